@@ -94,6 +94,12 @@ def draw(out: Path, names: Iterable[str] = ()) -> list[Path]:
     return written
 
 
+def canvas(height: float, *shape: int, **shared: Any) -> tuple[Figure, Any]:
+    """Return a figure as wide as a page, and its axes."""
+    figure = Figure(figsize=(WIDTH, height))
+    return figure, figure.subplots(*shape, **shared)
+
+
 def rows(file: str, **like: Any) -> list[Row]:
     """Return the rows of a data file that agree with what is given; what reads as a number is one."""
     return [row for row in read(RESULTS / file) if all(row[key] == value for key, value in like.items())]

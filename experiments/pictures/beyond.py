@@ -10,7 +10,7 @@ import json
 import numpy as np
 from matplotlib.figure import Figure
 
-from pictures import RESULTS, WIDTH, column, ink, named, picture, plain, quiet, rows
+from pictures import RESULTS, canvas, column, ink, named, picture, plain, quiet, rows
 
 WIDE = "../../benchmarks/results/wide.json"
 OURS = "discreet marginals"
@@ -44,8 +44,7 @@ def coverage_real() -> Figure:
     table = rows("coverage_real/coverage_real.csv")
     wrong = ", fitted to a quarter of the noise"
     kinds = list(dict.fromkeys((row["method"], row["epsilon"]) for row in table if not row["method"].endswith(wrong)))
-    figure = Figure(figsize=(WIDTH, 0.3 * len(kinds) + 1.4))
-    panels = figure.subplots(1, 2, sharey=True, sharex=True)
+    figure, panels = canvas(0.3 * len(kinds) + 1.4, 1, 2, sharey=True, sharex=True)
     titles = ("numbers of the table", "numbers of the population")
     for axes, about, title in zip(panels, ("table", "population"), titles, strict=True):
         axes.axvspan(0.93, 0.975, color=quiet(), alpha=0.25, linewidth=0)
@@ -73,8 +72,7 @@ def coverage_real() -> Figure:
 def wide() -> Figure:
     """Error of pairs of columns by processor time, which is on a logarithmic axis; lower and further left is better."""
     runs = [run for run in json.loads((RESULTS / WIDE).read_text())["runs"] if "failed" not in run]
-    figure = Figure(figsize=(WIDTH, 9.6))
-    panels = figure.subplots(3, 2, sharex=True)
+    figure, panels = canvas(9.6, 3, 2, sharex=True)
     for axes, (setting, title) in zip(panels.flat, WIDE_TABLES.items(), strict=True):
         _, epsilon, delta = setting
         here = [run for run in runs if (run["table"], run["epsilon"], run["delta"]) == setting]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from pictures import WIDTH, column, ink, line, named, picture, plain, quiet, rows
+from pictures import canvas, column, ink, line, named, picture, plain, quiet, rows
 
 NAMES = {
     "private data": "private data",
@@ -23,8 +23,7 @@ BARS = tuple(NAMES)[1:]
 def figures_5_8() -> Figure:
     """Mean distance of 100 releases from the table, by number of released records; both axes are logarithmic."""
     table = rows("bnp24_section_7/figures_5_8.csv")
-    figure = Figure(figsize=(WIDTH, 4))
-    panels = figure.subplots(1, 2)
+    figure, panels = canvas(4, 1, 2)
     for axes, study, title in zip(panels, ("7.1 scores", "7.2 incomes"), ("Figure 5: exam scores", "Figure 8: incomes"),
                                   strict=True):  # fmt: skip
         shown = [row for row in table if row["study"] == study]
@@ -46,8 +45,7 @@ def figures_5_8() -> Figure:
 def tables_7_8() -> Figure:
     """Distance of the density of a release from that of the private data, mean of 20 releases; lower is nearer."""
     table = rows("bnp24_section_7/tables_7_8.csv")
-    figure = Figure(figsize=(WIDTH, 3.2))
-    panels = figure.subplots(1, 2, sharey=True)
+    figure, panels = canvas(3.2, 1, 2, sharey=True)
     for axes, study, title in zip(panels, ("7.1 scores", "7.2 incomes"), ("Table 7: exam scores", "Table 8: incomes"),
                                   strict=True):  # fmt: skip
         found = {row["mechanism"]: row["mean_l2_of_20"] for row in table if row["study"] == study}
@@ -71,8 +69,7 @@ SHOWN = ("perturbed", "smoothed", "dirichlet-process", "dirichlet-multinomial, t
 def figures_6_9() -> Figure:
     """Histograms of one release of each mechanism, over that of the private data."""
     table = rows("bnp24_section_7/histograms_6_9.csv")
-    figure = Figure(figsize=(WIDTH, 9.6))
-    panels = figure.subplots(len(SHOWN), 2, sharex="col", sharey="col")
+    figure, panels = canvas(9.6, len(SHOWN), 2, sharex="col", sharey="col")
     for side, (study, title) in enumerate((("7.1 scores", "Figure 6: exam scores, a bin per score"),
                                            ("7.2 incomes", "Figure 9: incomes, 25 bins"))):  # fmt: skip
         of_study = [row for row in table if row["study"] == study]
@@ -102,8 +99,7 @@ def figures_6_9() -> Figure:
 def figures_7_10() -> Figure:
     """Box plots of the private data and of one release of each mechanism."""
     table = rows("bnp24_section_7/boxes_7_10.csv")
-    figure = Figure(figsize=(WIDTH, 3.4))
-    panels = figure.subplots(1, 2, sharey=True)
+    figure, panels = canvas(3.4, 1, 2, sharey=True)
     for axes, study, title in zip(panels, ("7.1 scores", "7.2 incomes"),
                                   ("Figure 7: exam scores", "Figure 10: incomes"), strict=True):  # fmt: skip
         found = {row["mechanism"]: row for row in table if row["study"] == study}
@@ -126,8 +122,7 @@ def figures_7_10() -> Figure:
 def tables_1_to_12() -> Figure:
     """The delta that the thesis prints, and two that we compute; both axes are logarithmic, with 0 at their ends."""
     table = [row for row in rows("bnp24/tables.csv") if row["reading"] == "doubled"]
-    figure = Figure(figsize=(WIDTH, 4))
-    panels = figure.subplots(1, 2, sharey=True)
+    figure, panels = canvas(4, 1, 2, sharey=True)
     least = 1e-5
     for axes, name, title, colour in (
         (panels[0], "criterion", "the thesis' criterion, recomputed", "C0"),
@@ -154,8 +149,7 @@ SETTINGS = {1: "$\\theta$ = 1, $\\sigma$ = 0, $m$ = 500", 2: "$\\theta$ = 10, $\
 def figures_1_4() -> Figure:
     """The largest ratios of densities for each of 100 private tables; dashed are the epsilons that the thesis names."""
     table = rows("bnp24_algorithm_2/figures_1_4.csv")
-    figure = Figure(figsize=(WIDTH, 6.4))
-    panels = figure.subplots(2, 2)
+    figure, panels = canvas(6.4, 2, 2)
     for axes, (number, epsilons) in zip(panels.flat, EPSILONS.items(), strict=True):
         mine = [row for row in table if row["figure"] == number]
         axes.plot(

@@ -7,7 +7,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from pictures import WIDTH, Row, column, ink, line, named, picture, plain, quiet, rows
+from pictures import WIDTH, Row, canvas, column, ink, line, named, picture, plain, quiet, rows
 
 RECORDS = (250.0, 500.0, 1000.0, 2000.0)
 ERROR = "$W_1$ from the private records (radius: 1)"
@@ -33,8 +33,7 @@ def figure_2(panel: str, axis: str, label: str) -> Figure:
     """
     kept = rows("pe25_figures/figure_2.csv")
     table = [row for row in kept if row["panel"] in {panel, "both"}]
-    figure = Figure(figsize=(WIDTH, 5))
-    panels = figure.subplots(1, 2, sharey=True)
+    figure, panels = canvas(5, 1, 2, sharey=True)
     for index, n in enumerate(RECORDS):
         here = [row for row in table if row["n"] == n]
         start = next(row for row in here if row["series"] == "no step")
@@ -90,8 +89,7 @@ def figure_2_population() -> Figure:
 def figure_5() -> Figure:
     """Error by step, from starts nearer to the private records and farther from them; beta says where it starts."""
     table = rows("pe25_figures/figure_5.csv")
-    figure = Figure(figsize=(WIDTH, 4.4))
-    axes = figure.subplots()
+    figure, axes = canvas(4.4)
     for index, beta in enumerate(dict.fromkeys(row["beta"] for row in table if row["start"] == "shrunk")):
         shown = [row for row in table if row["start"] == "shrunk" and row["beta"] == beta]
         words = {
@@ -120,8 +118,7 @@ def figure_5() -> Figure:
 def figure_6() -> Figure:
     """Error by dimension at epsilon 1, and by epsilon in two dimensions."""
     table = rows("pe25_figures/figure_6.csv")
-    figure = Figure(figsize=(WIDTH, 4.6))
-    panels = figure.subplots(1, 2, sharey=True)
+    figure, panels = canvas(4.6, 1, 2, sharey=True)
     for axes, panel, axis, label, title in (
         (panels[0], "dimension", "d", "dimension, $d$", "by dimension, at $\\varepsilon$ = 1"),
         (panels[1], "epsilon", "epsilon", "$\\varepsilon$ of all steps", "by $\\varepsilon$, at $d$ = 2"),
@@ -147,8 +144,7 @@ def figure_7() -> Figure:
     table = rows("pe25_figures/figure_7.csv", n=1000.0)
     spent = {row["series"]: row for row in rows("pe25_figures/figure_7_budget.csv", n=1000.0)}
     printed = spent["laplace, as printed"]["delta_of_all_steps_at_epsilon_1"]
-    figure = Figure(figsize=(WIDTH, 5))
-    panels = figure.subplots(1, 2, sharey=True)
+    figure, panels = canvas(5, 1, 2, sharey=True)
     for axes, radius, title in zip(
         panels, (0.02, 0.5), ("a cluster of radius 0.02", "spread over radius 0.5"), strict=True
     ):
@@ -191,8 +187,7 @@ SERIES = {
 def images(number: int, axis: str, label: str) -> Figure:
     """Return the Frechet distance by an axis, for both sets of images."""
     table = rows("pe25_images/figures_3_4.csv")
-    figure = Figure(figsize=(WIDTH, 4.8))
-    panels = figure.subplots(1, 2)
+    figure, panels = canvas(4.8, 1, 2)
     series = list(dict.fromkeys(row["series"] for row in table if row["figure"] == number))
     for axes, name in zip(panels, dict.fromkeys(column(table, "images")), strict=True):
         here = [row for row in table if row["images"] == name]

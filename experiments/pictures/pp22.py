@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from pictures import WIDTH, column, ink, named, picture, quiet, rows
+from pictures import canvas, column, ink, named, picture, quiet, rows
 
 SIZES = (100, 400, 1600, 6400)
 FORMS = {"unweighted": "unweighted", "weighted": "weighted", "weighted-M": "weighted, cut at $M$ = 3.5"}
@@ -27,8 +27,7 @@ def violins(axes: Any, values: list[list[float]], places: list[float], colour: s
 def simulated(name: str, label: str, *, shared: bool) -> Figure:
     """Return the distributions over 400 samples of Poisson(100) records, a panel per form of weights."""
     table = rows("pp22_simulation/replicates.csv")
-    figure = Figure(figsize=(WIDTH, 3.6))
-    panels = figure.subplots(1, 3, sharey=shared)
+    figure, panels = canvas(3.6, 1, 3, sharey=shared)
     for axes, (form, title) in zip(panels, FORMS.items(), strict=True):
         values = [[row[name] for row in table if row["n"] == n and row["form"] == form] for n in SIZES]
         violins(axes, values, [1, 2, 3, 4], "C0")
@@ -65,8 +64,7 @@ def four(file: str, name: str, scale: float = 1.0) -> dict[str, list[float]]:
 
 def compared(values: dict[str, list[float]], label: str) -> Figure:
     """Return a violin per mechanism."""
-    figure = Figure(figsize=(WIDTH, 4))
-    axes = figure.subplots()
+    figure, axes = canvas(4)
     for place, (name, found) in enumerate(values.items(), start=1):
         violins(axes, [found], [place], quiet() if name == "data" else f"C{list(FOUR.values()).index(name)}")
     axes.set_xticks(range(1, len(values) + 1), list(values))
@@ -104,8 +102,7 @@ def figure_7() -> Figure:
     """The 90th percentile of income over synthetic tables, by the form of weights; dashed is the median of the data."""
     table = rows("pp22_application/figures_5_to_7.csv")
     values = {form: [row["q90"] / 1000 for row in table if row["form"] == form] for form in column(table, "form")}
-    figure = Figure(figsize=(WIDTH, 4.4))
-    axes = figure.subplots()
+    figure, axes = canvas(4.4)
     violins(axes, [values["Data"]], [0], quiet())
     violins(axes, [values["Unweighted"]], [1], "C0")
     for place, name in enumerate(CONFIGURATIONS):
@@ -127,8 +124,7 @@ def table_2() -> Figure:
     """Table 2: Lipschitz bound of each configuration of the weights, in three repetitions of ours and as printed."""
     ours, paper = rows("pp22_application/table_2_seeds.csv", part="all"), rows("pp22_application/table_2.csv")
     names = column(paper, "configuration")
-    figure = Figure(figsize=(WIDTH, 3.9))
-    axes = figure.subplots()
+    figure, axes = canvas(3.9)
     for seed in dict.fromkeys(column(ours, "seed")):
         found = {row["configuration"]: row["lipschitz"] for row in ours if row["seed"] == seed}
         axes.plot(range(len(names)), [found[name] for name in names], "o-", color="C0", alpha=0.65,

@@ -7,7 +7,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from pictures import WIDTH, Row, column, ink, line, named, picture, plain, quiet, rows
+from pictures import Row, canvas, column, ink, line, named, picture, plain, quiet, rows
 
 MECHANISMS = {"dirichlet-process": "Dirichlet process", "perturbed": "perturbed histogram",
               "smoothed": "smoothed histogram", "bootstrap, no privacy": "bootstrap, no privacy"}  # fmt: skip
@@ -25,8 +25,7 @@ def figure_1() -> Figure:
     """Mean distance of a release from the table, by number of records held; both axes are logarithmic."""
     table = rows("py26_figure_1/figure_1.csv")
     strengths, regimes = (list(dict.fromkeys(column(table, name))) for name in ("strength", "regime"))
-    figure = Figure(figsize=(WIDTH, 4))
-    panels = figure.subplots(1, len(strengths), sharey=True)
+    figure, panels = canvas(4, 1, len(strengths), sharey=True)
     for axes, strength in zip(panels, strengths, strict=True):
         for index, regime in enumerate(regimes):
             shown = [row for row in table if row["strength"] == strength and row["regime"] == regime]
@@ -46,8 +45,7 @@ def figure_1() -> Figure:
 def figure_2() -> Figure:
     """Density of one release of 119 incomes from each mechanism, over that of the confidential incomes."""
     table = rows("py26_section_4_3/figure_2.csv")
-    figure = Figure(figsize=(WIDTH, 4.2))
-    axes = figure.subplots()
+    figure, axes = canvas(4.2)
     axes.fill_between(
         column(table, "scaled_log_income"), column(table, "confidential"), color=quiet(), alpha=0.25, lw=0
     )
@@ -64,8 +62,7 @@ def figure_2() -> Figure:
 def figure_3() -> Figure:
     """Distance from the confidential incomes, of 100 releases of 119 incomes from each mechanism."""
     table = rows("py26_section_4_3/figure_3.csv", size=119.0)
-    figure = Figure(figsize=(WIDTH, 3.4))
-    axes = figure.subplots()
+    figure, axes = canvas(3.4)
     values = [[row["w1"] for row in table if row["mechanism"] == name] for name in MECHANISMS]
     apart(axes, values, tuple(MECHANISMS.values()))
     axes.set_xlabel("$W_1$ from the confidential incomes (scaled logarithm of income)")
@@ -100,8 +97,7 @@ def table_2() -> Figure:
     """Coverage of 95 % intervals for five numbers of the population, by what is released and how it is analysed."""
     table = [row for row in rows("py26_table2/table_2.csv") if row["replicates"] == 500]
     methods = list(dict.fromkeys(column(table, "method")))
-    figure = Figure(figsize=(WIDTH, 0.46 * len(methods) + 1.3))
-    axes = figure.subplots()
+    figure, axes = canvas(0.46 * len(methods) + 1.3)
     functionals = list(dict.fromkeys(column(table, "functional")))
     for index, functional in enumerate(functionals):
         shown = {row["method"]: row["coverage"] for row in table if row["functional"] == functional}
@@ -118,8 +114,7 @@ def table_2() -> Figure:
 def convergence() -> Figure:
     """Mean distance of a release from the law of the records, beside rates of theorems; axes are logarithmic."""
     table = rows("convergence/convergence.csv")
-    figure = Figure(figsize=(WIDTH, 5))
-    panels = figure.subplots(1, 2, sharey=True)
+    figure, panels = canvas(5, 1, 2, sharey=True)
     for axes, dimension, title in zip(panels, (1, 2), ("on a line", "in the plane"), strict=True):
         here = sorted((row for row in table if row["d"] == dimension), key=study_of)
         for index, shown in enumerate(list(found) for _, found in groupby(here, key=study_of)):
@@ -143,8 +138,7 @@ def coverage() -> Figure:
     """Coverage of 95 % intervals of the mechanism-aware posteriors, over tables drawn from the prior."""
     table = rows("coverage/coverage.csv")
     methods = list(dict.fromkeys(column(table, "method")))
-    figure = Figure(figsize=(WIDTH, 0.31 * len(methods) + 1.2))
-    axes = figure.subplots()
+    figure, axes = canvas(0.31 * len(methods) + 1.2)
     for index, functional in enumerate(dict.fromkeys(column(table, "functional"))):
         shown = {row["method"]: row["coverage"] for row in table if row["functional"] == functional}
         aside = {"mean": 0.16, "P(=3)": -0.16}.get(functional, 0.0)  # dots of one place would hide each other

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from pictures import WIDTH, column, ink, named, picture, quiet, rows
+from pictures import canvas, column, ink, named, picture, quiet, rows
 
 
 @picture("roo25/figure_1.csv")
 def figure_1() -> Figure:
     """The probability of obscuring by the smallest count of a letter: the least that keeps epsilon, and the paper's."""
     table = rows("roo25/figure_1.csv")
-    figure = Figure(figsize=(WIDTH, 4.4))
-    axes = figure.subplots()
+    figure, axes = canvas(4.4)
     for index, epsilon in enumerate(dict.fromkeys(column(table, "epsilon"))):
         shown = [row for row in table if row["epsilon"] == epsilon]
         axes.plot(column(shown, "smallest_count"), column(shown, "q_least"), color=f"C{index}")
@@ -35,8 +34,7 @@ def figure_1() -> Figure:
 def figure_2() -> Figure:
     """The probability that each letter is the one released, at epsilon 0.1, beside its share of the population."""
     table = rows("roo25/figure_2.csv")
-    figure = Figure(figsize=(WIDTH, 4))
-    axes = figure.subplots()
+    figure, axes = canvas(4)
     bars = (("population", "population", quiet()), ("data_specific", "data-specific Reveal-or-Obscure", "C0"),
             ("reveal_or_obscure", "Reveal-or-Obscure", "C1"))  # fmt: skip
     for place, (name, label, colour) in enumerate(bars):
@@ -54,8 +52,7 @@ def figure_2() -> Figure:
 def figure_3() -> Figure:
     """Distance of the law of one released letter from the population's, by epsilon; axes are logarithmic."""
     table = rows("roo25/figure_3.csv")
-    figure = Figure(figsize=(WIDTH, 4.6))
-    axes = figure.subplots()
+    figure, axes = canvas(4.6)
     for name, text, style, colour in (
         ("laplace_formula", "Laplace projection,\nformula $2k/(n\\varepsilon)$", "--", "C2"),
         ("laplace_simulated", "Laplace projection,\nsimulated", "-", "C2"),
@@ -77,8 +74,7 @@ def figure_3() -> Figure:
 def promised() -> Figure:
     """The epsilon that the published schedule really has, over the one it is made for; right of the line it fails."""
     table = rows("roo25/promised.csv")
-    figure = Figure(figsize=(WIDTH, 4.2))
-    axes = figure.subplots()
+    figure, axes = canvas(4.2)
     settings = list(dict.fromkeys((row["n"], row["k"]) for row in table))
     epsilons = list(dict.fromkeys(column(table, "epsilon")))
     for index, epsilon in enumerate(epsilons):

@@ -25,6 +25,7 @@ from discreet.confidential import (
     open_source,
     public_domain,
     public_size,
+    public_table,
     refuse_same,
     require_there,
     require_unit,
@@ -223,7 +224,8 @@ def release(
         require_known(kind, with_sampling(kind, parameters))
     table = _Table(data, request, calibrated, secure() if seed is None else seeded(seed))
 
-    facts = PublicFacts(domain=base, n=request.declared, given=reference).on(base)
+    like = None if reference is None else public_table(reference, base)
+    facts = PublicFacts(domain=base, n=request.declared, reference=like)
     why, offer = "" if calibrated is None else f"{calibrated.name}: given", None
     if (n := facts.n) is not None:
         if calibrated is None:

@@ -350,7 +350,7 @@ def test_too_many_cells_are_refused_when_made() -> None:
 def test_predictions_are_near_what_a_release_of_the_reference_measures() -> None:
     n, domain = 20_000, line(100)
     x = Counts(records=domain.unflat(np.arange(100)), frequencies=np.full(100, n // 100))
-    reference = Reference.of(pl.DataFrame({"cell": np.repeat(np.arange(100), 10)}), domain)
+    reference = Reference.from_data(pl.DataFrame({"cell": np.repeat(np.arange(100), 10)}), domain)
     mechanism = made(domain, 20.0, n=n)
     measured = []
     for seed in range(20):

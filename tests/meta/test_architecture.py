@@ -35,23 +35,10 @@ def test_privacy_and_plan_never_load_a_dataframe_library(tmp_path: Path) -> None
         "assert not {'polars', 'pandas', 'pyarrow'} & set(sys.modules), 'loaded'"
     )
     for arguments in (
-        [
-            "privacy",
-            "smoothed-histogram",
-            "--records",
-            "100",
-            "--size",
-            "10",
-            "--param",
-            "mixing=0.5",
-            "--param",
-            "cells=5",
-            "--epsilon",
-            "1",
-        ],
-        ["plan", "--domain", str(domain), "--records", "1000", "--epsilon", "1"],
+        "privacy smoothed-histogram --records 100 --size 10 --param mixing=0.5 --param cells=5 --epsilon 1",
+        f"plan --domain {domain} --records 1000 --epsilon 1",
     ):
-        subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, check=True)
+        subprocess.run([sys.executable, "-c", program, *arguments.split()], capture_output=True, check=True)
 
 
 def test_every_hoisted_name_exists() -> None:

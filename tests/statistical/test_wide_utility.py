@@ -76,7 +76,7 @@ def test_the_predicted_error_is_near_what_is_measured() -> None:
     reference = wide.decode(Records(columns=tuple(drawn(n, 4))), rng=seeded(0))
     for epsilon in (0.2, 1.0):
         made = Marginals.calibrated(Budget(epsilon=epsilon, delta=1e-6), domain=wide, n=n)
-        predicted = predicted_w1(made, n=n, size=n, reference=Reference.of(reference, wide))
+        predicted = predicted_w1(made, n=n, size=n, reference=Reference.from_data(reference, wide))
         measured = []
         for seed in range(3):
             out = released(table, epsilon, seed)

@@ -8,7 +8,7 @@ Nothing that it does can make a right claim look false, so that it need only be 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, product
 from typing import Any
@@ -18,16 +18,154 @@ import numpy.typing as npt
 
 from discreet._core.arrays import Booleans, Floats, Integers, row_numbers
 from discreet._core.errors import DataError
+from discreet._core.lazy import pl
 from discreet._core.random import seeded
-from discreet.audit.coded import CodedUnits
 from discreet.audit.guesses import Null
+from discreet.domain import Domain
 
+_BINS = 16  # ranges, of as many records each, into which columns of numbers are cut
+_MOST_LABELS = 64
 _MOST_TABLES = 100  # two-way tables that are looked at
 _MOST_NEIGHBOURS = 20_000  # released records, and others, that distances are taken to
 _RIDGE = 1.0
+_SHARES = (1.0, 0.5, 0.25, 0.1)  # of the pairs that are guessed about
+_FEWEST = 60  # pairs to guess about, below which several may share a cell
+_MOST = 3_000  # of them, of which a third is for tuning
 
 FREQUENCIES, NEIGHBOURS, CLASSIFIER = "frequencies", "nearest neighbours", "classifier"
 ATTACKS = (FREQUENCIES, NEIGHBOURS, CLASSIFIER)
+
+
+# -- tables as attacks read them --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodedUnits:
+    """Records of one or several tables, unit by unit: codes by resolution, points, sizes, counts of released cells."""
+
+    codes: dict[str, Integers]
+    points: Floats
+    sizes: Integers
+    counts: Floats | None = None
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    @property
+    def owners(self) -> Integers:
+        """The unit of each row."""
+        return np.repeat(np.arange(len(self)), self.sizes)
+
+    def row_sets(self, values: Sequence[Any]) -> list[set[Any]]:
+        """Return the distinct values of the rows of each unit."""
+        sets: list[set[Any]] = [set() for _ in range(len(self))]
+        for owner, value in zip(self.owners.tolist(), values, strict=True):
+            sets[owner].add(value)
+        return sets
+
+    def sums(self, values: Floats) -> Floats:
+        """Return the sum of a value of each record, unit by unit."""
+        return np.bincount(self.owners, weights=values, minlength=len(self)).astype(np.float64)
+
+    def means(self, values: Floats) -> Floats:
+        """Return the mean of a value of each record, unit by unit."""
+        return self.sums(values) / self.sizes
+
+    def take(self, index: Integers) -> CodedUnits:
+        """Return some of the units, all rows of each."""
+        sizes = self.sizes[index]
+        starts = np.cumsum(self.sizes) - self.sizes
+        offsets = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        return self._rows(np.repeat(starts[index], sizes) + offsets, sizes)
+
+    def ordered(self) -> CodedUnits:
+        """Return the same table in an order that its file does not decide: rows by their values, within their units."""
+        keys = [*self.codes["values"].T, self.owners]
+        if len(self) == len(self.points):  # each record is a unit, which has no name
+            keys.pop()
+        return self._rows(np.lexsort(keys), self.sizes)
+
+    def by_unit(self, labels: npt.NDArray[Any]) -> CodedUnits:
+        """Return the rows unit by unit."""
+        _, unit, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+        return self._rows(np.argsort(unit, kind="stable"), sizes)
+
+    def _rows(self, index: Integers, sizes: Integers) -> CodedUnits:
+        codes = {name: codes[index] for name, codes in self.codes.items()}
+        return CodedUnits(codes=codes, points=self.points[index], sizes=sizes)
+
+
+def joined(*parts: CodedUnits) -> CodedUnits:
+    """Return the units of several tables, one after the other."""
+    return CodedUnits(
+        codes={name: np.concatenate([part.codes[name] for part in parts]) for name in parts[0].codes},
+        points=np.concatenate([part.points for part in parts]),
+        sizes=np.concatenate([part.sizes for part in parts]),
+    )
+
+
+def coded_tables(tables: Sequence[pl.DataFrame], domain: Domain | None) -> list[CodedUnits]:
+    """Code tables of the same columns; cells that a domain declares are a resolution of their own."""
+    points: list[Floats] = []
+    columns: dict[str, list[Integers]] = {"values": [], "ranges": []}
+    for name in tables[0].columns:
+        parts = [table[name] for table in tables]
+        numbers = _numbers(parts)
+        if numbers is None:
+            labels = pl.concat([part.cast(pl.String) for part in parts]).to_numpy().astype(str)
+            codes = ranges = np.unique(labels, return_inverse=True)[1].reshape(-1)
+            common = np.argsort(-np.bincount(codes), kind="stable")[:_MOST_LABELS]
+            points.extend((codes == label) * np.sqrt(0.5) for label in common)
+        else:
+            codes = np.unique(numbers, return_inverse=True)[1].reshape(-1)
+            edges = np.unique(np.quantile(numbers, np.linspace(0.0, 1.0, _BINS + 1)[1:-1]))
+            ranges = np.searchsorted(edges, numbers, side="right")
+            points.append(codes / max(1, int(codes.max())))
+        columns["values"].append(codes)
+        columns["ranges"].append(ranges)
+        if domain is not None and domain.finite:
+            declared = domain.columns[name]
+            parsed = [declared.parse(part) if part.dtype == pl.String else part for part in parts]
+            cells = np.concatenate([declared.encode(part, name=name) for part in parsed])
+            columns.setdefault("cells", []).append(cells)
+    resolutions = {name: np.column_stack(codes) for name, codes in columns.items()}
+    rows = np.column_stack(points)
+    units = CodedUnits(codes=resolutions, points=rows, sizes=np.ones(len(rows), dtype=np.int64))
+    ends = np.cumsum([table.height for table in tables])
+    return [units.take(np.arange(end - table.height, end)) for table, end in zip(tables, ends, strict=True)]
+
+
+def coded_counts(counts: Floats, domain: Domain) -> CodedUnits:
+    """Code released counts, nan where a cell has none: a row for each other cell, at the resolution of cells alone."""
+    cells = np.flatnonzero(~np.isnan(counts))
+    codes = np.column_stack([np.asarray(column, dtype=np.int64) for column in domain.unflat(cells).columns])
+    sizes = np.ones(len(cells), dtype=np.int64)
+    return CodedUnits(codes={"cells": codes}, points=np.empty((len(cells), 0)), sizes=sizes, counts=counts[cells])
+
+
+def _numbers(columns: Sequence[pl.Series]) -> Floats | None:
+    """Return the values of a column of numbers or dates, nulls before all others; None where it holds labels."""
+    parts = []
+    moments: Any = next((column.dtype for column in columns if column.dtype in (pl.Date, pl.Datetime)), None)
+    for column in columns:
+        nulls, values = column.null_count(), column
+        if moments is not None and values.dtype == pl.String:  # of a CSV file beside a Parquet one
+            values = values.str.strptime(moments, strict=False)
+        if values.dtype.is_temporal():
+            values = values.to_physical()
+        elif not values.dtype.is_numeric() and values.dtype != pl.String:
+            return None
+        values = values.cast(pl.Float64, strict=False)
+        if values.null_count() > nulls:
+            return None
+        parts.append(values.to_numpy())
+    numbers = np.concatenate(parts)
+    finite = np.isfinite(numbers)
+    lowest = numbers[finite].min() if finite.any() else 0.0
+    return np.where(finite, numbers, lowest - 1.0)
+
+
+# -- scores -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +194,6 @@ def differences(scene: Scene) -> tuple[list[str], Floats]:
     return names, np.nan_to_num(np.column_stack(scores), nan=0.0, posinf=1e6, neginf=-1e6)
 
 
-# -- frequencies ------------------------------------------------------------------------------------------------------
-
-
 def _by_frequencies(scene: Scene) -> Iterator[Floats]:
     """Yield scores by the surplus over the expected count: its difference is, to first order, a likelihood ratio."""
     for resolution, codes in scene.released.codes.items():
@@ -70,13 +205,10 @@ def _by_frequencies(scene: Scene) -> Iterator[Floats]:
         if count > 1:
             families.append([(column,) for column in range(count)])
         for tables in families:
-            even, growing = np.zeros(len(scene.first)), np.zeros(len(scene.first))
+            scores = np.zeros((2, len(scene.first)))
             for columns in tables:
-                table_even, table_growing = _surplus(scene, resolution, columns)
-                even += table_even
-                growing += table_growing
-            yield even
-            yield growing
+                scores += _surplus(scene, resolution, columns)
+            yield from scores
 
 
 def _surplus(scene: Scene, resolution: str, columns: tuple[int, ...]) -> tuple[Floats, Floats]:
@@ -96,9 +228,6 @@ def _surplus(scene: Scene, resolution: str, columns: tuple[int, ...]) -> tuple[F
     return even, growing
 
 
-# -- nearest neighbours -----------------------------------------------------------------------------------------------
-
-
 def _log_ratios(scene: Scene, records: CodedUnits) -> list[Floats]:
     """Return log-ratios of the distances of second and first units to the nearest and to the fifth of some records."""
     from scipy.spatial import cKDTree
@@ -107,9 +236,6 @@ def _log_ratios(scene: Scene, records: CodedUnits) -> list[Floats]:
     tree, ranks = cKDTree(points), [1, min(5, len(points))]
     logs = [np.log(tree.query(units.points, k=ranks)[0] + 1e-9).T for units in (scene.first, scene.second)]
     return [scene.second.means(b) - scene.first.means(a) for a, b in zip(*logs, strict=True)]
-
-
-# -- classifier -------------------------------------------------------------------------------------------------------
 
 
 def learned_weights(scores: Floats, first_is_in: Booleans) -> Floats:
@@ -126,11 +252,79 @@ def learned_weights(scores: Floats, first_is_in: Booleans) -> Floats:
     return np.asarray(weights / scale)
 
 
-# Pairs of privacy units, a fair coin in each: attacks are tuned on some and scored on others. Confidential.
+# -- pairs of units, a fair coin in each ------------------------------------------------------------------------------
 
-_SHARES = (1.0, 0.5, 0.25, 0.1)  # of the pairs that are guessed about
-_FEWEST = 60  # pairs to guess about, below which several may share a cell
-_MOST = 3_000  # of them, of which a third is for tuning
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitPairs:
+    """Pairs of a unit of the table and one of its control, and the coins that put one of the two first."""
+
+    table: CodedUnits
+    control: CodedUnits
+    first_is_in: Booleans
+
+    def __len__(self) -> int:
+        return len(self.first_is_in)
+
+    def take(self, index: Integers) -> UnitPairs:
+        """Return some of the pairs."""
+        table, control = self.table.take(index), self.control.take(index)
+        return UnitPairs(table=table, control=control, first_is_in=self.first_is_in[index])
+
+    @property
+    def sides(self) -> tuple[CodedUnits, CodedUnits]:
+        """The first and the second units: which of them is in the table cannot be seen."""
+        units, pairs = joined(self.table, self.control), np.arange(len(self))
+        return units.take(pairs + len(self) * ~self.first_is_in), units.take(pairs + len(self) * self.first_is_in)
+
+
+def random_pairs(table: CodedUnits, control: CodedUnits, rng: np.random.Generator) -> tuple[UnitPairs, CodedUnits]:
+    """Return random pairs of units of a table and its control that differ, and all other units of the table."""
+    table, control = table.ordered(), control.ordered()
+    count = min(len(table), len(control))
+    inside, outside = rng.permutation(len(table)), rng.permutation(len(control))[:count]
+    pairs = UnitPairs(
+        table=table.take(inside[:count]), control=control.take(outside), first_is_in=rng.random(count) < 0.5
+    )
+    # Of the random marks of a unit's records the sum is taken, modulo 2^64: of two units that do not hold the same
+    # records, each as often, it is the same with probability 2^-63.
+    units = joined(pairs.table, pairs.control)
+    numbers = row_numbers(units.codes["values"])
+    marks = seeded(0).integers(1 << 63, size=int(numbers.max()) + 1, dtype=np.uint64)
+    starts = np.searchsorted(units.owners, np.arange(len(units)))
+    sums = np.add.reduceat(marks[numbers], starts)
+    unequal = np.asarray(sums[:count] != sums[count:])
+    if unequal.sum() < 4:
+        raise DataError(None, "fewer than four pairs of its records and the control's differ", "give a larger control")
+    unpaired = table.take(np.concatenate((inside[count:], inside[:count][~unequal])))
+    return pairs.take(np.flatnonzero(unequal)), unpaired
+
+
+def divided_pairs(pairs: UnitPairs) -> tuple[UnitPairs, UnitPairs, UnitPairs]:
+    """Return pairs to score, pairs to tune attacks on, and pairs whose coins are told to the attacks.
+
+    Few of the first two share a cell; which are taken depends on the records of the pairs alone, not on the coins.
+    """
+    units = joined(*pairs.sides)
+    numbers = row_numbers(units.codes["cells" if "cells" in units.codes else "ranges"])
+    cells = units.row_sets(numbers.tolist())
+    maximum = min(_MOST, 3 * len(pairs) // 4)
+    selected: list[int] = []
+    shared = 1  # pairs that may have a record in the same cell
+    while len(selected) < min(_FEWEST, maximum):
+        selected, counts = [], Counter[int]()
+        for pair, of_pair in enumerate(map(set.union, cells[: len(pairs)], cells[len(pairs) :])):
+            if len(selected) < maximum and all(counts[cell] < shared for cell in of_pair):
+                selected.append(pair)
+                counts.update(of_pair)
+        shared *= 2
+    index = np.array(selected, dtype=np.int64)
+    tuning = np.arange(len(index)) % 3 == 2
+    revealed = np.setdiff1d(np.arange(len(pairs)), index)
+    return pairs.take(index[~tuning]), pairs.take(index[tuning]), pairs.take(revealed)
+
+
+# -- results ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,40 +351,6 @@ class AttackResult:
         return {"name": self.name, **numbers, "p_value": self.p_value}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnitPairs:
-    """Pairs of a unit of the table and one of its control, and the coins that put one of the two first."""
-
-    table: CodedUnits
-    control: CodedUnits
-    first_is_in: Booleans
-
-    def __len__(self) -> int:
-        return len(self.first_is_in)
-
-    def take(self, index: Integers) -> UnitPairs:
-        """Return some of the pairs."""
-        table, control = self.table.take(index), self.control.take(index)
-        return UnitPairs(table=table, control=control, first_is_in=self.first_is_in[index])
-
-    @property
-    def sides(self) -> tuple[CodedUnits, CodedUnits]:
-        """The first and the second units: which of them is in the table cannot be seen."""
-        units, pairs = joined(self.table, self.control), np.arange(len(self))
-        return units.take(pairs + len(self) * ~self.first_is_in), units.take(pairs + len(self) * self.first_is_in)
-
-
-def joined(*parts: CodedUnits) -> CodedUnits:
-    """Return the units of several tables, one after the other."""
-    codes = {name: np.concatenate([part.codes[name] for part in parts]) for name in parts[0].codes}
-    sizes = [part.sizes for part in parts if part.sizes is not None]
-    return CodedUnits(
-        codes=codes,
-        points=np.concatenate([part.points for part in parts]),
-        sizes=np.concatenate(sizes) if sizes else None,
-    )
-
-
 def attack_results(
     table: CodedUnits, control: CodedUnits, released: CodedUnits, null: Null, *, level: float, rng: np.random.Generator
 ) -> tuple[AttackResult, ...]:
@@ -200,10 +360,16 @@ def attack_results(
     """
     pairs, unpaired = random_pairs(table, control, rng)
     scored, tuning, revealed = divided_pairs(pairs)
-    inside, outside = joined(unpaired, revealed.table), revealed.control
-    names, tuned = _scores(tuning, scored, inside, outside, released)
+
+    def scores(guessed: UnitPairs, unknown: UnitPairs, inside: CodedUnits, outside: CodedUnits) -> Any:
+        first, second = guessed.sides
+        coins = joined(*unknown.sides)
+        scene = Scene(first=first, second=second, unknown=coins, inside=inside, outside=outside, released=released)
+        return differences(scene)
+
+    names, tuned = scores(tuning, scored, joined(unpaired, revealed.table), revealed.control)
     inside, outside = joined(unpaired, tuning.table, revealed.table), joined(tuning.control, revealed.control)
-    _, final = _scores(scored, scored.take(np.arange(0)), inside, outside, released)
+    _, final = scores(scored, scored.take(np.arange(0)), inside, outside)
     tails = {share: null.tail(max(1, round(share * len(scored))), len(scored)) for share in _SHARES}
     shares = [share for share in _SHARES if tails[share][-1] <= level] or [1.0]
     results = []
@@ -222,82 +388,6 @@ def attack_results(
         right = guessed_right(choices[place][1], scored.first_is_in, guesses, rng)
         results.append(AttackResult(name=name, pairs=len(scored), guesses=guesses, right=right, tail=tails[share]))
     return tuple(results)
-
-
-def random_pairs(table: CodedUnits, control: CodedUnits, rng: np.random.Generator) -> tuple[UnitPairs, CodedUnits]:
-    """Return random pairs of units of a table and its control that differ, and all other units of the table."""
-    table, control = table.ordered(), control.ordered()
-    count = min(len(table), len(control))
-    inside, outside = rng.permutation(len(table)), rng.permutation(len(control))[:count]
-    pairs = UnitPairs(
-        table=table.take(inside[:count]), control=control.take(outside), first_is_in=rng.random(count) < 0.5
-    )
-    unequal = _are_unequal(pairs)
-    if unequal.sum() < 4:
-        raise DataError(None, "fewer than four pairs of its records and the control's differ", "give a larger control")
-    unpaired = table.take(np.concatenate((inside[count:], inside[:count][~unequal])))
-    return pairs.take(np.flatnonzero(unequal)), unpaired
-
-
-def _are_unequal(pairs: UnitPairs) -> Booleans:
-    """Return in which pairs the two units do not hold the same records, each as often."""
-    units = joined(pairs.table, pairs.control)
-    numbers = row_numbers(units.codes["values"])
-    marks = seeded(0).integers(1 << 63, size=int(numbers.max()) + 1, dtype=np.uint64)
-    # The sum of random marks, modulo 2^64: of two units that are not equal it is the same with probability 2^-63.
-    sums = np.add.reduceat(marks[numbers], units.starts[:-1])
-    return np.asarray(sums[: len(pairs)] != sums[len(pairs) :])
-
-
-def divided_pairs(pairs: UnitPairs) -> tuple[UnitPairs, UnitPairs, UnitPairs]:
-    """Return pairs to score, pairs to tune attacks on, and pairs whose coins are told to the attacks.
-
-    Few of the first two share a cell; which are taken depends on the records of the pairs alone, not on the coins.
-    """
-    resolution = "cells" if "cells" in pairs.table.codes else "ranges"
-    units = joined(*pairs.sides)
-    numbers, starts = row_numbers(units.codes[resolution]), units.starts
-
-    def cells(pair: int) -> set[int]:
-        bounds = ((starts[unit], starts[unit + 1]) for unit in (pair, pair + len(pairs)))
-        return {cell for start, end in bounds for cell in numbers[start:end].tolist()}
-
-    maximum = min(_MOST, 3 * len(pairs) // 4)
-    shared = 1
-    while len(selected := _spread_pairs(map(cells, range(len(pairs))), shared, maximum)) < min(_FEWEST, maximum):
-        shared *= 2
-    tuning = np.arange(len(selected)) % 3 == 2
-    revealed = np.setdiff1d(np.arange(len(pairs)), selected)
-    return pairs.take(selected[~tuning]), pairs.take(selected[tuning]), pairs.take(revealed)
-
-
-def _spread_pairs(cells: Iterable[set[int]], shared: int, maximum: int) -> Integers:
-    """Return the first pairs of which no more than so many have a record in the same cell."""
-    counts: Counter[int] = Counter()
-    pairs: list[int] = []
-    for pair, of_pair in enumerate(cells):
-        if all(counts[cell] < shared for cell in of_pair):
-            pairs.append(pair)
-            counts.update(of_pair)
-        if len(pairs) == maximum:
-            break
-    return np.array(pairs, dtype=np.int64)
-
-
-def _scores(
-    pairs: UnitPairs, unknown: UnitPairs, inside: CodedUnits, outside: CodedUnits, released: CodedUnits
-) -> tuple[list[str], Floats]:
-    first, second = pairs.sides
-    return differences(
-        Scene(
-            first=first,
-            second=second,
-            unknown=joined(*unknown.sides),
-            inside=inside,
-            outside=outside,
-            released=released,
-        )
-    )
 
 
 def _attack_scores(

@@ -100,14 +100,14 @@ class Finding:
         Rounded up to one part in 100; None where no epsilon would have been caught, as the event is too rare.
         """
         share = clopper_pearson(self.likely, self.runs, confidence=2.0 * _SURE - 1.0)
-        lower, upper = self._least_caught(share.lower), self._least_caught(share.upper)
-        return None if lower is None or upper is None else max(lower, upper)
+        worst = max(self._least_caught(share.lower), self._least_caught(share.upper))
+        return None if math.isinf(worst) else worst
 
     @property
     def epsilon(self) -> float:
         """A lower bound on epsilon at the event's delta: above the true one with probability ``error`` at most."""
         low, high = self._bounds(self.likely, self.unlikely, confidence=1.0 - self.error / 2.0)
-        return max(0.0, math.log((low - self.event.delta) / high)) if low > self.event.delta else 0.0
+        return math.log(max(1.0, (low - self.event.delta) / high))
 
     def _bounds(self, likely: int, unlikely: int, *, confidence: float) -> tuple[float, float]:
         """Return a lower bound on the event's probability of the likely table, and an upper one of the unlikely."""
@@ -131,8 +131,8 @@ class Finding:
             if lowest is not None:
                 yield highest, lowest, self.runs
 
-    def _least_caught(self, likely: float) -> float | None:
-        """Return the least epsilon caught by an event that is so likely on the one table; None where none is."""
+    def _least_caught(self, likely: float) -> float:
+        """Return the least epsilon caught by an event that is so likely on the one table; infinity where none is."""
         event = self.event
 
         def is_caught(hundredths: int) -> bool:
@@ -141,7 +141,7 @@ class Finding:
 
         high = round(100.0 * _FURTHEST)
         if likely <= event.delta or not is_caught(high):
-            return None
+            return math.inf
         low = math.ceil(100.0 * event.epsilon) - 1
         while high - low > 1:
             middle = (low + high) // 2

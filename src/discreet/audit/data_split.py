@@ -24,7 +24,7 @@ from discreet._core.errors import DataError, FileProblem, ParameterError
 from discreet._core.files import check_outputs, together
 from discreet._core.lazy import pl
 from discreet._core.random import secure
-from discreet._core.reading import MOST_BYTES, read_json
+from discreet._core.reading import MOST_BYTES, first_wrong, read_json
 from discreet.audit.instance import BANNER
 from discreet.confidential import NO_UNIT, open_confidential, raw_rows
 from discreet.domain import missing_in
@@ -33,7 +33,8 @@ VERSION, OF_UNITS = 1, 2
 """Of records of a split: record by record, and by whole units, which earlier releases of this program cannot read."""
 
 _KEY = "discreet_split"
-_DRAWN = "{}uniformly at random without replacement, by the operating system's randomness"
+_TEXTS = dict.fromkeys(("created", "data", "control", "nonce", "commitment"), (str,))
+_DRAWN = "uniformly at random without replacement, by the operating system's randomness"
 _REMEDY = "give the record that discreet audit split wrote"
 
 
@@ -65,12 +66,12 @@ class Split:
 
     def is_of(self, data: Any, control: Any) -> bool:
         """Return whether two files are those that were written, unchanged."""
-        given = {"data": data, "control": control}
-        if not all(isinstance(path, (str, PathLike)) for path in given.values()):
-            return False
-        nonce = self.facts["nonce"]
-        return all(hmac.compare_digest(_keyed(nonce, Path(path).read_bytes()), self.facts[name])
-                   for name, path in given.items())  # fmt: skip
+        paths = {"data": data, "control": control}
+        return all(
+            isinstance(path, (str, PathLike))
+            and hmac.compare_digest(_keyed(self.facts["nonce"], Path(path).read_bytes()), self.facts[name])
+            for name, path in paths.items()
+        )
 
     @classmethod
     def read(cls, path: Any) -> Split:
@@ -78,9 +79,12 @@ class Split:
         facts = read_json(path, remedy=_REMEDY)
         if facts.get(_KEY) not in (VERSION, OF_UNITS):
             raise FileProblem(path, f"it is not a record of a split of version {VERSION} or {OF_UNITS}", _REMEDY)
-        if not _is_complete(facts) or facts["commitment"] != _commitment(facts):
-            raise FileProblem(path, "it is not as it was written", _REMEDY)
-        return cls(facts=facts)
+        unchanged = first_wrong(facts, _TEXTS, "") is None and facts["commitment"] == _commitment(facts)
+        with contextlib.suppress(ValueError):
+            moment = datetime.datetime.fromisoformat(facts["created"] if unchanged else "")
+            if moment.tzinfo is not None and len(bytes.fromhex(facts["nonce"])) == 32:
+                return cls(facts=facts)
+        raise FileProblem(path, "it is not as it was written", _REMEDY)
 
     @classmethod
     def beside(cls, data: Any, control: Any) -> Split | None:
@@ -113,20 +117,31 @@ def split(
         numbers = np.unique(unit_labels(table, unit), return_inverse=True)[1].astype(np.int64)
     count = int(numbers.max()) + 1
     if count < 2:
-        alone = f"has a single {'record' if unit is None else 'unit'}"
-        raise DataError(unit, alone, "a control needs at least one beside it")
+        raise DataError(unit, "has a single record or unit", "a control needs at least one beside it")
     control = min(max(1, round(share * count)), count - 1)
-    kept, out = (rows_of_units(numbers, units) for units in random_parts(count, control))
-    parts = [_written(table[kept], paths[0]), _written(table[out], paths[1])]
-    facts: dict[str, Any] = {"records": len(kept), "control_records": len(out)}
+    frames = [table[rows_of_units(numbers, units)] for units in random_parts(count, control)]
+    parts = [_written(frame, path) for frame, path in zip(frames, paths, strict=False)]
+    sizes: dict[str, Any] = {"records": frames[0].height, "control_records": frames[1].height}
+    version, drawn = VERSION, _DRAWN
     if unit is not None:
-        facts |= {"unit": unit, "units": count - control, "control_units": control}
-    draw = _draw_record(parts, facts)
-    document = (json.dumps(draw.facts, indent=2) + "\n").encode()
+        sizes |= {"unit": unit, "units": count - control, "control_units": control}
+        version, drawn = OF_UNITS, f"whole units, {_DRAWN}"
+    nonce = secrets.token_hex(32)
+    facts = {
+        _KEY: version,
+        "notice": f"{BANNER}, but for the commitment",
+        "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        **sizes,
+        "drawn": drawn,
+        "data": _keyed(nonce, parts[0]),
+        "control": _keyed(nonce, parts[1]),
+        "nonce": nonce,
+    }
+    facts["commitment"] = _commitment(facts)
     with together(*paths, inputs=[data], private=True) as files:
-        for file, content in zip(files, [*parts, document], strict=True):
+        for file, content in zip(files, [*parts, (json.dumps(facts, indent=2) + "\n").encode()], strict=True):
             file.write(content)
-    return draw
+    return Split(facts=facts)
 
 
 def random_parts(count: int, control: int) -> tuple[Integers, Integers]:
@@ -149,21 +164,6 @@ def rows_of_units(numbers: Integers, units: Integers) -> Integers:
     return secure().permutation(np.flatnonzero(np.isin(numbers, units)))
 
 
-def _draw_record(parts: list[bytes], numbers: dict[str, Any]) -> Split:
-    nonce = secrets.token_hex(32)
-    facts = {
-        _KEY: OF_UNITS if "unit" in numbers else VERSION,
-        "notice": f"{BANNER}, but for the commitment",
-        "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        **numbers,
-        "drawn": _DRAWN.format("whole units, " if "unit" in numbers else ""),
-        "data": _keyed(nonce, parts[0]),
-        "control": _keyed(nonce, parts[1]),
-        "nonce": nonce,
-    }
-    return Split(facts={**facts, "commitment": _commitment(facts)})
-
-
 def _written(frame: pl.DataFrame, path: Path) -> bytes:
     buffer = io.BytesIO()
     if path.suffix.lower() == ".csv":
@@ -180,14 +180,3 @@ def _keyed(nonce: str, content: bytes) -> str:
 def _commitment(facts: dict[str, Any]) -> str:
     committed = {name: value for name, value in facts.items() if name != "commitment"}
     return hashlib.sha256(json.dumps(committed, sort_keys=True).encode()).hexdigest()
-
-
-def _is_complete(facts: dict[str, Any]) -> bool:
-    texts = ("created", "data", "control", "nonce", "commitment")
-    if not all(isinstance(facts.get(name), str) for name in texts):
-        return False
-    try:
-        moment = datetime.datetime.fromisoformat(facts["created"])
-        return moment.tzinfo is not None and len(bytes.fromhex(facts["nonce"])) == 32
-    except ValueError:
-        return False

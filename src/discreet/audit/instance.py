@@ -39,7 +39,7 @@ class InstanceGuarantee:
     unconditional : float
         The mechanism's own delta, for every table: the only one here that is public.
     readings : dict
-        As :func:`~discreet.privacy.instance.instance_readings` returns them.
+        By side, "one-sided" or "two-sided", and name, "tight" or "event": the delta, and the change that has it.
     monte_carlo : MonteCarlo
         Estimate of the papers' delta, the one-sided probability that the loss exceeds epsilon, for the worst change.
     """
@@ -78,11 +78,11 @@ class InstanceGuarantee:
             BANNER,
             f"{self.mechanism} at epsilon {as_written(self.epsilon)}, this table against all its neighbours:",
         ]
+        kinds = {"tight": "hockey-stick delta", "event": "probability that the loss exceeds epsilon"}
         for side, deltas in self.readings.items():
             for name, reading in deltas.items():
-                what = "hockey-stick delta" if name == "tight" else "probability that the loss exceeds epsilon"
-                bound = "" if reading.exact else "at most "
-                lines.append(f"  {side}, {what}: {bound}{rounded_up(reading.delta, 6)} ({reading.change})")
+                delta = "at most " * (not reading.exact) + rounded_up(reading.delta, 6)
+                lines.append(f"  {side}, {kinds[name]}: {delta} ({reading.change})")
         simulated = self.monte_carlo
         lines += [
             f"  the one-sided probability by simulation: {about(simulated.estimate, 6)}, between "
@@ -216,18 +216,20 @@ class PaperChoices:
         }
 
     def __str__(self) -> str:
-        lines = [
-            BANNER,
-            f"empirical-Bayes strength {about(self.strength, 6)}",
-            f"values held once: {self.singletons:,} (doubling them makes {counted(self.doubled_records, 'record')})",
-        ]
+        priors = []
         if self.least_prior is not None and self.largest_prior is not None:
-            between = f"{about(self.least_prior, 6)} to {about(self.largest_prior, 6)}"
-            lines.append(f"data-dependent priors of held cells: {between}")
-        lines.append(
-            "A release with parameters chosen this way has no guarantee. Choose them before looking at the data."
+            priors = [
+                f"data-dependent priors of held cells: {about(self.least_prior, 6)} to {about(self.largest_prior, 6)}"
+            ]
+        return "\n".join(
+            [
+                BANNER,
+                f"empirical-Bayes strength {about(self.strength, 6)}",
+                f"values held once: {self.singletons:,} (doubling them makes {self.doubled_records:,} records)",
+                *priors,
+                "A release with parameters chosen this way has no guarantee. Choose them before looking at the data.",
+            ]
         )
-        return "\n".join(lines)
 
 
 def paper_choices(
@@ -237,8 +239,7 @@ def paper_choices(
 
     The guarantees of this library assume parameters chosen without looking at the data, and no mechanism takes these.
     """
-    x = open_confidential(confidential, caller=__name__)
-    priors = {}
+    x, priors = open_confidential(confidential, caller=__name__), {}
     if epsilon is not None and size is not None:
         masses = dirichlet_multinomial_thesis(x.frequencies, epsilon, size=size)
         priors = {"least_prior": float(masses.min()), "largest_prior": float(masses.max())}

@@ -36,10 +36,7 @@ _ROUNDING, _TINY = 1e-9, 1e-13
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exact:
-    """Divergence and promise at the epsilon where they are nearest; the nearest twin that listing all outputs catches.
-
-    ``exceeded``: whether the promise is exceeded anywhere.
-    """
+    """Divergence and promise where they are nearest, whether any is exceeded, and the nearest twin that is caught."""
 
     epsilon: float
     divergence: float
@@ -50,13 +47,9 @@ class Exact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examined:
-    """A mechanism beside its claim.
+    """A mechanism beside its claim: exactly, where its law can be listed, and by findings of the black box.
 
-    ``exact``: None where its law cannot be listed.
-    ``findings``: of the black box, for each pair of tables in both directions.
-    ``power``: epsilon of the nearest twin that the black box catches with a power of at least 95 %, and that power;
-    None where there is none.
-    ``error``: probability at most of a false alarm of the black box, over all its findings.
+    ``power``: epsilon of the nearest twin that is caught with a power of at least 95 %, and that power, if any.
     """
 
     claim: str
@@ -80,39 +73,42 @@ class Examined:
         return {
             "claim": self.claim,
             "rejected": self.rejected,
-            "exact": None if self.exact is None else asdict(self.exact),
+            "exact": self.exact and asdict(self.exact),
             "black_box": {
                 "error": self.error,
                 "runs": self.findings[0].runs,
                 "refuted": self.refuted,
-                "power": None if self.power is None else dict(zip(("epsilon", "power"), self.power, strict=True)),
+                "power": self.power and dict(zip(("epsilon", "power"), self.power, strict=True)),
             },
         }
 
     def __str__(self) -> str:
         lines = [f"claim: {self.claim}"]
-        if self.exact is None:
+        exact, runs = self.exact, counted(self.findings[0].runs, "run")
+        if exact is None:
             lines.append("exact: its law cannot be listed")
         else:
-            twin = self.exact.twin_caught
+            caught = "no twin is caught"
+            if exact.twin_caught is not None:
+                caught = f"a twin of epsilon {as_written(exact.twin_caught)} is caught"
             lines += [
-                f"exact: over all neighbours, the divergence at epsilon {as_written(self.exact.epsilon)} is "
-                f"{rounded_up(self.exact.divergence, 6)}, promised {rounded_up(self.exact.promised, 6)}",
-                "exact: no twin is caught"
-                if twin is None
-                else f"exact: a twin of epsilon {as_written(twin)} is caught",
+                f"exact: over all neighbours, the divergence at epsilon {as_written(exact.epsilon)} is "
+                f"{rounded_up(exact.divergence, 6)}, promised {rounded_up(exact.promised, 6)}",
+                f"exact: {caught}",
             ]
-        runs = counted(self.findings[0].runs, "run")
-        lines.append(
-            f"black box: {'refuted' if self.refuted else 'not refuted'} by {runs} per table and stage, with false "
-            f"alarms at most {percent(self.error)}"
+        power = "no twin would have been caught: take more runs"
+        if self.power is not None:
+            epsilon = as_written(self.power[0])
+            power = f"would have caught epsilon {epsilon} with power at least {rounded_down(self.power[1], 3)}"
+        return "\n".join(
+            [
+                *lines,
+                f"black box: {'not ' * (not self.refuted)}refuted by {runs} per table and stage, with false alarms at "
+                f"most {percent(self.error)}",
+                f"black box: {power}",
+                f"{'not ' * (not self.rejected)}rejected",
+            ]
         )
-        if self.power is None:
-            lines.append("black box: no twin would have been caught: take more runs")
-        else:
-            epsilon, power = as_written(self.power[0]), rounded_down(self.power[1], 3)
-            lines.append(f"black box: would have caught epsilon {epsilon} with power at least {power}")
-        return "\n".join([*lines, "rejected" if self.rejected else "not rejected"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,8 +116,6 @@ class Case:
     """A mechanism that is calibrated for a budget, its guarantee, and neighbouring tables of few records.
 
     ``calibrated``: the mechanism for another epsilon, and a delta that is larger by as much.
-    ``values``: those that tables may hold.
-    ``epsilons``: where the promise is compared.
     """
 
     claimed: Mechanism
@@ -140,13 +134,25 @@ class Case:
             return solved(name, epsilon=level, delta=larger, records=records, **parameters)[:2]
 
         claimed, guarantee = calibrated(epsilon)
-        values = _values(claimed, records)
+        if claimed.domain.finite:
+            values = claimed.domain.unflat(np.arange(min(claimed.domain.size or 1, records + 1)))
+        else:
+            values = claimed.domain.draw_base(records + 1, seeded(8), first=1)
+
+        def table(last: int) -> Counts:
+            """Return the table of many records of the first value and one of another."""
+            index, frequencies = np.unique([0] * (records - 1) + [last], return_counts=True)
+            return Counts(records=values.take(index), frequencies=frequencies.astype(np.int64))
+
+        pairs = [(table(0), table(1))]
+        if len(values) > 2 and records > 1:
+            pairs.append((table(1), table(2)))
         return cls(
             claimed=claimed,
             guarantee=guarantee,
             calibrated=lambda level: calibrated(level)[0],
             values=values,
-            pairs=tuple(_pairs(values, records)),
+            pairs=tuple(pairs),
             epsilons=tuple(share * epsilon for share in (0.0, 0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.5)),
         )
 
@@ -182,21 +188,13 @@ def examined(
     listed: bool = True,
     **parameters: Any,
 ) -> Examined:
-    """Examine a mechanism on tables of few records.
+    """Examine a mechanism, calibrated for a budget, on tables of few records; all outputs are listed where possible.
 
-    ``name``: registry name.
-    ``records``: of the tables.
-    ``epsilon``, ``delta``: the budget that it is calibrated for.
-    ``size``: number of records released.
-    ``runs``, ``error``: as for :func:`~discreet.audit.black_box.compared`.
-    ``seed``: of the runs, which read no confidential table.
     ``law``: the epsilon that it is really calibrated for, to see an examination of a broken one; the same by default.
-    ``listed``: whether all outputs are listed too, where that is possible.
-    ``**parameters``: the mechanism's own, and ``cells``.
     """
     epsilon = real("epsilon", epsilon, above=0, most=100, error=BudgetError)
     case = Case.from_name(name, records=records, epsilon=epsilon, delta=delta, size=size, **parameters)
-    mechanism, twins = case.claimed if law is None else case.calibrated(law), {}
+    mechanism, twins = case.calibrated(law or epsilon), {}
     for factor in FACTORS:
         with suppress(Infeasible, BudgetError):
             twins[factor * epsilon] = case.calibrated(factor * epsilon)
@@ -207,33 +205,17 @@ def examined(
         if most >= POWER:
             power = (level, most)
             break
+    exact = None
+    if listed:
+        exact = _exact(mechanism, twins, case, records)
     return Examined(
         claim=f"{name} for epsilon {as_written(epsilon)}, delta {as_written(delta)}, "
         f"{counted(records, 'record')}, by {case.guarantee.theorem}",
-        exact=_exact(mechanism, twins, case, records) if listed else None,
+        exact=exact,
         findings=findings,
         power=power,
         error=error,
     )
-
-
-def _values(mechanism: Mechanism, records: int) -> Records:
-    """Return values that tables of few records may hold."""
-    if mechanism.domain.finite:
-        return mechanism.domain.unflat(np.arange(min(mechanism.domain.size or 1, records + 1)))
-    return mechanism.domain.draw_base(records + 1, seeded(8), first=1)
-
-
-def _pairs(values: Records, records: int) -> list[tuple[Counts, Counts]]:
-    """Return neighbours: a record leaves many of its value for a fresh one, and a single record changes its value."""
-
-    def table(*held: int) -> Counts:
-        index, frequencies = np.unique(held, return_counts=True)
-        return Counts(records=values.take(index), frequencies=frequencies.astype(np.int64))
-
-    many = [0] * (records - 1)
-    pairs = [(table(*many, 0), table(*many, 1))]
-    return [*pairs, (table(*many, 1), table(*many, 2))] if len(values) > 2 and records > 1 else pairs
 
 
 def sampler(mechanism: Mechanism, table: Counts, *tables: Counts) -> Sampler:
@@ -244,13 +226,15 @@ def sampler(mechanism: Mechanism, table: Counts, *tables: Counts) -> Sampler:
 def _exact(mechanism: Mechanism, twins: dict[float, Mechanism], case: Case, records: int) -> Exact | None:
     """List all outputs for all neighbours; None where there are too many, or no law."""
     epsilons, promised = case.epsilons, np.array([case.guarantee.delta(epsilon) for epsilon in case.epsilons])
-    own = None if mechanism.domain.finite else case.values
-    cells = (mechanism.domain.size or 1) if own is None else len(case.values)
+    cells = mechanism.domain.size or len(case.values)
     if math.comb(records + cells - 1, records) > _MOST_TABLES:
         return None
+    values = case.values
+    if mechanism.domain.finite:
+        values = mechanism.domain.unflat(np.arange(cells))
 
     def divergences(mechanism: Mechanism) -> tuple[Floats, bool]:
-        profile = brute_force_profile(mechanism, n=records, values=own, epsilons=epsilons)
+        profile = brute_force_profile(mechanism, n=records, values=values, epsilons=epsilons)
         return profile, bool((profile > promised * (1.0 + _ROUNDING) + _TINY).any())
 
     try:

@@ -37,7 +37,9 @@ class PipelineAudit(NamedTuple):
 
     def __str__(self) -> str:
         lines = [f"  {fact['what']}: {fact['first']!r} and {fact['second']!r}" for fact in self.differences]
-        verdict = counted(len(lines), "fact tells", "facts tell") if lines else "nothing that was compared tells"
+        verdict = "nothing that was compared tells"
+        if lines:
+            verdict = counted(len(lines), "fact tells", "facts tell")
         numbers = f"{counted(self.compared, 'fact')} compared in {counted(self.runs, 'run')} of each file"
         varying = f"{self.varying:,} that vary by themselves passed over"
         return "\n".join([BANNER, *lines, f"{numbers}, {varying}: {verdict} the two files apart"])

@@ -15,8 +15,7 @@ from discreet._core.errors import DataError, ParameterError
 from discreet._core.lazy import pl
 from discreet._core.random import seeded
 from discreet._core.text import as_written, counted, percent, rounded_up
-from discreet.audit.attacks import ATTACKS, AttackResult, attack_results
-from discreet.audit.coded import CodedUnits, coded_counts, coded_tables
+from discreet.audit.attacks import ATTACKS, AttackResult, CodedUnits, attack_results, coded_counts, coded_tables
 from discreet.audit.data_split import Split, unit_labels
 from discreet.audit.guesses import POWER, Null, StatedProfile, detectable
 from discreet.audit.instance import BANNER
@@ -31,10 +30,7 @@ LEVEL = 0.001
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A claim to test: a profile between tables of which one record, or one unit, is exchanged.
-
-    ``steps``: how many steps of its relation that is: 2 under add-remove, else 1.
-    """
+    """A claim to test: a profile between tables of which one unit is exchanged, in 2 steps under add-remove, else 1."""
 
     profile: Profile
     steps: int
@@ -91,10 +87,11 @@ class ReleaseAudit:
     def __str__(self) -> str:
         lines = [BANNER, f"claim: {self.claim}"]
         for attack in self.attacks:
-            share = percent(attack.right / attack.guesses) if attack.guesses else "none"
-            guesses = counted(attack.guesses, "guess", "guesses")
-            lines.append(f"  {attack.name}: {attack.right:,} of {guesses} right ({share}) about "
-                         f"{counted(attack.pairs, 'pair')}, p-value {rounded_up(attack.p_value)}")  # fmt: skip
+            right = f"{attack.right:,} of {counted(attack.guesses, 'guess', 'guesses')} right"
+            lines.append(
+                f"  {attack.name}: {right} ({percent(attack.right / attack.guesses)}) about "
+                f"{counted(attack.pairs, 'pair')}, p-value {rounded_up(attack.p_value)}"
+            )
         lines += [f"p-value of all together: {rounded_up(self.p_value)}", self.verdict]
         if self.rejected is False and self.detectable is not None:
             lines.append("That is: if the guesses of one of these attacks were right as often as that epsilon allows.")
@@ -112,11 +109,7 @@ def claimed(
     delta: float | None = None,
     relation: str | None = None,
 ) -> Claim:
-    """Return the claim to test: that of a certificate, or a bare one.
-
-    Raises ParameterError when both or neither are given, the certificate claims more than follows from its facts, it is
-    about groups that no column names or a model's units, or it is of counts of labels that nobody declared.
-    """
+    """Return the claim to test: that of a certificate, or a bare one. Raises ParameterError for one that cannot be."""
     if epsilon is None:
         if delta is not None or relation is not None:
             raise ParameterError("a claim without a certificate needs an epsilon. Write epsilon=...")
@@ -170,28 +163,22 @@ def _certified_claim(certificate: Certificate) -> Claim:
 def audit_release(
     release: Any, data: Any, control: Any, claim: Claim, *, record: Any = None, level: float = LEVEL
 ) -> Confidential[ReleaseAudit]:
-    """Test whether a release shows more of its table than a claim allows.
+    """Test whether a released file, or a folder of several tables, shows more of its table than a claim allows.
 
-    ``release``: the released file, or a folder of several tables. Public.
-    ``data``, ``control``: confidential; the table that the release was made from, and the records that were kept out.
-    ``claim``: from :func:`claimed`.
-    ``record``: of the split; by default the one in the folder of the control or of the data.
-    ``level``: probability at most of rejecting a claim that holds.
-    Returns: closed; for the custodian.
-
-    Raises DataError when the tables lack columns of the release, the claim is of another number of records, a unit has
-    records in both, or there are fewer than four in the control, ParameterError when the control was drawn by other
-    units than the claim is about, or FileProblem when a file cannot be read.
+    ``record``: of the split; by default the one in the folder of the control or of the data. Raises DataError,
+    ParameterError or FileProblem where the tables, the control or a file do not fit.
     """
     level = real("level", level, above=0, below=1)
     exploratory, seed, unit = _standing(data, control, record, claim)
-    table, kept, shown = _coded_units(release, data, control, claim.certificate, unit)
-    each = level / len(ATTACKS)
-    attacks = attack_results(table, kept, shown, Null.from_profile(claim.profile), level=each, rng=seeded(seed))
-    epsilons = [detectable(np.flatnonzero(attack.tail <= each), attack.guesses) for attack in attacks]
+    units, words = _coded_units(release, data, control, claim.certificate, unit), claim.words
+    if unit is not None:
+        words = words.replace("one record", "one unit")
+    of_attack = level / len(ATTACKS)
+    attacks = attack_results(*units, Null.from_profile(claim.profile), level=of_attack, rng=seeded(seed))
+    epsilons = [detectable(np.flatnonzero(attack.tail <= of_attack), attack.guesses) for attack in attacks]
     return Confidential(
         ReleaseAudit(
-            claim=claim.words if unit is None else claim.words.replace("one record", "one unit"),
+            claim=words,
             exploratory=exploratory,
             level=level,
             p_value=min(1.0, len(attacks) * min(attack.p_value for attack in attacks)),
@@ -226,26 +213,28 @@ def _coded_units(
 ) -> tuple[CodedUnits, CodedUnits, CodedUnits]:
     """Return the table, its control and the release on one coding, the first two unit by unit."""
     frame = _released_frame(release, certificate)
-    domain = None if certificate is None else Domain.from_dict(certificate.facts.domain)
-    names, counts = frame.columns, None
-    if certificate is not None and domain is not None and certificate.facts.size is None:
-        names = list(domain.columns)
-        counts = coded_counts(released_counts(frame, domain), domain)
-    columns = names if unit is None else list(dict.fromkeys([*names, unit]))
+    domain, names, released = None, frame.columns, []
+    if certificate is not None:
+        domain = Domain.from_dict(certificate.facts.domain)
+        if certificate.facts.size is None:
+            names, released = list(domain.columns), [coded_counts(released_counts(frame, domain), domain)]
+    columns = list(dict.fromkeys([*names, *filter(None, [unit])]))
     table = open_confidential(raw_rows(data, columns, what="data"), caller=__name__)
-    kept = open_confidential(raw_rows(control, columns, what="control"), caller=__name__)
-    labels = None if unit is None else (unit_labels(table, unit), unit_labels(kept, unit))
-    if labels is not None and np.isin(labels[1], labels[0]).any():
-        raise DataError(
-            unit, "names units that have records both in the data and in the control", "draw the control by whole units"
-        )
-    _require_own_number(certificate, table.height if labels is None else len(np.unique(labels[0])))
-    frames = [table.select(names), kept.select(names), *([frame] if counts is None else [])]
+    outside = open_confidential(raw_rows(control, columns, what="control"), caller=__name__)
+    labels, n_held = [], table.height
+    if unit is not None:
+        labels = [unit_labels(table, unit), unit_labels(outside, unit)]
+        n_held = len(np.unique(labels[0]))
+        if np.isin(labels[1], labels[0]).any():
+            both = "names units that have records both in the data and in the control"
+            raise DataError(unit, both, "draw the control by whole units")
+    _require_own_number(certificate, n_held)
+    frames = [table.select(names), outside.select(names), frame][: 3 - len(released)]
     kinds = DataError(None, "its columns are not of the kinds of those of the release", "give the table of the release")
-    inside, outside, *shown = quietly(lambda: coded_tables(frames, domain), kinds)
-    if labels is not None:
-        inside, outside = inside.by_unit(labels[0]), outside.by_unit(labels[1])
-    return inside, outside, shown[0] if counts is None else counts
+    units = quietly(lambda: coded_tables(frames, domain), kinds) + released
+    for place, names_of_units in enumerate(labels):
+        units[place] = units[place].by_unit(names_of_units)
+    return units[0], units[1], units[2]
 
 
 def _released_frame(release: Any, certificate: Certificate | None) -> pl.DataFrame:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from discreet._core.checks import choice, integer
 from discreet._core.errors import ParameterError
@@ -21,11 +19,9 @@ from discreet.mechanisms import (
     first_names,
     named,
     parameter_names,
-    require_kept,
     require_relation,
 )
-from discreet.planner.cells import with_cells
-from discreet.privacy import Budget
+from discreet.planner.cells import calibrated, required, with_sampling
 
 _NO_PARAMETERS = {"cells", "group", "n"}
 """What a mechanism is calibrated with, besides its own parameters."""
@@ -33,77 +29,47 @@ _NO_PARAMETERS = {"cells", "group", "n"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicFacts:
-    """What is public about a table on a domain.
+    """Domain, number of records (None until it was counted), and a public table that this one is expected to be like.
 
-    ``n``: number of records, the declared one under add/remove; None until it was counted.
-    ``given``, ``reference``: a public table that this one is expected to look like, and its columns on the domain.
+    Under add/remove the number is the declared one.
     """
 
     domain: Domain
     n: int | None
     reference: pl.DataFrame | None = None
-    given: Any = field(repr=False, default=None)
 
     @property
     def commonness(self) -> Commonness | None:
         """How common the records of the reference are; None where there is none."""
         if self.reference is None:
             return None
-        from discreet.planner.predicted import common
+        from discreet.planner.predicted import Reference
 
-        return common(self.reference, self.domain)
+        return Reference(self.reference).commonness(self.domain)
 
     def on(self, domain: Domain) -> PublicFacts:
-        """Return the same on other cells, with the reference read for them."""
-        if domain == self.domain and (self.reference is None) == (self.given is None):
-            return self
-        like = None if self.given is None else public_table(self.given, domain)
-        return replace(self, domain=domain, reference=like)
-
-
-def require_current(given: Iterable[str], moved: Mapping[str, str]) -> None:
-    """Refuse an argument of earlier versions, with what is written now."""
-    for name in given:
-        if name in moved:
-            raise ParameterError(f"{name}=... is an argument of earlier versions. Write {moved[name]}")
-
-
-def required(budget: Budget | None) -> Budget:
-    """Return a budget. Raises ParameterError where there is none."""
-    if budget is None:
-        raise ParameterError("the budget is what the release may spend. Write Budget(epsilon=..., delta=...)")
-    return budget
-
-
-def with_sampling(kind: type[Mechanism], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters that are given, with the sampling where the mechanism has one: the default if not given.
-
-    Raises ParameterError when there is no such sampling.
-    """
-    sampling = given.get("sampling") or SAMPLINGS[0]
-    choice("sampling", sampling, SAMPLINGS)
-    others = {name: value for name, value in given.items() if name != "sampling"}
-    return {"sampling": sampling, **others} if "sampling" in kind.__dataclass_fields__ else others
+        """Return these facts on other cells."""
+        return replace(self, domain=domain)
 
 
 def require_complete(request: Request) -> None:
     """Refuse a request that no mechanism, or not the one asked for, can meet."""
-    kind, parameters = request.mechanism_type, request.parameters
+    mechanism_type, parameters = request.mechanism_type, request.parameters
     if request.size is None and not request.counts:
         raise ParameterError(
             "the number of records to release is a public choice that costs privacy or utility. Write size=.... "
             "As many as the table has is a good start, and the plan compares others"
         )
     required(request.budget)
-    if request.several and (kind is None or "tables" not in parameter_names(kind)):
+    if request.several and (mechanism_type is None or "tables" not in parameter_names(mechanism_type)):
         names = [repr(name) for name, kind in REGISTRY.items() if "tables" in parameter_names(kind)]
         raise ParameterError(f"several tables come from {' or '.join(names)} alone. Take it, or leave tables out")
     if request.counts and request.several:
         raise ParameterError("counts are one table. For them leave tables out")
     if "tables" in parameters:
         integer("tables", parameters["tables"], least=1, most=MOST_TABLES)
-    request.require_steps(kind)
-    if kind is None:
+    request.require_steps(mechanism_type)
+    if mechanism_type is None:
         choice("sampling", parameters.get("sampling") or SAMPLINGS[0], SAMPLINGS)
         if unknown := sorted(set(parameters) - {"sampling"}):
             raise ParameterError(
@@ -115,55 +81,52 @@ def require_complete(request: Request) -> None:
             f"{solved[0]!r} is no parameter of {request.mechanism}: it follows from the table and other arguments. "
             "Leave it out"
         )
-    if request.counts and not kind.traits.counts:
+    if request.counts and not mechanism_type.traits.counts:
         raise ParameterError(f"{request.mechanism} releases records, not counts. Ask for records, and write size=...")
-    require_relation(kind, request.between.name)
+    require_relation(mechanism_type, request.between.name)
 
 
 def chosen_mechanism(request: Request, facts: PublicFacts) -> tuple[Mechanism, str]:
     """Return the mechanism of a request for a table of ``facts.n`` records, and why it is this one."""
-    return _by_plan(request, facts) if request.mechanism_type is None else _by_name(request, facts)
+    if request.mechanism is None:
+        return _chosen_by_plan(request, facts)
+    parameters = with_sampling(named(request.mechanism), request.parameters)
+    if isinstance(parameters.get("points"), (str, os.PathLike)):
+        parameters["points"] = public_table(os.fspath(parameters["points"]), facts.domain)
+    mechanism = calibrated(
+        request.mechanism,
+        facts.domain,
+        parameters,
+        relation=request.between.name,
+        n=facts.n,
+        budget=required(request.budget),
+        size=request.size,
+        group=request.group,
+    )
+    why = f"{request.mechanism}: {('asked for', 'draws several tables')[request.several]}"
+    if request.parameters.get("sampling") == "stratified" and not mechanism.forecast(facts.n or 0).stratified:
+        why += ". It draws records as its law demands, so that stratified has no effect"
+    return mechanism, why
 
 
-def _by_plan(request: Request, facts: PublicFacts) -> tuple[Mechanism, str]:
+def _chosen_by_plan(request: Request, facts: PublicFacts) -> tuple[Mechanism, str]:
     """Return the mechanism that the plan chooses among those that can release what is asked for, and why."""
-    from discreet.planner.options import Comparison
+    from discreet.planner.options import PlanRequest
     from discreet.planner.plans import planned
     from discreet.planner.predicted import Reference
 
-    names, between = first_names(), request.between.name
+    names, relation = first_names(), request.between.name
     if request.counts:
         names = [name for name in names if named(name).traits.counts]
-    if between != "replacement":
-        names = [name for name in names if between in named(name).traits.relations]
-        request = replace(request, parameters={**request.parameters, "relation": between})
+    if relation != "replacement":
+        names = [name for name in names if relation in named(name).traits.relations]
+        request = replace(request, parameters={**request.parameters, "relation": relation})
     elif request.declared is None:
         request = replace(request, relation=Replacement(records=facts.n or 0))
-    only, like = None if names == first_names() else names, Reference.of(facts.reference, facts.domain)
-    asked = replace(request, domain=facts.domain)
-    chosen = planned(Comparison(request=asked, reference=like, mechanisms=only), largest_sizes=False)
-    return chosen.best, chosen.why
-
-
-def _by_name(request: Request, facts: PublicFacts) -> tuple[Mechanism, str]:
-    """Return the mechanism asked for, calibrated with the parameters that are given, and what to know of it."""
-    kind, domain = named(str(request.mechanism)), facts.domain
-    require_kept(kind.name, domain, keeps=kind.traits.keeps_declared)
-    given = with_sampling(kind, request.parameters)
-    if isinstance(given.get("points"), (str, os.PathLike)):
-        given["points"] = public_table(os.fspath(given["points"]), domain)
-    asked: dict[str, Any] = {
-        "n": facts.n,
-        "budget": required(request.budget),
-        "size": request.size,
-        "group": request.group,
-    }
-    if "points" not in given:
-        domain = with_cells(domain, kind, **asked, **given)
-    if request.between.name == "add-remove":
-        given["relation"] = request.between.name
-    made = kind.calibrated(domain=domain, **asked, **given)
-    why = f"{request.mechanism}: {('asked for', 'draws several tables')[request.several]}"
-    if request.parameters.get("sampling") == "stratified" and not made.forecast(facts.n or 0).stratified:
-        why += ". It draws records as its law demands, so that stratified has no effect"
-    return made, why
+    comparison = PlanRequest(
+        request=replace(request, domain=facts.domain),
+        reference=Reference(facts.reference),
+        mechanisms=None if names == first_names() else names,
+    )
+    plan = planned(comparison, largest_sizes=False)
+    return plan.best, plan.why

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import math
-import shutil
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from operator import itemgetter
-from typing import Any, TypeVar
+from typing import Any, cast
 
 from discreet import wording
 from discreet._core.boundary import sealed
-from discreet._core.errors import DiscreetError, Fault, MissingExtra, Refused
+from discreet._core.errors import DiscreetError, MissingExtra, Refused
 from discreet._core.numeric import least_integer
-from discreet._core.text import about, aligned, counted, percent
+from discreet._core.text import about, counted, percent
 from discreet.domain import Domain
 from discreet.ledger import Request
 from discreet.mechanisms import (
@@ -25,31 +22,30 @@ from discreet.mechanisms import (
     Mechanism,
     NoiseLaw,
     named,
+    no_posterior,
     projection_error,
-    require_kept,
     scale_solution,
 )
-from discreet.planner.cells import with_cells
-from discreet.planner.choice import required
+from discreet.planner.cells import calibrated, required
 from discreet.planner.predicted import Reference, predicted_errors, sampling_errors, summed
 from discreet.privacy import Budget, Guarantee, Relation
 from discreet.releases import POOR_UTILITY
 
 _HOPELESS = 0.9  # share that is not from the data, from which on the error is not predicted where that takes long
 _MANY_CELLS = 1 << 20
-_WITHIN = 0.01  # of the largest size
+_PRECISION = 0.01  # of the largest size
+_MOST_CARRIED = 1 << 40  # cells
+_LISTED = 6  # columns that a sentence names
 
 UNIT = "UNIT"
 """Stands for the column of the privacy unit where a plan knows only how many records one has."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
-    """What the mechanisms of a plan are compared for: a request, and the public table that predictions are about.
+class PlanRequest:
+    """A request with budget and number of records, what its predictions are about, and what is considered; public.
 
-    ``request``: with budget and number of records. All of it is public.
-    ``mechanisms``: names of those to consider; None for all.
-    ``files``: what the domain and the reference were read from, where they were files.
+    ``mechanisms``: names; None for all. ``files``: what the domain and the reference were read from, where from files.
     """
 
     request: Request
@@ -60,7 +56,7 @@ class Comparison:
     @property
     def domain(self) -> Domain:
         """The domain as it was declared."""
-        return _there(self.request.domain, "domain")
+        return cast("Domain", self.request.domain)
 
     @property
     def budget(self) -> Budget:
@@ -69,12 +65,12 @@ class Comparison:
 
     @property
     def n(self) -> int:
-        """The number of records held."""
-        return _there(self.request.declared, "records")
+        """The number of records of the table."""
+        return cast("int", self.request.declared)
 
     @property
     def size(self) -> int:
-        """The number of records released; by default as many as are held."""
+        """The number of records released; by default as many as the table has."""
         return self.request.size or self.n
 
     @property
@@ -89,23 +85,13 @@ class Comparison:
 
     @cached_property
     def without_privacy(self) -> float:
-        """The W1 that a sample of the same size is predicted to have that is drawn from the table without privacy."""
+        """The W1 that a sample of as many records is predicted to have that is drawn from the table without privacy."""
         return summed(self.domain, self.errors_without_privacy)
 
     @cached_property
     def errors_without_privacy(self) -> dict[str, float]:
-        """The same of each column, in its own unit."""
+        """The error of each column of such a sample, in the column's unit."""
         return sampling_errors(self.domain, self.size, self.reference)
-
-
-_Fact = TypeVar("_Fact")
-
-
-def _there(fact: _Fact | None, name: str) -> _Fact:
-    """Return a fact of a request, which a plan cannot be without."""
-    if fact is None:
-        raise Fault(f"a plan without {name}", "planner")
-    return fact
 
 
 @sealed
@@ -117,7 +103,7 @@ class Option:
     ----------
     name : str
         Registry name.
-    comparison : Comparison
+    comparison : PlanRequest
         What it was calibrated for.
     mechanism : Mechanism or None
         Calibrated; None where the budget or the domain rules it out.
@@ -131,7 +117,7 @@ class Option:
         Predicted Wasserstein-1 distance to the confidential table, in the column's unit for a single numeric or
         temporal column, else on the scaled ground metric.
     errors : mapping of str to float, or None
-        The same of each column, in its own unit: what ``w1`` is the sum of.
+        That of each column, in its own unit: what ``w1`` is the sum of.
     fixed : mapping
         Parameters that were given.
     sized : bool
@@ -139,7 +125,7 @@ class Option:
     """
 
     name: str
-    comparison: Comparison = field(repr=False)
+    comparison: PlanRequest = field(repr=False)
     mechanism: Mechanism | None = None
     refused: str | None = None
     extra: str | None = None
@@ -162,8 +148,6 @@ class Option:
     @property
     def analysed(self) -> bool:
         """Whether :func:`discreet.inference.posterior` knows how its releases depend on the table."""
-        from discreet.mechanisms import no_posterior
-
         return self.mechanism is not None and not no_posterior(self.mechanism, self.comparison.n)
 
     @property
@@ -174,7 +158,8 @@ class Option:
         return self.w1 / sample
 
     @cached_property
-    def _guarantee(self) -> Guarantee | None:
+    def guarantee(self) -> Guarantee | None:
+        """What the mechanism promises; None where there is none."""
         if self.mechanism is None:
             return None
         return self.mechanism.guarantee(self.comparison.request.between, n=self.comparison.n)
@@ -187,12 +172,12 @@ class Option:
     @cached_property
     def delta(self) -> float | None:
         """The exact guarantee at the budget's epsilon."""
-        return None if self._guarantee is None else self._guarantee.delta(self.comparison.budget.epsilon)
+        return None if self.guarantee is None else self.guarantee.delta(self.comparison.budget.epsilon)
 
     @property
     def caveats(self) -> tuple[str, ...]:
         """What the guarantee does not promise."""
-        return () if self._guarantee is None else tuple(map(str, self._guarantee.caveats))
+        return () if self.guarantee is None else tuple(map(str, self.guarantee.caveats))
 
     @cached_property
     def largest_size(self) -> int | None:
@@ -200,7 +185,7 @@ class Option:
 
         Found to within 1 % below, up to 100 times the number of records held; None where it was not asked for.
         """
-        return _largest_size(self) if self.mechanism is not None and self.sized else None
+        return _largest_size(self, self.mechanism) if self.mechanism is not None and self.sized else None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the option as JSON values."""
@@ -231,63 +216,60 @@ def private_step(mechanism: Mechanism) -> tuple[Any, ...]:
     return type(mechanism).log_prob, {name: value for name, value in values.items() if value is not None}
 
 
-def considered(name: str, comparison: Comparison, fixed: dict[str, Any], *, sized: bool) -> Option:
+def considered(name: str, comparison: PlanRequest, fixed: dict[str, Any], *, sized: bool) -> Option:
     """Calibrate a mechanism and predict its error with a few draws of its noise, or say why not."""
-    kind = named(name)
-    if len(comparison.domain.columns) < kind.traits.least_columns and not comparison.declares_more:
-        columns = f"is for tables of {kind.traits.least_columns} columns or more"
-        fewer = f"{columns}, since with fewer all cells can get noise. Ask for it by name"
-        return Option(name=name, comparison=comparison, refused=fewer)
+    least = named(name).traits.least_columns
+    if len(comparison.domain.columns) < least and not comparison.declares_more:
+        why = f"is for tables of {least} columns or more, since with fewer all cells can get noise. Ask for it by name"
+        return Option(name=name, comparison=comparison, refused=why)
     try:
-        require_kept(name, comparison.domain, keeps=kind.traits.keeps_declared)
-        domain = with_cells(comparison.domain, kind, **comparison.sizes, **fixed)
-        mechanism = kind.calibrated(domain=domain, **comparison.sizes, **fixed)
+        mechanism = calibrated(name, comparison.domain, fixed, **comparison.sizes)
     except DiscreetError as error:
         if fixed.keys() - {"sampling"} and not isinstance(error, Refused):
             raise
         extra = error.extra if isinstance(error, MissingExtra) else None
         return Option(name=name, comparison=comparison, refused=str(error).removeprefix(f"{name} "), extra=extra)
+    domain = mechanism.domain
     forecast = mechanism.forecast(comparison.n, comparison.reference.commonness(domain))
-    option = Option(name=name, comparison=comparison, mechanism=mechanism, forecast=forecast, fixed=fixed, sized=sized)
-    wide = (domain.size or 0) > _MANY_CELLS
-    why = None
+    wide, expected = (domain.size or 0) > _MANY_CELLS, comparison.size * forecast.released_share
+    refused = None
     if forecast.lost >= _HOPELESS and wide:
-        why = wording.lost(forecast)
+        refused = wording.lost(forecast)
     elif forecast.slow:
-        why = "its error would take minutes to predict. Ask for it by name"
-    elif (expected := comparison.size * forecast.released_share) < 1.0:
-        why = f"{about(expected, 2)} of {counted(comparison.size, 'draw')} would be released within the budget"
-    if why is not None:
-        return Option(name=name, comparison=comparison, refused=why)
-    hopeless = option.poor and wide  # its error takes seconds to predict, and it would be refused
-    return option if hopeless else predicted(option, max(2, forecast.draws // 8))
-
-
-def predicted(option: Option, draws: int | None = None) -> Option:
-    """Return an option with its error predicted from so many draws of the noise; by default as many as it takes."""
-    if option.mechanism is None:
+        refused = "its error would take minutes to predict. Ask for it by name"
+    elif expected < 1.0:
+        refused = f"{about(expected, 2)} of {counted(comparison.size, 'draw')} would be released within the budget"
+    if refused is not None:
+        return Option(name=name, comparison=comparison, refused=refused)
+    option = Option(name=name, comparison=comparison, mechanism=mechanism, forecast=forecast, fixed=fixed, sized=sized)
+    if option.poor and wide:  # its error takes seconds to predict, and it would be refused
         return option
+    return predicted(option, max(2, forecast.draws // 8))
+
+
+def predicted(option: Option, draws: float = math.inf) -> Option:
+    """Return an option with its error predicted from at most so many draws of the noise."""
     comparison, mechanism = option.comparison, option.mechanism
+    if mechanism is None:
+        return option
     n, size, reference = comparison.n, comparison.size, comparison.reference
     errors = predicted_errors(mechanism, n=n, size=size, reference=reference, draws=draws)
     return replace(option, w1=summed(mechanism.domain, errors), errors=errors)
 
 
-def _largest_size(option: Option) -> int:
+def _largest_size(option: Option, mechanism: Mechanism) -> int:
     """Return, to within 1 % below, the most records within the budget of which a fifth are not from the data.
 
     Between a number that fits and one that does not, the next is where the odds of that share would be reached if they
     grew by a power of the number, as those of a prior do.
     """
-    comparison, mechanism = option.comparison, option.mechanism
-    if mechanism is None:
-        return 0
+    comparison = option.comparison
     profile = comparison.reference.commonness(mechanism.domain)
-    mechanism_type, domain = type(mechanism), mechanism.domain
 
     def odds(size: int) -> float:
+        sizes = {**comparison.sizes, "size": size}
         try:
-            larger = mechanism_type.calibrated(domain=domain, **{**comparison.sizes, "size": size}, **option.fixed)
+            larger = type(mechanism).calibrated(domain=mechanism.domain, **sizes, **option.fixed)
         except DiscreetError:  # too many for the budget, or for the mechanism at all
             return math.inf
         share = larger.forecast(comparison.n, profile).lost
@@ -296,15 +278,15 @@ def _largest_size(option: Option) -> int:
     limit, maximum = POOR_UTILITY / (1.0 - POOR_UTILITY), min(10**10, 100 * comparison.n)
     if (high_odds := odds(maximum)) <= limit:
         return maximum
-    if all(item.name != "size" for item in fields(mechanism_type)) or (low_odds := odds(1)) > limit:
+    if all(item.name != "size" for item in fields(mechanism)) or (low_odds := odds(1)) > limit:
         return 0  # any number is too many
     low, high, tries = 1, maximum, 0
-    while high - low > max(1.0, _WITHIN * low):
+    while high - low > max(1.0, _PRECISION * low):
         middle = math.isqrt(low * high) if high > 4 * low else (low + high) // 2
         if tries % 3 and 0.0 < low_odds < limit < high_odds < math.inf:
             power = math.log(limit / low_odds) / math.log(high_odds / low_odds)
             guess = low * (high / low) ** power
-            middle = round(guess * (1.0 + (_WITHIN / 3.0 if tries % 3 == 2 else -_WITHIN / 3.0)))
+            middle = round(guess * (1.0 + (_PRECISION / 3.0 if tries % 3 == 2 else -_PRECISION / 3.0)))
         middle = min(max(middle, low + 1), high - 1)
         middle_odds, tries = odds(middle), tries + 1
         if middle_odds > limit:
@@ -316,24 +298,18 @@ def _largest_size(option: Option) -> int:
 
 # What to do instead where a table has too many cells: how many a budget carries, and which columns have no more.
 
-_MOST = 1 << 40
-_NAMED = 6  # columns
-
 
 def carried_cells(n: int, budget: Budget, group: int = 1) -> int:
-    """Return the most cells that independent noise leaves at most a fifth of the records out of place in.
+    """Return the most cells among which independent noise leaves at most a fifth of ``n`` records out of place.
 
-    ``n``: number of records, public.
-    ``budget``: what may be spent.
-    ``group``: records a privacy unit holds.
-    Returns: 0 where the budget allows no noise of any scale.
+    It is 0 where the budget allows no noise of any scale. ``group``: the most records of a privacy unit.
 
     Examples
     --------
     >>> carried_cells(10_000, Budget(epsilon=1.0, delta=1e-6))
     2018
     """
-    options = []
+    scales: list[tuple[float, float, NoiseLaw]] = []
     for law in LAWS.values():
 
         def promise(scale: float, law: NoiseLaw = law) -> Guarantee:
@@ -341,16 +317,16 @@ def carried_cells(n: int, budget: Budget, group: int = 1) -> int:
             return Guarantee.proved(profile, relation=Relation(group=group), n=n, theorem="T6", chosen=("noise",))
 
         if (scale := scale_solution(law, budget, promise)) is not None:
-            options.append((law.mean_absolute(scale), law, scale))
-    if not options:
+            scales.append((law.mean_absolute(scale), scale, law))
+    if not scales:
         return 0
-    _, law, scale = min(options, key=itemgetter(0))
+    _, scale, law = min(scales, key=lambda entry: entry[0])
 
-    def too_many(cells: int) -> bool:
+    def are_too_many(cells: int) -> bool:
         return projection_error(law, scale, cells=cells, total=n) > POOR_UTILITY
 
-    fewest = least_integer(too_many, 1, _MOST)
-    return _MOST if fewest is None else fewest - 1
+    fewest = least_integer(are_too_many, 1, _MOST_CARRIED)
+    return _MOST_CARRIED if fewest is None else fewest - 1
 
 
 def fewer_cells(domain: Domain, n: int, budget: Budget, group: int = 1) -> str | None:
@@ -360,85 +336,19 @@ def fewer_cells(domain: Domain, n: int, budget: Budget, group: int = 1) -> str |
         return None
     if most < 2:
         return f"{budget} is too little for {counted(n, 'record')}, whatever the cells. Allow a larger epsilon or delta"
-    return (
-        f"{counted(n, 'record')} at {budget} can support about {most:,} cells in all. With more, "
-        f"noise puts more than {percent(POOR_UTILITY, 0)} of the records out of place. {_within(domain, most)}"
-    )
-
-
-def _within(domain: Domain, most: int) -> str:
-    """Return the columns of the fewest cells that have no more together."""
-    sizes = sorted(
-        [(column.size, name) for name, column in domain.columns.items() if column.size is not None],
-        key=lambda pair: pair[0],
-    )
     names, cells = [], 1
-    for size, name in sizes:
+    sizes = [(column.size, repr(name)) for name, column in domain.columns.items() if column.size is not None]
+    for size, name in sorted(sizes, key=lambda pair: pair[0]):
         if cells * size > most:
             break
         names.append(name)
         cells *= size
-    if not names:
-        return "Declare fewer cells, or coarser labels"
-    columns = ", ".join(map(repr, names[:_NAMED])) + ", ..." * (len(names) > _NAMED)
-    alone = "alone has" if len(names) == 1 else "together have"
-    return f"Release fewer columns ({columns} {alone} {cells:,}), or declare fewer cells"
-
-
-# A plan as text, no wider than the terminal (or ``COLUMNS``).
-
-_PIPED = 100
-_NARROWEST = 40
-
-Row = Sequence[str]
-
-
-def shown_options(head: str, header: Row, rows: Sequence[Row], notes: Sequence[str]) -> str:
-    """Write options as a table whose last column stands below each row, and what was refused as sentences.
-
-    What was refused for the same reason stands in one sentence.
-
-    ``head``: the first line.
-    ``header``: names of the columns; the first is that of the option, the last that of what is wrapped.
-    ``rows``: the cells; a row without anything between the first and the last was refused, and the last says why.
-    ``notes``: Sentences that follow.
-    """
-    width = _width()
-    table = [row for row in rows if any(row[1:-1])]
-    lines = _wrapped(head, width)
-    if table:
-        beside = aligned([row[:-1] for row in (header, *table)], left=len(header))
-        fits = max(map(len, beside)) <= width
-        lines += beside[:1] * fits
-        for row, line in zip(table, beside[1:], strict=True):
-            lines += [line] if fits else _stacked(header, row, width)
-            lines += _wrapped(row[-1], width, "    ")
-    refused: dict[str, list[str]] = {}
-    for row in rows:
-        if not any(row[1:-1]):
-            refused.setdefault(row[-1], []).append(row[0])
-    for why, names in refused.items():
-        lines += _wrapped(f"{', '.join(names)}: {why}", width)
-    for note in notes:
-        lines += _wrapped(note, width)
-    return "\n".join(lines)
-
-
-def wrapped(sentences: Sequence[str]) -> list[str]:
-    """Return the lines of sentences, each begun on a new one."""
-    return [line for sentence in sentences for line in _wrapped(sentence, _width())]
-
-
-def _width() -> int:
-    return max(_NARROWEST, shutil.get_terminal_size((_PIPED, 24)).columns)
-
-
-def _stacked(header: Row, row: Row, width: int) -> list[str]:
-    """Return a row too long for a line as its name and what the others are, in words."""
-    facts = [f"{name} {cell}" for name, cell in zip(header[1:-1], row[1:-1], strict=True) if cell]
-    return [row[0], *_wrapped(", ".join(facts), width, "    ")]
-
-
-def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
-    after = indent + "  "
-    return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=after, break_on_hyphens=False)
+    instead = "Declare fewer cells, or coarser labels"
+    if names:
+        columns = ", ".join(names[:_LISTED]) + ", ..." * (len(names) > _LISTED)
+        together = ("alone has", "together have")[len(names) > 1]
+        instead = f"Release fewer columns ({columns} {together} {cells:,}), or declare fewer cells"
+    return (
+        f"{counted(n, 'record')} at {budget} can support about {most:,} cells in all. With more, "
+        f"noise puts more than {percent(POOR_UTILITY, 0)} of the records out of place. {instead}"
+    )

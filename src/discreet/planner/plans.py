@@ -4,30 +4,22 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import shutil
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from discreet import wording
 from discreet._core.boundary import sealed
 from discreet._core.errors import Infeasible
-from discreet._core.text import about, alarm, counted, listing, percent, rounded_up, sentence, table
+from discreet._core.text import about, alarm, aligned, counted, listing, percent, rounded_up, sentence, table
 from discreet.domain import Domain
 from discreet.ledger import Ledger, Replacement, Request
 from discreet.mechanisms import Mechanism, first_names, named, shown_cells
-from discreet.planner.cells import chosen_cells
-from discreet.planner.choice import require_current, required, with_sampling
-from discreet.planner.options import (
-    Comparison,
-    Option,
-    considered,
-    fewer_cells,
-    predicted,
-    private_step,
-    shown_options,
-    wrapped,
-)
+from discreet.planner.cells import chosen_cells, require_current, required, with_sampling
+from discreet.planner.options import Option, PlanRequest, considered, fewer_cells, predicted, private_step
 from discreet.planner.predicted import Reference
 from discreet.privacy import Budget, Unit
 from discreet.releases import poor_utility
@@ -38,6 +30,8 @@ _UNLIKE = 0.05  # of the range of a column
 _CLOSE = 2.0  # times the least predicted error, up to which it is predicted again with all draws
 _CHEAP = 16  # draws a prediction takes at most, from which on each of them is quick
 _NEAR = 0.05  # of the least predicted error and of a sample's: that much more where a release can be analysed
+_TERMINAL = (100, 24)  # where the output goes to a file or another program
+_NARROWEST = 40
 
 _MOVED = {
     "epsilon": "Budget(epsilon=...), the second argument",
@@ -57,13 +51,13 @@ class Plan:
 
     Parameters
     ----------
-    comparison : Comparison
+    comparison : PlanRequest
         What was asked for: domain, numbers of records, budget, reference.
     options : tuple of Option
         Feasible ones by predicted error, those that would be refused as mostly not from the data last; then the others.
     """
 
-    comparison: Comparison
+    comparison: PlanRequest
     options: Sequence[Option]
 
     @property
@@ -93,10 +87,6 @@ class Plan:
         return [option for option in self.options if option.mechanism is not None]
 
     @property
-    def _chosen(self) -> Option | None:
-        return next(iter(self.feasible), None)
-
-    @property
     def best(self) -> Mechanism:
         """The first mechanism of the plan that meets the budget.
 
@@ -105,7 +95,7 @@ class Plan:
         Infeasible
             When there is none.
         """
-        for option in self.feasible:
+        for option in self.options:
             if option.mechanism is not None:
                 return option.mechanism
         reasons = "; ".join([*self.verdict[1:], *(f"{option.name}: {option.refused}" for option in self.options)])
@@ -120,9 +110,10 @@ class Plan:
         missing = f". {sentence(self.missing)}" if self.missing else ""
         if best.w1 is None:
             return f"{best.name}: errors are not predicted for records that are mostly not from the data{missing}"
-        better = [option for option in others if _rank(option.w1) < _rank(best.w1)]
-        least, compared, sample, following = "least predicted W1", "mechanisms that", "", ""
-        if best.analysed and any(map(_not_analysed, better)):
+        better = [option for option in others if _rank(option) < _rank(best)]
+        least, compared, sample, following, unlike = "least predicted W1", "mechanisms that", "", "", ""
+        # better ones may come later for no other reason than that they cannot be analysed
+        if best.analysed and not all(option.analysed or option.poor or _is_last_resort(option) for option in better):
             least = "near the least predicted W1, and its records can be analysed; W1"
         elif better:
             compared = "mechanisms that keep rare records, repeat none verbatim and"
@@ -132,11 +123,16 @@ class Plan:
             records = counted(self.comparison.size, "record")
             sample = f", {about(best.times_sampling, 2)} times that of a sample of {records} without privacy"
         for option in others[:1]:
-            w1 = "not predicted" if option.w1 is None else about(option.w1, 4)
-            following = f". Next: {option.name} ({w1})"
+            following = f". Next: {option.name} ({_estimate(option.w1, none='not predicted')})"
+        (column, *more) = self.comparison.domain.columns.values()
+        if isinstance(getattr(column, "lower", None), (int, float)) and not more and best.w1 >= _UNLIKE * column.scale:
+            unlike = (
+                f". That is {percent(best.w1 / column.scale, 0)} of the column's range, so the records will hardly be "
+                "like the table's. Ask for a larger epsilon or declare a narrower range"
+            )
         return (
             f"{best.name}: {least} ({about(best.w1, 4)}{sample}) of the {compared} meet {self.comparison.budget}"
-            f"{following}. Predicted from public facts alone{_unlike(self.comparison.domain, best.w1)}{missing}"
+            f"{following}. Predicted from public facts alone{unlike}{missing}"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -148,7 +144,7 @@ class Plan:
             "delta": self.comparison.budget.delta,
             "verdict": self.verdict,
             "notes": self.notes,
-            "chosen": self._chosen and self._chosen.name,
+            "chosen": next((option.name for option in self.feasible), None),
             "options": [option.to_dict() for option in self.options],
         }
 
@@ -158,11 +154,11 @@ class Plan:
 
         The other options' caveats are in :attr:`options`.
         """
-        missing = [self.missing] if self.missing else []
-        if self._chosen is None:
-            return missing
-        caveats = [f"{self._chosen.name}: {caveat}" for caveat in self._chosen.caveats]
-        return [*chosen_cells(self.comparison.domain, self.best.domain), *caveats, *missing]
+        notes = []
+        for option in self.feasible[:1]:
+            caveats = [f"{option.name}: {caveat}" for caveat in option.caveats]
+            notes = [*chosen_cells(self.comparison.domain, self.best.domain), *caveats]
+        return [*notes, *filter(None, [self.missing])]
 
     @property
     def verdict(self) -> list[str]:
@@ -170,15 +166,20 @@ class Plan:
 
         Each is a sentence or two.
         """
-        best, asked = self._chosen, self.comparison
-        if best is not None and not best.poor:
-            return []
+        best, asked = next(iter(self.feasible), None), self.comparison
         verdict = ["no mechanism can release this table: each says why below"]
         if best is not None and best.forecast is not None:
+            if not best.poor:
+                return []
             why = poor_utility(best.forecast, self.best)
             verdict = [f"a release by {self.best.name}, the best, would be refused: {why}"]
         instead = fewer_cells(asked.domain, asked.n, asked.budget, asked.request.group)
         return verdict if instead is None else [*verdict, instead]
+
+    def with_budget(self, budget: Budget, *, progress: Callable[[int, int], None] | None = None) -> Plan:
+        """Return the plan of the same request at another budget, without largest sizes."""
+        comparison = replace(self.comparison, request=replace(self.comparison.request, budget=budget))
+        return planned(comparison, largest_sizes=False, progress=progress)
 
     def write_page(
         self,
@@ -224,11 +225,11 @@ class Plan:
         >>> from discreet import Budget
         >>> from discreet.domain import Domain, Integer
         >>> ages = Domain(columns={"age": Integer(lower=0, upper=99)})
-        >>> made = plan(ages, Budget(epsilon=1.0), records=500, mechanisms=["perturbed-histogram"])
-        >>> made.write_page(Path(tempfile.mkdtemp()) / "plan.html").name
+        >>> ages_plan = plan(ages, Budget(epsilon=1.0), records=500, mechanisms=["perturbed-histogram"])
+        >>> ages_plan.write_page(Path(tempfile.mkdtemp()) / "plan.html").name
         'plan.html'
         """
-        from discreet.planner.budget_page import write_budget_page  # which plans at further budgets
+        from discreet.planner.budget_page import write_budget_page
 
         return write_budget_page(self, out, ledger=ledger, dataset=dataset, progress=progress)
 
@@ -241,24 +242,24 @@ class Plan:
         """
         rows: list[tuple[str, ...]] = []
         most = min(10**10, 100 * self.comparison.n)
-        for option, same in self.rows_of_steps:
+        for option, readings in self.rows_of_steps:
             if option.mechanism is None or option.forecast is None:
                 rows.append((option.name, *[""] * (len(_HEADER) - 2), option.refused or ""))
                 continue
             parameters = ", ".join(f"{name}={_shown(value)}" for name, value in option.mechanism.parameters().items())
             if option.mechanism.domain != self.comparison.domain:
                 parameters += f"; {_cells(option.mechanism.domain)}"
-            if same:
-                parameters += f"; the same private step, read otherwise: {', '.join(same)}"
+            if readings:
+                parameters += f"; the same private step, read otherwise: {', '.join(readings)}"
             largest = option.largest_size
             rows.append(
                 (
                     option.name,
                     rounded_up(option.delta or 0.0),
                     wording.marked_share(option.forecast),
-                    "-" if option.w1 is None else about(option.w1, 4),
-                    "-" if option.times_sampling is None else about(option.times_sampling, 2),
-                    "" if largest is None else f"{largest:,}{'+' * (largest == most)}",
+                    _estimate(option.w1),
+                    _estimate(option.times_sampling, 2),
+                    f"{largest:,}{'+' * (largest == most)}" if largest is not None else "",
                     parameters,
                 )
             )
@@ -270,10 +271,27 @@ class Plan:
     @property
     def text(self) -> str:
         """The table and what follows it, without :attr:`verdict`, no wider than the terminal or ``COLUMNS``."""
-        asked = self.comparison
-        head = f"{counted(asked.size, 'record')} from {asked.n:,}, {asked.budget}, {_cells(asked.domain)}"
+        asked, rows = self.comparison, self.rows()
+        lines = wrapped([f"{counted(asked.size, 'record')} from {asked.n:,}, {asked.budget}, {_cells(asked.domain)}"])
+        calibrated = [row for row in rows if any(row[1:-1])]
+        heading, *beside = aligned([row[:-1] for row in (_HEADER, *calibrated)], left=len(_HEADER))
+        if max(map(len, [heading, *beside])) <= _width():
+            lines += [heading] * bool(calibrated)
+        else:  # each row as its name and its numbers in words
+            facts = [zip(_HEADER[1:-1], row[1:-1], strict=True) for row in calibrated]
+            texts = [", ".join(f"{name} {cell}" for name, cell in cells if cell) for cells in facts]
+            beside = [
+                "\n".join([row[0], *wrapped([text], "    ")]) for row, text in zip(calibrated, texts, strict=True)
+            ]
+        for row, line in zip(calibrated, beside, strict=True):
+            lines += [line, *wrapped([row[-1]], "    ")]
+        refused: dict[str, list[str]] = {}
+        for name, *cells, why in rows:
+            if not any(cells):
+                refused.setdefault(why, []).append(name)
         chosen = f"Chosen: {self.why}." if self.feasible else "No mechanism meets this request."
-        return shown_options(head, _HEADER, self.rows(), [*self.notes, chosen])
+        sentences = [f"{', '.join(names)}: {why}" for why, names in refused.items()]
+        return "\n".join([*lines, *wrapped([*sentences, *self.notes, chosen])])
 
     def _repr_html_(self) -> str:
         return "".join(map(alarm, self.verdict)) + table(_HEADER, self.rows()) + listing(self.notes)
@@ -339,11 +357,8 @@ def plan(
     'hierarchical-histogram'
     """
     require_current(parameters, _MOVED)
-    files = {
-        what: os.fspath(given)
-        for what, given in (("domain", domain), ("reference", reference))
-        if isinstance(given, (str, os.PathLike))
-    }
+    paths = {"domain": domain, "reference": reference}
+    files = {name: os.fspath(path) for name, path in paths.items() if isinstance(path, (str, os.PathLike))}
     domain = domain if isinstance(domain, Domain) else Domain.read(domain)
     request = Request(
         budget=required(budget),
@@ -353,22 +368,27 @@ def plan(
         size=size,
         parameters=parameters,
     )
-    like = Reference.of(reference, domain)
-    comparison = Comparison(request=request, reference=like, mechanisms=mechanisms, files=files)
+    like = Reference.from_data(reference, domain)
+    comparison = PlanRequest(request=request, reference=like, mechanisms=mechanisms, files=files)
     return planned(comparison, largest_sizes=largest_sizes, progress=progress)
 
 
-def planned(comparison: Comparison, *, largest_sizes: bool, progress: Callable[[int, int], None] | None = None) -> Plan:
+def planned(
+    comparison: PlanRequest, *, largest_sizes: bool, progress: Callable[[int, int], None] | None = None
+) -> Plan:
     """Return the plan of a request."""
     names = first_names() if comparison.mechanisms is None else list(comparison.mechanisms)
     options: list[Option] = []
+    wide = False  # whether one that is good for a table of many columns was found
     for name in names:
-        given = with_sampling(named(name), comparison.request.parameters)
-        wide = comparison.mechanisms is None and any(map(_for_wide_tables, options))
-        if wide and named(name).traits.tried_out and not comparison.declares_more:
-            options.append(Option(name=name, comparison=comparison, refused=_NOT_TRIED))
+        traits, parameters = named(name).traits, with_sampling(named(name), comparison.request.parameters)
+        if wide and traits.tried_out and not comparison.declares_more:
+            option = Option(name=name, comparison=comparison, refused=_NOT_TRIED)
         else:
-            options.append(considered(name, comparison, given, sized=largest_sizes))
+            option = considered(name, comparison, parameters, sized=largest_sizes)
+        options.append(option)
+        good = option.mechanism is not None and not option.poor
+        wide = wide or (comparison.mechanisms is None and traits.least_columns > 1 and good)
         if progress is not None:
             progress(len(options), len(names))
     close = _CLOSE * min((option.w1 for option in options if option.w1 is not None), default=0.0)
@@ -379,68 +399,42 @@ def planned(comparison: Comparison, *, largest_sizes: bool, progress: Callable[[
     return Plan(comparison=comparison, options=_ranked(options))
 
 
-def _for_wide_tables(option: Option) -> bool:
-    """Return whether an option is good for a table of many columns."""
-    return named(option.name).traits.least_columns > 1 and option.mechanism is not None and not option.poor
-
-
 def _ranked(options: Sequence[Option]) -> tuple[Option, ...]:
-    """Return the options, best first: by predicted error, but one that can be analysed before one that cannot.
+    """Return the options, best first: by predicted error, but one near the best that can be analysed goes first."""
+    last = {option.name for option in options if _is_last_resort(option)}
+    enough = any(option.mechanism is not None and not option.poor for option in options if option.name not in last)
 
-    The first that can be analysed goes first where its predicted error is no more than 5 % of the least one, and of
-    that of a sample without privacy, above the least one, and it is no last resort.
-    """
-    last = {option.name: _last_resort(option) for option in options}
-    enough = any(option.mechanism is not None and not last[option.name] and not option.poor for option in options)
-
-    def after(option: Option) -> tuple[bool, bool, bool]:
-        return option.mechanism is None, option.poor, enough and last[option.name]
+    def group(option: Option) -> tuple[bool, bool, bool]:
+        return option.mechanism is None, option.poor, enough and option.name in last
 
     def order(option: Option) -> tuple[Any, ...]:
-        share = (option.share_not_from_data or 0.0) if option.w1 is None else 0.0
-        return *after(option), _rank(option.w1), share
+        share = (option.share_not_from_data or 0.0) * (option.w1 is None)
+        return *group(option), _rank(option), share
 
     ranked = sorted(options, key=order)
     first = ranked[0]
-    if first.analysed or first.w1 is None:
-        return tuple(ranked)
-    most = (1.0 + _NEAR) * first.w1 + _NEAR * first.comparison.without_privacy
-    for option in ranked:
-        if option.analysed and after(option) == after(first) and option.w1 is not None and option.w1 <= most:
-            return (option, *(other for other in ranked if other is not option))
+    if first.w1 is not None:
+        most = (1.0 + _NEAR) * first.w1 + _NEAR * first.comparison.without_privacy
+        near = [o for o in ranked if o.w1 is not None and o.w1 <= most and group(o) == group(first)]
+        best = next((option for option in near if option.analysed), first)
+        ranked.sort(key=lambda option: option is not best)
     return tuple(ranked)
 
 
-def _not_analysed(option: Option) -> bool:
-    """Return whether an option comes later for no other reason than that it cannot be analysed."""
-    return not (option.analysed or option.poor or _last_resort(option))
-
-
-def _unlike(domain: Domain, w1: float) -> str:
-    """Say so where the predicted error of a numeric column is a good part of its range."""
-    (column, *others) = domain.columns.values()
-    low, high = getattr(column, "lower", None), getattr(column, "upper", None)
-    if others or not isinstance(low, (int, float)) or not isinstance(high, (int, float)) or w1 < _UNLIKE * (high - low):
-        return ""
-    return (
-        f". That is {percent(w1 / (high - low), 0)} of the column's range, so the records will hardly be like the "
-        "table's. Ask for a larger epsilon or declare a narrower range"
-    )
-
-
-def _rank(w1: float | None) -> float:
+def _rank(option: Option) -> float:
     """Return a prediction to three digits: those that agree in them are ties, and the registry's order decides."""
-    return math.inf if w1 is None else float(about(w1, 3))
+    return math.inf if option.w1 is None else float(about(option.w1, 3))
 
 
-def _last_resort(option: Option) -> bool:
-    """Return whether a mechanism is only chosen where nothing else would do.
-
-    Those whose records are confidential ones; and, without a reference, those that leave out rare records: an invented
-    table has none, so that they look too good.
-    """
+def _is_last_resort(option: Option) -> bool:
+    """Return whether a mechanism is only chosen where nothing else would do."""
+    # Records are confidential ones; or, without a reference, rare ones are left out: an invented table has none.
     traits = named(option.name).traits
     return traits.verbatim or (traits.leaves_out and option.comparison.reference.table is None)
+
+
+def _estimate(value: float | None, digits: int = 4, *, none: str = "-") -> str:
+    return none if value is None else about(value, digits)
 
 
 def _shown(value: Any) -> str:
@@ -454,3 +448,18 @@ def _shown(value: Any) -> str:
 
 def _cells(domain: Domain) -> str:
     return "no finite cells" if domain.size is None else shown_cells(domain.size)
+
+
+def wrapped(sentences: Iterable[str], indent: str = "") -> list[str]:
+    """Return the lines of sentences, each begun on a new one, no wider than the terminal."""
+    return [
+        line
+        for text in sentences
+        for line in textwrap.wrap(
+            text, _width(), initial_indent=indent, subsequent_indent=indent + "  ", break_on_hyphens=False
+        )
+    ]
+
+
+def _width() -> int:
+    return max(_NARROWEST, shutil.get_terminal_size(_TERMINAL).columns)

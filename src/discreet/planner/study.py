@@ -26,25 +26,23 @@ from discreet._core.text import aligned, as_written, counted, rounded_down
 from discreet.domain import Domain
 from discreet.ledger import Replacement, Request
 from discreet.mechanisms import Mechanism, named, require_kept
-from discreet.planner.cells import with_cells
-from discreet.planner.choice import required, with_sampling
-from discreet.planner.options import UNIT, Comparison, wrapped
-from discreet.planner.plans import planned
+from discreet.planner.cells import calibrated, required, with_cells, with_sampling
+from discreet.planner.options import UNIT, PlanRequest
+from discreet.planner.plans import planned, wrapped
 from discreet.planner.predicted import Reference
 from discreet.privacy import Budget, Guarantee, Profile, Unit, compose
 from discreet.releases import POOR_UTILITY, SECONDS, as_json, poor_utility, within
 
 SCHEMA = 1
 _STEP = 1.25  # of the factor, until it is too large
-_WITHIN = 1e-3  # of the largest factor
+_PRECISION = 1e-3  # of the largest factor
 _LEAST = 0.5
 _FLOOR = 0.9  # of its share of delta, that a release may need at every epsilon
 _ROUNDS = 5
 _KEYS = {"name", "domain", "records", "size", "mechanism", "parameters", "share", "max_records"}
-_KINDS: dict[str, type[Any]] = {"name": str, "domain": str, "records": int, "mechanism": str, "parameters": dict}
-_REQUIRED, _WORDS = ("name", "domain", "records"), {str: "a text", int: "an integer", dict: "a table"}
+_TABLE = {"name": (str,), "domain": (str,), "records": (int,), "mechanism": (str,), "parameters": (dict,)}
 _SHAPE: dict[str, Any] = {"epsilon": (int, float), "delta": (int, float), "relation": (str,), "releases": (list,)}
-_PART: dict[str, Any] = {
+_RELEASE: dict[str, Any] = {
     "name": (str,),
     "mechanism": {"name": (str,), "parameters": (dict,)},
     "given": (dict,),
@@ -59,11 +57,10 @@ _PART: dict[str, Any] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class PlannedPart:
     """One release of a study: its request, with the budget that the mechanism was calibrated to.
 
-    ``mechanism``: its domain has the cells that were chosen.
-    ``domain_sha256``: of the domain as it was declared.
+    The mechanism's domain has the cells that were chosen; ``domain_sha256`` is of the domain as it was declared.
     """
 
     request: Request
@@ -77,12 +74,12 @@ class Part:
 
     @property
     def budget(self) -> Budget:
-        """Its own: a release by this mechanism with this budget is the one that was planned."""
+        """The release's own: one by this mechanism with this budget is the one that was planned."""
         return required(self.request.budget)
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        """Its own."""
+        """The release's own."""
         return self.mechanism.guarantee(self.request.between, n=_records(self.request))
 
     def to_dict(self) -> dict[str, Any]:
@@ -106,11 +103,11 @@ class Part:
         declared = {key: facts[key] for key in ("name", "records", "size", "max_records")}
         name, parameters = facts["mechanism"]["name"], facts["mechanism"]["parameters"]
         request = _request(**declared, mechanism=name, parameters=facts["given"])
-        budget = Budget(epsilon=facts["epsilon"], delta=facts["delta"])
+        domain, budget = Domain.from_dict(facts["domain"]), Budget(epsilon=facts["epsilon"], delta=facts["delta"])
         return cls(
             request=replace(request, budget=budget),
             mechanism=named(name).from_parameters(
-                parameters, domain=Domain.from_dict(facts["domain"]), records=_records(request), size=request.size
+                parameters, domain=domain, records=_records(request), size=request.size
             ),
             domain_sha256=facts["domain_sha256"],
         )
@@ -118,16 +115,10 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Together:
-    """Releases that satisfy a budget together, where exactly these are made.
-
-    ``budget``: of all of them.
-    ``parts``: the releases.
-
-    Raises ParameterError when they cannot be of one table, Infeasible when they do not satisfy the budget.
-    """
+    """Releases of one table that satisfy a budget together, where exactly these are made."""
 
     budget: Budget
-    parts: tuple[Part, ...]
+    parts: tuple[PlannedPart, ...]
 
     def __post_init__(self) -> None:
         _require_one_table([part.request for part in self.parts])
@@ -164,13 +155,17 @@ class Together:
         facts = read_json(path, remedy="give the file that discreet plan --together wrote")
         if facts.get("discreet_plan") != SCHEMA:
             raise FileProblem(path, f"it is not a discreet plan of version {SCHEMA}", "check the file")
-        wrong = _misshapen(facts)
+        wrong = first_wrong(facts, _SHAPE, "")
+        if wrong is None and facts["relation"] != "replacement":
+            wrong = "relation"
+        for place, part in enumerate([] if wrong else facts["releases"]):
+            wrong = wrong or first_wrong(part, _RELEASE, f"releases[{place}].")
         if wrong is not None:
             raise FileProblem(path, f"its field {wrong} is missing or of the wrong kind", "plan again")
         try:
             with within(seconds):
                 budget = Budget(epsilon=facts["epsilon"], delta=facts["delta"])
-                return cls(budget=budget, parts=tuple(map(Part.from_dict, facts["releases"])))
+                return cls(budget=budget, parts=tuple(map(PlannedPart.from_dict, facts["releases"])))
         except (DiscreetError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             if isinstance(error, Refused) and not isinstance(error, Infeasible):  # time is up
                 raise
@@ -188,47 +183,37 @@ class Together:
 
     def text(self, shares: Sequence[float]) -> str:
         """Return a table of the releases beside what each would have had by sums, and what they satisfy."""
-        head = ("release", "mechanism", "epsilon", "delta", "epsilon by sums")
-        rows = [
-            (
-                part.name,
-                part.mechanism.name,
-                as_written(part.budget.epsilon),
-                as_written(part.budget.delta),
-                rounded_down(share * self.budget.epsilon),
-            )
-            for part, share in zip(self.parts, _fractions(shares), strict=True)
-        ]
+        rows = [("release", "mechanism", "epsilon", "delta", "epsilon by sums")]
+        for part, share in zip(self.parts, _fractions(shares), strict=True):
+            epsilon, delta = as_written(part.budget.epsilon), as_written(part.budget.delta)
+            rows.append((part.name, part.mechanism.name, epsilon, delta, rounded_down(share * self.budget.epsilon)))
         satisfied = (
             f"{counted(len(self.parts), 'release')} together satisfy {self.budget}, if these are made and no others, "
             "each with the mechanism, epsilon, delta and size above. They were fixed before any of them is seen: none "
             "may be added, or changed, by looking at one of the others."
         )
-        return "\n".join([*aligned([head, *rows], left=2), *wrapped([satisfied])])
+        return "\n".join([*aligned(rows, left=2), *wrapped([satisfied])])
 
 
 def read_study(path: str | os.PathLike[str]) -> tuple[list[Request], list[float]]:
-    """Read the releases of a study and their shares: a TOML file of ``[[release]]`` tables, domains relative to it.
-
-    Raises FileProblem, DomainError or ParameterError when something in it is not as it must be.
-    """
+    """Read the releases of a study and their shares: a TOML file of ``[[release]]`` tables, domains relative to it."""
     remedy = "give a TOML file with a [[release]] table for each release"
     document = parsed_toml(bounded_text(path, missing="check the path", remedy=remedy), what="the study")
     tables = document.get("release")
     if set(document) != {"release"} or not isinstance(tables, list) or not tables:
         raise FileProblem(path, "it must have [[release]] tables, and nothing else", remedy)
-    requests = []
+    requests, shares = [], []
     for table in tables:
         if not isinstance(table, Mapping):
             raise ParameterError("each [[release]] must be a table")
         if unknown := sorted(set(table) - _KEYS):
             raise ParameterError(f"a [[release]] must not have {unknown[0]!r}. It may have: {', '.join(sorted(_KEYS))}")
-        for key, kind in _KINDS.items():
-            if not isinstance(table.get(key, kind()), kind) or (key in _REQUIRED and key not in table):
-                raise ParameterError(f"{key!r} of each [[release]] must be {_WORDS[kind]}")
+        if wrong := first_wrong({"mechanism": "", "parameters": {}, **table}, _TABLE, ""):
+            raise ParameterError(f"{wrong!r} of each [[release]] must be there, and of its kind. Check the file")
         facts = {key: value for key, value in table.items() if key not in ("domain", "share")}
         requests.append(_request(**facts, domain=Domain.read(Path(path).parent / table["domain"])))
-    return requests, [_share(table.get("share", 1.0)) for table in tables]
+        shares.append(_checked_share(table.get("share", 1.0)))
+    return requests, shares
 
 
 def _request(*, name: str, records: int, max_records: int = 1, **facts: Any) -> Request:
@@ -244,140 +229,47 @@ def plan_together(
     shares: Sequence[float] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Together:
-    """Calibrate several releases of one table so that all of them together satisfy a budget.
+    """Calibrate several releases of one table, each with its name as ``part``, so that all satisfy a budget together.
 
-    ``requests``: of the releases, each with its name as ``part``, its domain, number of records and size.
-    ``budget``: of all.
-    ``shares``: of the budget, in parts of their sum; equal by default.
-    ``progress``: called after each attempt with how many are done, and how many there are at most.
-
-    Raises Infeasible when no budgets do; ParameterError, BudgetError when a number is out of range, or a choice of
-    cells keeps changing.
-
-    Notes
-    -----
-    Release ``i`` is calibrated to epsilon ``t w_i E`` and delta ``min(t/2, 0.9) w_i D``, ``w_i`` its share. The factor
-    ``t`` is the largest, to 0.1 %, at which the composed profile meets ``(E, D)``. Mechanisms and cells that are not
-    given are chosen for these budgets, and the factor is solved for again until they stay the same.
+    ``shares`` of the budget are parts of their sum, equal by default. Raises Infeasible when no budgets do.
     """
+    # Release i is calibrated to epsilon t w_i E and delta min(t/2, 0.9) w_i D, w_i its share. The factor t is the
+    # largest, to 0.1 %, at which the composed profile meets (E, D). Mechanisms and cells that are not given are chosen
+    # for these budgets, and the factor is solved for again until they stay the same.
     for request in requests:
-        _require_public(request)
+        if not request.part or not request.part.strip() or not request.part.isprintable():
+            raise ParameterError("each release must have a name of printable characters")
+        if None in (request.domain, request.declared, request.size):
+            raise ParameterError(f"{request.part}: the domain, number of records or size is missing. Give all three")
+        if not isinstance(request.relation, Replacement):
+            raise ParameterError(
+                f"{request.part}: a plan takes replacement only. Write relation=Replacement(records=...)"
+            )
+        if request.parameters and request.mechanism is None:
+            raise ParameterError(
+                f"{request.part}: parameters are of a mechanism. Name the mechanism, or leave them out"
+            )
     _require_one_table(requests)
-    parts = _fractions([1.0] * len(requests) if shares is None else shares)
-    start = 1.0 / math.sqrt(sum(share * share for share in parts)) if budget.delta else 1.0
-    budgets = [_budget(budget, share, start) for share in parts]
-    chosen = list(map(_chosen, requests, budgets))
+    fractions = _fractions([1.0] * len(requests) if shares is None else shares)
+    start = 1.0 / math.sqrt(sum(share * share for share in fractions)) if budget.delta else 1.0
+    budgets = [_part_budget(budget, share, start) for share in fractions]
+    candidates, complete = requests, list(map(_completed, requests, budgets))
     for done in range(_ROUNDS):
-        budgets = _solved(chosen, budget, parts, start)
+        budgets = _largest_budgets(complete, budget, fractions, start)
         if progress is not None:
             progress(done + 1, _ROUNDS)
+        again = list(map(_completed, candidates, budgets))
+        if again == complete:
+            parts = map(_planned_part, requests, budgets, map(_calibrated, complete, budgets))
+            return Together(budget=budget, parts=tuple(parts))
+        complete = again
         # the mechanisms that the first round chose stay
-        same = [replace(request, mechanism=one.mechanism) for request, one in zip(requests, chosen, strict=True)]
-        again = list(map(_chosen, same if done else requests, budgets))
-        if again == chosen:
-            return Together(budget=budget, parts=tuple(map(_part, requests, chosen, budgets)))
-        chosen = again
+        candidates = [replace(request, mechanism=c.mechanism) for request, c in zip(requests, complete, strict=True)]
     raise ParameterError("the cells that are chosen change with the budget, back and forth. Declare them: cells = ...")
 
 
 def _records(request: Request) -> int:
     return request.declared or 0  # which a planned request declares
-
-
-def _require_public(request: Request) -> None:
-    """Refuse a request that does not say what a plan of several releases needs."""
-    if not request.part or not request.part.strip() or not request.part.isprintable():
-        raise ParameterError("each release must have a name of printable characters")
-    if None in (request.domain, request.declared, request.size):
-        raise ParameterError(f"{request.part}: the domain, number of records or size is missing. Give all three")
-    if not isinstance(request.relation, Replacement):
-        raise ParameterError(f"{request.part}: a plan takes replacement only. Write relation=Replacement(records=...)")
-    if request.parameters and request.mechanism is None:
-        raise ParameterError(f"{request.part}: parameters are of a mechanism. Name the mechanism, or leave them out")
-
-
-def _fractions(shares: Sequence[float]) -> list[float]:
-    """Return the fractions of the whole that shares are."""
-    checked = list(map(_share, shares))
-    return [share / math.fsum(checked) for share in checked]
-
-
-def _share(share: Any) -> float:
-    return real("share", share, above=0, most=1e6)
-
-
-def _comparison(request: Request, budget: Budget) -> Comparison:
-    return Comparison(request=replace(request, budget=budget), reference=Reference())
-
-
-def _chosen(request: Request, budget: Budget) -> Request:
-    """Return a request with a mechanism and cells: chosen for a budget where none are asked for."""
-    comparison = _comparison(request, budget)
-    if request.mechanism is None:
-        best = planned(comparison, largest_sizes=False).best
-        return replace(request, mechanism=best.name, domain=best.domain)
-    mechanism_type = named(request.mechanism)
-    require_kept(request.mechanism, comparison.domain, keeps=mechanism_type.traits.keeps_declared)
-    parameters = with_sampling(mechanism_type, request.parameters)
-    return replace(request, domain=with_cells(comparison.domain, mechanism_type, **comparison.sizes, **parameters))
-
-
-def _calibrated(chosen: Request, budget: Budget) -> Mechanism:
-    """Return the mechanism at a budget, as a release by its name makes it."""
-    comparison, mechanism_type = _comparison(chosen, budget), named(str(chosen.mechanism))
-    parameters = with_sampling(mechanism_type, chosen.parameters)
-    mechanism: Mechanism = mechanism_type.calibrated(domain=comparison.domain, **comparison.sizes, **parameters)
-    return mechanism
-
-
-def _part(request: Request, chosen: Request, budget: Budget) -> Part:
-    comparison = _comparison(request, budget)
-    declared = hashlib.sha256(comparison.domain.to_toml().encode()).hexdigest()
-    return Part(request=comparison.request, mechanism=_calibrated(chosen, budget), domain_sha256=declared)
-
-
-def _solved(chosen: Sequence[Request], whole: Budget, parts: Sequence[float], start: float) -> list[Budget]:
-    """Return the largest budgets with which the releases together meet the whole one."""
-    most = min(1.5, 100.0 / whole.epsilon) / max(parts)
-
-    def budgets(inverse: float) -> list[Budget]:
-        return [_budget(whole, part, 1.0 / inverse) for part in parts]
-
-    @cache
-    def excess(inverse: float) -> float:
-        try:
-            profiles = [
-                _calibrated(request, budget).guarantee(request.between, n=_records(request)).profile
-                for request, budget in zip(chosen, budgets(inverse), strict=True)
-            ]
-        except Infeasible:  # too little for a mechanism: where more is too much, it says so itself in the end
-            return -1.0
-        return _excess(compose(profiles), whole)
-
-    least = 1.0 / most
-    fits = max(1.0 / start, least)
-    while excess(fits) > 0.0:
-        fits *= _STEP
-        if fits > 1.0 / _LEAST:
-            raise Infeasible(f"{whole} for these releases together", {})
-    beyond = max(least, fits / _STEP)
-    while beyond < fits and excess(beyond) <= 0.0:
-        fits, beyond = beyond, max(least, beyond / _STEP)
-    found = least_real(excess, beyond, fits, relative=_WITHIN)
-    return budgets(fits if found is None else found)
-
-
-def _budget(whole: Budget, share: float, factor: float) -> Budget:
-    """Return the budget of one release, of six digits."""
-    delta = min(0.5 * factor, _FLOOR) * share * whole.delta
-    return Budget(epsilon=float(rounded_down(factor * share * whole.epsilon, 6)), delta=float(rounded_down(delta, 6)))
-
-
-def _excess(profile: Profile, whole: Budget) -> float:
-    """Return by what log-ratio a profile is above a budget."""
-    if whole.delta == 0.0:
-        return log_ratio(profile.pure, whole.epsilon)
-    return log_ratio(profile.delta(whole.epsilon), whole.delta)
 
 
 def _require_one_table(requests: Sequence[Request]) -> None:
@@ -392,12 +284,88 @@ def _require_one_table(requests: Sequence[Request]) -> None:
         )
 
 
-def _misshapen(facts: Mapping[str, Any]) -> str | None:
-    wrong = first_wrong(facts, _SHAPE, "")
-    if wrong is not None or facts["relation"] != "replacement":
-        return wrong or "relation"
-    found = (first_wrong(part, _PART, f"releases[{i}].") for i, part in enumerate(facts["releases"]))
-    return next((wrong for wrong in found if wrong is not None), None)
+def _checked_share(share: Any) -> float:
+    return real("share", share, above=0, most=1e6)
+
+
+def _fractions(shares: Sequence[float]) -> list[float]:
+    """Return the fractions of the whole that shares are."""
+    checked = list(map(_checked_share, shares))
+    return [share / math.fsum(checked) for share in checked]
+
+
+def _comparison(request: Request, budget: Budget) -> PlanRequest:
+    return PlanRequest(request=replace(request, budget=budget), reference=Reference())
+
+
+def _completed(request: Request, budget: Budget) -> Request:
+    """Return a request with a mechanism and cells: chosen for a budget where none are asked for."""
+    comparison = _comparison(request, budget)
+    if request.mechanism is None:
+        best = planned(comparison, largest_sizes=False).best
+        return replace(request, mechanism=best.name, domain=best.domain)
+    mechanism_type = named(request.mechanism)
+    require_kept(request.mechanism, comparison.domain, keeps=mechanism_type.traits.keeps_declared)
+    parameters = with_sampling(mechanism_type, request.parameters)
+    return replace(request, domain=with_cells(comparison.domain, mechanism_type, **comparison.sizes, **parameters))
+
+
+def _calibrated(complete: Request, budget: Budget) -> Mechanism:
+    """Return the mechanism at a budget, as a release by its name makes it."""
+    comparison, name = _comparison(complete, budget), str(complete.mechanism)
+    return calibrated(name, comparison.domain, with_sampling(named(name), complete.parameters), **comparison.sizes)
+
+
+def _planned_part(request: Request, budget: Budget, mechanism: Mechanism) -> PlannedPart:
+    comparison = _comparison(request, budget)
+    declared = hashlib.sha256(comparison.domain.to_toml().encode()).hexdigest()
+    return PlannedPart(request=comparison.request, mechanism=mechanism, domain_sha256=declared)
+
+
+def _largest_budgets(
+    complete: Sequence[Request], total: Budget, fractions: Sequence[float], start: float
+) -> list[Budget]:
+    """Return the largest budgets with which the releases together meet the total one."""
+    most = min(1.5, 100.0 / total.epsilon) / max(fractions)
+
+    def budgets(inverse: float) -> list[Budget]:
+        return [_part_budget(total, share, 1.0 / inverse) for share in fractions]
+
+    @cache
+    def excess(inverse: float) -> float:
+        try:
+            profiles = [
+                _calibrated(request, budget).guarantee(request.between, n=_records(request)).profile
+                for request, budget in zip(complete, budgets(inverse), strict=True)
+            ]
+        except Infeasible:  # too little for a mechanism: where more is too much, it says so itself in the end
+            return -1.0
+        return _excess(compose(profiles), total)
+
+    minimum = 1.0 / most
+    feasible = max(1.0 / start, minimum)
+    while excess(feasible) > 0.0:
+        feasible *= _STEP
+        if feasible > 1.0 / _LEAST:
+            raise Infeasible(f"{total} for these releases together", {})
+    too_large = max(minimum, feasible / _STEP)
+    while too_large < feasible and excess(too_large) <= 0.0:
+        feasible, too_large = too_large, max(minimum, too_large / _STEP)
+    solution = least_real(excess, too_large, feasible, relative=_PRECISION)
+    return budgets(feasible if solution is None else solution)
+
+
+def _part_budget(total: Budget, share: float, factor: float) -> Budget:
+    """Return the budget of one release, of six digits."""
+    delta = min(0.5 * factor, _FLOOR) * share * total.delta
+    return Budget(epsilon=float(rounded_down(factor * share * total.epsilon, 6)), delta=float(rounded_down(delta, 6)))
+
+
+def _excess(profile: Profile, total: Budget) -> float:
+    """Return by what log-ratio a profile is above a budget."""
+    if total.delta == 0.0:
+        return log_ratio(profile.pure, total.epsilon)
+    return log_ratio(profile.delta(total.epsilon), total.delta)
 
 
 def written(document: Mapping[str, Any]) -> bytes:

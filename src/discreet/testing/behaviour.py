@@ -24,7 +24,7 @@ from discreet._core.text import counted
 from discreet.confidential import Confidential, confidential
 from discreet.domain import Counts, Domain, Numeric, Records
 from discreet.ledger import Request, Run, Watch
-from discreet.mechanisms import Estimates, Mechanism, kept_state, twin_of
+from discreet.mechanisms import Mechanism, kept_state, twin_of
 from discreet.privacy import Budget
 from discreet.releases import Release, carry_out, offer_of
 from discreet.testing.enumeration import table_of
@@ -41,19 +41,16 @@ _MEAN, _SQUARE = 0.15, 0.4
 
 
 def check_share(kind: type[Mechanism], *, rate: float = RATE, seed: int = 0) -> None:
-    """Assert that the forecast share that is not from the data is at least what 300 releases at a poor budget show.
-
-    All records lie at one end of a line of 8 cells: the released records' mean distance from it, as a share of the
-    line, is a lower bound on the share. A right mechanism fails with probability at most ``rate``; one that displaces
-    its records by ``2t`` more than it states, ``t = sqrt(log(1/rate) / 600)`` (Hoeffding; 0.15), passes as rarely.
-    """
-    displaced = [float(places.mean()) / (_LINE - 1) if len(places) else 0.0 for places in _cells(kind, seed)]
-    stated, seen = _poor(kind).forecast(_POOR_RECORDS).lost, float(np.mean(displaced))
-    allowed = math.sqrt(-math.log(rate) / (2 * _SHARE_RUNS))
+    """Assert that the forecast share that is not from the data is at least what 300 releases at a poor budget show."""
+    # All records lie at one end of a line of 8 cells: the released records' mean distance from it, as a share of the
+    # line, is a lower bound on the share. A right mechanism fails with probability at most the rate; one that displaces
+    # its records by 2t more than it states, t = sqrt(log(1/rate) / 600) (Hoeffding; 0.15), passes as rarely.
+    displaced = [float(places.sum()) / max(1, len(places)) / (_LINE - 1) for places in _cells(kind, seed)]
+    stated, shown = _poor(kind).forecast(_POOR_RECORDS).lost, float(np.mean(displaced))
     assert 0.0 <= stated <= 1.0, f"{kind.__name__} states {stated!r} as the share that is not from the data"
-    assert seen <= stated + allowed, (
+    assert shown <= stated + math.sqrt(-math.log(rate) / (2 * _SHARE_RUNS)), (
         f"{kind.__name__} states that {stated:.1%} of its records are not from the data; in {_SHARE_RUNS} releases of "
-        f"a table in one cell they were displaced by {seen:.1%} of the domain on average"
+        f"a table in one cell they were displaced by {shown:.1%} of the domain on average"
     )
 
 
@@ -69,57 +66,35 @@ def _one_cell() -> Counts:
 
 def _cells(kind: type[Mechanism], seed: int) -> list[Integers]:
     """Return the cells of the records of each release of a table in one cell."""
-    mechanism, rng, found = _poor(kind), seeded(seed), []
+    mechanism, rng, cells = _poor(kind), seeded(seed), []
     twin = twin_of(mechanism, _POOR_SIZE)
     for _ in range(_SHARE_RUNS):
         reading = twin.reading(mechanism.kernel(_one_cell(), rng=rng), n=_POOR_RECORDS)
-        found.append(mechanism.domain.flat(Records.concatenate(reading.draw(_POOR_SIZE, rng=rng))))
-    return found
+        cells.append(mechanism.domain.flat(Records.concatenate(reading.draw(_POOR_SIZE, rng=rng))))
+    return cells
 
 
 def check_forecast(kind: type[Mechanism], *, rate: float = RATE, seed: int = 0) -> None:
-    r"""Assert that what is forecast of the records' number and law is what releases of a table have.
-
-    Table, budget and number of runs are those of :func:`check_share`.
-
-    Parameters
-    ----------
-    kind : type of Mechanism
-        Made by its ``calibrated``.
-    rate : float
-        A mechanism whose forecast displaces records as its releases do fails with probability at most this. With
-        ``N = 300`` and ``t = sqrt(log(4/rate) / (2N))`` (Hoeffding, on either mean; 0.16 at 1e-6), forecasts are
-        rejected as surely that are off by ``4t``; those off by ``2t`` half of the time. So are shares that are
-        released.
-    seed : int
-        Of the releases and of the runs of the kernel.
-
-    Raises
-    ------
-    AssertionError
-        When they are not.
-
-    Examples
-    --------
-    >>> from discreet.mechanisms import SmoothedHistogram
-    >>> check_forecast(SmoothedHistogram)
-    """
+    """Assert that what is forecast of the records' number and law is what releases of that table have."""
+    # A mechanism whose forecast displaces records as its releases do fails with probability at most the rate. With
+    # N = 300 and t = sqrt(log(4/rate) / (2N)) (Hoeffding, on either mean; 0.16 at 1e-6), forecasts are rejected as
+    # surely that are off by 4t; those off by 2t half of the time. So are shares that are released.
     mechanism, allowed = _poor(kind), 2.0 * math.sqrt(math.log(4.0 / rate) / (2 * _SHARE_RUNS))
     forecast, releases = mechanism.forecast(_POOR_RECORDS), _cells(kind, seed)
-    kept = float(np.mean([len(places) for places in releases])) / _POOR_SIZE
-    assert abs(kept - forecast.released_share) <= allowed, (
+    share = float(np.mean([len(places) for places in releases])) / _POOR_SIZE
+    assert abs(share - forecast.released_share) <= allowed, (
         f"{kind.__name__} states that {forecast.released_share:.1%} of the records asked for are released; in "
-        f"{_SHARE_RUNS} releases {kept:.1%} were"
+        f"{_SHARE_RUNS} releases {share:.1%} were"
     )
-    predicted = 0.5 * forecast.lost if forecast.rest else _read(kind, seed + 1)
-    seen = [float(places.mean()) / (_LINE - 1) for places in releases if len(places)]
-    assert predicted is None or not seen or abs(predicted - np.mean(seen)) <= allowed, (
+    predicted = 0.5 * forecast.lost if forecast.rest else _displacement(kind, seed + 1)
+    displaced = [float(places.mean()) / (_LINE - 1) for places in releases if len(places)]
+    assert predicted is None or not displaced or abs(predicted - np.mean(displaced)) <= allowed, (
         f"{kind.__name__} is forecast to displace the records of a table in one cell by {predicted:.1%} of the domain "
-        f"on average; {_SHARE_RUNS} releases displaced them by {np.mean(seen):.1%}"
+        f"on average; {_SHARE_RUNS} releases displaced them by {np.mean(displaced):.1%}"
     )
 
 
-def _read(kind: type[Mechanism], seed: int) -> float | None:
+def _displacement(kind: type[Mechanism], seed: int) -> float | None:
     """Return how far the columns' shares of readings displace records on average; None where there are none."""
     mechanism, rng, moved = _poor(kind), seeded(seed), []
     for _ in range(_SHARE_RUNS):
@@ -138,16 +113,13 @@ def _read(kind: type[Mechanism], seed: int) -> float | None:
 
 
 def check_estimates(kind: type[Mechanism], *, seed: int = 0) -> None:
-    r"""Assert that estimated counts of 250 and 150 records in two of four cells are unbiased, as exact as they state.
-
-    Of every cell's errors in units of their standard error, ``z``, over ``N = 1500`` releases, the mean has to be
-    within 0.15 of 0, and the mean square within 0.4 of 1. For noise with tails no heavier than Laplace's, a right
-    mechanism fails with probability at most 1e-6 in all: ``2 * 5.2e-8`` a cell for the mean (Chernoff,
-    :math:`E e^{\lambda z} \le 1/(1 - \lambda^2/2)`) and ``7.2e-8`` for the mean square (from above by Chernoff for
-    :math:`z^2` truncated, from below by :math:`e^{-N t^2 / (2 E z^4)}`, ``E z^4 = 6``). With the same noise, a bias of
-    0.3 standard errors, or errors of 0.65 or 1.5 times those stated, are rejected as surely. Where rare records are
-    left out (``traits.leaves_out``), the cells that hold records are judged.
-    """
+    """Assert that estimated counts of 250 and 150 records in two of four cells are unbiased, as exact as they state."""
+    # Of every cell's errors in units of their standard error, z, over N = 1500 releases, the mean has to be within 0.15
+    # of 0, and the mean square within 0.4 of 1. For noise with tails no heavier than Laplace's, a right mechanism fails
+    # with probability at most 1e-6 in all: 2 * 5.2e-8 per cell for the mean (Chernoff, E e^(l z) <= 1 / (1 - l^2/2))
+    # and 7.2e-8 for the mean square (from above by Chernoff for z^2 truncated, from below by e^(-N t^2 / (2 E z^4)),
+    # E z^4 = 6). With the same noise, a bias of 0.3 standard errors, or errors of 0.65 or 1.5 times those stated, are
+    # rejected as surely. Where rare records are left out, the cells that hold records are judged.
     counts = np.array([250, 0, 150, 0])
     n = int(counts.sum())
     mechanism = kind.calibrated(Budget(epsilon=0.5, delta=0.01), domain=small_domain(len(counts)), n=n, size=n)
@@ -159,7 +131,12 @@ def check_estimates(kind: type[Mechanism], *, seed: int = 0) -> None:
         assert agrees, f"{kind.__name__}.traits.counts is not what its readings have"
         if estimates is None:
             return
-        errors.append(_errors(estimates, mechanism, counts))
+        z = np.full(len(counts), np.nan)  # where there is no count
+        cells = mechanism.domain.flat(estimates.records)
+        assert len(np.unique(cells)) == len(cells), f"{mechanism.name}.estimates gives a cell twice"
+        assert (estimates.standard_errors > 0.0).all(), f"{mechanism.name}.estimates gives a standard error of 0"
+        z[cells] = (estimates.counts - counts[cells]) / estimates.standard_errors
+        errors.append(z)
     cells = np.flatnonzero(counts) if kind.traits.leaves_out else np.arange(len(counts))
     z = np.array(errors)[:, cells]
     assert not np.isnan(z).any(), f"{kind.__name__}.estimates leaves out a cell that is held, or one of a finite domain"
@@ -175,26 +152,14 @@ def check_estimates(kind: type[Mechanism], *, seed: int = 0) -> None:
         )
 
 
-def _errors(estimates: Estimates, mechanism: Mechanism, counts: Integers) -> Floats:
-    """Return the errors of the cells' counts in standard errors; NaN where there is no count."""
-    z = np.full(len(counts), np.nan)
-    cells = mechanism.domain.flat(estimates.records)
-    assert len(np.unique(cells)) == len(cells), f"{mechanism.name}.estimates gives a cell twice"
-    assert (estimates.standard_errors > 0.0).all(), f"{mechanism.name}.estimates gives a standard error of 0"
-    z[cells] = (estimates.counts - counts[cells]) / estimates.standard_errors
-    return z
-
-
 # -- non-interference -------------------------------------------------------------------------------------------------
 
 
 def check_published_alike(kind: type[Mechanism]) -> None:
-    """Assert that all that leaves a release but the drawn values is the same for tables of the same size.
-
-    Requests, of which some are refused, are made as :func:`~discreet.release` makes them. What is compared is the
-    certificate (less the time, what the output told, and the number of rows where that is random), columns, types,
-    facts about the run, progress, warnings and log; or the kind and text of the error and of all chained to it.
-    """
+    """Assert that all that leaves a release but the drawn values is the same for tables of the same size."""
+    # Requests, of which some are refused, are made as discreet.release makes them. What is compared is the certificate
+    # (less the time, what the output told, and the number of rows where that is random), columns, types, facts about
+    # the run, progress, warnings and log; or the kind and text of the error and of all chained to it.
     for domain, tables in _universes(kind):
         mechanism = small_mechanism(kind, domain=domain)
         closed_tables = [_close(x, domain) for x in tables]
@@ -277,7 +242,12 @@ def _outcome(mechanism: Mechanism, table: Confidential[Counts], request: Request
     try:
         release = _release(mechanism, table, replace(request, watch=Watch(progress=progress.append)), seed)
     except Exception as error:  # noqa: BLE001  # whatever it is, it must be the same for all tables
-        return {"raised": list(_chain(error))}
+        chain: list[tuple[str, str]] = []  # the kinds and texts that its traceback would show
+        link: BaseException | None = error
+        while link is not None:
+            chain.append((type(link).__name__, str(link)))
+            link = link.__cause__ if link.__suppress_context__ else link.__context__
+        return {"raised": chain}
     document, rows = release.certificate.to_dict(), [release.records.height]
     random_facts = {"outcome", "share_from_data", "pairs_measured", "merged_cells"}
     if mechanism.traits.random_size or (request.counts and mechanism.traits.leaves_out):
@@ -291,13 +261,6 @@ def _outcome(mechanism: Mechanism, table: Confidential[Counts], request: Request
     return {"certificate": document, "columns": columns, "rows": rows, "info": release.info, "progress": progress}
 
 
-def _chain(error: BaseException | None) -> Iterator[tuple[str, str]]:
-    """Yield the kinds and texts of an error and of those that its traceback would show."""
-    while error is not None:
-        yield type(error).__name__, str(error)
-        error = error.__cause__ if error.__suppress_context__ else error.__context__
-
-
 # -- what the kernel leaves behind -------------------------------------------------------------------------------------
 
 
@@ -306,9 +269,8 @@ def check_state(kind: type[Mechanism]) -> None:
 
     What it keeps on its own object is never read: a release reads the output with a mechanism that is built anew.
     """
-    mechanism = small_mechanism(kind)
     old = kept_state(kind)
-    output = mechanism.kernel(table_of(np.array((12, 8, 4, 0))), rng=seeded(0))
+    output = small_mechanism(kind).kernel(table_of(np.array((12, 8, 4, 0))), rng=seeded(0))
     if isinstance(output, Iterator):
         deque(output, maxlen=0)
     new = kept_state(kind)

@@ -14,8 +14,15 @@ import pytest
 from scipy.stats import binom
 
 from discreet._core.random import seeded
-from discreet.audit.attacks import ATTACKS, attack_results, divided_pairs, random_pairs
-from discreet.audit.coded import CodedUnits, coded_counts, coded_tables
+from discreet.audit.attacks import (
+    ATTACKS,
+    CodedUnits,
+    attack_results,
+    coded_counts,
+    coded_tables,
+    divided_pairs,
+    random_pairs,
+)
 from discreet.audit.data_split import Split, random_parts
 from discreet.audit.guesses import Null, StatedProfile
 from discreet.audit.release import LEVEL, audit_release, claimed
@@ -34,20 +41,26 @@ def codes(frame: pl.DataFrame) -> Counts:
     return Counts.of_cells(frame["x"].to_list())
 
 
-def p_value(released: str, epsilon: float, claim: float, seed: int, *, level: float = LEVEL) -> float:
-    """Make a table, its control and a release, and return the p-value of a claim about it."""
+def p_value(twin: str, epsilon: float, claim: float, seed: int, *, level: float = LEVEL, counts: bool = False) -> float:
+    """Make a table, its control and a release of records or counts, and return the p-value of a claim about it."""
     rng = seeded(seed)
     rows = pl.DataFrame({"x": rng.integers(0, CELLS, 1200)})
     table, control = rows[:600], rows[600:]
-    if released == "copy":
-        made = table
+    scale = {"right": 2.0 / epsilon, "a tenth of the noise": 0.2 / epsilon, "no noise": 1e-3, "copy": 1.0}[twin]
+    mechanism = PerturbedHistogram(domain=DOMAIN, records=600, scale=scale)
+    frames, shown = [table, control], []
+    if twin == "copy":
+        frames.append(table)
     else:
-        scale = {"right": 2.0 / epsilon, "a tenth of the noise": 0.2 / epsilon, "no noise": 1e-3}[released]
-        mechanism = PerturbedHistogram(domain=DOMAIN, records=600, scale=scale)
-        chunks = mechanism.reading(mechanism.kernel(codes(table), rng=rng), n=600).draw(600, rng=rng)
-        made = pl.DataFrame({"x": DOMAIN.flat(Records.concatenate(list(chunks)))})
+        reading = mechanism.reading(mechanism.kernel(codes(table), rng=rng), n=600)
+        if counts:
+            shown = [coded_counts(reading.estimates().counts, DOMAIN)]
+        else:
+            frames.append(pl.DataFrame({"x": DOMAIN.flat(Records.concatenate(list(reading.draw(600, rng=rng))))}))
     null = Null.from_profile(StatedProfile(epsilon_stated=claim, delta_stated=0.0))
-    found = attack_results(*coded_tables([table, control, made], DOMAIN), null, level=level / len(ATTACKS), rng=rng)
+    found = attack_results(*coded_tables(frames, DOMAIN), *shown, null, level=level / len(ATTACKS), rng=rng)
+    if counts:
+        assert [one.name for one in found] == ["frequencies", "classifier"]  # counts are no points with neighbours
     return min(1.0, len(found) * min(one.p_value for one in found))
 
 
@@ -140,6 +153,16 @@ def files(place: Path) -> dict[str, str]:
     return {path.stem: str(path) for path in sorted(place.iterdir()) if path.suffix in {".csv", ".parquet"}}
 
 
+def released(place: Path, *more: str) -> Path:
+    """Release the part of the table that was kept, and return the file."""
+    known = files(place)
+    out = place / f"r{Path(known['a']).suffix}"
+    common = ["release", known["a"], "--domain", str(place / "d.toml"), "--epsilon", "1", "--accept-poor-utility"]
+    more = more or ("--size", "500", "--mechanism", "perturbed-histogram")
+    assert run([*common, *more, "--out", str(out)]) == 0
+    return out
+
+
 def audited(place: Path, released: str, *more: str, data: str = "a", control: str = "b") -> list[str]:
     known = files(place)
     return ["audit", "release", known[released], "--data", known[data], "--control", known[control], *more]
@@ -193,24 +216,7 @@ def test_every_order_of_both_parts_is_equally_likely() -> None:
 def test_a_right_release_is_not_rejected_and_what_would_have_been_is_said(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    known = files(place)
-    out = str(place / f"r{Path(known['a']).suffix}")
-    asked = [
-        "release",
-        known["a"],
-        "--domain",
-        str(place / "d.toml"),
-        "--epsilon",
-        "1",
-        "--size",
-        "500",
-        "--mechanism",
-        "perturbed-histogram",
-        "--accept-poor-utility",
-        "--out",
-        out,
-    ]
-    assert run(asked) == 0
+    released(place)
     capsys.readouterr()
     assert run(audited(place, "r")) == 0
     said = capsys.readouterr().out
@@ -253,22 +259,7 @@ def test_without_a_draw_on_record_there_is_no_verdict(place: Path, capsys: pytes
 
 
 def test_a_control_that_was_drawn_after_the_release_has_no_verdict(place: Path) -> None:
-    known = files(place)
-    out = place / f"r{Path(known['a']).suffix}"
-    asked = [
-        "release",
-        known["a"],
-        "--domain",
-        str(place / "d.toml"),
-        "--epsilon",
-        "1",
-        "--size",
-        "500",
-        "--mechanism",
-        "perturbed-histogram",
-        "--accept-poor-utility",
-    ]
-    assert run([*asked, "--out", str(out)]) == 0
+    known, out = files(place), released(place)
     certificate = place / "r.certificate.json"
     facts = json.loads(certificate.read_text())
     certificate.write_text(json.dumps({**facts, "created": "2001-01-01T00:00:00+00:00"}))
@@ -330,35 +321,16 @@ def test_a_false_claim_about_another_librarys_release(tmp_path: Path, epsilon: f
 # -- counts, and units -------------------------------------------------------------------------------------------------
 
 
-def counts_p_value(twin: str, claim: float, seed: int) -> float:
-    """Make a table, its control and noisy counts of it, and return the p-value of a claim about them."""
-    rng = seeded(seed)
-    rows = pl.DataFrame({"x": rng.integers(0, CELLS, 1200)})
-    table, control = rows[:600], rows[600:]
-    scale = {"right": 2.0 / claim, "a tenth of the noise": 0.2 / claim, "no noise": 1e-3}[twin]
-    mechanism = PerturbedHistogram(domain=DOMAIN, records=600, scale=scale)
-    made = mechanism.reading(mechanism.kernel(codes(table), rng=rng), n=600).estimates().counts
-    null = Null.from_profile(StatedProfile(epsilon_stated=claim, delta_stated=0.0))
-    found = attack_results(
-        *coded_tables([table, control], DOMAIN), coded_counts(made, DOMAIN), null, level=LEVEL / 3, rng=rng
-    )
-    assert [one.name for one in found] == ["frequencies", "classifier"]  # counts are no points with neighbours
-    return min(1.0, len(ATTACKS) * min(one.p_value for one in found))
-
-
 def test_counts_are_rejected_at_most_at_the_level_and_broken_ones_are() -> None:
     """Of 40 right ones at level 0.05, and 20 of each twin: false failures and passes below 1e-6, as above."""
-    rejected = sum(counts_p_value("right", 1.0, seed) <= 0.05 for seed in range(40))
+    rejected = sum(p_value("right", 1.0, 1.0, seed, level=0.05, counts=True) <= 0.05 for seed in range(40))
     assert rejected <= binom.isf(RATE, 40, 0.05)
     for twin in ("a tenth of the noise", "no noise"):
-        assert all(counts_p_value(twin, 1.0, seed) <= LEVEL for seed in range(20))
+        assert all(p_value(twin, 1.0, 1.0, seed, counts=True) <= LEVEL for seed in range(20))
 
 
 def test_a_release_of_counts_is_audited(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    known = files(place)
-    out = place / f"r{Path(known['a']).suffix}"
-    asked = ["release", known["a"], "--domain", str(place / "d.toml"), "--epsilon", "1", "--counts", "--mechanism"]
-    assert run([*asked, "perturbed-histogram", "--accept-poor-utility", "--out", str(out)]) == 0
+    known, out = files(place), released(place, "--counts", "--mechanism", "perturbed-histogram")
     capsys.readouterr()
     assert run(audited(place, "r", "--json")) == 0
     found = answer(capsys)

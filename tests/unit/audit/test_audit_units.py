@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -12,8 +11,15 @@ import pytest
 from scipy.stats import binom
 
 from discreet._core.random import seeded
-from discreet.audit.attacks import ATTACKS, attack_results, differences, divided_pairs, joined, random_pairs
-from discreet.audit.coded import CodedUnits, coded_tables
+from discreet.audit.attacks import (
+    ATTACKS,
+    CodedUnits,
+    attack_results,
+    coded_tables,
+    divided_pairs,
+    joined,
+    random_pairs,
+)
 from discreet.audit.data_split import Split
 from discreet.audit.guesses import Null, StatedProfile
 from discreet.audit.release import LEVEL
@@ -124,24 +130,6 @@ def test_equal_units_are_not_paired() -> None:
     pairs, _ = random_pairs(many, others, seeded(2))
     assert len(pairs) < 40
     assert all(one != two for one, two in zip(rows(pairs.table), rows(pairs.control), strict=True))
-
-
-def test_single_records_as_units_are_scored_like_records(monkeypatch: pytest.MonkeyPatch) -> None:
-    from discreet.audit import attacks
-
-    seen: list[Any] = []
-    monkeypatch.setattr(attacks, "differences", lambda scene: seen.append(differences(scene)) or seen[-1])
-    frames = [persons(200, 1).with_columns(who=pl.int_range(pl.len())), persons(200, 2)]
-    frames[1] = frames[1].with_columns(who=1000 + pl.int_range(pl.len()))
-    plain = coded_tables([frame.select("x") for frame in [*frames, frames[0]]], DOMAIN)
-    null = Null.from_profile(StatedProfile(epsilon_stated=1.0, delta_stated=0.0))
-    ones = [one.ordered() for one in plain[:2]]  # the order of units is that of their names: here that of the records
-    units = [CodedUnits(codes=one.codes, points=one.points, sizes=np.ones(len(one), dtype=np.int64)) for one in ones]
-    monkeypatch.setattr(CodedUnits, "ordered", lambda self: self)
-    told = [attack_results(*both, plain[2], null, level=LEVEL, rng=seeded(5)) for both in (ones, units)]
-    assert [one.right for one in told[0]] == [one.right for one in told[1]]
-    for one, other in zip(seen[:2], seen[2:], strict=True):
-        np.testing.assert_allclose(one[1], other[1])
 
 
 # -- files ------------------------------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ def chosen(name: str, **request: Any) -> int:
 )
 def test_the_chosen_cells_are_within_thirty_percent_of_the_best(name: str, size: int) -> None:
     """Against every power of two, by the error that a public table of the same law foresees exactly."""
-    reference = Reference.of(incomes(), LINE)
+    reference = Reference.from_data(incomes(), LINE)
 
     def error(cells: int) -> float:
         domain = Domain(columns={"x": Numeric(lower=0.0, upper=16.0, cells=cells)})

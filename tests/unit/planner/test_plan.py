@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 from discreet import Budget
 from discreet._core.random import seeded
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, OpenLabels, Records
-from discreet.errors import BudgetError, Infeasible, ParameterError
+from discreet.errors import BudgetError, DataError, Infeasible, ParameterError
 from discreet.mechanisms import (
     REGISTRY,
     DataSpecificRevealOrObscure,
@@ -31,84 +32,99 @@ from discreet.mechanisms.base import Mechanism, parameter_names
 from discreet.mechanisms.pitman_yor import PitmanYor
 from discreet.mechanisms.steps import SteppedMechanism
 from discreet.planner import plan
-from discreet.planner.options import private_step
+from discreet.planner.options import Option, private_step
+from discreet.planner.plans import Plan
 from discreet.planner.predicted import Reference, predicted_w1
 from discreet.utility import wasserstein_1d
 
 AGES = Domain(columns={"age": Integer(lower=0, upper=99)})
+UNIT = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
+
+
+def planned(domain: Domain = AGES, *names: str, epsilon: float = 1.0, delta: float = 1e-6, **facts: Any) -> Plan:
+    """Return a plan of some mechanisms, all by default, without largest sizes."""
+    facts = {"records": 20_000, "largest_sizes": False, "mechanisms": list(names) or None, **facts}
+    return plan(domain, Budget(epsilon=epsilon, delta=delta), **facts)
+
+
+def single(domain: Domain, name: str, **facts: Any) -> Option:
+    return planned(domain, name, **facts).options[0]
 
 
 def test_every_feasible_option_meets_the_budget_and_is_sorted() -> None:
-    made = plan(AGES, Budget(epsilon=1.0, delta=1e-6), records=20_000, size=5000)
-    whole = [o.w1 for o in made.feasible if o.mechanism is not None and not o.mechanism.traits.leaves_out]
+    found = planned(size=5000)
+    whole = [o.w1 for o in found.feasible if o.mechanism is not None and not o.mechanism.traits.leaves_out]
     rounded = [float(f"{w or 0.0:.3g}") for w in whole]  # those that agree in three digits are ties
     assert rounded == sorted(rounded)
-    for option in made.feasible:
+    for option in found.feasible:
         assert option.mechanism is not None
-        guarantee = option.mechanism.guarantee(n=20_000)
-        assert guarantee.delta(1.0) == option.delta <= 1e-6
-    assert made.best is made.feasible[0].mechanism
-    assert made.feasible[0].name in made.why
-    assert "<table>" in made._repr_html_()
-    assert "predicted W1" in str(made)
+        assert option.mechanism.guarantee(n=20_000).delta(1.0) == option.delta <= 1e-6
+    assert found.best is found.feasible[0].mechanism
+    assert found.feasible[0].name in found.why
+    assert "<table>" in found._repr_html_()
+    assert "predicted W1" in str(found)
 
 
 def test_the_largest_size_is_the_largest_to_within_one_percent() -> None:
-    made = plan(AGES, Budget(epsilon=1.0, delta=1e-6), records=2000, size=100, mechanisms=["smoothed-histogram"])
-    (option,) = made.options
-    largest = option.largest_size or 0
+    name, n = "smoothed-histogram", 2000
+    largest = single(AGES, name, records=n, size=100, largest_sizes=True).largest_size or 0
     assert 100 < largest < 200_000
     for size, share_is_fine in ((largest, True), (largest + largest // 99, False)):
-        budget = {"budget": Budget(epsilon=1.0, delta=1e-6)}
-        again = plan(AGES, records=2000, size=size, mechanisms=["smoothed-histogram"], largest_sizes=False, **budget)
-        assert ((again.options[0].share_not_from_data or 0.0) <= 0.2) is share_is_fine
+        assert ((single(AGES, name, records=n, size=size).share_not_from_data or 0.0) <= 0.2) is share_is_fine
 
 
 def test_what_leaves_out_rare_records_comes_last_unless_a_reference_says_how_many() -> None:
-    request = {"records": 50_000, "budget": Budget(epsilon=1.0, delta=1e-9), "largest_sizes": False}
-    guessed = plan(AGES, **request)
+    request = {"records": 50_000, "delta": 1e-9}
+    guessed = planned(AGES, **request)
     good = [o.name for o in guessed.feasible if not o.poor]
     assert sorted(good[-2:]) == ["stabilised-pitman-yor", "stability-histogram"]
     assert [o.name for o in guessed.feasible][: len(good)] == good
-    worse = plan(AGES, mechanisms=["stability-histogram", "gaussian-smoothed-histogram"], **request)
+    worse = planned(AGES, "stability-histogram", "gaussian-smoothed-histogram", **request)
     assert worse.feasible[0].name == "gaussian-smoothed-histogram"
     assert "repeat none verbatim and meet" in worse.why
     common = pl.DataFrame({"age": [20, 21, 22, 23] * 500})
-    assert plan(AGES, reference=common, **request).feasible[0].name == "stability-histogram"
+    assert planned(AGES, reference=common, **request).feasible[0].name == "stability-histogram"
     rare = pl.DataFrame({"age": [*range(100), *[20] * 9900]})
-    assert plan(AGES, reference=rare, **{**request, "records": 2000}).feasible[0].name != "stability-histogram"
+    assert planned(AGES, reference=rare, **{**request, "records": 2000}).feasible[0].name != "stability-histogram"
     words = Domain(columns={"word": OpenLabels()})
-    assert plan(words, **request).best.name == "stability-histogram"
-    assert plan(words, size=100, **request).best.name == "stability-histogram"  # not 100 invented labels
+    assert planned(words, **request).best.name == "stability-histogram"
+    assert planned(words, size=100, **request).best.name == "stability-histogram"  # not 100 invented labels
 
 
 def test_infeasible_options_say_why() -> None:
-    open_domain = Domain(columns={"job": OpenLabels()})
-    made = plan(open_domain, Budget(epsilon=1.0), records=1000, size=100)
-    assert not made.feasible
-    assert all(o.refused for o in made.options)
+    found = planned(Domain(columns={"job": OpenLabels()}), delta=0.0, records=1000, size=100)
+    assert not found.feasible
+    assert all(o.refused for o in found.options)
     with pytest.raises(Infeasible):
-        _ = made.best
+        _ = found.best
 
 
 def test_ten_categorical_columns_take_no_memory_for_their_cells() -> None:
     wide = Domain(columns={f"c{i}": Category(categories=[str(j) for j in range(50)]) for i in range(10)})
-    made = plan(wide, Budget(epsilon=1.0, delta=1e-6), records=10_000, size=100)
-    assert wide.size == 50**10
-    for option in made.feasible:  # without cells the share depends on the data
+    found = planned(wide, records=10_000, size=100)
+    for option in found.feasible:  # without cells the share depends on the data
         assert option.mechanism is not None
         on_all_cells = option.mechanism.traits.needs_cells and option.mechanism.traits.least_columns == 1
         assert not on_all_cells or (option.share_not_from_data or 0.0) > 0.2
-    assert made.best.name == "marginals"
+    assert found.best.name == "marginals"
 
 
-def test_bad_requests() -> None:
+@pytest.mark.parametrize(
+    ("facts", "error", "words"),
+    [
+        ({"budget": Budget(epsilon=1.0), "records": 0}, ParameterError, "records"),
+        ({"budget": Budget(epsilon=1.0), "records": 10, "mechanisms": ["none-such"]}, ParameterError, "no mechanism"),
+        ({"records": 500}, ParameterError, "Write Budget"),
+        ({"records": 500, "epsilon": 1.0}, ParameterError, "Write .*Budget"),
+        ({"records": 500, "delta": 0.1}, ParameterError, "Write .*Budget"),
+        ({"records": 500, "group": 2}, ParameterError, "Write .*Unit"),
+    ],
+)
+def test_bad_requests_and_arguments_of_earlier_versions(facts: dict[str, Any], error: type, words: str) -> None:
+    with pytest.raises(error, match=words):
+        plan(AGES, **facts)
     with pytest.raises(BudgetError):
-        plan(AGES, Budget(epsilon=-1.0), records=10)
-    with pytest.raises(ParameterError):
-        plan(AGES, Budget(epsilon=1.0), records=0)
-    with pytest.raises(ParameterError, match="no mechanism"):
-        plan(AGES, Budget(epsilon=1.0), records=10, mechanisms=["none-such"])
+        planned(epsilon=-1.0)
 
 
 @pytest.mark.parametrize("size", [500, 20_000])
@@ -116,10 +132,9 @@ def test_predictions_are_near_what_a_release_of_the_reference_measures(size: int
     """With a public table like the confidential one the prediction is right within a factor of 1.25."""
     n = 20_000
     domain = Domain(columns={"x": Numeric(lower=0.0, upper=1.0, cells=100)})
-    frequencies = np.full(100, n // 100)
-    x = Counts(records=Records(columns=(np.arange(100),)), frequencies=frequencies)
+    x = Counts(records=Records(columns=(np.arange(100),)), frequencies=np.full(100, n // 100))
     table = (np.arange(1000) + 0.5) / 1000
-    reference = Reference.of(pl.DataFrame({"x": table}), domain)
+    reference = Reference.from_data(pl.DataFrame({"x": table}), domain)
     noisy = PerturbedHistogram(domain=domain, records=n, scale=20.0, projection="simplex")
     for mechanism in (
         DirichletMultinomial(domain=domain, size=size, prior=0.01),
@@ -140,23 +155,102 @@ def test_predictions_are_near_what_a_release_of_the_reference_measures(size: int
 
 def test_cells_are_chosen_from_public_facts_where_none_are_declared() -> None:
     declared = Domain(columns={"x": Numeric(lower=1.0, upper=3e6), "y": Category(categories=["a", "b"])})
-    names = ["dirichlet-multinomial", "dirichlet-process"]
-    made = plan(declared, Budget(epsilon=1.0, delta=1e-6), records=1_000_000, size=1000, mechanisms=names)
-    used = made.best.domain.columns["x"]
+    found = planned(declared, "dirichlet-multinomial", "dirichlet-process", records=1_000_000, size=1000)
+    used = found.best.domain.columns["x"]
     assert isinstance(used, Numeric)
     assert (used.cells, used.spacing) == (128, "log")
-    assert any("column 'x': 128 log-spaced cells" in note for note in made.notes)
-    process = next(o for o in made.options if o.name == "dirichlet-process")
+    assert any("column 'x': 128 log-spaced cells" in note for note in found.notes)
+    process = next(o for o in found.options if o.name == "dirichlet-process")
     assert process.mechanism is not None
     assert process.mechanism.domain == declared  # kept continuous
 
 
-def test_stated_takes_the_papers_parameters() -> None:
-    for discount in (-0.5, 0.0, 0.5):
-        parameters = {"strength": 5.0, "discount": discount}
-        _, guarantee = stated("pitman-yor", records=100, size=10, **parameters)
-        assert guarantee.theorem == {-0.5: "T4", 0.0: "T1", 0.5: "T21"}[discount]
-    _, same = stated("dirichlet-multinomial", records=100, size=10, prior=0.5, cells=10)
+def test_verbatim_records_and_lost_rare_ones_are_a_last_resort() -> None:
+    names = ["urn-histogram", "dirichlet-process", "stability-histogram", "hierarchical-histogram"]
+    facts = {"delta": 0.3, "records": 100_000, "size": 1000}
+    assert planned(UNIT, *names, **facts).feasible[0].name == "hierarchical-histogram"
+    assert planned(UNIT, *names[:2], **facts).feasible[0].name in names[:2]
+
+
+def test_an_error_as_wide_as_the_column_is_said() -> None:
+    assert "of the column's range" in planned(epsilon=0.001, records=200, size=200).why
+    assert "of the column's range" not in planned(delta=0.0).why
+
+
+def test_each_private_step_has_one_row_with_its_best_reading() -> None:
+    found = planned()
+    shown = found.rows()
+    alike = {"perturbed-histogram", "laplace-projection-sampler", "signed-measure"}
+    (row,) = [row for row in shown if row[0] in alike]
+    assert row[0] == next(o.name for o in found.feasible if o.name in alike)  # the best of them
+    assert all(name in row[-1] for name in alike - {row[0]})
+    assert len([row for row in shown if row[0] in ("smoothed-histogram", "reveal-or-obscure")]) == 1
+    assert {o.name for o in found.options} == set(REGISTRY) - {"pitman-yor"}  # in JSON each has its own place
+    steps = [private_step(o.mechanism) for o, _ in found.rows_of_steps if o.mechanism is not None]
+    assert all(one != other for i, one in enumerate(steps) for other in steps[:i])
+
+
+def test_what_can_be_analysed_is_preferred_among_near_ties(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The exponential histogram of few cells has the least error; here, two mechanisms state no likelihood."""
+    for kind in (ExponentialHistogram, DataSpecificRevealOrObscure):
+        monkeypatch.setattr(kind, "likelihood", Mechanism.likelihood)
+    found = planned(size=300)
+    least = min(o.w1 for o in found.feasible if o.w1 is not None and not o.mechanism.traits.leaves_out)  # type: ignore[union-attr]
+    best = found.feasible[0]
+    assert best.analysed
+    assert (best.w1 or 0.0) <= 1.05 * least + 0.05 * best.comparison.without_privacy
+    assert found.to_dict()["options"][0]["posterior"] is True
+    far = planned(AGES, "data-specific-reveal-or-obscure", "dirichlet-multinomial", size=100)
+    assert [o.analysed for o in sorted(far.options, key=lambda o: o.name)] == [False, True]
+    first, second = far.options
+    near = 1.05 * (first.w1 or 0.0) + 0.05 * first.comparison.without_privacy
+    assert first.analysed or (second.w1 or 0.0) > near
+    few = planned(Domain(columns={"x": Integer(lower=0, upper=3)}), size=100)
+    assert few.feasible[0].analysed
+    assert min(o.w1 or 0.0 for o in few.feasible if not o.analysed) < (few.feasible[0].w1 or 0.0)
+    assert "its records can be analysed" in few.why
+
+
+def test_errors_are_told_in_units_of_a_sample_without_privacy() -> None:
+    facts = {"records": 1_000_000, "size": 1000, "delta": 0.0}
+    independent = single(AGES, "perturbed-histogram", sampling="iid", **facts)
+    assert independent.times_sampling == pytest.approx(1.0, rel=0.02)  # the noise is nothing beside it
+    stratified = planned(AGES, "perturbed-histogram", **facts)
+    assert (stratified.options[0].times_sampling or 1.0) < 0.3
+    assert "times that of a sample of 1,000 records without privacy" in stratified.why
+    assert "times a sample's" in str(stratified)  # 80 columns do not hold the table: each number has its name
+
+
+@pytest.mark.parametrize("cells", [51, 100, 1000])
+def test_a_list_of_cells_is_planned_in_a_second_of_processor_time(cells: int) -> None:
+    domain = Domain(columns={"cell": Integer(lower=0, upper=cells - 1)})
+    planned(domain, delta=0.0, records=100, size=10)  # loads the libraries
+    started = time.process_time()
+    planned(domain, delta=1e-9, records=29_501)
+    assert time.process_time() - started < 1.0
+
+
+# -- the registry that is planned from --------------------------------------------------------------------------------
+
+
+def test_a_mechanism_is_planned_once_under_its_first_name() -> None:
+    names = first_names()
+    assert len({named(name) for name in names}) == len(names) == len(set(REGISTRY.values()))
+    assert [name for name in REGISTRY if name in names] == names
+    assert "dirichlet-process" in names
+    assert "pitman-yor" not in names
+    assert alias_of("dirichlet-process") == {"discount": 0.0}
+    assert alias_of("pitman-yor") == {}
+    assert set(parameter_names(named("dirichlet-process"))) >= set(alias_of("dirichlet-process"))
+
+
+def test_numbers_stand_for_the_mechanism_that_they_are_in_the_range_of() -> None:
+    assert PitmanYor.in_range({"strength": 2.0}) == ("pitman-yor", {"strength": 2.0, "discount": 0.0})
+    below = PitmanYor.in_range({"strength": 5.0, "discount": -0.5})
+    assert below == ("dirichlet-multinomial", {"prior": 0.5, "cells": 10})
+    for discount, theorem in ((-0.5, "T4"), (0.0, "T1"), (0.5, "T21")):
+        assert stated("pitman-yor", records=100, size=10, strength=5.0, discount=discount)[1].theorem == theorem
+    same = stated("dirichlet-multinomial", records=100, size=10, prior=0.5, cells=10)[1]
     assert stated("pitman-yor", records=100, size=10, strength=5.0, discount=-0.5)[1].delta(1.0) == same.delta(1.0)
 
 
@@ -203,117 +297,58 @@ def test_solved_reports_what_it_solved() -> None:
     assert abs(free["mixing"] - 0.2321) < 5e-5  # PY26: q = 0.2321
 
 
-def test_verbatim_records_and_lost_rare_ones_are_a_last_resort() -> None:
-    unit = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
-    names = ["urn-histogram", "dirichlet-process", "stability-histogram", "hierarchical-histogram"]
-    made = plan(unit, Budget(epsilon=1.0, delta=0.3), records=100_000, size=1000, mechanisms=names)
-    assert made.feasible[0].name == "hierarchical-histogram"
-    alone = plan(unit, Budget(epsilon=1.0, delta=0.3), records=100_000, size=1000, mechanisms=names[:2])
-    assert alone.feasible[0].name in names[:2]
-
-
-def test_an_error_as_wide_as_the_column_is_said() -> None:
-    hopeless = plan(AGES, Budget(epsilon=0.001, delta=1e-6), records=200, size=200, largest_sizes=False)
-    assert "of the column's range" in hopeless.why
-    assert "of the column's range" not in plan(AGES, Budget(epsilon=1.0), records=20_000, largest_sizes=False).why
-
-
-def test_each_private_step_has_one_row_with_its_best_reading() -> None:
-    made = plan(AGES, Budget(epsilon=1.0, delta=1e-6), records=20_000, largest_sizes=False)
-    shown = made.rows()
-    alike = {"perturbed-histogram", "laplace-projection-sampler", "signed-measure"}
-    (row,) = [row for row in shown if row[0] in alike]
-    assert row[0] == next(o.name for o in made.feasible if o.name in alike)  # the best of them
-    assert all(name in row[-1] for name in alike - {row[0]})
-    assert len([row for row in shown if row[0] in ("smoothed-histogram", "reveal-or-obscure")]) == 1
-    assert {o.name for o in made.options} == set(REGISTRY) - {"pitman-yor"}  # in JSON each has its own place
-    steps = [private_step(o.mechanism) for o, _ in made.rows_of_steps if o.mechanism is not None]
-    assert all(one != other for i, one in enumerate(steps) for other in steps[:i])
-
-
-def test_what_can_be_analysed_is_preferred_among_near_ties(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The exponential histogram of few cells has the least error; here, two mechanisms state no likelihood."""
-    for kind in (ExponentialHistogram, DataSpecificRevealOrObscure):
-        monkeypatch.setattr(kind, "likelihood", Mechanism.likelihood)
-    made = plan(AGES, Budget(epsilon=1.0, delta=1e-6), records=20_000, size=300, largest_sizes=False)
-    least = min(o.w1 for o in made.feasible if o.w1 is not None and not o.mechanism.traits.leaves_out)  # type: ignore[union-attr]
-    best = made.feasible[0]
-    assert best.analysed
-    assert (best.w1 or 0.0) <= 1.05 * least + 0.05 * best.comparison.without_privacy
-    assert made.to_dict()["options"][0]["posterior"] is True
-    only = ["data-specific-reveal-or-obscure", "dirichlet-multinomial"]
-    far = plan(AGES, Budget(epsilon=1.0, delta=1e-6), records=20_000, size=100, mechanisms=only, largest_sizes=False)
-    assert [o.analysed for o in sorted(far.options, key=lambda o: o.name)] == [False, True]
-    first, second = far.options
-    near = 1.05 * (first.w1 or 0.0) + 0.05 * first.comparison.without_privacy
-    assert first.analysed or (second.w1 or 0.0) > near
-    few = plan(
-        Domain(columns={"x": Integer(lower=0, upper=3)}), Budget(epsilon=1.0, delta=1e-6), records=20_000, size=100
-    )
-    assert few.feasible[0].analysed
-    assert min(o.w1 or 0.0 for o in few.feasible if not o.analysed) < (few.feasible[0].w1 or 0.0)
-    assert "its records can be analysed" in few.why
-
-
-def test_errors_are_told_in_units_of_a_sample_without_privacy() -> None:
-    n, size = 1_000_000, 1000
-    independent = plan(
-        AGES,
-        Budget(epsilon=1.0),
-        records=n,
-        size=size,
-        mechanisms=["perturbed-histogram"],
-        sampling="iid",
-        largest_sizes=False,
-    )
-    assert independent.options[0].times_sampling == pytest.approx(1.0, rel=0.02)  # the noise is nothing beside it
-    stratified = plan(
-        AGES, Budget(epsilon=1.0), records=n, size=size, mechanisms=["perturbed-histogram"], largest_sizes=False
-    )
-    assert (stratified.options[0].times_sampling or 1.0) < 0.3
-    assert "times that of a sample of 1,000 records without privacy" in stratified.why
-    assert "times a sample's" in str(stratified)  # 80 columns do not hold the table: each number has its name
-
-
-@pytest.mark.parametrize("cells", [51, 100, 1000])
-def test_a_list_of_cells_is_planned_in_a_second_of_processor_time(cells: int) -> None:
-    domain = Domain(columns={"cell": Integer(lower=0, upper=cells - 1)})
-    plan(domain, Budget(epsilon=1.0), records=100, size=10, largest_sizes=False)  # loads the libraries
-    started = time.process_time()
-    plan(domain, Budget(epsilon=1.0, delta=1e-9), records=29_501, largest_sizes=False)
-    assert time.process_time() - started < 1.0
-
-
-def test_a_mechanism_is_planned_once_under_its_first_name() -> None:
-    names = first_names()
-    assert len({named(name) for name in names}) == len(names) == len(set(REGISTRY.values()))
-    assert [name for name in REGISTRY if name in names] == names
-    assert "dirichlet-process" in names
-    assert "pitman-yor" not in names
-
-
-def test_an_alias_fixes_parameters_of_another_name() -> None:
-    assert alias_of("dirichlet-process") == {"discount": 0.0}
-    assert alias_of("pitman-yor") == {}
-    assert set(parameter_names(named("dirichlet-process"))) >= set(alias_of("dirichlet-process"))
-
-
-def test_numbers_stand_for_the_mechanism_that_they_are_in_the_range_of() -> None:
-    assert PitmanYor.in_range({"strength": 2.0}) == ("pitman-yor", {"strength": 2.0, "discount": 0.0})
-    below = PitmanYor.in_range({"strength": 5.0, "discount": -0.5})
-    assert below == ("dirichlet-multinomial", {"prior": 0.5, "cells": 10})
-
-
 def test_what_works_in_steps_is_compared_with_a_mechanism_of_one_step() -> None:
     stepped = [kind for kind in REGISTRY.values() if issubclass(kind, SteppedMechanism)]
     assert stepped
     assert not any(issubclass(named(kind.traits.one_step_instead), SteppedMechanism) for kind in stepped)
 
 
-@pytest.mark.parametrize(("old", "new"), [({"epsilon": 1.0}, "Budget"), ({"delta": 0.1}, "Budget"),
-                                          ({"group": 2}, "Unit")])  # fmt: skip
-def test_an_argument_of_earlier_versions_is_answered_with_the_new_one(old: dict[str, Any], new: str) -> None:
-    with pytest.raises(ParameterError, match=f"Write .*{new}"):
-        plan(AGES, records=500, **old)
-    with pytest.raises(ParameterError, match="Write Budget"):
-        plan(AGES, records=500)
+# -- predictions from a public table that the confidential one is expected to look like -------------------------------
+
+DOMAIN = Domain(columns={"x": Numeric(lower=0.0, upper=1000.0, cells=50), "c": Category(categories=["a", "b"])})
+TABLE = pl.DataFrame({"x": np.full(100, 3.0), "c": ["a"] * 100})
+
+
+def test_a_concentrated_reference_predicts_less_sampling_error() -> None:
+    one = Domain(columns={"x": DOMAIN.columns["x"]})
+    narrow = pl.DataFrame({"x": np.linspace(400.5, 439.5, 40)})
+    by_base, like = (single(one, "perturbed-histogram", records=10_000, reference=table) for table in (None, narrow))
+    assert (like.w1 or 0.0) < 0.7 * (by_base.w1 or 0.0)
+
+
+def test_files_and_other_frames_give_the_same_prediction(tmp_path: Path) -> None:
+    TABLE.write_csv(tmp_path / "r.csv")
+    TABLE.write_parquet(tmp_path / "r.parquet")
+    references = (TABLE, TABLE.to_pandas(), tmp_path / "r.csv", str(tmp_path / "r.parquet"))
+    facts = {"records": 1000, "size": 100}
+    assert len({single(DOMAIN, "perturbed-histogram", reference=r, **facts).w1 for r in references}) == 1
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        (TABLE.drop("c"), "not in the public table"),
+        (TABLE.with_columns(x=pl.lit(-1.0)), "bounds"),
+        (TABLE.clear(), "no rows"),
+    ],
+)
+def test_a_reference_that_does_not_fit_is_refused(table: pl.DataFrame, words: str) -> None:
+    with pytest.raises(DataError, match=words):
+        planned(DOMAIN, records=1000, size=100, reference=table)
+
+
+def test_open_labels_and_large_domains_are_predicted_from_the_labels_seen() -> None:
+    jobs = pl.DataFrame({"job": ["nurse"] * 60 + ["baker"] * 30 + ["fool"] * 10})
+    facts = {"records": 10**6, "delta": 1e-3, "size": 1000, "reference": jobs}
+    assert 0 < (single(Domain(columns={"job": OpenLabels()}), "dirichlet-process", **facts).w1 or 0.0) < 0.05
+    wide = Domain(columns={f"c{i}": Integer(lower=0, upper=99) for i in range(6)})
+    row = Reference.from_data(pl.DataFrame({name: [5] * 10 for name in wide.names}), wide)
+    prior = DirichletMultinomial(domain=wide, size=1000, prior=1e-3)  # 1e9 records' worth: nearly all from the prior
+    assert 2.0 < predicted_w1(prior, n=10**6, size=1000, reference=row) < 3.0
+
+
+def test_stratified_records_are_predicted_to_be_nearer() -> None:
+    one, facts = Domain(columns={"x": Integer(lower=0, upper=49)}), {"records": 10**6, "size": 1000, "delta": 0.0}
+    w1 = {s: single(one, "perturbed-histogram", sampling=s, **facts).w1 for s in (None, "iid", "stratified")}
+    assert w1[None] == w1["stratified"]
+    assert (w1["stratified"] or 0.0) < 0.2 * (w1["iid"] or 0.0)

@@ -19,7 +19,7 @@ from discreet.errors import ParameterError
 from discreet.mechanisms import Marginals
 from discreet.planner import plan
 from discreet.planner.plans import Plan
-from discreet.planner.rehearsal import Rehearsal, _deviation
+from discreet.planner.predicted import Rehearsal, _deviation
 from discreet.utility import compare
 
 SIZES = (12, 6, 2, 9, 4)
@@ -71,12 +71,14 @@ def test_the_error_of_a_large_sample_is_that_of_a_normal_variable() -> None:
 def test_the_table_that_is_rehearsed_has_the_records_of_the_reference_evenly(held: int, n: int) -> None:
     reference = drawn(held, 0)
     rehearsal = Rehearsal(planned(reference, records=n, size=n).comparison)
-    assert int(rehearsal._often.sum()) == n
-    assert set(rehearsal._often.tolist()) <= {n // held, n // held + 1} - {0}
-    assert rehearsal._table.equals(reference) == (n >= held)
-    counts = rehearsal._held(Marginals(domain=WIDE, records=n, scale=100.0, units=600))
+    assert int(rehearsal.frequencies.sum()) == n
+    assert set(rehearsal.frequencies.tolist()) <= {n // held, n // held + 1} - {0}
+    assert rehearsal.table.equals(reference) == (n >= held)
+    counts = rehearsal.counts(WIDE)
     rows = [
-        tuple(row) for row, often in zip(rehearsal._table.rows(), rehearsal._often, strict=True) for _ in range(often)
+        tuple(row)
+        for row, often in zip(rehearsal.table.rows(), rehearsal.frequencies, strict=True)
+        for _ in range(often)
     ]
     found = dict(zip(counts.records.rows(), counts.frequencies.tolist(), strict=True))
     assert found == {row: rows.count(row) for row in set(rows)}
@@ -106,7 +108,7 @@ def test_an_error_is_what_compare_measures() -> None:
 
     one, other = table(300, ["x", "y", "z"]), table(200, ["y", "z", "\x1fnew"[1:]])
     rehearsal = Rehearsal(planned(one, domain, records=300, mechanisms=["marginals"]).comparison)
-    found = rehearsal._apart(other)
+    found = rehearsal.variations(other)
     measured = reveal_to_custodian(compare(one, other, domain, measures="marginals-2", resamples=0)).measures
     assert [each.release for each in measured] == [pytest.approx(found.mean()), pytest.approx(found.max())]
     narrow = rehearsal.pairs.index((2, 3))
@@ -120,7 +122,7 @@ def test_a_rehearsal_is_a_release_of_the_reference() -> None:
     reference = drawn(N, 2)
     made = planned(reference, size=1000)
     rehearsal, option = Rehearsal(made.comparison), made.feasible[0]
-    found, mechanism = rehearsal.of(option), made.best
+    found, mechanism = rehearsal.pair_errors(option), made.best
     assert found is not None
     assert found.rehearsals == rehearsal.runs == 3
     errors, measured = [], []
@@ -140,7 +142,6 @@ def test_a_rehearsal_is_a_release_of_the_reference() -> None:
     assert found.errors == pytest.approx(np.mean(errors, axis=0))
     assert found.measured is not None
     assert int(found.measured.sum()) == sum(measured)
-    assert found.worst[0] == found.errors.argmax()
 
 
 def test_the_pairs_that_are_named_in_words_are_those_that_were_measured() -> None:
@@ -168,9 +169,9 @@ def test_the_predicted_error_is_near_what_is_measured(epsilon: float) -> None:
     ratios = []
     for factor in (2.0, 1.0, 0.5):
         made = planned(drawn(N, 5), budget=Budget(epsilon=factor * epsilon, delta=1e-6))
-        found = Rehearsal(made.comparison).of(made.feasible[0])
+        found = Rehearsal(made.comparison).pair_errors(made.feasible[0])
         assert found is not None
-        ratios.append(found.mean / float(np.mean(measured)))
+        ratios.append(found.errors.mean() / float(np.mean(measured)))
     assert ratios[0] < 5 / 6 < ratios[1] < 6 / 5 < ratios[2]
 
 
@@ -179,10 +180,10 @@ def test_whole_records_and_open_labels_are_rehearsed_too() -> None:
     two = Domain(columns={"a": Integer(lower=0, upper=7), "b": Boolean()})
     table = pl.DataFrame({"a": rng.integers(0, 8, 500), "b": rng.random(500) < 0.3})
     made = planned(table, two, mechanisms=["perturbed-histogram"], records=500)
-    found = Rehearsal(made.comparison).of(made.feasible[0])
+    found = Rehearsal(made.comparison).pair_errors(made.feasible[0])
     assert found is not None
     assert found.measured is None
-    assert 0.0 < found.mean < 0.1
+    assert 0.0 < found.errors.mean() < 0.1
     words = Domain(columns={"a": Integer(lower=0, upper=3), "word": OpenLabels(), "b": Boolean(), "c": Boolean()})
     table = pl.DataFrame(
         {
@@ -193,13 +194,13 @@ def test_whole_records_and_open_labels_are_rehearsed_too() -> None:
         }
     )
     made = planned(table, words)
-    found = Rehearsal(made.comparison).of(made.feasible[0])
+    found = Rehearsal(made.comparison).pair_errors(made.feasible[0])
     assert found is not None
-    assert 0.0 < found.mean < 0.2
+    assert 0.0 < found.errors.mean() < 0.2
 
 
 def test_what_cannot_be_rehearsed() -> None:
     with pytest.raises(ParameterError, match="pairs of columns need a public table"):
         Rehearsal(planned(None).comparison)
     made = planned(drawn(N, 2), given="c2 = 1")
-    assert Rehearsal(made.comparison).of(made.feasible[0]) is None
+    assert Rehearsal(made.comparison).pair_errors(made.feasible[0]) is None

@@ -36,27 +36,23 @@ def noisy(name: str, **facts: Any) -> Request:
     return ages(name, **{"mechanism": "perturbed-histogram", "parameters": GAUSSIAN, **facts})
 
 
+FOUR = [noisy(name) for name in "abcd"]
+WHOLE = Budget(epsilon=1.0, delta=1e-9)
+
+
 @cache
 def four() -> Together:
-    return plan_together([noisy(name) for name in "abcd"], Budget(epsilon=1.0, delta=1e-9))
+    return plan_together(FOUR, WHOLE)
 
 
+PURE = [ages("a", mechanism="perturbed-histogram"), ages("b", mechanism="exponential-histogram")]
+UNITS = [noisy("a", records=40_000, unit=Unit("person", max_records=2)), noisy("b", records=20_000)]
 STUDIES: dict[str, tuple[list[Request], list[float], float, float]] = {
-    "gaussian": ([noisy(name) for name in "abcd"], [1.0] * 4, 1.0, 1e-9),
+    "gaussian": (FOUR, [1.0] * 4, 1.0, 1e-9),
     "two kinds of noise": ([noisy("a"), ages("b", mechanism="hierarchical-histogram")], [1.0, 3.0], 2.0, 1e-6),
-    "pure": (
-        [ages("a", mechanism="perturbed-histogram"), ages("b", mechanism="exponential-histogram")],
-        [1.0, 2.0],
-        1.0,
-        0.0,
-    ),
+    "pure": (PURE, [1.0, 2.0], 1.0, 0.0),
     "one": ([noisy("a")], [1.0], 0.5, 1e-6),
-    "units of several records": (
-        [noisy("a", records=40_000, unit=Unit("person", max_records=2)), noisy("b", records=20_000)],
-        [1.0, 1.0],
-        1.0,
-        1e-7,
-    ),
+    "units of several records": (UNITS, [1.0, 1.0], 1.0, 1e-7),
 }
 
 
@@ -85,22 +81,17 @@ def test_what_has_a_delta_at_every_epsilon_is_planned_with_the_rest() -> None:
     assert made.profile.delta(1.0) <= 0.01
 
 
-def test_equal_releases_get_clearly_more_than_their_part_of_the_sum() -> None:
-    made = four()
-    assert {part.budget for part in made.parts} == {made.parts[0].budget}
-    assert made.parts[0].budget.epsilon > 0.49  # twice 1/4, as the square root of four
-
-
-def test_shares_are_kept() -> None:
-    made = plan_together([noisy("a"), noisy("b")], Budget(epsilon=1.0, delta=1e-9), shares=[1.0, 3.0])
+def test_equal_releases_get_clearly_more_than_their_part_of_the_sum_and_shares_are_kept() -> None:
+    (budget,) = {part.budget for part in four().parts}
+    assert budget.epsilon > 0.49  # twice 1/4, as the square root of four
+    made = plan_together(FOUR[:2], WHOLE, shares=[1.0, 3.0])
     first, second = (part.budget.epsilon for part in made.parts)
     assert second == pytest.approx(3 * first, rel=1e-5)
     assert first + second > 1.1
 
 
 def test_a_plan_comes_out_the_same() -> None:
-    again = plan_together([noisy(name) for name in "abcd"], Budget(epsilon=1.0, delta=1e-9))
-    assert again.to_dict() == four().to_dict()
+    assert plan_together(FOUR, WHOLE).to_dict() == four().to_dict()
 
 
 def test_a_planned_release_is_what_a_release_makes() -> None:
@@ -112,15 +103,8 @@ def test_a_planned_release_is_what_a_release_makes() -> None:
     made = plan_together(requests, Budget(epsilon=2.0, delta=1e-6))
     tables = [pl.DataFrame({"income": [1.0, 20.0, 300.0, 700.0] * 500}), pl.DataFrame({"age": [20, 30, 40, 50] * 500})]
     for one, part, table in zip(requests, made.parts, tables, strict=True):
-        released = release(
-            table,
-            one.domain,
-            Budget(epsilon=part.budget.epsilon, delta=part.budget.delta),
-            size=one.size,
-            mechanism=part.mechanism.name,
-            accept={"poor-utility"},
-        )
-        facts = released.certificate.to_dict()
+        asked: dict[str, Any] = {"size": one.size, "mechanism": part.mechanism.name, "accept": {"poor-utility"}}
+        facts = release(table, one.domain, part.budget, **asked).certificate.to_dict()
         assert facts["mechanism"] == part.to_dict()["mechanism"]
         assert facts["domain"] == part.to_dict()["domain"]
 
@@ -135,17 +119,12 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
 
 def test_a_plan_is_one_entry_of_a_ledger() -> None:
     """By its composed profile. In zcdp the conversion takes its part, so that a plan of the whole does not fit."""
-    whole = Budget(epsilon=1.0, delta=1e-9)
     fits = {}
     for name, currency in CURRENCIES.items():
-        cost = currency.of_profile(four().profile, budget=four().budget, total=whole)
-        assert cost.within(currency.of_budget(four().budget))
-        fits[name] = [
-            currency.allows(
-                Cost(), currency.of_profile(four().profile, budget=four().budget, total=of), currency.limit(of)
-            )
-            for of in (whole, Budget(epsilon=1.15, delta=1e-9))
-        ]
+        totals = (WHOLE, Budget(epsilon=1.15, delta=1e-9))
+        costs = [currency.of_profile(four().profile, budget=four().budget, total=total) for total in totals]
+        assert costs[0].within(currency.of_budget(four().budget))
+        fits[name] = [currency.allows(Cost(), c, currency.limit(t)) for c, t in zip(costs, totals, strict=True)]
     assert fits == {"sums": [True, True], "zcdp": [False, True]}
 
 
@@ -182,51 +161,38 @@ TAMPERED: dict[str, Callable[[dict[str, Any]], None]] = {
     "no domain": changed("releases.0.domain", {"columns": {"age": {"type": "integer"}}}),
     "no releases": changed("releases", []),
     "truth for a number": changed("releases.0.size", True),
+    "a release more": lambda d: d["releases"].append({**d["releases"][0], "name": "one more"}),
     "an unknown parameter": changed("releases.0.mechanism.parameters.extra", 1),
 }
 
 
+def read_again(where: Path, change: Callable[[dict[str, Any]], None]) -> Together:
+    document = copy.deepcopy(four().to_dict())
+    change(document)
+    assert document != four().to_dict()
+    (where / "plan.json").write_text(json.dumps(document))
+    return Together.read(where / "plan.json")
+
+
 @pytest.mark.parametrize("how", TAMPERED)
 def test_tampering_is_refused(how: str, tmp_path: Path) -> None:
-    document = copy.deepcopy(four().to_dict())
-    TAMPERED[how](document)
-    assert document != four().to_dict()
-    file = tmp_path / "plan.json"
-    file.write_text(json.dumps(document))
-    with pytest.raises(FileProblem):
-        Together.read(file)
+    with pytest.raises(FileProblem, match="does not hold" if how == "a release more" else "plan"):
+        read_again(tmp_path, TAMPERED[how])
 
 
 def test_what_promises_more_than_is_stated_still_holds(tmp_path: Path) -> None:
-    document = copy.deepcopy(four().to_dict())
-    document["releases"][0]["mechanism"]["parameters"]["scale"] = 2.0 * scale(document)
-    file = tmp_path / "plan.json"
-    file.write_text(json.dumps(document))
-    assert Together.read(file).profile.delta(1.0) < four().profile.delta(1.0)
-
-
-def test_a_release_more_is_refused(tmp_path: Path) -> None:
-    document = copy.deepcopy(four().to_dict())
-    document["releases"].append({**document["releases"][0], "name": "one more"})
-    file = tmp_path / "plan.json"
-    file.write_text(json.dumps(document))
-    with pytest.raises(FileProblem, match="does not hold"):
-        Together.read(file)
+    twice = 2.0 * scale(four().to_dict())
+    read = read_again(tmp_path, changed("releases.0.mechanism.parameters.scale", twice))
+    assert read.profile.delta(1.0) < four().profile.delta(1.0)
 
 
 def test_parts_that_do_not_meet_the_budget_make_no_plan() -> None:
     with pytest.raises(Infeasible):
         Together(budget=Budget(epsilon=0.5, delta=1e-9), parts=four().parts)
-    with pytest.raises(ParameterError, match="at least one"):
-        Together(budget=Budget(epsilon=0.5), parts=())
-    with pytest.raises(ParameterError, match="same name"):
-        Together(budget=Budget(epsilon=5.0, delta=1e-6), parts=(four().parts[0], four().parts[0]))
     first = four().parts[0]
+    small = replace(first, request=replace(first.request, budget=Budget(epsilon=0.1, delta=1e-10)))
     with pytest.raises(Infeasible, match="a: "):
-        Together(
-            budget=Budget(epsilon=5.0, delta=1e-6),
-            parts=(replace(first, request=replace(first.request, budget=Budget(epsilon=0.1, delta=1e-10))),),
-        )
+        Together(budget=Budget(epsilon=5.0, delta=1e-6), parts=(small,))
 
 
 @pytest.mark.parametrize(
@@ -285,6 +251,10 @@ def study(tmp_path: Path) -> Path:
     return file
 
 
+def command(study: Path) -> list[str]:
+    return ["plan", "--together", str(study), "--epsilon", "1", "--delta", "1e-9"]
+
+
 def test_what_would_be_refused_is_said_first(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = STUDY.replace("records = 20000", "records = 20")
     study.write_text(text.replace("size = 500", "size = 5"))
@@ -324,8 +294,7 @@ def test_a_study_that_is_not_one_is_refused(study: Path, old: str, new: str, err
 
 def test_the_command_plans_writes_and_says_what_is_together(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = study.with_name("plan.json")
-    command = ["plan", "--together", str(study), "--epsilon", "1", "--delta", "1e-9"]
-    assert run([*command, "--out", str(out)]) == 0
+    assert run([*command(study), "--out", str(out)]) == 0
     said = capsys.readouterr().out
     assert "epsilon by sums" in said
     assert "0.333" in said
@@ -337,11 +306,10 @@ def test_the_command_writes_json_and_replaces_nothing(study: Path, capsys: pytes
     out = study.with_name("plan.json")
     out.write_text("something else")
     study.write_text(STUDY[: STUDY.index('[[release]]\nname = "b"')])
-    command = ["plan", "--together", str(study), "--epsilon", "1", "--delta", "1e-9", "--json"]
-    assert run([*command, "--out", str(out)]) == 2
+    assert run([*command(study), "--json", "--out", str(out)]) == 2
     assert out.read_text() == "something else"
     capsys.readouterr()
-    assert run(command) == 0
+    assert run([*command(study), "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert shown["releases"][0]["epsilon"] > 1.0
     assert shown["out"] is None
@@ -355,7 +323,7 @@ def test_the_command_writes_json_and_replaces_nothing(study: Path, capsys: pytes
 def test_what_stands_in_the_study_is_not_given_twice(
     study: Path, more: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["plan", "--together", str(study), "--epsilon", "1", "--delta", "1e-9", *more]) == 2
+    assert run([*command(study), *more]) == 2
     assert more[0] in capsys.readouterr().err
 
 

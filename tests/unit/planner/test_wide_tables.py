@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
+import tracemalloc
 from typing import Any
 
 import pytest
 
 from discreet.domain import Category, Domain, Integer, Numeric
 from discreet.errors import Infeasible
-from discreet.mechanisms import REGISTRY, signed_measure
+from discreet.mechanisms import REGISTRY, DirichletMultinomial, signed_measure
 from discreet.mechanisms import private_evolution as evolution
+from discreet.mechanisms.likelihood import NoLikelihood
 from discreet.planner import plan
 from discreet.planner.options import carried_cells
 from discreet.planner.plans import Plan
@@ -102,3 +104,14 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert made.missing[1:] in made.why  # there it begins a sentence
     assert plan(Domain(columns={"x": Integer(lower=0, upper=9)}), largest_sizes=False, mechanisms=["signed-measure"],
                 **REQUEST).missing is None  # fmt: skip
+
+
+def test_a_plan_of_very_many_cells_makes_no_table_of_them() -> None:
+    wide = Domain(columns={f"c{i}": Integer(lower=0, upper=63) for i in range(4)})  # 16,777,216 cells
+    mechanism = DirichletMultinomial.calibrated(Budget(epsilon=20.0), domain=wide, n=10_000, size=10)
+    tracemalloc.start()
+    try:
+        assert not isinstance(mechanism.likelihood(), NoLikelihood)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
