@@ -16,7 +16,7 @@ from scipy.stats import binomtest
 
 from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Integer
-from discreet.mechanisms import Marginals, marginals
+from discreet.mechanisms import Marginals, measured_tables
 from discreet.mechanisms.measured_tables import MeasuredTables
 from discreet.privacy import Budget
 
@@ -69,5 +69,5 @@ def test_ranks_are_not_where_noise_is_taken_for_the_table(monkeypatch: pytest.Mo
 
 
 def test_ranks_are_not_where_the_table_is_taken_for_the_population(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(marginals, "copies", lambda _n, size, _rng: iter([np.ones(size, dtype=np.int64)]))
+    monkeypatch.setattr(measured_tables, "copies", lambda _n, size, _rng: iter([np.ones(size, dtype=np.int64)]))
     assert least_p(*SAMPLING_RULES) < FALSE_ALARM
