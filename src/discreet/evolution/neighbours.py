@@ -49,7 +49,7 @@ Sources: "Private Evolution Converges", Algorithm 4, before its division by the 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Literal, NamedTuple
 
@@ -152,23 +152,29 @@ class NearestCandidates:
         count = min(count, len(self._candidates))
         if count == 1:
             return self.nearest(points)[:, None]
-        points = self._checked_points(points)
+        return np.asarray(self._first[self._by_distances(self._checked_points(points), count)])
 
-        def nearest(block: slice) -> Integers:
+    def _by_distances(self, points: Floats, count: int) -> Integers:
+        """Measure every distance, blocks of points side by side: cdist leaves the interpreter free while it runs."""
+
+        def search(block: slice) -> Integers:
             distances = cdist(points[block], self._candidates, METRICS[self._norm])
-            last = np.partition(distances, count - 1, axis=1)[:, count - 1 : count]
+            last = distances.min(axis=1, keepdims=True)
+            if count > 1:
+                last = np.partition(distances, count - 1, axis=1)[:, count - 1 : count]
             return self._ranked(points[block], distances <= self._reach(last), count)
 
-        return np.asarray(self._first[self._in_threads(nearest, np.zeros((0, count), dtype=np.int64), len(points))])
-
-    def _in_threads(self, search: Callable[[slice], Integers], empty: Integers, count: int) -> Integers:
-        """Search blocks of points side by side: cdist leaves the interpreter free while it runs."""
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            return np.concatenate([empty, *pool.map(search, _blocks(count, _PAIRS // len(self._candidates)))])
+            parts = pool.map(search, _blocks(len(points), _PAIRS // len(self._candidates)))
+            return np.concatenate([np.zeros((0, count), dtype=np.int64), *parts])
 
-    def _ranked(self, points: Floats, near: Booleans, count: int) -> Integers:
-        """Return the ``count`` of least R among each row's near candidates, which are as many at least."""
+    def _ranked(self, points: Floats, near: Booleans, count: int, columns: Integers | None = None) -> Integers:
+        """Return the ``count`` of least R among each row's near candidates (of ``columns``), which are no fewer."""
         rows, places = np.nonzero(near)
+        if columns is not None:
+            places = columns[rows, places]
+        if len(rows) == len(points):  # one is near each
+            return places[:, None]
         size = max(1, _PAIRS // points.shape[1])
         parts = [_reference(points[rows[b]], self._candidates[places[b]], self._norm) for b in _blocks(len(rows), size)]
         order: Integers = np.lexsort((places, np.concatenate(parts), rows))  # by row, then R, then index
@@ -201,19 +207,12 @@ class NearestCandidates:
         nearest[rows] = columns[:, 0]
         decided: Booleans = ~near[:, -1] | (count == len(self._candidates))
         tied = decided & near[:, 1]
-        nearest[rows[tied]] = self._decided(points[rows[tied]], near[tied], columns[tied])
+        nearest[rows[tied]] = self._ranked(points[rows[tied]], near[tied], 1, columns[tied])[:, 0]
         return rows[~decided]
 
     def _by_blocks(self, points: Floats) -> Integers:
         """Measure every distance: by matrix products where the norm is one of them."""
-        if self._norm == 2.0:
-            return self._by_products(points)
-
-        def nearest(block: slice) -> Integers:
-            distances = cdist(points[block], self._candidates, METRICS[self._norm])
-            return self._decided(points[block], distances <= self._reach(distances.min(axis=1, keepdims=True)))
-
-        return self._in_threads(nearest, np.zeros(0, dtype=np.int64), len(points))
+        return self._by_products(points) if self._norm == 2.0 else self._by_distances(points, 1)[:, 0]
 
     def _reach(self, least: Floats) -> Floats:
         """Return up to which distance a candidate may be the nearest: the relative margin of the module."""
@@ -254,22 +253,9 @@ class NearestCandidates:
             rows = close[block]
             factors, margin = self._factors(points[rows], 2.0**-53)
             score = factors @ self._terms.T
-            nearest[rows] = self._decided(points[rows], score <= score.min(axis=1, keepdims=True) + margin[:, None])
+            near = score <= score.min(axis=1, keepdims=True) + margin[:, None]
+            nearest[rows] = self._ranked(points[rows], near, 1)[:, 0]
         return nearest
-
-    def _decided(self, points: Floats, near: Booleans, columns: Integers | None = None) -> Integers:
-        """Return the smallest index of least R among each row's near candidates: those of ``columns``, or all."""
-        rows, places = np.nonzero(near)
-        if not len(rows):
-            return rows
-        if columns is not None:
-            places = columns[rows, places]
-        size = max(1, _PAIRS // points.shape[1])
-        parts = [_reference(points[rows[b]], self._candidates[places[b]], self._norm) for b in _blocks(len(rows), size)]
-        distances = np.concatenate(parts)
-        starts = np.flatnonzero(np.diff(rows, prepend=-1))
-        minimum = np.minimum.reduceat(distances, starts)
-        return np.minimum.reduceat(np.where(distances == minimum[rows], places, len(self._candidates)), starts)
 
 
 def votes(chunks: Iterable[Voters], candidates: NearestCandidates, *, nearest: int = 1, of_unit: int = 0) -> Integers:
