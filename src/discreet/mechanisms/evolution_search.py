@@ -39,8 +39,9 @@ _DRAWS = 6
 _TOLD_APART = 64.0  # records that a prediction holds, in units of the noise of one step: more change no ranking
 _HELD = 512
 _SCALES = 10
-BASE_DRAWS = 4096
-"""Records that an invented table of continuous columns holds."""
+_BASE_DRAWS = 4096  # records that an invented table of continuous columns holds
+_MOST_JUDGED = 1 << 14  # candidates up to which a step's work is counted
+_MOST_WORK = 1 << 31  # distances of a prediction's step, times columns
 
 # -- in closed form -----------------------------------------------------------------------------------------------
 
@@ -76,6 +77,16 @@ def predicted_loss(mechanism: PrivateEvolution, n: int) -> float:
         noise = candidates * deviation * math.exp(-0.5 * least * least) / math.sqrt(2.0 * math.pi)
         moved = noise / (votes + noise)
     return float(min(1.0, moved + apart))
+
+
+def is_slow(mechanism: PrivateEvolution) -> bool:
+    """Return whether a prediction takes minutes: with an own model, or many distinct records to embed."""
+    api: Any = mechanism.api
+    if not api.quick:
+        return True
+    records = min(mechanism.records, mechanism.domain.size or _BASE_DRAWS)
+    coordinates = api.embed(api.random(1, rng=seeded(0))).shape[1]
+    return bool(records * min(mechanism.candidates, _MOST_JUDGED) * coordinates > _MOST_WORK)
 
 
 def remedies(mechanism: PrivateEvolution, n: int) -> tuple[str, ...]:
@@ -128,7 +139,7 @@ def _displacement(mechanism: PrivateEvolution) -> float:
             if steps:
                 candidates, shares = steps[-1].candidates, small.probabilities(steps[-1])
             else:
-                candidates, shares = small.api.random(BASE_DRAWS, rng=rng), np.full(BASE_DRAWS, 1.0 / BASE_DRAWS)
+                candidates, shares = small.api.random(_BASE_DRAWS, rng=rng), np.full(_BASE_DRAWS, 1.0 / _BASE_DRAWS)
             moved.append(_dyadic(small.api.embed(candidates), shares, points, frequencies / records))
         logs.append(math.log(max(1e-300, float(np.mean(moved)))))
     return math.exp(sum(logs) / len(logs))

@@ -23,7 +23,7 @@ from discreet.evolution import API, EvolvedStep
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, KernelOutput, Votes
 from discreet.mechanisms.calibration import Search
 from discreet.mechanisms.cells import nearest_of
-from discreet.mechanisms.evolution_search import BASE_DRAWS, MOST_CANDIDATES, EvolutionSearch, predicted_loss, remedies
+from discreet.mechanisms.evolution_search import MOST_CANDIDATES, EvolutionSearch, is_slow, predicted_loss, remedies
 from discreet.mechanisms.forecast import Forecast, Traits
 from discreet.mechanisms.likelihood import NoLikelihood
 from discreet.mechanisms.noise import GAUSSIAN, LAPLACE, law_named
@@ -61,8 +61,6 @@ _MOST_STEPS = 256
 _MOST_CAST = 64  # votes of a record or a unit
 _MOST_CHANGED = 1024  # of a record in all steps
 _MOST_PREDICTED = 1 << 11  # candidates of a step in a prediction
-_MOST_JUDGED = 1 << 14  # candidates up to which a step's work is counted
-_MOST_WORK = 1 << 31  # distances of a prediction's step, times columns
 
 
 @sealed
@@ -139,9 +137,8 @@ class PrivateEvolution(SteppedMechanism):
     record then votes for 4 candidates, with Gaussian noise. One step, with one vote, is taken where a finite domain has
     no more cells than that has candidates. An API that takes long, or has more than 64 coordinates, is not tried out:
     the theory's numbers are taken. For the noise found, a box or a ball asked for by name has the theorem's finest
-    scale ``alpha = D sigma^(1/max(d, 2))``. ``relation="add-remove"`` asks for that relation. The projection variant
-    takes a population of at most 32,768 candidates unless told otherwise: far above, probabilities are only near the
-    nearest, and take minutes.
+    scale ``alpha = D sigma^(1/max(d, 2))``. The projection variant takes a population of at most 32,768 candidates
+    unless told otherwise: far above, probabilities are only near the nearest, and take minutes.
 
     References
     ----------
@@ -402,28 +399,27 @@ class PrivateEvolution(SteppedMechanism):
         group = min(relation.group, n) if replaced else relation.group
         profile: Profile = ConstantProfile(value=0.0)
         if self.steps and self.noise == "gaussian":
-            each = min(self.unit_votes, self.nearest * relation.group) if self.unit_votes else self.nearest
-            counts, by = self.steps * each * (2 if replaced else 1), 1 if self.unit_votes else group
+            votes = self.nearest
+            if self.unit_votes:
+                votes, group = min(self.unit_votes, votes * relation.group), 1
             # An API may give records that always vote alike, or few candidates; an added record votes once at least.
-            profile = DiscreteGaussianPair(scale=self.scale, group=by, counts=counts, tight=not replaced and each == 1)
+            tight, counts = not replaced and votes == 1, self.steps * votes * (1 + replaced)
+            profile = DiscreteGaussianPair(scale=self.scale, group=group, counts=counts, tight=tight)
         elif self.steps:
             one = ThresholdedLaplace(
                 scale=self.scale, threshold=self.threshold, group=group, replaced=replaced, tight=False
             )
             profile = power(one, self.steps)
-        equal = Code("equal-votes", {"voters": "units" if self.unit_votes else "records"})
-        caveats = (
-            equal if self.steps else Code("no-step"),
-            Code("api-without-data"),
-            Code("free-draws", {"noisy": "votes"}),
-        )
+        caveat = Code("no-step")
+        if self.steps:
+            caveat = Code("equal-votes", {"voters": "units" if self.unit_votes else "records"})
         promised = Guarantee.proved(
             profile,
             relation=relation,
             n=n,
             theorem="T16",
             chosen=("api", "number-of-steps", "population", "noise"),
-            caveats=caveats,
+            caveats=(caveat, Code("api-without-data"), Code("free-draws", {"noisy": "votes"})),
         )
         return replace(promised, assumptions=(*promised.assumptions, Code("record-votes-alone")))
 
@@ -448,11 +444,6 @@ class PrivateEvolution(SteppedMechanism):
         has to move times how far, summed (in one column, the root of the sum of squares). Candidates: each is a quarter
         of its part's width from the records it stands for, ``V^(-1/d) / 4``.
         """
-        slow = not self._api.quick  # as with a user's own model; else where many distinct records are embedded
-        if not slow:
-            held = min(self.records, self.domain.size or BASE_DRAWS)
-            coordinates = self._api.embed(self._api.random(1, rng=seeded(0))).shape[1]
-            slow = held * min(self.candidates, _MOST_JUDGED) * coordinates > _MOST_WORK
         # at most 2,048 candidates, whose noise is so much larger that it moves as much in all; records vote
         share = min(1.0, max(1, _MOST_PREDICTED // self._api.variations_each()) / self.population)
         louder = math.sqrt(share) if self.noise == "gaussian" else 1.0  # a threshold keeps its noise
@@ -466,7 +457,7 @@ class PrivateEvolution(SteppedMechanism):
             remedies=remedies(self, n),
             stratified=self.sampling == "stratified",
             draws=2,
-            slow=slow,
+            slow=is_slow(self),
         )
 
     def parameters(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -115,22 +115,21 @@ class Allocation:
         cost = np.array([0.5 * _FOLDED * math.sqrt(a * b * min((a - 1) * (b - 1), _DEPENDENCE)) for a, b in shapes])
         order = np.argsort(-scores / np.maximum(cost, 1e-9) ** (2.0 / 3.0), kind="stable")
         order = order[(scores[order] > 0.0) & (cost[order] > 0.0)]
-        columns, tables = len(self.cost), len(order)
-        shares = _Shares(
-            np.concatenate((self.cost, cost[order])),
-            np.concatenate((self.copies, np.ones(tables, dtype=np.int64))),
-            np.concatenate((self.first.astype(np.float64) ** 2, np.zeros(tables))),
-        )
-        numbers = [0]
+        columns, tables, numbers = len(self.cost), len(order), [0]
+        cost = np.concatenate((self.cost, cost[order]))
+        copies = np.concatenate((self.copies, np.ones(tables, dtype=np.int64)))
+        spent = np.concatenate((self.first.astype(np.float64) ** 2, np.zeros(tables)))
         while numbers[-1] < tables:  # every number up to 100, then in steps of 2 %
             numbers.append(min(tables, numbers[-1] + max(1, numbers[-1] // 50)))
         errors = []
         for number in numbers:
-            part = shares.head(columns + number)
-            noise = scale * float((part.cost / np.sqrt(part.filled(self.remaining))).sum())
+            end = columns + number
+            units = _filled(cost[:end], copies[:end], spent[:end], self.remaining)
+            noise = scale * float((cost[:end] / np.sqrt(units)).sum())
             errors.append(noise + float(scores[order[number:]].sum()))
         number = numbers[int(np.argmin(errors))]
-        q = shares.head(columns + number).whole(self.remaining)
+        end = columns + number
+        q = _whole(cost[:end], copies[:end], spent[:end], self.remaining)
         return order[:number], q[columns:], q[:columns]
 
 
@@ -141,59 +140,45 @@ def _affordable(q: Integers, copies: Integers, units: int) -> Integers:
     return q
 
 
-class _Shares(NamedTuple):
-    """Tables between which units are divided, in columns of equal length.
+def _filled(cost: Floats, copies: Integers, spent: Floats, units: float) -> Floats:
+    """Return ``max(spent, t (cost/copies)^(2/3))`` for each table, which takes the further units that there are."""
+    share, low, high = (cost / copies) ** (2.0 / 3.0), 0.0, 1.0
+    total = units + copies @ spent
+    while copies @ np.maximum(spent, high * share) < total:
+        high *= 2.0
+    for _ in range(50):
+        middle = 0.5 * (low + high)
+        if copies @ np.maximum(spent, middle * share) >= total:
+            high = middle
+        else:
+            low = middle
+    return np.asarray(np.maximum(spent, low * share) + 1e-12)
 
-    ``cost``, ``copies``: as in :class:`Allocation`.
-    ``units``: that each count has already.
+
+def _whole(cost: Floats, copies: Integers, spent: Floats, units: int) -> Integers:
+    """Return the ``q`` of a further measurement of each table: squares that take no more units than there are.
+
+    Each step goes where it takes most error for its units.
     """
+    q = np.sqrt(np.maximum(0.0, _filled(cost, copies, spent, units) - spent)).astype(np.int64)
+    q = _affordable(q, copies, units)
+    units -= int((copies * q * q).sum())
 
-    cost: Floats
-    copies: Integers
-    units: Floats
+    def step(i: int) -> tuple[float, int]:
+        now, then = spent[i] + q[i] ** 2, spent[i] + (q[i] + 1) ** 2
+        error = cost[i] / math.sqrt(now) if now else math.inf
+        return (cost[i] / math.sqrt(then) - error) / (copies[i] * (2 * q[i] + 1)), i
 
-    def head(self, count: int) -> _Shares:
-        """Return the first tables."""
-        return _Shares(self.cost[:count], self.copies[:count], self.units[:count])
-
-    def filled(self, units: float) -> Floats:
-        """Return ``max(units, t (cost/copies)^(2/3))``, which costs the further units that there are."""
-        share, low, high = (self.cost / self.copies) ** (2.0 / 3.0), 0.0, 1.0
-        total = units + self.copies @ self.units
-        while self.copies @ np.maximum(self.units, high * share) < total:
-            high *= 2.0
-        for _ in range(50):
-            middle = 0.5 * (low + high)
-            if self.copies @ np.maximum(self.units, middle * share) >= total:
-                high = middle
-            else:
-                low = middle
-        return np.asarray(np.maximum(self.units, low * share) + 1e-12)
-
-    def whole(self, units: int) -> Integers:
-        """Return the ``q`` of a further measurement of each table: squares that take no more units than there are.
-
-        Each step goes where it takes most error for its units.
-        """
-        q = np.sqrt(np.maximum(0.0, self.filled(units) - self.units)).astype(np.int64)
-        q = _affordable(q, self.copies, units)
-        units -= int((self.copies * q * q).sum())
-        queue = [(self._gain(i, q), i) for i in range(len(q))]
-        heapq.heapify(queue)
-        while queue:
-            _, i = heapq.heappop(queue)
-            step = int(self.copies[i]) * (2 * int(q[i]) + 1)
-            if step <= units:
-                q[i] += 1
-                units -= step
-                heapq.heappush(queue, (self._gain(i, q), i))
-        return q
-
-    def _gain(self, i: int, q: Integers) -> float:
-        """Return less the error that one more ``q`` takes from a table for each of its units."""
-        now, then = self.units[i] + q[i] ** 2, self.units[i] + (q[i] + 1) ** 2
-        before = math.inf if now == 0.0 else self.cost[i] / math.sqrt(now)
-        return float((self.cost[i] / math.sqrt(then) - before) / (self.copies[i] * (2 * q[i] + 1)))
+    queue = [step(i) for i in range(len(q))]
+    heapq.heapify(queue)
+    while queue:
+        _, i = heapq.heappop(queue)
+        units_of_step = int(copies[i]) * (2 * int(q[i]) + 1)
+        if units_of_step <= units:
+            q[i] += 1
+            units -= units_of_step
+            heapq.heappush(queue, step(i))
+    return q
 
 
 # -- columns ------------------------------------------------------------------------------------------------------
