@@ -338,7 +338,7 @@ class Exact:
             of = b"|".join(each.cell_of.tobytes() for each in found.merged)
             chosen = []
             for score in self.scores:
-                found._scores = np.array([score])
+                found._pair_scores = np.array([score])
                 chosen.append(self._structure(of, float(found._gains()[0]), (*first, score)))
             self._reads[first] = Read(of, found.expected(0, 1).tobytes(), tuple(chosen))
         return self._reads[first]

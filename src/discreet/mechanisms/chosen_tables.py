@@ -99,7 +99,7 @@ class Coded:
             yield Counts(records=Records(columns=tuple(columns)), frequencies=part.frequencies)
 
 
-def closed_domain(domain: Domain, kept: Sequence[KeptLabels], *, most: int = MOST_CELLS) -> Domain:
+def closed_domain(domain: Domain, kept_labels: Sequence[KeptLabels], *, most: int = MOST_CELLS) -> Domain:
     """Return the domain with a category for each open column: the labels that were kept, and one for all others.
 
     The latter is named by the reserved prefix, which no label has. A null stays one.
@@ -107,7 +107,7 @@ def closed_domain(domain: Domain, kept: Sequence[KeptLabels], *, most: int = MOS
     ``most``: cells of a column. Of more labels, the commonest are taken.
     """
     columns = dict(domain.columns)
-    for i, (labels, counts) in zip(open_columns(domain), kept, strict=True):
+    for i, (labels, counts) in zip(open_columns(domain), kept_labels, strict=True):
         column = columns[domain.names[i]]
         assert isinstance(column, OpenLabels)
         commonest = np.sort(np.argsort(-counts, kind="stable")[: most - 2])
@@ -275,7 +275,7 @@ class ChosenTables:
     def __init__(self, facts: WideFacts, y: CellCounts) -> None:
         self.facts = facts
         self.scored = sum(facts.lengths)  # where the scores begin
-        first, self._scores = y[: self.scored], y[self.scored : self.scored + len(facts.pairs)]
+        first, self._pair_scores = y[: self.scored], y[self.scored : self.scored + len(facts.pairs)]
         self.one_way = one_way_counts(facts, np.asarray(first, dtype=np.int64))
 
     @cached_property
@@ -332,7 +332,7 @@ class ChosenTables:
         """
         if not self.facts.pairs:
             return np.empty(0)
-        scores, noise = self._scores.astype(np.float64), self.facts.scale**2
+        scores, noise = self._pair_scores.astype(np.float64), self.facts.scale**2
         scatter = np.array([self._scatter(i, j) for i, j in self.facts.pairs])
         signal = float((scores - scatter).mean()) / max(float(scores.mean()), 1e-9)
         gains = scores - scatter * min(1.0, max(0.0, (_ALL_SIGNAL - signal) / (_ALL_SIGNAL - _NO_SIGNAL)))

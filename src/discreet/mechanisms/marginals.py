@@ -188,9 +188,9 @@ class Marginals(WideFacts, PartsMechanism):
 
         if not self.open:
             return self._stages(_Source(x, self), release)[0]
-        kept = tuple(self._labels.keep(counts, rng=rng) for counts in label_counts(x, self.open))
-        closed = self.closed(kept)
-        return LabelledTables(kept, closed._stages(_Source(Coded(x, closed.domain, self.open), closed), release)[0])
+        labels = tuple(self._labels.keep(counts, rng=rng) for counts in label_counts(x, self.open))
+        closed = self.closed(labels)
+        return LabelledTables(labels, closed._stages(_Source(Coded(x, closed.domain, self.open), closed), release)[0])
 
     def log_prob(self, y: CellCounts | LabelledTables, x: Parts) -> float:
         """Return the log-probability of an output: of discrete Gaussian masses, tables chosen by what came before."""
@@ -198,7 +198,7 @@ class Marginals(WideFacts, PartsMechanism):
             output = np.asarray(y, dtype=np.int64)
             return self._stages(_Source(x, self), lambda exact, _, start: output[start : start + len(exact)])[1]
         columns = zip(y.kept, label_counts(x, self.open), strict=True)
-        total = sum(self._labels.log_prob(kept, counts) for kept, counts in columns)
+        total = sum(self._labels.log_prob(labels, counts) for labels, counts in columns)
         if total == -math.inf:  # labels that nobody holds
             return total
         closed = self.closed(y.kept)
@@ -209,10 +209,10 @@ class Marginals(WideFacts, PartsMechanism):
         """Which labels are kept, where columns are open."""
         return LabelThreshold(math.isqrt(self.label_units or 0), self.scale, self.threshold or 0)
 
-    def closed(self, kept: Sequence[KeptLabels]) -> Self:
+    def closed(self, labels: Sequence[KeptLabels]) -> Self:
         """Return the mechanism of the stages that follow when some labels were kept: no column of it is open."""
         units = self.units - self.spent_on_labels
-        return replace(self, domain=closed_domain(self.domain, kept), units=units, threshold=None, label_units=None)
+        return replace(self, domain=closed_domain(self.domain, labels), units=units, threshold=None, label_units=None)
 
     def _stages(
         self, source: _Source, release: Callable[[CellCounts, float, int], CellCounts]
@@ -235,13 +235,13 @@ class Marginals(WideFacts, PartsMechanism):
             measure(counts, q)
         if not self.pairs and not self.allocation.remaining:
             return np.concatenate(parts), total
-        chosen = ChosenTables(self, np.concatenate(parts))
-        tables = source.two_way(chosen.merged)
-        measure(np.array([_score(tables[pair], chosen.expected(*pair)) for pair in self.pairs], dtype=np.int64), 1)
-        chosen = ChosenTables(self, np.concatenate(parts))
-        for i, q in chosen.repeats:
+        choice = ChosenTables(self, np.concatenate(parts))
+        tables = source.two_way(choice.merged)
+        measure(np.array([_score(tables[pair], choice.expected(*pair)) for pair in self.pairs], dtype=np.int64), 1)
+        choice = ChosenTables(self, np.concatenate(parts))
+        for i, q in choice.repeats:
             measure(source.one_way[i], q)
-        for pair, q in chosen.pairs:
+        for pair, q in choice.pairs:
             measure(tables[pair].ravel(), q)
         return np.concatenate(parts), total
 
@@ -262,7 +262,7 @@ class Marginals(WideFacts, PartsMechanism):
         """Return theorem T20 for a table of ``n`` records."""
         require_relation(self, relation.name)
         n = positive_size("n", n)
-        chosen = ["columns", "their-cells", "workload", "units", "noise"]
+        facts = ["columns", "their-cells", "workload", "units", "noise"]
         profile, caveats = self._noise(relation, n), [Code("free-draws", {"noisy": "tables"})]
         if self.tables is not None:
             caveats += [Code("tables-together"), Code("conditional-independence")]
@@ -271,13 +271,13 @@ class Marginals(WideFacts, PartsMechanism):
                 source = {"column": self.domain.names[totals.column], "source": totals.source}
                 caveats.append(Code("published-shares", {**source, "sample": self.tables is not None}))
         if self.open:
-            chosen.append("threshold")
+            facts.append("threshold")
             profile = self._thresholded(self._pair(relation, n))
             single = self._thresholded(DiscreteGaussianPair(scale=self.scale)).appears(1)
             caveats.append(Code("rare-labels", {"threshold": self.threshold or 0, "open": True}))
             caveats.append(Code("single-label", {"probability": single}))
         return Guarantee.proved(
-            profile, relation=relation, n=n, theorem="T20", chosen=tuple(chosen), caveats=tuple(caveats)
+            profile, relation=relation, n=n, theorem="T20", chosen=tuple(facts), caveats=tuple(caveats)
         )
 
     def _noise(self, relation: Relation, n: int) -> Profile:
@@ -340,15 +340,15 @@ class Marginals(WideFacts, PartsMechanism):
         how far it is moved, as a share of the column's range. In an open column, a record whose label is too rare to be
         kept counts as moved.
         """
-        kept, rare = [], dict.fromkeys(range(len(self.sizes)), 0.0)
+        labels, rare = [], dict.fromkeys(range(len(self.sizes)), 0.0)
         for i in self.open:
             column = self.domain.columns[self.domain.names[i]]
             counts = np.sort(inner_half(column, column.draw(_INVENTED, seeded(0))))[::-1]
             counts = n * counts / counts.sum()
             counts = counts[counts >= (self.threshold or 0)]
-            kept.append(KeptLabels(tuple(f"{rank:03}" for rank in range(len(counts))), counts.astype(np.int64)))
+            labels.append(KeptLabels(tuple(f"{rank:03}" for rank in range(len(counts))), counts.astype(np.int64)))
             rare[i] = 1.0 - float(counts.sum()) / n
-        closed = self.closed(kept) if self.open else self
+        closed = self.closed(labels) if self.open else self
         lost, lost_to = max(closed._moved(i, n) + share for i, share in rare.items()), "noise in a column"
         if self.open:
             lost, lost_to = min(1.0, lost), "noise or rarity in a column"
@@ -381,17 +381,17 @@ class Marginals(WideFacts, PartsMechanism):
     @classmethod
     def _solution(cls, search: Search) -> Any:
         """Solve for the least scale; without ``units``, 40 for each table that may be measured."""
-        budget, domain, given = search.budget, search.domain, search.parameters
+        budget, domain, fixed = search.budget, search.domain, search.parameters
         check_columns(domain)
         count, tables = len(open_columns(domain)), len(domain.columns)
-        tables += len(workload_pairs(domain, items_of(given.get("workload"))))
-        parameters, part = {"units": _UNITS_EACH * tables, **given}, budget.delta
+        tables += len(workload_pairs(domain, items_of(fixed.get("workload"))))
+        parameters, part = {"units": _UNITS_EACH * tables, **fixed}, budget.delta
         if count:
             units = integer("units", parameters["units"], least=1, most=MOST_UNITS)
             parameters = {"threshold": 2, "label_units": label_units(units, count), **parameters}
             part = budget.delta / 2  # for the noisy counts by themselves
         search = replace(search, parameters=parameters)
-        if "scale" not in given:
+        if "scale" not in fixed:
             if budget.delta == 0.0:
                 raise Infeasible(f"{budget} with gaussian noise", {"delta >=": 1e-12})
 
@@ -405,7 +405,7 @@ class Marginals(WideFacts, PartsMechanism):
         nearest: dict[str, float] = {}
         request = f"{budget} with noise of scale {as_written(mechanism.scale)}"
         if count and (least := mechanism._least_threshold(budget, search.relation, search.n)) is not None:
-            mechanism = replace(mechanism, threshold=given.get("threshold") or least)
+            mechanism = replace(mechanism, threshold=fixed.get("threshold") or least)
             request, nearest = f"{request} and threshold {mechanism.threshold:,}", {"threshold >=": least}
         require_budget(mechanism.guarantee(search.relation, n=search.n), budget, request, **nearest)
         return mechanism

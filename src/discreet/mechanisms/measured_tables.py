@@ -1,4 +1,4 @@
-"""What is read from an output of ``marginals``: its noisy tables, a model of them, and records. All of it is public."""
+"""The reading of an output of ``marginals``: its noisy tables, a model of them, and records. All of it is public."""
 
 from __future__ import annotations
 
@@ -54,16 +54,16 @@ class MeasuredTables:
     ``two_way``: the ``q`` and the counts of each measured table, shape (merged cells, merged cells).
     """
 
-    def __init__(self, chosen: ChosenTables, y: CellCounts) -> None:
-        self.chosen, self.facts, self._y = chosen, chosen.facts, np.asarray(y, dtype=np.int64)
+    def __init__(self, choice: ChosenTables, y: CellCounts) -> None:
+        self.choice, self.facts, self._y = choice, choice.facts, np.asarray(y, dtype=np.int64)
         self._drawn: dict[Pair, Floats] = {}  # of a draw, the excess of two-way tables
         self.one_way, self.two_way = one_way_counts(self.facts, self._y), {}
-        last = self._y[chosen.scored + len(self.facts.pairs) :]
-        parts = iter(np.split(last, np.cumsum(chosen.lengths)[:-1]))
-        for i, q in chosen.repeats:
+        last = self._y[choice.scored + len(self.facts.pairs) :]
+        parts = iter(np.split(last, np.cumsum(choice.lengths)[:-1]))
+        for i, q in choice.repeats:
             self.one_way[i] = self.one_way[i].again(next(parts) / float(q * q), q * q)
-        for (i, j), q in chosen.pairs:
-            shape = chosen.merged[i].count, chosen.merged[j].count
+        for (i, j), q in choice.pairs:
+            shape = choice.merged[i].count, choice.merged[j].count
             self.two_way[i, j] = q, (next(parts) / float(q * q)).reshape(shape)
 
     @classmethod
@@ -83,15 +83,15 @@ class MeasuredTables:
         together, since the draws are combined by their precisions as the noisy ones are. The excess of two-way tables
         is drawn by :func:`denoised`, which shrinks; but not its moments, which have a flat prior.
         """
-        facts, chosen = self.facts, self.chosen
-        last = np.repeat([q for _, q in (*chosen.repeats, *chosen.pairs)], chosen.lengths)
+        facts, choice = self.facts, self.choice
+        last = np.repeat([q for _, q in (*choice.repeats, *choice.pairs)], choice.lengths)
         q = np.concatenate([np.repeat(facts.allocation.first, facts.lengths), np.zeros(len(facts.pairs)), last])
         noise = np.rint(facts.scale * q * rng.normal(size=len(self._y))).astype(np.int64)
-        draw = MeasuredTables(chosen, self._y + noise)
+        draw = MeasuredTables(choice, self._y + noise)
         draw.total = self.total
         _, tables = self._two_way(self._coarse)
         if tables:
-            draw._drawn = denoised(tables, [cells.count for cells in chosen.merged], rng)
+            draw._drawn = denoised(tables, [cells.count for cells in choice.merged], rng)
         for pair, table in tables.items():
             moments, excess = draw._moments(*pair), draw._drawn[pair]
             values = moments @ table.excess.ravel() + table.error * rng.normal(size=len(moments))
@@ -101,7 +101,7 @@ class MeasuredTables:
     @cached_property
     def _coarse(self) -> list[Floats]:
         """The probabilities of merged cells, by all tables."""
-        return combined_shares(self.one_way, self.chosen.merged, self.two_way, self.total)
+        return combined_shares(self.one_way, self.choice.merged, self.two_way, self.total)
 
     def _two_way(self, coarse: Sequence[Floats]) -> tuple[dict[Pair, Floats], dict[Pair, PairTable]]:
         """Return the measured two-way tables as counts of independent columns and what is more than these."""
@@ -116,9 +116,9 @@ class MeasuredTables:
 
     def tables(self) -> list[Counted]:
         """Return all measured tables, those of one column from both rounds together."""
-        scale, merged = self.facts.scale, self.chosen.merged
+        scale, merged = self.facts.scale, self.choice.merged
         tables = [
-            Counted((i,), (np.arange(size),), one.counts(self.chosen.total), one.errors(scale))
+            Counted((i,), (np.arange(size),), one.counts(self.choice.total), one.errors(scale))
             for i, (size, one) in enumerate(zip(self.facts.sizes, self.one_way, strict=True))
         ]
         for (i, j), (q, counts) in self.two_way.items():
@@ -128,7 +128,7 @@ class MeasuredTables:
 
     def column_shares(self) -> list[Floats]:
         """Return each column's probabilities: of merged cells by all tables, within them by its own."""
-        columns = zip(self.chosen.merged, self._coarse, self._fine, strict=True)
+        columns = zip(self.choice.merged, self._coarse, self._fine, strict=True)
         return [coarse[cells.cell_of] * cells.within(fine) for cells, coarse, fine in columns]
 
     @property
@@ -147,7 +147,7 @@ class MeasuredTables:
                 i, j = constraint.columns
                 x, y = np.nonzero(constraint.allowed)
                 allowed = np.zeros_like(targets[i, j])
-                allowed[self.chosen.merged[i].cell_of[x], self.chosen.merged[j].cell_of[y]] = 1.0
+                allowed[self.choice.merged[i].cell_of[x], self.choice.merged[j].cell_of[y]] = 1.0
                 targets[i, j] *= allowed
         shares, inside = fitted(coarse, targets, {} if self._drawn else tables, self.total, rng=rng)
         exact = {i for columns in facts.joint for i in columns} | facts.given_cells.keys()  # by cell, not merged ones
@@ -159,15 +159,15 @@ class MeasuredTables:
                 exact.add(totals.column)
         blocks = []
         for columns in facts.blocks:
-            cells, within = self.chosen.merged[columns[0]], self.chosen.merged[columns[0]].within(fine[columns[0]])
+            cells, within = self.choice.merged[columns[0]], self.choice.merged[columns[0]].within(fine[columns[0]])
             if exact.isdisjoint(columns):
                 merged = Within.from_merged(cells.cell_of, within)
                 blocks.append(Block(columns, (np.arange(cells.count),), inside[columns[0]], merged))
             else:
                 blocks.append(self._joint_block(columns, len(shares), inside, fine))
         model = LatentClasses(shares, tuple(blocks)).raked({i: fine[i] for i in exact - facts.given_cells.keys()})
-        for column, given in facts.given_cells.items():
-            model = model.where(column, given)
+        for column, condition in facts.given_cells.items():
+            model = model.where(column, condition)
         return model
 
     def _joint_block(
@@ -177,7 +177,7 @@ class MeasuredTables:
         codes = self.facts.joint.get(columns, (np.arange(self.facts.sizes[columns[0]]),))
         probabilities = np.ones((len(codes[0]), classes))
         for i, cells in zip(columns, codes, strict=True):
-            merged = self.chosen.merged[i]
+            merged = self.choice.merged[i]
             probabilities *= inside[i][merged.cell_of[cells]] * merged.within(fine[i])[cells][:, None]
         probabilities += 1e-300
         return Block(columns, codes, probabilities / probabilities.sum(axis=0))
@@ -187,7 +187,7 @@ class MeasuredTables:
     ) -> dict[Pair, Floats]:
         """Return positive probabilities of tables with less noise, of nearly the columns' own: proportional fitting."""
         targets = {}
-        excess = denoised(tables, [cells.count for cells in self.chosen.merged]) if tables else {}
+        excess = denoised(tables, [cells.count for cells in self.choice.merged]) if tables else {}
         for i, j in tables:
             table = np.maximum(expected[i, j] + excess[i, j], 1e-3 * expected[i, j])
             for _ in range(5):
@@ -201,8 +201,8 @@ class MeasuredTables:
     ) -> dict[Pair, Floats]:
         """Return positive probabilities near the draws."""
         targets = {}
-        for (i, j), drawn in tables.items():
-            table, moments = (expected[i, j] + drawn.excess) / self.total, self._moments(i, j)
+        for (i, j), draw in tables.items():
+            table, moments = (expected[i, j] + draw.excess) / self.total, self._moments(i, j)
             if len(moments) == (table.shape[0] - 1) * (table.shape[1] - 1):  # that is all of the table
                 moments = moments[:0]
             targets[i, j] = _nearest_table(table, coarse[i], coarse[j], moments)
@@ -214,7 +214,7 @@ class MeasuredTables:
         The covariance of two columns that are ordered or have two cells, and the means of such a column given each
         value of another: what regressions and means of groups ask for.
         """
-        cells = self.chosen.merged[i].count * self.chosen.merged[j].count
+        cells = self.choice.merged[i].count * self.choice.merged[j].count
         if min(np.linalg.matrix_rank(self._values[k]) for k in (i, j)) != 1:
             return np.empty((0, cells))
         moments = np.einsum("pa,qb->pqab", self._values[i], self._values[j]).reshape(-1, cells)
@@ -225,7 +225,7 @@ class MeasuredTables:
     def _values(self) -> list[Floats]:
         """Of each column, the mean values of its merged cells, or which of them it is; rows that sum to 0."""
         values = []
-        columns = zip(self.facts.domain.columns.values(), self.chosen.merged, self._fine, strict=True)
+        columns = zip(self.facts.domain.columns.values(), self.choice.merged, self._fine, strict=True)
         for column, merged, shares in columns:
             rows = np.eye(merged.count)
             if column.on_a_line:
@@ -279,10 +279,10 @@ class StratumShares(CellShares):
     def records_in(self, items: Integers, *, rng: np.random.Generator) -> Records:
         """Return a record of each stratum; cells are stratified as strata are, and open labels are cells."""
         stratified = self.sampling == "stratified"
-        drawn = self.model.records(items, self.by_stratum, stratified=stratified, rng=rng)
+        cells = self.model.records(items, self.by_stratum, stratified=stratified, rng=rng)
         classes = items % len(self.model.shares)
-        drawn |= self.model.records(classes, self.by_class, stratified=stratified, rng=rng)
-        return Records(columns=tuple(drawn[i] for i in range(len(drawn))))
+        cells |= self.model.records(classes, self.by_class, stratified=stratified, rng=rng)
+        return Records(columns=tuple(cells[i] for i in range(len(cells))))
 
     def draw(self, size: int, *, rng: np.random.Generator, portion: Portion = WHOLE) -> Iterator[Records]:
         """Yield records with their labels; one whose label was not kept gets a new one."""
@@ -295,12 +295,12 @@ class MarginalsReading(Reading):
     """Noisy tables, and records drawn from a graphical model of them.
 
     ``measured``: on a domain without open columns.
-    ``kept``: the labels of each open column.
+    ``labels``: those that were kept of each open column.
     """
 
     facts: WideFacts
     measured: MeasuredTables
-    kept: Sequence[KeptLabels] = ()
+    labels: Sequence[KeptLabels] = ()
 
     @property
     def _closed(self) -> Domain:
@@ -352,11 +352,11 @@ class MarginalsReading(Reading):
         model = draw.model(rng)
         for counts in copies(round(draw.total), size, rng):
             classes = rng.choice(len(model.shares), size=len(counts), p=model.shares)
-            drawn = model.records(classes, model.blocks, stratified=False, rng=rng)
+            cells = model.records(classes, model.blocks, stratified=False, rng=rng)
             order = rng.permutation(np.repeat(np.arange(len(counts)), counts))
             for start in range(0, len(order), BLOCK):
                 rows = order[start : start + BLOCK]
-                yield Records(columns=tuple(drawn[i][rows] for i in range(len(drawn))))
+                yield Records(columns=tuple(cells[i][rows] for i in range(len(cells))))
 
     def estimates(self) -> Estimates:
         """Return the counts of the measured tables, unbiased: of one column by cell, of two by merged cells.
@@ -372,7 +372,7 @@ class MarginalsReading(Reading):
         texts = [_cell_texts(column) for column in domain.columns.values()]
         merged_texts = [
             [_merged_text(column, np.flatnonzero(cells.cell_of == cell), fine) for cell in range(cells.count)]
-            for column, cells, fine in zip(domain.columns.values(), self.measured.chosen.merged, texts, strict=True)
+            for column, cells, fine in zip(domain.columns.values(), self.measured.choice.merged, texts, strict=True)
         ]
         labels: dict[str, list[str | None]] = {name: [] for name in (TABLE, *domain.names)}
         for columns, places, counts, _ in tables:
@@ -391,17 +391,19 @@ class MarginalsReading(Reading):
 
         And what share of the records has no label that was kept, in the column where most have none.
         """
-        chosen, names = self.measured.chosen, self._closed.names
-        pairs = [pair for pair, _ in chosen.pairs]
+        choice, names = self.measured.choice, self._closed.names
+        pairs = [pair for pair, _ in choice.pairs]
         facts: dict[str, Any] = {}
         if self.facts.tables is not None:  # what intervals from several tables have to know
-            cells = zip(names, chosen.merged, strict=True)
-            facts["pairs_measured"] = [[names[i], names[j]] for i, j in sorted(pairs)]
-            facts["merged_cells"] = {name: each.count for name, each in cells if each.count < len(each.cell_of)}
+            columns = zip(names, choice.merged, strict=True)
+            facts = {
+                "pairs_measured": [[names[i], names[j]] for i, j in sorted(pairs)],
+                "merged_cells": {name: cells.count for name, cells in columns if cells.count < len(cells.cell_of)},
+            }
         codes, shares = list(self._pair_codes(pairs)), []
-        for i, (labels, _) in zip(self.facts.open, self.kept, strict=True):
+        for i, (labels, _) in zip(self.facts.open, self.labels, strict=True):
             other = (self._closed.columns[names[i]].values or 1) - 1  # the cell of all other labels
-            lost = min(1.0, max(0.0, float(chosen.one_way[i].shares(chosen.total)[other])))
+            lost = min(1.0, max(0.0, float(choice.one_way[i].shares(choice.total)[other])))
             shares.append(1.0 - lost)
             codes.append(Code("column-labels-kept", {"column": names[i], "labels": len(labels), "share": lost}))
         return Outcome(tuple(codes), min(shares, default=None), facts, pairs)

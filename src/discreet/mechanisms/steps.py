@@ -142,31 +142,31 @@ class StepsFile:
 
         ``redraw``: whether all steps may be there already, so that the table is not asked again.
         """
-        content = _content(self.path)
-        if self._paid not in (None, (len(content.steps), content.sha256)):
+        checkpoint = _checkpoint_at(self.path)
+        if self._paid not in (None, (len(checkpoint.steps), checkpoint.sha256)):
             raise Refused(
                 f"the checkpoint {self.path} is not the file that was there when this run was paid for. Put that file "
                 "back, or start again without a checkpoint and pay for all steps"
             )
-        if content.sha256 is None:
+        if checkpoint.sha256 is None:
             return []
-        if content.run != self._run:
+        if checkpoint.run != self._run:
             raise FileProblem(
                 self.path,
                 "it is the checkpoint of a run with another mechanism or domain",
                 "continue it with the same parameters, or name another file. What it holds stays spent",
             )
         steps = self._mechanism.steps
-        if len(content.steps) > steps or not all(map(self._mechanism.could_release, content.steps)):
+        if len(checkpoint.steps) > steps or not all(map(self._mechanism.could_release, checkpoint.steps)):
             raise FileProblem(self.path, "it holds steps that no run of this kind releases", "name another file")
-        if len(content.steps) == steps and not redraw:
+        if len(checkpoint.steps) == steps and not redraw:
             raise FileProblem(
                 self.path,
                 "all its steps are done, so no step would read the table",
                 "name another file for a new run. For other records from the votes it holds, write "
                 "out=Output(checkpoint=Checkpoint(..., redraw=True))",
             )
-        return content.steps
+        return checkpoint.steps
 
     def write(self, steps: list[Votes]) -> None:
         """Replace the file by one with these steps, while it is locked.
@@ -202,11 +202,11 @@ def checkpoint_state(path: str | os.PathLike[str]) -> tuple[int, str | None]:
 
     Raises FileProblem when the file is no checkpoint.
     """
-    content = _content(Path(path))
-    return len(content.steps), content.sha256
+    checkpoint = _checkpoint_at(Path(path))
+    return len(checkpoint.steps), checkpoint.sha256
 
 
-class _Content(NamedTuple):
+class _Checkpoint(NamedTuple):
     """What a file holds: the digest of its run, its steps, and the SHA-256 of the whole file; None without a file."""
 
     run: str
@@ -214,11 +214,11 @@ class _Content(NamedTuple):
     sha256: str | None
 
 
-def _content(path: Path) -> _Content:
+def _checkpoint_at(path: Path) -> _Checkpoint:
     """Return what a checkpoint holds."""
     require_settled(path)
     if not os.path.lexists(path):
-        return _Content("", [], None)
+        return _Checkpoint("", [], None)
     try:
         return _read(path)
     except Exception:  # noqa: BLE001  # NumPy's reader fails in many ways on a file that was changed
@@ -227,7 +227,7 @@ def _content(path: Path) -> _Content:
         ) from None
 
 
-def _read(path: Path) -> _Content:
+def _read(path: Path) -> _Checkpoint:
     with path.open("rb") as file:
         line = file.readline(_LONGEST_LINE)
         head = json.loads(line)
@@ -253,7 +253,7 @@ def _read(path: Path) -> _Content:
         steps.append(Votes(Records(columns=tuple(parts[1:])), parts[0]))
         if (parts[0] < -_MOST_VOTES).any() or (parts[0] > _MOST_VOTES).any():
             raise ValueError
-    return _Content(head["run"], steps, hashlib.sha256(line + body).hexdigest())
+    return _Checkpoint(head["run"], steps, hashlib.sha256(line + body).hexdigest())
 
 
 def _digest(run: str, layout: list[Any], body: bytes) -> str:

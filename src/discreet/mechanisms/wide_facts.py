@@ -1,4 +1,4 @@
-"""What is public of a mechanism on tables of one and two columns: its tables, its units, and what may be drawn."""
+"""Public facts of a mechanism on tables of one and two columns: its tables, its units, and what may be drawn."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def _whole(cost: Floats, copies: Integers, spent: Floats, units: int) -> Integer
 
 @dataclass(frozen=True, eq=False)
 class Nodes:
-    """What is counted of a long ordered column: the nodes of every other level of a tree of its cells.
+    """The counts of a long ordered column: those of the nodes of every other level of a tree of its cells.
 
     ``levels``: that are counted; a record is in one node of each.
     ``leaf``, shape (cells,): the leaf that each cell is.
@@ -264,7 +264,7 @@ def workload_pairs(domain: Domain, workload: Sequence[str] | None) -> list[Pair]
 
 @dataclass(frozen=True, kw_only=True)
 class WideFacts:
-    """What is public of a mechanism on tables of one and two columns. Parameters: see Marginals."""
+    """The public facts of a mechanism on tables of one and two columns. Parameters: see Marginals."""
 
     domain: Domain
     records: int
@@ -353,7 +353,7 @@ class WideFacts:
 
     @cached_property
     def nodes(self) -> list[Nodes | None]:
-        """What is counted of each long ordered column; None of another, of which cells are."""
+        """The nodes that are counted of each long ordered column; None of another, of which cells are."""
         return [Nodes.from_column(column) for column in self.domain.columns.values()]
 
     @cached_property

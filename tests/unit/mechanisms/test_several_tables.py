@@ -231,7 +231,7 @@ def test_moments_of_draws_have_a_flat_prior() -> None:
     held = Counts(records=Records(columns=tuple(codes)), frequencies=np.ones(4000, dtype=np.int64))
     made = Marginals.calibrated(Budget(epsilon=1.0, delta=1e-6), domain=domain, n=4000, tables=2, workload=["a*b"])
     seen = MeasuredTables.from_output(made, made.kernel(held, rng=rng))
-    assert seen.chosen.merged[0].count == seen.chosen.merged[1].count == 5
+    assert seen.choice.merged[0].count == seen.choice.merged[1].count == 5
     values = np.arange(5.0) - 2.0
     moment = np.outer(values, values) / (values @ values)
     (noisy,) = (table for table in seen.tables() if table.columns == (0, 1))
@@ -240,7 +240,7 @@ def test_moments_of_draws_have_a_flat_prior() -> None:
     assert abs(drawn.mean() - centre) < 4.4 * error / math.sqrt(400) + 1e-6  # one false alarm in 100,000
     assert abs(drawn.var() / error**2 - 1.0) < 4.4 * math.sqrt(2.0 / 400)
     shrunk = np.array(
-        [(moment * denoised(seen._two_way(seen.chosen.coarse)[1], [5, 5], rng)[0, 1]).sum() for _ in range(400)]
+        [(moment * denoised(seen._two_way(seen.choice.coarse)[1], [5, 5], rng)[0, 1]).sum() for _ in range(400)]
     )
     assert shrunk.var() < 0.7 * error**2
 
@@ -269,7 +269,7 @@ def test_what_was_chosen_stays_chosen() -> None:
     held = Counts(records=Records(columns=tuple(codes)), frequencies=np.ones(4000, dtype=np.int64))
     seen = MeasuredTables.from_output(made, made.kernel(held, rng=seeded(7)))
     draw = seen.posterior_draw(seeded(8))
-    assert draw.chosen is seen.chosen
+    assert draw.choice is seen.choice
     assert draw.total == seen.total
     assert draw.tables()[0].counts.tolist() != seen.tables()[0].counts.tolist()
     assert "two-way tables were measured" in str(made.reading(np.asarray(seen._y), n=4000).outcome().codes[0])
