@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations, product
+from types import SimpleNamespace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms import Marginals, chosen_tables, marginals, wide_facts
 from discreet.mechanisms.base import KeptLabels
 from discreet.mechanisms.chosen_tables import ChosenTables, Merged, OneWay
-from discreet.mechanisms.marginals import _score, _Source
+from discreet.mechanisms.marginals import _score, one_way_tables, two_way_tables
 from discreet.mechanisms.noise import GAUSSIAN, DiscreteGaussian
 from discreet.mechanisms.wide_facts import Allocation
 from discreet.privacy import Budget, DiscreteGaussianPair, Relation
@@ -110,10 +111,12 @@ def test_every_table_changes_as_the_pair_assumes(sizes: tuple[int, ...], most: i
         [Merged(np.array(of), max(of) + 1) for of in each] for each in product(*(partitions(size) for size in sizes))
     ]
     every, *_ = neighbours(most, cells, 1, relation)
-    sources = [_Source(table_on(domain, counts), mechanism) for counts in every]
-    tables = [np.array([source.one_way[i] for source in sources]) for i in range(len(sizes))]
+    sources = [table_on(domain, counts) for counts in every]
+    ones = [one_way_tables(mechanism, source.parts()) for source in sources]
+    tables = [np.array([one[i] for one in ones]) for i in range(len(sizes))]
     for merged in merges:
-        two = [source.two_way(merged) for source in sources]
+        choice: Any = SimpleNamespace(facts=mechanism, merged=merged)
+        two = [two_way_tables(choice, source.parts()) for source in sources]
         tables += [np.array([each[pair].ravel() for each in two]) for pair in mechanism.pairs]
     for group in (1, 2):
         _, left, right = neighbours(most, cells, group, relation)
@@ -670,7 +673,7 @@ def test_kernel_follows_law(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_log_prob_is_the_sum_of_the_parts() -> None:
     mechanism, x = wide()
-    source = _Source(x, mechanism)
+    ones = one_way_tables(mechanism, x.parts())
     for seed in range(4):
         y = mechanism.kernel(x, rng=seeded(seed))
         used = stages(mechanism, x, y.tolist())
@@ -681,13 +684,13 @@ def test_log_prob_is_the_sum_of_the_parts() -> None:
         assert mechanism.log_prob(y, x) == pytest.approx(total, rel=1e-12)
         # the scale and the counts of each stage, from the definition
         read = ChosenTables(mechanism, y)
-        two = source.two_way(read.merged)
+        two = two_way_tables(read, x.parts())
         tables = [((i,), q) for i, q in enumerate(mechanism.allocation.first.tolist())]
-        expected = [(9.0 * q, tuple((q * q * source.one_way[i]).tolist())) for (i,), q in tables]
+        expected = [(9.0 * q, tuple((q * q * ones[i]).tolist())) for (i,), q in tables]
         scores = [int(np.maximum(0, two[p] - read.expected(*p)).sum()) for p in mechanism.pairs]
         expected.append((9.0, tuple(scores)))
         for columns, q in structure(read):
-            counts = source.one_way[columns[0]] if len(columns) == 1 else two[columns[0], columns[1]].ravel()
+            counts = ones[columns[0]] if len(columns) == 1 else two[columns[0], columns[1]].ravel()
             expected.append((9.0 * q, tuple((q * q * counts).tolist())))
         assert used == expected
         spent = sum(round(scale / 9.0) ** 2 for scale, counts in used) - 1
@@ -730,17 +733,14 @@ def test_every_score_changes_in_nearly_every_outcome() -> None:
     counts[0], counts[ones], counts[26] = third, 2 * third // 3, 2
     other = counts.copy()
     other[0], other[13] = third - 1, 1
-    x, y = (
-        _Source(table_on(domain, each), Marginals(domain=domain, records=3002, scale=9.0, units=240))
-        for each in (counts, other)
-    )
+    x, y = (table_on(domain, each) for each in (counts, other))
     mechanism = Marginals(domain=domain, records=int(counts.sum()), scale=9.0, units=240)
     for seed in range(60):
         noise = GAUSSIAN.draw(9.0, 9, rng=seeded(seed)) * np.repeat(mechanism.allocation.first, 3)
         q2 = np.repeat(mechanism.allocation.first**2, 3)
-        read = ChosenTables(mechanism, np.concatenate(x.one_way) * q2 + noise)
+        read = ChosenTables(mechanism, np.concatenate(one_way_tables(mechanism, x.parts())) * q2 + noise)
         assert all(each.count == 3 for each in read.merged)
-        before, after = x.two_way(read.merged), y.two_way(read.merged)
+        before, after = (two_way_tables(read, each.parts()) for each in (x, y))
         for pair in mechanism.pairs:
             assert np.abs(before[pair] - after[pair]).sum() == 2
             assert _score(before[pair], read.expected(*pair)) - _score(after[pair], read.expected(*pair)) == 1

@@ -24,7 +24,7 @@ from discreet.domain.records import Parts
 from discreet.errors import DomainError, Infeasible, ParameterError
 from discreet.mechanisms import Marginals, marginals, wide_facts
 from discreet.mechanisms.base import KeptLabels, LabelledTables
-from discreet.mechanisms.chosen_tables import Coded, LabelThreshold, closed_domain, label_counts
+from discreet.mechanisms.chosen_tables import LabelThreshold, closed_domain, coded_parts, label_counts
 from discreet.mechanisms.noise import GAUSSIAN
 from discreet.planner import plan
 from discreet.privacy import Budget, DiscreteGaussianPair, Relation
@@ -414,7 +414,7 @@ def test_no_more_than_a_column_can_hold_are_taken() -> None:
     closed = closed_domain(WORDS, (kept,), most=5)
     assert closed.columns["word"].categories == ("a", "b", "d", "new_category_*")  # type: ignore[attr-defined]
     x = words({"a": 1, "b": 1, "c": 1, "d": 1, "e": 1})
-    ((part,),) = [list(Coded(x, closed, [0]).parts())]
+    (part,) = coded_parts(x, closed, [0])
     assert part.records.columns[0].tolist() == [0, 1, 3, 2, 3]
 
 

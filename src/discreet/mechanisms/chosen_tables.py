@@ -70,33 +70,16 @@ class LabelThreshold(NamedTuple):
         return float(GAUSSIAN.log_pmf(scale, noise).sum()) + sum(below[count] for count in absent)
 
 
-@dataclass(frozen=True, eq=False)
-class Coded:
-    """A table in parts whose open columns are coded by the labels that were kept. Confidential.
-
-    ``closed``: the domain that :func:`closed_domain` made.
-    ``columns``: numbers of its columns that are open.
-    """
-
-    x: Parts
-    closed: Domain
-    columns: Sequence[int]
-
-    @property
-    def n(self) -> int:
-        """Number of records."""
-        return self.x.n
-
-    def parts(self) -> Iterator[Counts]:
-        """Yield the parts of the table."""
-        labels = {i: list(self.closed.columns.values())[i].labels or () for i in self.columns}
-        code = {i: {label: code for code, label in enumerate((*names, None))} for i, names in labels.items()}
-        for part in self.x.parts():
-            columns = list(part.records.columns)
-            for i in self.columns:
-                codes = [code[i].get(label, len(labels[i]) - 1) for label in columns[i].tolist()]
-                columns[i] = np.array(codes, dtype=np.int64)
-            yield Counts(records=Records(columns=tuple(columns)), frequencies=part.frequencies)
+def coded_parts(x: Parts, closed: Domain, columns: Sequence[int]) -> Iterator[Counts]:
+    """Yield the parts of a table with codes of a :func:`closed_domain` in some columns that were open. Confidential."""
+    labels = {i: list(closed.columns.values())[i].labels or () for i in columns}
+    code = {i: {label: code for code, label in enumerate((*names, None))} for i, names in labels.items()}
+    for part in x.parts():
+        codes = list(part.records.columns)
+        for i in columns:
+            other = len(labels[i]) - 1
+            codes[i] = np.array([code[i].get(label, other) for label in codes[i].tolist()], dtype=np.int64)
+        yield Counts(records=Records(columns=tuple(codes)), frequencies=part.frequencies)
 
 
 def closed_domain(domain: Domain, kept_labels: Sequence[KeptLabels], *, most: int = MOST_CELLS) -> Domain:

@@ -44,9 +44,7 @@ def denoised(
     posterior mean.
 
     ``sizes``: numbers of cells of the columns.
-    ``rng``: draws each number from its normal posterior instead. Those of which more than a quarter would be kept, or
-    that exceed two standard errors, have a flat prior there: what is taken off a true dependence, no interval would
-    tell. The variance of the others is at least a quarter of the noise's.
+    ``rng``: draws each number from its posterior instead, with a flat prior where it is clear (T20, several tables).
     """
     outer = [np.zeros((size, size)) for size in sizes]
     for (i, j), table in tables.items():
@@ -244,14 +242,11 @@ def fitted(
 ) -> tuple[Floats, list[Floats]]:
     """Return the classes' shares, and the columns' probabilities in each class, of a mixture fitted to tables.
 
-    First, 200 rounds of expectation-maximisation for tables without noise: in each, a column's probabilities are
-    multiplied by how much more of it the tables have than the model, in every table that it is in. Then 200 steps of
-    exponentiated gradient for the measured tables themselves, weighted by their errors. These end before the model
-    follows the noise: more steps fit better, and release worse. Tables that are a draw have no noise to be kept from:
-    800 rounds, and no steps, which would follow the draw's negative counts at the cost of dependence.
+    First, 200 rounds of expectation-maximisation for tables without noise. Then 200 steps of exponentiated gradient for
+    the measured tables, weighted by their errors: more steps fit better, and release worse. Tables that are a draw have
+    no noise to be kept from: 800 rounds, and no steps, which would follow its negative counts.
 
-    ``columns``: their probabilities.
-    ``targets``: probabilities of the tables, positive, less noise.
+    ``columns``, ``targets``: positive probabilities, of the tables less noise.
     ``tables``: as they were measured, of ``total`` records; none where the targets are a draw.
     """
     if not targets:

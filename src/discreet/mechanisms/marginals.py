@@ -7,9 +7,9 @@ docs/theory/marginals.md (theorem T20).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,7 +21,7 @@ from discreet._core.errors import Infeasible, LawNotAvailable, ParameterError
 from discreet._core.numeric import log_ratio
 from discreet._core.random import seeded
 from discreet._core.text import as_written
-from discreet.domain import Commonness, Counts, Parts, inner_half
+from discreet.domain import Commonness, Counts, Parts, Units, inner_half
 from discreet.mechanisms.base import (
     NEIGHBOURS,
     CellCounts,
@@ -35,11 +35,10 @@ from discreet.mechanisms.base import (
 from discreet.mechanisms.calibration import THRESHOLD, Free, Search, require_budget
 from discreet.mechanisms.chosen_tables import (
     ChosenTables,
-    Coded,
     LabelThreshold,
-    Merged,
     OneWay,
     closed_domain,
+    coded_parts,
     label_counts,
 )
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
@@ -187,22 +186,24 @@ class Marginals(WideFacts, PartsMechanism):
             return exact + GAUSSIAN.draw(scale, len(exact), rng=rng)
 
         if not self.open:
-            return self._stages(_Source(x, self), release)[0]
+            return self._stages(x.parts, release)[0]
         labels = tuple(self._labels.keep(counts, rng=rng) for counts in label_counts(x, self.open))
         closed = self.closed(labels)
-        return LabelledTables(labels, closed._stages(_Source(Coded(x, closed.domain, self.open), closed), release)[0])
+        parts = partial(coded_parts, x, closed.domain, self.open)
+        return LabelledTables(labels, closed._stages(parts, release)[0])
 
     def log_prob(self, y: CellCounts | LabelledTables, x: Parts) -> float:
         """Return the log-probability of an output: of discrete Gaussian masses, tables chosen by what came before."""
-        if not isinstance(y, LabelledTables):
-            output = np.asarray(y, dtype=np.int64)
-            return self._stages(_Source(x, self), lambda exact, _, start: output[start : start + len(exact)])[1]
-        columns = zip(y.kept, label_counts(x, self.open), strict=True)
-        total = sum(self._labels.log_prob(labels, counts) for labels, counts in columns)
-        if total == -math.inf:  # labels that nobody holds
-            return total
-        closed = self.closed(y.kept)
-        return total + closed.log_prob(y.tables, Coded(x, closed.domain, self.open))
+        total, closed, parts, tables = 0.0, self, x.parts, y
+        if isinstance(y, LabelledTables):
+            columns = zip(y.kept, label_counts(x, self.open), strict=True)
+            total = sum(self._labels.log_prob(labels, counts) for labels, counts in columns)
+            if total == -math.inf:  # labels that nobody holds
+                return total
+            closed, tables = self.closed(y.kept), y.tables
+            parts = partial(coded_parts, x, closed.domain, self.open)
+        output = np.asarray(tables, dtype=np.int64)
+        return total + closed._stages(parts, lambda exact, _, start: output[start : start + len(exact)])[1]
 
     @property
     def _labels(self) -> LabelThreshold:
@@ -215,14 +216,16 @@ class Marginals(WideFacts, PartsMechanism):
         return replace(self, domain=closed_domain(self.domain, labels), units=units, threshold=None, label_units=None)
 
     def _stages(
-        self, source: _Source, release: Callable[[CellCounts, float, int], CellCounts]
+        self, table: Callable[[], Iterator[Counts | Units]], release: Callable[[CellCounts, float, int], CellCounts]
     ) -> tuple[CellCounts, float]:
         """Return the output and its log-probability, stage by stage: each is chosen by what the stages before released.
 
+        ``table``: yields its parts, in one scan for one-way tables and one for the others.
         ``release``: returns the noisy counts of exact ones, of noise of a scale, from a place of the output on.
         """
         parts: list[CellCounts] = []
         total, start = 0.0, 0
+        one_way = one_way_tables(self, table())
 
         def measure(counts: CellCounts, q: int) -> None:
             nonlocal total, start
@@ -231,16 +234,16 @@ class Marginals(WideFacts, PartsMechanism):
             total += float(GAUSSIAN.log_pmf(scale, parts[-1] - exact).sum())
             start += len(exact)
 
-        for counts, q in zip(source.one_way, self.allocation.first.tolist(), strict=True):
+        for counts, q in zip(one_way, self.allocation.first.tolist(), strict=True):
             measure(counts, q)
         if not self.pairs and not self.allocation.remaining:
             return np.concatenate(parts), total
         choice = ChosenTables(self, np.concatenate(parts))
-        tables = source.two_way(choice.merged)
+        tables = two_way_tables(choice, table())
         measure(np.array([_score(tables[pair], choice.expected(*pair)) for pair in self.pairs], dtype=np.int64), 1)
         choice = ChosenTables(self, np.concatenate(parts))
         for i, q in choice.repeats:
-            measure(source.one_way[i], q)
+            measure(one_way[i], q)
         for pair, q in choice.pairs:
             measure(tables[pair].ravel(), q)
         return np.concatenate(parts), total
@@ -251,7 +254,7 @@ class Marginals(WideFacts, PartsMechanism):
             raise LawNotAvailable("outputs of marginals can be listed where all units go to the cells of one column")
         q = int(self.allocation.first[0])
         reach = GAUSSIAN.reach(q * self.scale)
-        counts = np.array([q * q * _Source(x, self).one_way[0] for x in tables])
+        counts = np.array([q * q * one_way_tables(self, x.parts())[0] for x in tables])
         ends = zip(counts.min(axis=0).tolist(), counts.max(axis=0).tolist(), strict=True)
         ranges = [range(low - reach, high + reach + 1) for low, high in ends]
         return Outputs([np.array(values) for values in listed(*ranges)], 1e-13)
@@ -420,34 +423,27 @@ class Marginals(WideFacts, PartsMechanism):
         return least
 
 
-class _Source:
-    """All that the private step asks of a table: its one-way tables, then the two-way ones, in one scan each."""
+def one_way_tables(facts: WideFacts, parts: Iterator[Counts | Units]) -> list[Integers]:
+    """Return the counts of every column's cells, or of the nodes above them. Confidential."""
+    tables = [np.zeros(size, dtype=np.int64) for size in facts.sizes]
+    for part in parts:
+        for i, codes in enumerate(part.records.columns):
+            tables[i] += _counts(codes.astype(np.int64), part.frequencies, len(tables[i]))
+    columns = zip(tables, facts.nodes, strict=True)
+    return [table if nodes is None else nodes.sums(table) for table, nodes in columns]
 
-    def __init__(self, x: Parts, mechanism: Marginals) -> None:
-        self._x, self._mechanism = x, mechanism
 
-    @cached_property
-    def one_way(self) -> list[Integers]:
-        """The counts of every column's cells, or of the nodes above them."""
-        tables = [np.zeros(size, dtype=np.int64) for size in self._mechanism.sizes]
-        for part in self._x.parts():
-            for i, codes in enumerate(part.records.columns):
-                tables[i] += _counts(codes.astype(np.int64), part.frequencies, len(tables[i]))
-        columns = zip(tables, self._mechanism.nodes, strict=True)
-        return [table if nodes is None else nodes.sums(table) for table, nodes in columns]
-
-    def two_way(self, merged: Sequence[Merged]) -> dict[Pair, Integers]:
-        """Return the counts of the merged cells of every pair of columns that matters."""
-        tables = {}
-        for i, j in self._mechanism.pairs:
-            tables[i, j] = np.zeros((merged[i].count, merged[j].count), dtype=np.int64)
-        for part in self._x.parts():
-            columns = zip(merged, part.records.columns, strict=True)
-            codes = [cells.cell_of[column.astype(np.int64)] for cells, column in columns]
-            for i, j in self._mechanism.pairs:
-                cells, size = codes[i] * merged[j].count + codes[j], tables[i, j].size
-                tables[i, j] += _counts(cells, part.frequencies, size).reshape(tables[i, j].shape)
-        return tables
+def two_way_tables(choice: ChosenTables, parts: Iterator[Counts | Units]) -> dict[Pair, Integers]:
+    """Return the counts of the merged cells of every pair of columns that matters. Confidential."""
+    merged, pairs = choice.merged, choice.facts.pairs
+    tables = {(i, j): np.zeros((merged[i].count, merged[j].count), dtype=np.int64) for i, j in pairs}
+    for part in parts:
+        columns = zip(merged, part.records.columns, strict=True)
+        codes = [cells.cell_of[column.astype(np.int64)] for cells, column in columns]
+        for i, j in pairs:
+            cells, size = codes[i] * merged[j].count + codes[j], tables[i, j].size
+            tables[i, j] += _counts(cells, part.frequencies, size).reshape(tables[i, j].shape)
+    return tables
 
 
 def _counts(cells: Integers, frequencies: Integers, size: int) -> Integers:

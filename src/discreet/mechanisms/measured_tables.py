@@ -77,11 +77,10 @@ class MeasuredTables:
         return number_of_records(self.facts, self.one_way)
 
     def posterior_draw(self, rng: np.random.Generator) -> MeasuredTables:
-        """Return what the confidential tables may be, given the noisy ones. Merged cells and the choice of tables stay.
+        """Return what the confidential tables may be, given the noisy ones and the choice of tables.
 
-        One-way counts get their noise once more: with a flat prior that is a draw from the posterior given all tables
-        together, since the draws are combined by their precisions as the noisy ones are. The excess of two-way tables
-        is drawn by :func:`denoised`, which shrinks; but not its moments, which have a flat prior.
+        One-way counts get their noise once more, which is a draw with a flat prior. The excess of two-way tables is
+        drawn by :func:`denoised`, which shrinks; but not its moments.
         """
         facts, choice = self.facts, self.choice
         last = np.repeat([q for _, q in (*choice.repeats, *choice.pairs)], choice.lengths)
