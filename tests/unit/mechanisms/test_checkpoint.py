@@ -83,69 +83,51 @@ def rewritten(path: Path, change: Any) -> None:
     path.write_bytes(json.dumps(head).encode() + b"\n" + bytes(body))
 
 
-def replaced(place: int, number: bytes) -> Any:
-    def change(_: Any, body: bytearray) -> bytearray:
-        body[place : place + 8] = number
+def number(column: int, value: bytes) -> Any:
+    """Put a number first among the first step's votes (0), or in a column of its candidates (1, 2)."""
+
+    def change(head: dict[str, Any], body: bytearray) -> bytearray:
+        place = 8 * head["steps"][0]["rows"] * column
+        body[place : place + 8] = value
         return body
 
     return change
 
 
-def at(head: dict[str, Any], column: int) -> int:
-    """Return where the first step's votes (0) or a column of its candidates (1, 2) begin."""
-    rows = head["steps"][0]["rows"]
-    return 8 * rows * column
+def entry(**values: Any) -> Any:
+    """Change what the head says of the first step."""
+    return lambda head, _: head["steps"][0].update(values)
 
 
-def odd(what: str) -> Any:
-    def change(head: dict[str, Any], body: bytearray) -> bytearray | None:
-        step = head["steps"][0]
-        if what == "votes of -2^62":
-            return replaced(0, (-(1 << 62)).to_bytes(8, "little", signed=True))(head, body)
-        if what == "a place that is NaN":
-            return replaced(at(head, 1), np.float64(np.nan).tobytes())(head, body)
-        if what == "an infinite place":
-            return replaced(at(head, 1), np.float64(np.inf).tobytes())(head, body)
-        if what == "a category that is none":
-            return replaced(at(head, 2), (7).to_bytes(8, "little"))(head, body)
-        if what == "a kind that is none":
-            step["columns"][0][0] = "O"
-        elif what == "numbers for labels":
-            step["columns"][0][0] = "i"
-        elif what == "rows below 0":
-            step["rows"] = -3
-        elif what == "rows that are true":
-            step["rows"] = True
-        elif what == "rows in words":
-            step["rows"] = "12"
-        elif what == "rows without end":
-            step["rows"] = 1 << 62
-        elif what == "no columns":
-            step["columns"] = []
-        elif what == "nine steps":
-            head["steps"] = (head["steps"] * 5)[:9]
-            return (body * 5)[: 9 * len(body) // 2]
-        elif what == "steps that are a number":
-            head["steps"] = 3
-        elif what == "another run":
-            head["run"] = "0" * 64
-        elif what == "a later version":
-            head["discreet_checkpoint"] = 3
-        elif what == "no run":
-            del head["run"]
-        return None
-
-    return change
+def kind(name: str) -> Any:
+    return lambda head, _: head["steps"][0]["columns"][0].__setitem__(0, name)
 
 
-@pytest.mark.parametrize(
-    "what",
-    ["votes of -2^62", "a place that is NaN", "an infinite place", "a category that is none", "a kind that is none",
-     "numbers for labels", "rows below 0", "rows that are true", "rows in words", "rows without end", "no columns",
-     "nine steps", "steps that are a number", "another run", "a later version", "no run"],
-)  # fmt: skip
-def test_a_digest_alone_makes_no_step(path: Path, what: str) -> None:
-    rewritten(path, odd(what))
+def nine_steps(head: dict[str, Any], body: bytearray) -> bytearray:
+    head["steps"] = (head["steps"] * 5)[:9]
+    return (body * 5)[: 9 * len(body) // 2]
+
+
+ODD = {
+    "votes of -2^62": number(0, (-(1 << 62)).to_bytes(8, "little", signed=True)),
+    "a place that is NaN": number(1, np.float64(np.nan).tobytes()),
+    "an infinite place": number(1, np.float64(np.inf).tobytes()),
+    "a category that is none": number(2, (7).to_bytes(8, "little")),
+    "a kind that is none": kind("O"),
+    "numbers for labels": kind("i"),
+    **{f"rows: {rows!r}": entry(rows=rows) for rows in (-3, True, "12", 1 << 62)},
+    "no columns": entry(columns=[]),
+    "nine steps": nine_steps,
+    "steps that are a number": lambda head, _: head.update(steps=3),
+    "another run": lambda head, _: head.update(run="0" * 64),
+    "a later version": lambda head, _: head.update(discreet_checkpoint=3),
+    "no run": lambda head, _: head.pop("run") and None,
+}
+
+
+@pytest.mark.parametrize("change", ODD.values(), ids=ODD.keys())
+def test_a_digest_alone_makes_no_step(path: Path, change: Any) -> None:
+    rewritten(path, change)
     before = path.read_bytes()
     with pytest.raises(FileProblem):
         resumed(path)
