@@ -32,7 +32,7 @@ def label_counts(x: Parts, columns: Sequence[int]) -> list[dict[str, int]]:
     Labels are in ascending order, which does not depend on that of the records.
     """
     counts: list[dict[str, int]] = [{} for _ in columns]
-    for part in x.parts():
+    for part in x.parts() if columns else ():
         for column, i in zip(counts, columns, strict=True):
             for label, count in zip(part.records.columns[i].tolist(), part.frequencies.tolist(), strict=True):
                 if label is not None:

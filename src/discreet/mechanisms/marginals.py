@@ -185,25 +185,21 @@ class Marginals(WideFacts, PartsMechanism):
         def release(exact: CellCounts, scale: float, _: int) -> CellCounts:
             return exact + GAUSSIAN.draw(scale, len(exact), rng=rng)
 
-        if not self.open:
-            return self._stages(x.parts, release)[0]
         labels = tuple(self._labels.keep(counts, rng=rng) for counts in label_counts(x, self.open))
         closed = self.closed(labels)
-        parts = partial(coded_parts, x, closed.domain, self.open)
-        return LabelledTables(labels, closed._stages(parts, release)[0])
+        tables, _ = closed._stages(partial(coded_parts, x, closed.domain, self.open), release)
+        return LabelledTables(labels, tables) if self.open else tables
 
     def log_prob(self, y: CellCounts | LabelledTables, x: Parts) -> float:
         """Return the log-probability of an output: of discrete Gaussian masses, tables chosen by what came before."""
-        total, closed, parts, tables = 0.0, self, x.parts, y
-        if isinstance(y, LabelledTables):
-            columns = zip(y.kept, label_counts(x, self.open), strict=True)
-            total = sum(self._labels.log_prob(labels, counts) for labels, counts in columns)
-            if total == -math.inf:  # labels that nobody holds
-                return total
-            closed, tables = self.closed(y.kept), y.tables
-            parts = partial(coded_parts, x, closed.domain, self.open)
-        output = np.asarray(tables, dtype=np.int64)
-        return total + closed._stages(parts, lambda exact, _, start: output[start : start + len(exact)])[1]
+        labels, tables = _labelled(y)
+        columns = zip(labels, label_counts(x, self.open), strict=True)
+        total = sum((self._labels.log_prob(kept, counts) for kept, counts in columns), 0.0)
+        if total == -math.inf:  # labels that nobody holds
+            return total
+        closed, y = self.closed(labels), np.asarray(tables, dtype=np.int64)
+        parts = partial(coded_parts, x, closed.domain, self.open)
+        return total + closed._stages(parts, lambda exact, _, start: y[start : start + len(exact)])[1]
 
     @property
     def _labels(self) -> LabelThreshold:
@@ -212,6 +208,8 @@ class Marginals(WideFacts, PartsMechanism):
 
     def closed(self, labels: Sequence[KeptLabels]) -> Self:
         """Return the mechanism of the stages that follow when some labels were kept: no column of it is open."""
+        if not self.open:
+            return self
         units = self.units - self.spent_on_labels
         return replace(self, domain=closed_domain(self.domain, labels), units=units, threshold=None, label_units=None)
 
@@ -305,9 +303,8 @@ class Marginals(WideFacts, PartsMechanism):
 
     def reading(self, y: CellCounts | LabelledTables, *, n: int) -> Reading:
         """Return the measured tables, and records drawn from a graphical model of them."""
-        if isinstance(y, LabelledTables):
-            return MarginalsReading(self, MeasuredTables.from_output(self.closed(y.kept), y.tables), y.kept)
-        return MarginalsReading(self, MeasuredTables.from_output(self, y))
+        labels, tables = _labelled(y)
+        return MarginalsReading(self, MeasuredTables.from_output(self.closed(labels), tables), labels)
 
     def likelihood(self) -> NoisyCellCounts | NoLikelihood:
         """Return the law of the noise on a single column; of several, one table is a function of a model of all."""
@@ -351,7 +348,7 @@ class Marginals(WideFacts, PartsMechanism):
             counts = counts[counts >= (self.threshold or 0)]
             labels.append(KeptLabels(tuple(f"{rank:03}" for rank in range(len(counts))), counts.astype(np.int64)))
             rare[i] = 1.0 - float(counts.sum()) / n
-        closed = self.closed(labels) if self.open else self
+        closed = self.closed(labels)
         lost, lost_to = max(closed._moved(i, n) + share for i, share in rare.items()), "noise in a column"
         if self.open:
             lost, lost_to = min(1.0, lost), "noise or rarity in a column"
@@ -421,6 +418,10 @@ class Marginals(WideFacts, PartsMechanism):
             lambda t: replace(self, threshold=t)._thresholded(noise).whole(delta) - budget.delta
         )
         return least
+
+
+def _labelled(y: CellCounts | LabelledTables) -> LabelledTables:
+    return y if isinstance(y, LabelledTables) else LabelledTables((), y)
 
 
 def one_way_tables(facts: WideFacts, parts: Iterator[Counts | Units]) -> list[Integers]:

@@ -299,7 +299,7 @@ class MarginalsReading(Reading):
 
     facts: WideFacts
     measured: MeasuredTables
-    labels: Sequence[KeptLabels] = ()
+    labels: Sequence[KeptLabels]
 
     @property
     def _closed(self) -> Domain:
