@@ -112,10 +112,7 @@ class API(ABC):
     def from_parameters(cls, parameters: Mapping[str, Any], domain: Domain) -> Self:
         """Build the API from what :meth:`parameters` returns.
 
-        Raises
-        ------
-        ParameterError
-            When a parameter is missing, unknown or out of range.
+        Raises ParameterError when a parameter is missing, unknown or out of range.
         """
         arguments = {item.name: item for item in fields(cast("Any", cls)) if item.init and item.name != "domain"}
         if unknown := sorted(parameters.keys() - arguments.keys()):

@@ -151,10 +151,7 @@ class Callables(API):
     def random(self, count: int, *, rng: np.random.Generator) -> Records:
         """Call ``generate`` for 4 records at least, and check the embedding on some of what it gives.
 
-        Raises
-        ------
-        ParameterError
-            When what it gives does not fit the domain, or the embedding of a row changes from call to call.
+        Raises ParameterError when that does not fit the domain, or the embedding of a row changes from call to call.
         """
         rows = max(count, _CHECKED_RECORDS)
         records = to_records(self.generate(rows, new_seed(rng)), self.domain, source="what generate gave", rows=rows)
@@ -168,13 +165,7 @@ class Callables(API):
         return records.take(slice(count))
 
     def variation(self, records: Records, *, rng: np.random.Generator, step: int = 0, steps: int = 1) -> Records:
-        """Call ``vary`` once for each variation.
-
-        Raises
-        ------
-        ParameterError
-            When what it gives does not fit the domain.
-        """
+        """Call ``vary`` once for each variation. Raises ParameterError when what it gives does not fit the domain."""
         frame = self._frame(records)
         parts = [
             to_records(self.vary(frame, new_seed(rng)), self.domain, source="what vary gave", rows=len(records))
@@ -185,12 +176,9 @@ class Callables(API):
         )
 
     def embed(self, records: Records) -> Floats:
-        """Call ``embedding``. Errors do not repeat what it was given, nor its own error, which may hold values.
+        """Call ``embedding``. Raises ParameterError when it fails, or does not give a row of finite numbers per record.
 
-        Raises
-        ------
-        ParameterError
-            When it fails, or gives something else than finite numbers, one row per record.
+        Errors do not repeat what it was given, nor its own error, which may hold values.
         """
         embedding = cast("Callable[[pl.DataFrame], npt.ArrayLike]", self.embedding)
         return checked_points(embedding, self._frame(records))

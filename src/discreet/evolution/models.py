@@ -58,6 +58,17 @@ class _ModelAPI(API):
         """Return one more than there are degrees."""
         return 1 + len(self.degrees)
 
+    def variation(self, records: Records, *, rng: np.random.Generator, step: int = 0, steps: int = 1) -> Records:
+        """Vary each record at each degree."""
+        degrees = degrees_at(self.degrees, self.shrink, step, steps)
+        parts = [self._variation(records, degree, new_seed(rng)) for degree in degrees]
+        columns = zip(*(part.columns for part in parts), strict=True)
+        return in_blocks(records, [np.stack(column, axis=1) for column in columns])
+
+    @abstractmethod
+    def _variation(self, records: Records, degree: float, seed: int) -> Records:
+        """Return one variation of each record."""
+
     def parameters(self) -> dict[str, Any]:
         """Return what is not a function or a model."""
         facts = {name: getattr(self, name) for name in (*self.facts, "degrees")}
@@ -173,21 +184,14 @@ class DiffusionImages(_ModelAPI):
         height, width, channels = self.shape
         return self._records(self._denoised(np.zeros((count, channels, height, width)), 1.0, new_seed(rng)))
 
-    def variation(self, records: Records, *, rng: np.random.Generator, step: int = 0, steps: int = 1) -> Records:
+    def _variation(self, records: Records, degree: float, seed: int) -> Records:
         """Add noise part of the way, and take it off again."""
-        images = 2 * self._images(records).transpose(0, 3, 1, 2) - 1
-        degrees = degrees_at(self.degrees, self.shrink, step, steps)
-        parts = [self._records(self._denoised(images, degree, new_seed(rng))) for degree in degrees]
-        columns = zip(*(part.columns for part in parts), strict=True)
-        return in_blocks(records, [np.stack(column, axis=1) for column in columns])
+        return self._records(self._denoised(2 * self._images(records).transpose(0, 3, 1, 2) - 1, degree, seed))
 
     def embed(self, records: Records) -> Floats:
         """Return the scaled pixels, or the embedding of the images.
 
-        Raises
-        ------
-        ParameterError
-            When the embedding fails, or gives something else than finite numbers, one row per image.
+        Raises ParameterError when that fails, or gives something else than finite numbers, one row per image.
         """
         if self.embedding is None:
             return self._box.embed(records)
@@ -251,12 +255,9 @@ class _Texts(_ModelAPI):
             diameter=real("diameter", self.diameter, above=0),
         )
 
-    def variation(self, records: Records, *, rng: np.random.Generator, step: int = 0, steps: int = 1) -> Records:
-        """Vary each text at each degree."""
+    def _variation(self, records: Records, degree: float, seed: int) -> Records:
         texts = [self._ids(text)[: self.tokens] for text in records.columns[0].tolist()]
-        degrees = degrees_at(self.degrees, self.shrink, step, steps)
-        variations = [self._in_batches(partial(self._varied, degree=degree), texts, rng) for degree in degrees]
-        return in_blocks(records, [np.stack(variations, axis=1)])
+        return self._in_batches(partial(self._varied, degree=degree), texts, seed)
 
     def embed(self, records: Records) -> Floats:
         """Return the direction of the mean word embedding of each text, or ``embedding`` of the texts.
@@ -271,12 +272,18 @@ class _Texts(_ModelAPI):
         """Return one variation of each text, as tokens without special ones."""
 
     def _in_batches(
-        self, model: Callable[[list[list[int]], int], list[list[int]]], texts: list[list[int]], rng: np.random.Generator
-    ) -> npt.NDArray[Any]:
-        """Return what a model makes of texts, a batch at a time, as text."""
-        seed = new_seed(rng)
+        self, model: Callable[[list[list[int]], int], list[list[int]]], texts: list[list[int]], seed: int
+    ) -> Records:
+        """Return what a model makes of texts, a batch at a time, as text.
+
+        A text that would start with the column's reserved prefix loses it.
+        """
+        (column,) = self.domain.columns.values()
         batches = (texts[start : start + self.batch] for start in range(0, len(texts), self.batch))
-        return self._labels([ids for place, batch in enumerate(batches) for ids in model(batch, seed + place)])
+        tokens = [ids for place, batch in enumerate(batches) for ids in model(batch, seed + place)]
+        labels, decode = np.empty(len(tokens), dtype=object), partial(self.tokenizer.decode, skip_special_tokens=True)
+        labels[:] = [decode(ids).removeprefix(column.prefix) for ids in tokens]  # type: ignore[attr-defined]
+        return Records(columns=(labels,))
 
     def _mean_words(self, texts: list[str]) -> Floats:
         """Average the model's word embeddings over each text alone, and scale the mean to length 1."""
@@ -290,14 +297,6 @@ class _Texts(_ModelAPI):
 
     def _ids(self, text: str) -> list[int]:
         return list(self.tokenizer.encode(text, add_special_tokens=False))
-
-    def _labels(self, texts: list[list[int]]) -> npt.NDArray[Any]:
-        """Return tokens as text; a text that would start with the column's reserved prefix loses it."""
-        (column,) = self.domain.columns.values()
-        prefix = column.prefix  # type: ignore[attr-defined]
-        labels = np.empty(len(texts), dtype=object)
-        labels[:] = [self.tokenizer.decode(ids, skip_special_tokens=True).removeprefix(prefix) for ids in texts]
-        return labels
 
     def _padded(self, texts: list[list[int]], *, left: bool) -> tuple[Any, Any]:
         """Return a batch of tokens and its attention mask."""
@@ -327,16 +326,10 @@ class MaskedTexts(_Texts):
     ----------
     domain : Domain
         Public. One column of open labels, without nulls.
-    label : str
-        Which model it is, for the certificate.
     model, tokenizer : transformers model and tokenizer
         Such as ``BertForMaskedLM``, in inference mode.
     tokens : int
         Length of random texts; longer texts are varied in their first tokens, and cut there.
-    degrees : sequence of float
-        Degrees of the variations in the first step, in (0, 1].
-    shrink : float
-        Factor of the degrees from the first to the last step, in (0, 1].
     temperature : float
         Of the draws.
     embedding : callable or str, optional
@@ -344,8 +337,8 @@ class MaskedTexts(_Texts):
         model2vec (extra ``embeddings``), as for :class:`Callables`.
     diameter : float
         Upper bound on the distance of two embeddings; 2 for directions.
-    batch : int
-        Texts the model works on at a time.
+    label, degrees, shrink, batch
+        As for :class:`DiffusionImages`.
 
     Raises
     ------
@@ -363,7 +356,7 @@ class MaskedTexts(_Texts):
     def random(self, count: int, *, rng: np.random.Generator) -> Records:
         """Draw texts from masks alone."""
         masks = [[self.tokenizer.mask_token_id] * self.tokens for _ in range(count)]
-        return Records(columns=(self._in_batches(partial(self._varied, degree=1.0), masks, rng),))
+        return self._in_batches(partial(self._varied, degree=1.0), masks, new_seed(rng))
 
     def _varied(self, texts: list[list[int]], seed: int, *, degree: float) -> list[list[int]]:
         start, end = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
@@ -427,7 +420,7 @@ class ContinuedTexts(_Texts):
     def random(self, count: int, *, rng: np.random.Generator) -> Records:
         """Continue prompts."""
         prompts = [self._ids(self.prompts[place]) for place in rng.integers(len(self.prompts), size=count)]
-        return Records(columns=(self._in_batches(self._continued, prompts, rng),))
+        return self._in_batches(self._continued, prompts, new_seed(rng))
 
     def parameters(self) -> dict[str, Any]:
         """Return what is not a function or a model."""
