@@ -277,6 +277,11 @@ class ChosenTables:
         ]
 
     @cached_property
+    def counts(self) -> list[int]:
+        """How many merged cells each column has."""
+        return [cells.count for cells in self.merged]
+
+    @cached_property
     def coarse(self) -> list[Floats]:
         """The probabilities of every column's merged cells."""
         return combined_shares(self.one_way, self.merged, {}, self.total)
@@ -287,7 +292,7 @@ class ChosenTables:
 
     @cached_property
     def _worth(self) -> tuple[Integers, Integers, Integers]:
-        shapes = [(self.merged[i].count, self.merged[j].count) for i, j in self.facts.pairs]
+        shapes = [(self.counts[i], self.counts[j]) for i, j in self.facts.pairs]
         return self.facts.allocation.worth(self._gains(), shapes, self.facts.scale)
 
     @cached_property
@@ -305,7 +310,7 @@ class ChosenTables:
     def lengths(self) -> list[int]:
         """How many counts each table of the last stage has."""
         lengths = [self.facts.lengths[i] for i, _ in self.repeats]
-        return lengths + [self.merged[i].count * self.merged[j].count for (i, j), _ in self.pairs]
+        return lengths + [self.counts[i] * self.counts[j] for (i, j), _ in self.pairs]
 
     def _gains(self) -> Floats:
         """Return how many records each two-way table would put elsewhere, and a measurement of it gains.

@@ -46,6 +46,8 @@ def denoised(
     ``sizes``: numbers of cells of the columns.
     ``rng``: draws each number from its posterior instead, with a flat prior where it is clear (T20, several tables).
     """
+    if not tables:
+        return {}
     outer = [np.zeros((size, size)) for size in sizes]
     for (i, j), table in tables.items():
         scaled = table.excess / table.error

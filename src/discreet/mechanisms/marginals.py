@@ -436,13 +436,13 @@ def one_way_tables(facts: WideFacts, parts: Iterator[Counts | Units]) -> list[In
 
 def two_way_tables(choice: ChosenTables, parts: Iterator[Counts | Units]) -> dict[Pair, Integers]:
     """Return the counts of the merged cells of every pair of columns that matters. Confidential."""
-    merged, pairs = choice.merged, choice.facts.pairs
-    tables = {(i, j): np.zeros((merged[i].count, merged[j].count), dtype=np.int64) for i, j in pairs}
+    pairs, counts = choice.facts.pairs, choice.counts
+    tables = {(i, j): np.zeros((counts[i], counts[j]), dtype=np.int64) for i, j in pairs}
     for part in parts:
-        columns = zip(merged, part.records.columns, strict=True)
+        columns = zip(choice.merged, part.records.columns, strict=True)
         codes = [cells.cell_of[column.astype(np.int64)] for cells, column in columns]
         for i, j in pairs:
-            cells, size = codes[i] * merged[j].count + codes[j], tables[i, j].size
+            cells, size = codes[i] * counts[j] + codes[j], tables[i, j].size
             tables[i, j] += _counts(cells, part.frequencies, size).reshape(tables[i, j].shape)
     return tables
 

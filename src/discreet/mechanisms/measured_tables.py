@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -63,8 +63,7 @@ class MeasuredTables:
         for i, q in choice.repeats:
             self.one_way[i] = self.one_way[i].again(next(parts) / float(q * q), q * q)
         for (i, j), q in choice.pairs:
-            shape = choice.merged[i].count, choice.merged[j].count
-            self.two_way[i, j] = q, (next(parts) / float(q * q)).reshape(shape)
+            self.two_way[i, j] = q, (next(parts) / float(q * q)).reshape(choice.counts[i], choice.counts[j])
 
     @classmethod
     def from_output(cls, facts: WideFacts, y: CellCounts) -> MeasuredTables:
@@ -88,10 +87,8 @@ class MeasuredTables:
         noise = np.rint(facts.scale * q * rng.normal(size=len(self._y))).astype(np.int64)
         draw = MeasuredTables(choice, self._y + noise)
         draw.total = self.total
-        _, tables = self._two_way(self._coarse)
-        if tables:
-            draw._drawn = denoised(tables, [cells.count for cells in choice.merged], rng)
-        for pair, table in tables.items():
+        draw._drawn = denoised(self._excess, choice.counts, rng)
+        for pair, table in self._excess.items():
             moments, excess = draw._moments(*pair), draw._drawn[pair]
             values = moments @ table.excess.ravel() + table.error * rng.normal(size=len(moments))
             draw._drawn[pair] = excess + ((values - moments @ excess.ravel()) @ moments).reshape(excess.shape)
@@ -102,26 +99,30 @@ class MeasuredTables:
         """The probabilities of merged cells, by all tables."""
         return combined_shares(self.one_way, self.choice.merged, self.two_way, self.total)
 
-    def _two_way(self, coarse: Sequence[Floats]) -> tuple[dict[Pair, Floats], dict[Pair, PairTable]]:
-        """Return the measured two-way tables as counts of independent columns and what is more than these."""
-        expected = {(i, j): self.total * np.outer(coarse[i], coarse[j]) for i, j in self.two_way}
+    @cached_property
+    def _expected(self) -> dict[Pair, Floats]:
+        """The measured two-way tables as counts of independent columns."""
+        return {(i, j): self.total * np.outer(self._coarse[i], self._coarse[j]) for i, j in self.two_way}
+
+    @cached_property
+    def _excess(self) -> dict[Pair, PairTable]:
+        """What their counts are more than these: of the true excess, rows and columns sum to 0."""
         tables = {}
         for pair, (q, counts) in self.two_way.items():
-            excess = counts - expected[pair]
-            rows = excess - excess.mean(axis=1, keepdims=True)  # rows and columns of the true excess sum to 0
-            excess = self._drawn.get(pair, rows - rows.mean(axis=0, keepdims=True))
-            tables[pair] = PairTable(excess, self.facts.scale / q)
-        return expected, tables
+            excess = counts - self._expected[pair]
+            excess -= excess.mean(axis=1, keepdims=True)
+            tables[pair] = PairTable(excess - excess.mean(axis=0, keepdims=True), self.facts.scale / q)
+        return tables
 
     def tables(self) -> list[Counted]:
         """Return all measured tables, those of one column from both rounds together."""
-        scale, merged = self.facts.scale, self.choice.merged
+        scale = self.facts.scale
         tables = [
             Counted((i,), (np.arange(size),), one.counts(self.choice.total), one.errors(scale))
             for i, (size, one) in enumerate(zip(self.facts.sizes, self.one_way, strict=True))
         ]
         for (i, j), (q, counts) in self.two_way.items():
-            cells = np.unravel_index(np.arange(counts.size), (merged[i].count, merged[j].count))
+            cells = np.unravel_index(np.arange(counts.size), counts.shape)
             tables.append(Counted((i, j), cells, counts.ravel(), np.full(counts.size, scale / q)))
         return tables
 
@@ -139,8 +140,7 @@ class MeasuredTables:
     def model(self, rng: np.random.Generator) -> LatentClasses:
         """Return the model of all tables, on the cells of the domain."""
         facts, coarse, fine = self.facts, self._coarse, self._fine
-        expected, tables = self._two_way(coarse)
-        targets = (self._drawn_targets if self._drawn else self._denoised_targets)(expected, tables, coarse)
+        targets = self._drawn_targets() if self._drawn else self._denoised_targets()
         for constraint in facts.domain.constraints:
             if constraint.columns in targets:  # which merged cells hold any that are allowed
                 i, j = constraint.columns
@@ -148,7 +148,7 @@ class MeasuredTables:
                 allowed = np.zeros_like(targets[i, j])
                 allowed[self.choice.merged[i].cell_of[x], self.choice.merged[j].cell_of[y]] = 1.0
                 targets[i, j] *= allowed
-        shares, inside = fitted(coarse, targets, {} if self._drawn else tables, self.total, rng=rng)
+        shares, inside = fitted(coarse, targets, {} if self._drawn else self._excess, self.total, rng=rng)
         exact = {i for columns in facts.joint for i in columns} | facts.given_cells.keys()  # by cell, not merged ones
         for totals in facts.domain.published:
             if totals.column is not None and totals.group is not None:
@@ -181,30 +181,25 @@ class MeasuredTables:
         probabilities += 1e-300
         return Block(columns, codes, probabilities / probabilities.sum(axis=0))
 
-    def _denoised_targets(
-        self, expected: Mapping[Pair, Floats], tables: Mapping[Pair, PairTable], coarse: Sequence[Floats]
-    ) -> dict[Pair, Floats]:
+    def _denoised_targets(self) -> dict[Pair, Floats]:
         """Return positive probabilities of tables with less noise, of nearly the columns' own: proportional fitting."""
         targets = {}
-        excess = denoised(tables, [cells.count for cells in self.choice.merged]) if tables else {}
-        for i, j in tables:
-            table = np.maximum(expected[i, j] + excess[i, j], 1e-3 * expected[i, j])
+        for (i, j), excess in denoised(self._excess, self.choice.counts).items():
+            table = np.maximum(self._expected[i, j] + excess, 1e-3 * self._expected[i, j])
             for _ in range(5):
-                table *= (coarse[i] / table.sum(axis=1))[:, None]
-                table *= coarse[j] / table.sum(axis=0)
+                table *= (self._coarse[i] / table.sum(axis=1))[:, None]
+                table *= self._coarse[j] / table.sum(axis=0)
             targets[i, j] = np.asarray(table / table.sum())
         return targets
 
-    def _drawn_targets(
-        self, expected: Mapping[Pair, Floats], tables: Mapping[Pair, PairTable], coarse: Sequence[Floats]
-    ) -> dict[Pair, Floats]:
+    def _drawn_targets(self) -> dict[Pair, Floats]:
         """Return positive probabilities near the draws."""
         targets = {}
-        for (i, j), draw in tables.items():
-            table, moments = (expected[i, j] + draw.excess) / self.total, self._moments(i, j)
+        for (i, j), excess in self._drawn.items():
+            table, moments = (self._expected[i, j] + excess) / self.total, self._moments(i, j)
             if len(moments) == (table.shape[0] - 1) * (table.shape[1] - 1):  # that is all of the table
                 moments = moments[:0]
-            targets[i, j] = _nearest_table(table, coarse[i], coarse[j], moments)
+            targets[i, j] = _nearest_table(table, self._coarse[i], self._coarse[j], moments)
         return targets
 
     def _moments(self, i: int, j: int) -> Floats:
@@ -213,7 +208,7 @@ class MeasuredTables:
         The covariance of two columns that are ordered or have two cells, and the means of such a column given each
         value of another: what regressions and means of groups ask for.
         """
-        cells = self.choice.merged[i].count * self.choice.merged[j].count
+        cells = self.choice.counts[i] * self.choice.counts[j]
         if min(np.linalg.matrix_rank(self._values[k]) for k in (i, j)) != 1:
             return np.empty((0, cells))
         moments = np.einsum("pa,qb->pqab", self._values[i], self._values[j]).reshape(-1, cells)
