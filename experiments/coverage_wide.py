@@ -19,8 +19,8 @@ from scipy.special import ndtr
 from discreet.domain import Counts, Domain, Integer, Records
 from discreet.inference import combine
 from discreet.inference.several_tables import Combined
+from discreet.mechanisms.chosen_tables import ChosenTables
 from discreet.mechanisms.marginals import Marginals
-from discreet.mechanisms.measured_tables import MeasuredTables
 from discreet.privacy import Budget
 
 RESULTS = HERE / "results" / "coverage_wide"
@@ -118,7 +118,7 @@ def analysed(
     """Release records as several tables, and yield each number, whether it was measured, and its combined estimate."""
     n, held = len(x), Counts(records=Records(columns=tuple(x.T)), frequencies=np.ones(len(x), dtype=np.int64))
     released = mechanism.kernel(held, rng=rng)
-    measured = {columns for columns, _ in MeasuredTables(mechanism, released).measured}
+    measured = {pair for pair, _ in ChosenTables(mechanism, released).pairs}
     found = []
     for _ in range(mechanism.tables or 1):
         made = Records.concatenate(mechanism.reading(released, n=n).draw(n, rng=rng))

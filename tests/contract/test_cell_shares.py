@@ -25,7 +25,7 @@ from discreet.mechanisms import (
     StabilityHistogram,
 )
 from discreet.mechanisms.base import parameter_names
-from discreet.mechanisms.latent_classes import StratumShares
+from discreet.mechanisms.measured_tables import StratumShares
 from discreet.mechanisms.noisy_counts import NoisyReading
 from discreet.mechanisms.reading import (
     WHOLE,
@@ -246,7 +246,7 @@ class Unrelated(StratumShares):
     def records_in(self, items: Integers, *, rng: np.random.Generator) -> Records:
         drawn = {}
         for block in self.by_class:
-            drawn |= self.model.records(rng.permutation(items), stratified=True, rng=rng, blocks=(block,))
+            drawn |= self.model.records(rng.permutation(items), (block,), stratified=True, rng=rng)
         return Records(columns=tuple(drawn[i] for i in range(len(drawn))))
 
 

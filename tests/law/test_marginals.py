@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations, product
+from types import SimpleNamespace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -19,13 +20,12 @@ from universes import Floats, table_on
 from discreet._core.random import seeded
 from discreet.domain import Boolean, Category, Counts, Domain, Integer, OpenLabels, Records
 from discreet.errors import Infeasible, ParameterError
-from discreet.mechanisms import Marginals, marginals, wide_columns, wide_facts
+from discreet.mechanisms import Marginals, chosen_tables, marginals, wide_facts
 from discreet.mechanisms.base import KeptLabels
-from discreet.mechanisms.marginals import _score, _Source
-from discreet.mechanisms.measured_tables import MeasuredTables
+from discreet.mechanisms.chosen_tables import ChosenTables, Merged, OneWay
+from discreet.mechanisms.marginals import _score, one_way_tables, two_way_tables
 from discreet.mechanisms.noise import GAUSSIAN, DiscreteGaussian
-from discreet.mechanisms.wide_columns import Merged, OneWay
-from discreet.mechanisms.wide_facts import first_units, noise_cost, worth_measuring
+from discreet.mechanisms.wide_facts import Allocation
 from discreet.privacy import Budget, DiscreteGaussianPair, Relation
 from discreet.testing import check_guarantee, check_kernel_follows_law, check_law_sums_to_one, check_twin_is_caught
 from discreet.testing.enumeration import count_vectors
@@ -111,10 +111,12 @@ def test_every_table_changes_as_the_pair_assumes(sizes: tuple[int, ...], most: i
         [Merged(np.array(of), max(of) + 1) for of in each] for each in product(*(partitions(size) for size in sizes))
     ]
     every, *_ = neighbours(most, cells, 1, relation)
-    sources = [_Source(table_on(domain, counts), mechanism) for counts in every]
-    tables = [np.array([source.one_way[i] for source in sources]) for i in range(len(sizes))]
+    sources = [table_on(domain, counts) for counts in every]
+    ones = [one_way_tables(mechanism, source.parts()) for source in sources]
+    tables = [np.array([one[i] for one in ones]) for i in range(len(sizes))]
     for merged in merges:
-        two = [source.two_way(merged) for source in sources]
+        choice: Any = SimpleNamespace(facts=mechanism, merged=merged, counts=[each.count for each in merged])
+        two = [two_way_tables(choice, source.parts()) for source in sources]
         tables += [np.array([each[pair].ravel() for each in two]) for pair in mechanism.pairs]
     for group in (1, 2):
         _, left, right = neighbours(most, cells, group, relation)
@@ -137,17 +139,16 @@ def test_no_more_units_are_spent_than_are_paid(data: st.DataObject) -> None:
     sizes = data.draw(st.lists(st.integers(1, 4) | st.integers(1, 100_000), min_size=1, max_size=40))
     units = data.draw(st.integers(len(sizes), 4 * len(sizes)) | st.integers(len(sizes), 1 << 24))
     pairs = list(combinations(range(len(sizes)), 2))[: data.draw(st.integers(0, 40))]
-    cost = noise_cost(sizes, len(sizes) - 1)
     copies = np.array(data.draw(st.lists(st.integers(1, 8), min_size=len(sizes), max_size=len(sizes))))
     units = max(units, int(copies.sum()))
-    first = first_units(cost, copies, units, alone=not pairs)
+    allocation = Allocation.from_sizes(sizes, copies, units, alone=not pairs)
+    first, left = allocation.first, allocation.remaining
     assert first.min() >= 1
-    left = units - int((copies * first**2).sum())
-    assert left >= 0
+    assert left == units - int((copies * first**2).sum()) >= 0
     scores = np.array(data.draw(st.lists(st.integers(-50, 10**6), min_size=len(pairs), max_size=len(pairs))), float)
     shapes = [(min(sizes[i], 128), min(sizes[j], 128)) for i, j in pairs]
     scale = data.draw(st.floats(9.0, 1e6))
-    taken, q, again = worth_measuring(scores, shapes, cost, copies, first, units=left, scale=scale)
+    taken, q, again = allocation.worth(scores, shapes, scale)
     assert len(set(taken.tolist())) == len(taken) == len(q)
     assert min([*q.tolist(), *again.tolist()], default=0) >= 0
     assert int((q**2).sum() + (copies * again**2).sum()) <= left
@@ -156,8 +157,8 @@ def test_no_more_units_are_spent_than_are_paid(data: st.DataObject) -> None:
 def test_many_columns_and_few_units() -> None:
     """One column of many cells would get all the units, and the others their one each besides."""
     sizes = [100_000] + [2] * 127
-    first = first_units(noise_cost(sizes, 127), np.ones(128, dtype=np.int64), 128, alone=False)
-    assert int((first**2).sum()) == 128
+    allocation = Allocation.from_sizes(sizes, np.ones(128, dtype=np.int64), 128, alone=False)
+    assert int((allocation.first**2).sum()) == 128
 
 
 @pytest.mark.parametrize("nulls", ["error", "category"])
@@ -227,10 +228,10 @@ def test_noise_of_several_units_is_one_draw_up_to_a_residue(scale: float, q: int
 
 def test_what_the_residues_cost_is_below_every_rounding() -> None:
     """Of 2^24 units, all columns twice and all their pairs: e^zeta - 1 < 1e-300."""
-    scale = marginals._LEAST_SCALE
+    scale = wide_facts.LEAST_SCALE
     log10_eta = math.log10(2.2 * (1 << 24)) - (math.pi * scale) ** 2 / math.log(10)
     most = wide_facts._MOST_COLUMNS
-    cells = 2 * most * wide_facts.MOST_CELLS + math.comb(most, 2) * wide_columns._MOST_MERGED**2
+    cells = 2 * most * wide_facts.MOST_CELLS + math.comb(most, 2) * chosen_tables._MOST_MERGED**2
     assert log10_eta + math.log10(3 * cells) < -300
 
 
@@ -294,6 +295,10 @@ _MIDDLE = 400  # losses of the first stages lie below it
 Structure = tuple[tuple[tuple[int, ...], int], ...]  # tables and their q
 
 
+def structure(chosen: ChosenTables) -> Structure:
+    return tuple([((i,), q) for i, q in chosen.repeats] + chosen.pairs)
+
+
 class Read(NamedTuple):
     """All that later stages know of the first: the merged cells, ``R``, and which tables each score leads to."""
 
@@ -332,11 +337,11 @@ class Exact:
 
     def read(self, first: tuple[int, ...]) -> Read:
         if first not in self._reads:
-            found = MeasuredTables(self.mechanism, np.array([*first, 0]))
-            of = b"|".join(each.of.tobytes() for each in found.merged)
+            found = ChosenTables(self.mechanism, np.array([*first, 0]))
+            of = b"|".join(each.cell_of.tobytes() for each in found.merged)
             chosen = []
             for score in self.scores:
-                found._y[self.counts] = score
+                found._pair_scores = np.array([score])
                 chosen.append(self._structure(of, float(found._gains()[0]), (*first, score)))
             self._reads[first] = Read(of, found.expected(0, 1).tobytes(), tuple(chosen))
         return self._reads[first]
@@ -347,7 +352,7 @@ class Exact:
         below = max((g for g in steps if g <= gain), default=None)
         above = min((g for g in steps if g >= gain), default=None)
         if below is None or above is None or steps[below] != steps[above]:
-            steps[gain] = tuple(MeasuredTables(self.mechanism, np.array(prefix)).measured)
+            steps[gain] = structure(ChosenTables(self.mechanism, np.array(prefix)))
             return steps[gain]
         return steps[below]
 
@@ -429,7 +434,7 @@ X, Y = np.array([2, 0, 0, 0]), np.array([1, 0, 0, 1])  # one record moves in bot
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Noise of few values, so that all of them can be summed. Theorem T20 needs the scale for large ``q`` only."""
-    monkeypatch.setattr(marginals, "_LEAST_SCALE", SCALE)
+    monkeypatch.setattr(wide_facts, "LEAST_SCALE", SCALE)
 
 
 def reduced(units: int = 4, records: int = 2) -> Marginals:
@@ -495,7 +500,7 @@ def test_more_records_come_nearer() -> None:
 def test_a_table_of_four_units() -> None:
     """Noise of scale 1 stands for that of four units of scale 1/2, up to what their residues differ by."""
     mechanism = reduced(units=6)
-    assert MeasuredTables(mechanism, np.array([2, 0, 2, 0, 1])).measured == [((0, 1), 2)]
+    assert structure(ChosenTables(mechanism, np.array([2, 0, 2, 0, 1]))) == (((0, 1), 2),)
     found, cut = Exact(mechanism).divergence(X, Y, EPSILONS)
     uneven = unevenness(SCALE, 2)[1] ** 2  # of two counts that change; 1.6 here, 1 + 1e-331 from scale 9 on
     assert np.all(found + cut <= uneven * stated(mechanism))
@@ -518,8 +523,8 @@ def test_an_unpaid_unit_and_an_unpaid_score_are_caught() -> None:
 
 @pytest.mark.usefixtures("small")
 def test_units_that_are_spent_twice_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = MeasuredTables.measured.func  # type: ignore[attr-defined]
-    monkeypatch.setattr(MeasuredTables, "measured", property(lambda self: [*whole(self), ((0,), 1)]))
+    whole = ChosenTables.repeats.func  # type: ignore[attr-defined]
+    monkeypatch.setattr(ChosenTables, "repeats", property(lambda self: [*whole(self), (0, 1)]))
     assert caught(reduced(), public=False)
 
 
@@ -668,7 +673,7 @@ def test_kernel_follows_law(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_log_prob_is_the_sum_of_the_parts() -> None:
     mechanism, x = wide()
-    source = _Source(x, mechanism)
+    ones = one_way_tables(mechanism, x.parts())
     for seed in range(4):
         y = mechanism.kernel(x, rng=seeded(seed))
         used = stages(mechanism, x, y.tolist())
@@ -678,14 +683,14 @@ def test_log_prob_is_the_sum_of_the_parts() -> None:
         total = sum(float(GAUSSIAN.log_pmf(s, z)) for s, z in zip(scales, y - exact, strict=True))
         assert mechanism.log_prob(y, x) == pytest.approx(total, rel=1e-12)
         # the scale and the counts of each stage, from the definition
-        read = MeasuredTables(mechanism, y)
-        two = source.two_way(read.merged)
-        tables = [((i,), q) for i, q in enumerate(mechanism.first.tolist())]
-        expected = [(9.0 * q, tuple((q * q * source.one_way[i]).tolist())) for (i,), q in tables]
+        read = ChosenTables(mechanism, y)
+        two = two_way_tables(read, x.parts())
+        tables = [((i,), q) for i, q in enumerate(mechanism.allocation.first.tolist())]
+        expected = [(9.0 * q, tuple((q * q * ones[i]).tolist())) for (i,), q in tables]
         scores = [int(np.maximum(0, two[p] - read.expected(*p)).sum()) for p in mechanism.pairs]
         expected.append((9.0, tuple(scores)))
-        for columns, q in read.measured:
-            counts = source.one_way[columns[0]] if len(columns) == 1 else two[columns[0], columns[1]].ravel()
+        for columns, q in structure(read):
+            counts = ones[columns[0]] if len(columns) == 1 else two[columns[0], columns[1]].ravel()
             expected.append((9.0 * q, tuple((q * q * counts).tolist())))
         assert used == expected
         spent = sum(round(scale / 9.0) ** 2 for scale, counts in used) - 1
@@ -696,16 +701,16 @@ def test_what_is_measured_is_a_function_of_what_came_before() -> None:
     mechanism, x = wide()
     y, rng = mechanism.kernel(x, rng=seeded(1)), seeded(2)
     ends = np.cumsum([len(counts) for _, counts in stages(mechanism, x, y.tolist())])
-    read = MeasuredTables(mechanism, y)
+    read = ChosenTables(mechanism, y)
     for _ in range(20):
         later = y.copy()
         later[ends[3] :] += rng.integers(-500, 500, size=len(y) - ends[3])  # all after the scores
-        assert MeasuredTables(mechanism, later).measured == read.measured
+        assert structure(ChosenTables(mechanism, later)) == structure(read)
         later[ends[2] :] += rng.integers(-500, 500, size=len(y) - ends[2])  # all after the one-way tables
-        for one, other in zip(MeasuredTables(mechanism, later).merged, read.merged, strict=True):
-            np.testing.assert_array_equal(one.of, other.of)
+        for one, other in zip(ChosenTables(mechanism, later).merged, read.merged, strict=True):
+            np.testing.assert_array_equal(one.cell_of, other.cell_of)
         for pair in mechanism.pairs:
-            np.testing.assert_array_equal(MeasuredTables(mechanism, later).expected(*pair), read.expected(*pair))
+            np.testing.assert_array_equal(ChosenTables(mechanism, later).expected(*pair), read.expected(*pair))
 
 
 def test_parameters_and_back() -> None:
@@ -728,17 +733,14 @@ def test_every_score_changes_in_nearly_every_outcome() -> None:
     counts[0], counts[ones], counts[26] = third, 2 * third // 3, 2
     other = counts.copy()
     other[0], other[13] = third - 1, 1
-    x, y = (
-        _Source(table_on(domain, each), Marginals(domain=domain, records=3002, scale=9.0, units=240))
-        for each in (counts, other)
-    )
+    x, y = (table_on(domain, each) for each in (counts, other))
     mechanism = Marginals(domain=domain, records=int(counts.sum()), scale=9.0, units=240)
     for seed in range(60):
-        noise = GAUSSIAN.draw(9.0, 9, rng=seeded(seed)) * np.repeat(mechanism.first, 3)
-        q2 = np.repeat(mechanism.first**2, 3)
-        read = MeasuredTables(mechanism, np.concatenate(x.one_way) * q2 + noise)
+        noise = GAUSSIAN.draw(9.0, 9, rng=seeded(seed)) * np.repeat(mechanism.allocation.first, 3)
+        q2 = np.repeat(mechanism.allocation.first**2, 3)
+        read = ChosenTables(mechanism, np.concatenate(one_way_tables(mechanism, x.parts())) * q2 + noise)
         assert all(each.count == 3 for each in read.merged)
-        before, after = x.two_way(read.merged), y.two_way(read.merged)
+        before, after = (two_way_tables(read, each.parts()) for each in (x, y))
         for pair in mechanism.pairs:
             assert np.abs(before[pair] - after[pair]).sum() == 2
             assert _score(before[pair], read.expected(*pair)) - _score(after[pair], read.expected(*pair)) == 1
@@ -876,7 +878,7 @@ def test_a_published_total_of_the_table_is_used_unless_the_counts_contradict_it(
         domain = Domain(columns=labels(3, 4).columns, totals=[{"source": "a census", "count": count}])
         x = table_on(domain, seeded(3).multinomial(5_000, np.full(12, 1 / 12)))
         mechanism = Marginals(domain=domain, records=6_000, scale=9.0, units=240)
-        total = MeasuredTables(mechanism, np.asarray(mechanism.kernel(x, rng=seeded(1)))).total
+        total = ChosenTables(mechanism, np.asarray(mechanism.kernel(x, rng=seeded(1)))).total
         assert (total == count) == used
         assert abs(total - 5_000) < 50
 

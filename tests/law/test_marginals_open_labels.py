@@ -22,8 +22,9 @@ from discreet.cli.entry import run
 from discreet.domain import Boolean, Category, Counts, Domain, Integer, Numeric, OpenLabels, Records
 from discreet.domain.records import Parts
 from discreet.errors import DomainError, Infeasible, ParameterError
-from discreet.mechanisms import Marginals, marginals, wide_columns
+from discreet.mechanisms import Marginals, marginals, wide_facts
 from discreet.mechanisms.base import KeptLabels, LabelledTables
+from discreet.mechanisms.chosen_tables import LabelThreshold, closed_domain, coded_parts, label_counts
 from discreet.mechanisms.noise import GAUSSIAN
 from discreet.planner import plan
 from discreet.privacy import Budget, DiscreteGaussianPair, Relation
@@ -141,7 +142,7 @@ def stated(made: Marginals, group: int, relation: Any, n: int = 9) -> Floats:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Noise of few values, so that all of them can be summed."""
-    monkeypatch.setattr(marginals, "_LEAST_SCALE", SCALE)
+    monkeypatch.setattr(wide_facts, "LEAST_SCALE", SCALE)
 
 
 def reduced(threshold: int, q: int = 1) -> Marginals:
@@ -339,7 +340,7 @@ def test_log_prob_is_that_of_labels_and_of_tables_given_them() -> None:
 def kept_sets(draws: int, seed: int) -> Counter[tuple[str, ...]]:
     held = {"a": 30, "b": 20, "c": 12}
     rng = seeded(seed)
-    found = [wide_columns.keep(held, q=2, scale=18.0, threshold=20, rng=rng) for _ in range(draws)]
+    found = [LabelThreshold(2, 18.0, 20).keep(held, rng=rng) for _ in range(draws)]
     assert min(int(each.counts.min(initial=99)) for each in found) == 80  # the least that is kept
     return Counter(each.labels for each in found)
 
@@ -397,24 +398,23 @@ def test_the_order_of_records_shows_nowhere(monkeypatch: pytest.MonkeyPatch) -> 
     made, x = wide(600)
     made = replace(made, threshold=15)
     assert same_whatever_the_order(made, x)
-    as_held = wide_columns.held_labels
 
     def unsorted(x: Parts, columns: Any) -> list[dict[str, int]]:
-        (found,) = as_held(x, columns)
+        (found,) = label_counts(x, columns)
         first = [label for part in x.parts() for label in part.records.columns[columns[0]].tolist()]
         return [{label: found[label] for label in dict.fromkeys(first) if label is not None}]
 
-    monkeypatch.setattr(marginals, "held_labels", unsorted)
+    monkeypatch.setattr(marginals, "label_counts", unsorted)
     assert not same_whatever_the_order(made, x)
 
 
 def test_no_more_than_a_column_can_hold_are_taken() -> None:
     """The commonest, by their noisy counts; one that was cut is as one that was not kept."""
     kept = KeptLabels(("a", "b", "c", "d"), np.array([50, 90, 40, 70]))
-    closed = wide_columns.closed_domain(WORDS, (kept,), most=5)
+    closed = closed_domain(WORDS, (kept,), most=5)
     assert closed.columns["word"].categories == ("a", "b", "d", "new_category_*")  # type: ignore[attr-defined]
     x = words({"a": 1, "b": 1, "c": 1, "d": 1, "e": 1})
-    ((part,),) = [list(wide_columns.Coded(x, closed, [0]).parts())]
+    (part,) = coded_parts(x, closed, [0])
     assert part.records.columns[0].tolist() == [0, 1, 3, 2, 3]
 
 

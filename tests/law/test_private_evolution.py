@@ -72,25 +72,24 @@ def evolution(cells: int, kind: type[PrivateEvolution] = Listed, api: type[API] 
     return kind(domain=domain, api=api(domain=domain), **given)  # type: ignore[call-arg]
 
 
-@pytest.mark.parametrize(("cells", "steps", "n"), [(2, 1, 3), (3, 1, 2), (2, 2, 1)])
-def test_enumeration_of_every_output(cells: int, steps: int, n: int) -> None:
-    mechanism = evolution(cells, steps=steps, scale=0.3 if steps == 1 else 0.22)
+LAPLACE: dict[str, Any] = {"noise": "laplace", "threshold": 2}
+
+
+@pytest.mark.parametrize(
+    ("cells", "n", "facts"),
+    [(2, 3, {}), (3, 2, {}), (2, 1, {"steps": 2, "scale": 0.22}), (2, 3, LAPLACE), (2, 6, LAPLACE)],
+)
+def test_enumeration_of_every_output(cells: int, n: int, facts: dict[str, Any]) -> None:
+    mechanism = evolution(cells, **facts)
     guarantee = mechanism.guarantee(n=n)
     assert not guarantee.exact  # as another API may give records that always vote alike
-    attained = brute_force_profile(mechanism, n=n, epsilons=EPSILONS)
-    np.testing.assert_allclose(attained, [guarantee.delta(e) for e in EPSILONS], rtol=1e-9, atol=1e-12)
-    check_law_sums_to_one(mechanism, table_on(mechanism.domain, [n]))
-    check_guarantee(mechanism, n=n, epsilons=EPSILONS)
-    if steps == 1:
-        check_guarantee(mechanism, n=n, group=2, epsilons=EPSILONS)
-
-
-@pytest.mark.parametrize(("steps", "n"), [(1, 3), (1, 6)])
-def test_enumeration_with_a_threshold(steps: int, n: int) -> None:
-    mechanism = evolution(2, steps=steps, noise="laplace", scale=0.3, threshold=2)
-    assert not mechanism.guarantee(n=n).exact
     check_law_sums_to_one(mechanism, table_on(mechanism.domain, [0, n]))
     check_guarantee(mechanism, n=n, epsilons=EPSILONS)
+    if mechanism.noise == "gaussian":
+        attained = brute_force_profile(mechanism, n=n, epsilons=EPSILONS)
+        np.testing.assert_allclose(attained, [guarantee.delta(e) for e in EPSILONS], rtol=1e-9, atol=1e-12)
+        if mechanism.steps == 1:
+            check_guarantee(mechanism, n=n, group=2, epsilons=EPSILONS)
 
 
 @pytest.mark.parametrize(("noise", "group", "steps", "most"),
@@ -433,27 +432,16 @@ def test_it_moves_towards_the_table(variant: str, sampling: str) -> None:
 # -- calibration and certificates ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("noise", "relation"),
-    [
-        ("gaussian", "replacement"),
-        ("laplace", "add-remove"),
-        *(
-            pytest.param(*other, marks=pytest.mark.exhaustive)
-            for other in (("gaussian", "add-remove"), ("laplace", "replacement"))
-        ),
-    ],
-)
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize("relation", ["replacement", "add-remove"])
 def test_calibration_is_tight(noise: str, relation: str) -> None:
     made = PrivateEvolution.calibrated(
         BUDGET, domain=square(), n=10_000, api="box", noise=noise, relation=relation, steps=2
     )
     guarantee = made.guarantee(Relation(name=relation), n=10_000)  # type: ignore[arg-type]
     assert guarantee.meets(BUDGET)
-    less = (
-        replace(made, threshold=made.threshold - 1) if noise == "laplace" else replace(made, scale=made.scale * 0.999)
-    )
-    assert not less.guarantee(Relation(name=relation), n=10_000).meets(BUDGET)  # type: ignore[arg-type]
+    less = {"threshold": made.threshold - 1} if noise == "laplace" else {"scale": made.scale * 0.999}
+    assert not replace(made, **less).guarantee(Relation(name=relation), n=10_000).meets(BUDGET)  # type: ignore[arg-type]
     assert made.steps == 2
     assert 1 <= made.population < 10_000
 
@@ -488,8 +476,6 @@ def test_add_remove_keeps_the_number_of_records(tmp_path: Path) -> None:
     assert made.certificate.to_dict()["relation"]["name"] == "add-remove"
     assert made.certificate.to_dict()["records"] == 3000
     assert "3001" not in made.certificate.to_json()
-    assert "tests whether one record is in the table, with" in str(made.certificate)
-    assert "from a declared 3,000" in made.certificate.summary
     assert all(check.agrees for check in verify(made.certificate))
     for wrong in (0, 2.5, True):
         with pytest.raises(ParameterError, match="records must be an integer from 1"):
@@ -655,11 +641,7 @@ def test_a_checkpoint_belongs_to_one_run(tmp_path: Path) -> None:
             kept(replace(mechanism, scale=3.0), table, tmp_path / "b")
 
     kept(replace(mechanism, scale=3.0), table, tmp_path / "b", evolved=at_once)
-    for wrong in (b"no checkpoint", path.read_bytes()[:-4], b""):
-        (tmp_path / "c").write_bytes(wrong)
-        with pytest.raises(FileProblem, match="not a checkpoint"):
-            kept(mechanism, table, tmp_path / "c")
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["b", "c", "run.checkpoint"]  # no lock is left
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["b", "run.checkpoint"]  # no lock is left
 
 
 class AnySteps(PrivateEvolution):

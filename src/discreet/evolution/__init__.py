@@ -8,11 +8,10 @@ if TYPE_CHECKING:
     from discreet.evolution.api import API, NamedAPI, settled_norm
     from discreet.evolution.callables import Callables
     from discreet.evolution.euclidean import Ball, Box
-    from discreet.evolution.images import DiffusionImages
     from discreet.evolution.measured import EvolvedStep, closeness, measured_property
+    from discreet.evolution.models import ContinuedTexts, DiffusionImages, MaskedTexts
     from discreet.evolution.neighbours import NearestCandidates, Voters, votes
     from discreet.evolution.table import Resampling, Table, api_from
-    from discreet.evolution.texts import ContinuedTexts, MaskedTexts
 
 __all__ = [
     "API",

@@ -74,16 +74,11 @@ class API(ABC):
             How many, at least 1.
         rng : numpy.random.Generator
             Source of the draws; independent of the noise that protects the confidential table.
-
-        Returns
-        -------
-        Records
-            ``count`` records of the domain.
         """
 
     @abstractmethod
     def variation(self, records: Records, *, rng: np.random.Generator, step: int = 0, steps: int = 1) -> Records:
-        """Make candidates near given records.
+        """Return ``variations_each()`` candidates near each record, in one block per record, the record itself first.
 
         Parameters
         ----------
@@ -93,26 +88,13 @@ class API(ABC):
             As for :meth:`random`.
         step, steps : int
             The step of the evolution, ``0 .. steps-1``, and how many there are: for variations that shrink.
-
-        Returns
-        -------
-        Records
-            ``len(records) * variations_each()`` records in blocks, one block per record, the record itself first.
         """
 
     @abstractmethod
     def embed(self, records: Records) -> Floats:
-        """Return where records lie; each row depends on its own record alone.
+        """Return where encoded records lie, confidential ones too: finite coordinates, shape (len(records), d).
 
-        Parameters
-        ----------
-        records : Records
-            Encoded records, confidential ones too.
-
-        Returns
-        -------
-        ndarray of float64, shape (len(records), d)
-            Finite coordinates.
+        Each row depends on its own record alone.
         """
 
     @abstractmethod
@@ -127,21 +109,17 @@ class API(ABC):
         return {}
 
     @classmethod
-    def of(cls, parameters: Mapping[str, Any], domain: Domain) -> Self:
+    def from_parameters(cls, parameters: Mapping[str, Any], domain: Domain) -> Self:
         """Build the API from what :meth:`parameters` returns.
 
-        Raises
-        ------
-        ParameterError
-            When a parameter is missing, unknown or out of range.
+        Raises ParameterError when a parameter is missing, unknown or out of range.
         """
-        arguments = [item for item in fields(cast("Any", cls)) if item.init and item.name != "domain"]
-        names = [item.name for item in arguments]
-        if unknown := sorted(set(parameters) - set(names)):
+        arguments = {item.name: item for item in fields(cast("Any", cls)) if item.init and item.name != "domain"}
+        if unknown := sorted(parameters.keys() - arguments.keys()):
             raise ParameterError(
-                f"unknown parameter {unknown[0]!r}. Parameters of the API {cls.name}: {', '.join(names)}"
+                f"unknown parameter {unknown[0]!r}. Parameters of the API {cls.name}: {', '.join(arguments)}"
             )
-        if {item.name for item in arguments if item.default is item.default_factory} - set(parameters):
+        if any(item.default is item.default_factory for name, item in arguments.items() if name not in parameters):
             raise ParameterError(
                 f"the API {cls.name} cannot be rebuilt from these parameters alone. Build it with what it was made of"
             )

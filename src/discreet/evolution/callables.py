@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, ClassVar, cast
@@ -15,29 +14,32 @@ from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
 from discreet._core.checks import integer, real, unfit
 from discreet._core.errors import MissingExtra, ParameterError
-from discreet._core.lazy import Lazy, pl, torch
+from discreet._core.lazy import Lazy, pl
 from discreet._core.random import seeded
 from discreet.domain import Domain, Records
 from discreet.evolution.api import API, in_blocks, new_seed, plain_norm, refuse_wide_cells, settled_norm, to_records
 
-# Ready embeddings of texts: static vectors of words, loaded by the library model2vec when they are named.
-
 model2vec = Lazy("model2vec")
+"""Ready embeddings of texts: static vectors of words, loaded when a model is named."""
+
+
+def text_column(domain: Domain, remedy: str) -> str:
+    """Return the name of the column of texts. Raises ParameterError unless it is the only column of a domain."""
+    (name, column), *others = domain.columns.items()
+    if others or not column.open or column.nullable:
+        raise ParameterError(
+            f"column {name!r}: the texts must be the only column, of open labels without nulls. {remedy}"
+        )
+    return name
 
 
 def settled_embedding(given: Any, domain: Domain) -> Callable[[Any], npt.ArrayLike]:
     """Return an embedding as a function: one that was given, or that of a model named by its folder or its name."""
     if callable(given):
-        function: Callable[[Any], npt.ArrayLike] = given
-        return function
+        return cast("Callable[[Any], npt.ArrayLike]", given)
     if not isinstance(given, str) or not given:
         raise unfit("embedding", "a function, or the name or folder of a model of model2vec", given)
-    (name, column), *others = domain.columns.items()
-    if others or not column.open or column.nullable:
-        raise ParameterError(
-            f"column {name!r}: a model by its name embeds texts, which must be the only column, of open labels without "
-            "nulls. Give a function"
-        )
+    name = text_column(domain, "Give a function")
     if find_spec("model2vec") is None:
         raise MissingExtra("the embedding of a model by its name needs model2vec", "embeddings")
     try:
@@ -149,10 +151,7 @@ class Callables(API):
     def random(self, count: int, *, rng: np.random.Generator) -> Records:
         """Call ``generate`` for 4 records at least, and check the embedding on some of what it gives.
 
-        Raises
-        ------
-        ParameterError
-            When what it gives does not fit the domain, or the embedding of a row changes from call to call.
+        Raises ParameterError when that does not fit the domain, or the embedding of a row changes from call to call.
         """
         rows = max(count, _CHECKED_RECORDS)
         records = to_records(self.generate(rows, new_seed(rng)), self.domain, source="what generate gave", rows=rows)
@@ -166,13 +165,7 @@ class Callables(API):
         return records.take(slice(count))
 
     def variation(self, records: Records, *, rng: np.random.Generator, step: int = 0, steps: int = 1) -> Records:
-        """Call ``vary`` once for each variation.
-
-        Raises
-        ------
-        ParameterError
-            When what it gives does not fit the domain.
-        """
+        """Call ``vary`` once for each variation. Raises ParameterError when what it gives does not fit the domain."""
         frame = self._frame(records)
         parts = [
             to_records(self.vary(frame, new_seed(rng)), self.domain, source="what vary gave", rows=len(records))
@@ -183,12 +176,9 @@ class Callables(API):
         )
 
     def embed(self, records: Records) -> Floats:
-        """Call ``embedding``. Errors do not repeat what it was given, nor its own error, which may hold values.
+        """Call ``embedding``. Raises ParameterError when it fails, or does not give a row of finite numbers per record.
 
-        Raises
-        ------
-        ParameterError
-            When it fails, or gives something else than finite numbers, one row per record.
+        Errors do not repeat what it was given, nor its own error, which may hold values.
         """
         embedding = cast("Callable[[pl.DataFrame], npt.ArrayLike]", self.embedding)
         return checked_points(embedding, self._frame(records))
@@ -224,53 +214,3 @@ def checked_points(embedding: Callable[[Any], npt.ArrayLike], rows: Any) -> Floa
     if points.ndim != 2 or len(points) != len(rows) or not np.isfinite(points).all():
         raise ParameterError("the embedding must give an array of finite numbers, one row per record")
     return points
-
-
-# What adapters of public models share: their packages, and degrees of variation that shrink.
-
-
-class ModelAPI(API):
-    """A model that varies a record at several degrees."""
-
-    norm: ClassVar[float] = 2.0
-    degrees: Sequence[float]
-
-    def variations_each(self) -> int:
-        """Return one more than there are degrees."""
-        return 1 + len(self.degrees)
-
-
-def needed(*packages: str) -> None:
-    """Refuse to go on without packages. Raises ParameterError naming the extra that has them."""
-    for package in packages:
-        if find_spec(package) is None:
-            raise ParameterError(f"this needs {package}. Install it: pip install 'discreet[evolution]'")
-
-
-@contextmanager
-def inference(seed: int) -> Iterator[None]:
-    """Run a model without gradients, with torch's own draws seeded; its state is as before afterwards."""
-    with torch.inference_mode(), torch.random.fork_rng():
-        torch.manual_seed(seed)
-        yield
-
-
-def settled_degrees(degrees: Sequence[float], shrink: float) -> tuple[float, ...]:
-    """Check the degrees of variation, and the factor by which they shrink: all above 0 and at most 1."""
-    real("shrink", shrink, above=0, most=1)
-    values = tuple(real("each of degrees", degree, above=0, most=1) for degree in degrees)
-    if not values:
-        raise ParameterError("degrees must hold at least one number, one per variation")
-    return values
-
-
-def degrees_at(degrees: Sequence[float], shrink: float, step: int, steps: int) -> list[float]:
-    """Return the degrees in a step: geometrically from the first to the last, times ``shrink`` there.
-
-    Examples
-    --------
-    >>> [degrees_at([0.8], 0.25, step, 3) for step in range(3)]
-    [[0.8], [0.4], [0.2]]
-    """
-    factor = shrink ** (step / (steps - 1)) if steps > 1 else 1.0
-    return [degree * factor for degree in degrees]

@@ -22,16 +22,7 @@ _SCALES = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _GaussianVariations(API):
-    r"""Noise at dyadic scales around each point, projected back: equation (1) of PE25.
-
-    A point ``z`` has the variations ``z`` itself and, for :math:`l = 1, \dots, \lceil \log_2(D/\alpha) \rceil` and
-    ``k = 1, 2``,
-
-    .. math::
-
-        \mathrm{proj}(z + N^{k,l}), \qquad N^{k,l} \sim \mathcal{N}(0, \sigma_l^2 I_d), \qquad
-        \sigma_l = \frac{\alpha \, 2^{l-1}}{\sqrt{\pi} \, \big( (\sqrt d + \log 2)^2 + \log 2 \big)}.
-    """
+    """Noise at dyadic scales around each point, projected back: equation (1) of PE25, as in :class:`Box`."""
 
     quick: ClassVar[bool] = True
     domain: Domain
@@ -39,13 +30,15 @@ class _GaussianVariations(API):
     alpha: float = None  # type: ignore[assignment]  # None stands for the diameter / 256
 
     def _settle(self, **facts: Any) -> None:
+        """Set what was checked, and the finest scale, which depends on it."""
         for name, value in facts.items():
             object.__setattr__(self, name, value)
-
-    def _settle_alpha(self) -> None:
-        diameter = self.diameter
+        if not (diameter := self.diameter) > 0:
+            raise ParameterError(
+                "the box is a single point, so nothing can vary. Declare an upper bound above the lower one"
+            )
         alpha = diameter / 256 if self.alpha is None else self.alpha
-        self._settle(alpha=real("alpha", alpha, least=diameter / 2**_SCALES, most=diameter))
+        object.__setattr__(self, "alpha", real("alpha", alpha, least=diameter / 2**_SCALES, most=diameter))
 
     @property
     def scales(self) -> Floats:
@@ -135,11 +128,6 @@ class Box(_GaussianVariations):
             if column.nullable:
                 raise ParameterError(f"column {name!r}: a null has no place in a box. Use the API Table")
         self._settle(scaled=flag("scaled", self.scaled), norm=settled_norm(self.norm))
-        if not self.diameter > 0:
-            raise ParameterError(
-                "the box is a single point, so nothing can vary. Declare an upper bound above the lower one"
-            )
-        self._settle_alpha()
 
     @property
     def sides(self) -> Floats:
@@ -241,7 +229,6 @@ class Ball(_GaussianVariations):
         if not 0 < radius <= room * (1 + 1e-12):
             raise ParameterError(f"the ball is not within the declared bounds. Its radius must be at most {room:g}")
         self._settle(norm=settled_norm(self.norm), radius=radius, centre=tuple(centre.tolist()))
-        self._settle_alpha()
 
     @property
     def diameter(self) -> float:
@@ -276,9 +263,8 @@ class Ball(_GaussianVariations):
         offsets = points - centre
         if self.norm == 2:
             lengths = np.linalg.norm(offsets, axis=-1, keepdims=True)
-            offsets = np.where(
-                lengths > self.radius, offsets * (self.radius / np.maximum(lengths, self.radius)), offsets
-            )
+            shorter = offsets * (self.radius / np.maximum(lengths, self.radius))
+            offsets = np.where(lengths > self.radius, shorter, offsets)
         elif self.norm == 1:  # Duchi, Shalev-Shwartz, Singer and Chandra (2008)
             ordered = -np.sort(-np.abs(offsets), axis=-1)
             excess = (np.cumsum(ordered, axis=-1) - self.radius) / np.arange(1, offsets.shape[-1] + 1)

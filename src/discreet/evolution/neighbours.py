@@ -49,7 +49,7 @@ Sources: "Private Evolution Converges", Algorithm 4, before its division by the 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Literal, NamedTuple
 
@@ -59,14 +59,10 @@ from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
 from discreet._core.arrays import Booleans, Floats, Integers
-from discreet._core.checks import choice
 from discreet._core.errors import ParameterError
 from discreet.evolution.api import METRICS, settled_norm
 
 Singles = npt.NDArray[np.float32]
-
-_LARGEST = 1e150
-"""Largest coordinate: the squared distance of two points still is a double."""
 
 _MOST_COORDINATES = 2**20
 _ROWS, _COLUMNS = 256, 2**14
@@ -99,9 +95,10 @@ class Voters(NamedTuple):
 class NearestCandidates:
     """Public candidates, shape (V, d), ready to be searched for the one nearest to each point, as the module defines.
 
-    Repeated candidates are searched once, and the first gets the votes. ``tree`` is a k-d tree; ``blocks`` takes every
-    distance, a block at a time; ``auto`` goes by d, V and the norm. A tree is also nearly twice as fast where
-    candidates of many coordinates lie near a surface of few dimensions: name it then.
+    Coordinates, of points too, are at most 1e150 in size, so that squared distances are doubles. Repeated candidates
+    are searched once, and the first gets the votes. ``tree`` is a k-d tree; ``blocks`` takes every distance, a block at
+    a time; ``auto`` goes by d, V and the norm. A tree is also nearly twice as fast where candidates of many coordinates
+    lie near a surface of few dimensions: name it then.
 
     Examples
     --------
@@ -114,17 +111,15 @@ class NearestCandidates:
     def __init__(
         self, candidates: Floats, *, norm: float = 2.0, method: Literal["auto", "tree", "blocks"] = "auto"
     ) -> None:
-        norm = settled_norm(norm)
-        choice("method", method, ("auto", "tree", "blocks"))
-        points = _checked(candidates, "candidates")
-        if not len(points) or not 1 <= points.shape[1] <= _MOST_COORDINATES:
-            raise ParameterError(f"need at least one candidate, with 1 to {_MOST_COORDINATES:,} coordinates")
+        points = np.asarray(candidates, dtype=np.float64)
+        if not 1 <= points.shape[1] <= _MOST_COORDINATES:
+            raise ParameterError(f"candidates must have 1 to {_MOST_COORDINATES:,} coordinates")
         self._count = len(points)
         # Where each distinct row stands first, in order; by its bytes, so that 0 and -0 both stay.
         rows = np.ascontiguousarray(points).view(np.dtype((np.void, points.itemsize * points.shape[1]))).ravel()
         self._first = np.sort(np.unique(rows, return_index=True)[1])
         self._candidates = points[self._first]
-        self._norm = float(norm)
+        self._norm = settled_norm(norm)
         count, d = self._candidates.shape
         self._slack: float = 8 * (d + count + 8) * 2.0**-53
         self.method: str = method
@@ -142,7 +137,6 @@ class NearestCandidates:
 
     def nearest(self, points: Floats) -> Integers:
         """Return the index of the candidate nearest to each point, the smallest where several are; confidential."""
-        points = self._checked_points(points)
         if len(self._candidates) == 1:
             return np.zeros(len(points), dtype=np.int64)
         return self._first[self._by_tree(points) if self.method == "tree" else self._by_blocks(points)]
@@ -152,36 +146,34 @@ class NearestCandidates:
         count = min(count, len(self._candidates))
         if count == 1:
             return self.nearest(points)[:, None]
-        points = self._checked_points(points)
+        return np.asarray(self._first[self._by_distances(points, count)])
 
-        def nearest(block: slice) -> Integers:
+    def _by_distances(self, points: Floats, count: int) -> Integers:
+        """Measure every distance, blocks of points side by side: cdist leaves the interpreter free while it runs."""
+
+        def search(block: slice) -> Integers:
             distances = cdist(points[block], self._candidates, METRICS[self._norm])
-            last = np.partition(distances, count - 1, axis=1)[:, count - 1 : count]
+            last = distances.min(axis=1, keepdims=True)
+            if count > 1:
+                last = np.partition(distances, count - 1, axis=1)[:, count - 1 : count]
             return self._ranked(points[block], distances <= self._reach(last), count)
 
-        return np.asarray(self._first[self._in_threads(nearest, np.zeros((0, count), dtype=np.int64), len(points))])
-
-    def _in_threads(self, search: Callable[[slice], Integers], empty: Integers, count: int) -> Integers:
-        """Search blocks of points side by side: cdist leaves the interpreter free while it runs."""
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            return np.concatenate([empty, *pool.map(search, _blocks(count, _PAIRS // len(self._candidates)))])
+            parts = pool.map(search, _blocks(len(points), _PAIRS // len(self._candidates)))
+            return np.concatenate([np.zeros((0, count), dtype=np.int64), *parts])
 
-    def _ranked(self, points: Floats, near: Booleans, count: int) -> Integers:
-        """Return the ``count`` of least R among each row's near candidates, which are as many at least."""
+    def _ranked(self, points: Floats, near: Booleans, count: int, columns: Integers | None = None) -> Integers:
+        """Return the ``count`` of least R among each row's near candidates (of ``columns``), which are no fewer."""
         rows, places = np.nonzero(near)
+        if columns is not None:
+            places = columns[rows, places]
+        if len(rows) == len(points):  # one is near each
+            return places[:, None]
         size = max(1, _PAIRS // points.shape[1])
         parts = [_reference(points[rows[b]], self._candidates[places[b]], self._norm) for b in _blocks(len(rows), size)]
         order: Integers = np.lexsort((places, np.concatenate(parts), rows))  # by row, then R, then index
         starts = np.flatnonzero(np.diff(rows, prepend=-1))
         return np.asarray(places[order[starts[:, None] + np.arange(count)]])
-
-    def _checked_points(self, points: Floats) -> Floats:
-        points = _checked(points, "points")
-        if points.shape[1] != self._candidates.shape[1]:
-            raise ParameterError(
-                f"points must have as many coordinates as the candidates ({self._candidates.shape[1]})"
-            )
-        return points
 
     def _by_tree(self, points: Floats) -> Integers:
         """Two neighbours of each point, sixteen where the second is as near, all where the sixteenth is."""
@@ -201,19 +193,12 @@ class NearestCandidates:
         nearest[rows] = columns[:, 0]
         decided: Booleans = ~near[:, -1] | (count == len(self._candidates))
         tied = decided & near[:, 1]
-        nearest[rows[tied]] = self._decided(points[rows[tied]], near[tied], columns[tied])
+        nearest[rows[tied]] = self._ranked(points[rows[tied]], near[tied], 1, columns[tied])[:, 0]
         return rows[~decided]
 
     def _by_blocks(self, points: Floats) -> Integers:
         """Measure every distance: by matrix products where the norm is one of them."""
-        if self._norm == 2.0:
-            return self._by_products(points)
-
-        def nearest(block: slice) -> Integers:
-            distances = cdist(points[block], self._candidates, METRICS[self._norm])
-            return self._decided(points[block], distances <= self._reach(distances.min(axis=1, keepdims=True)))
-
-        return self._in_threads(nearest, np.zeros(0, dtype=np.int64), len(points))
+        return self._by_products(points) if self._norm == 2.0 else self._by_distances(points, 1)[:, 0]
 
     def _reach(self, least: Floats) -> Floats:
         """Return up to which distance a candidate may be the nearest: the relative margin of the module."""
@@ -254,22 +239,9 @@ class NearestCandidates:
             rows = close[block]
             factors, margin = self._factors(points[rows], 2.0**-53)
             score = factors @ self._terms.T
-            nearest[rows] = self._decided(points[rows], score <= score.min(axis=1, keepdims=True) + margin[:, None])
+            near = score <= score.min(axis=1, keepdims=True) + margin[:, None]
+            nearest[rows] = self._ranked(points[rows], near, 1)[:, 0]
         return nearest
-
-    def _decided(self, points: Floats, near: Booleans, columns: Integers | None = None) -> Integers:
-        """Return the smallest index of least R among each row's near candidates: those of ``columns``, or all."""
-        rows, places = np.nonzero(near)
-        if not len(rows):
-            return rows
-        if columns is not None:
-            places = columns[rows, places]
-        size = max(1, _PAIRS // points.shape[1])
-        parts = [_reference(points[rows[b]], self._candidates[places[b]], self._norm) for b in _blocks(len(rows), size)]
-        distances = np.concatenate(parts)
-        starts = np.flatnonzero(np.diff(rows, prepend=-1))
-        minimum = np.minimum.reduceat(distances, starts)
-        return np.minimum.reduceat(np.where(distances == minimum[rows], places, len(self._candidates)), starts)
 
 
 def votes(chunks: Iterable[Voters], candidates: NearestCandidates, *, nearest: int = 1, of_unit: int = 0) -> Integers:
@@ -293,14 +265,12 @@ def votes(chunks: Iterable[Voters], candidates: NearestCandidates, *, nearest: i
     """
     total = np.zeros(len(candidates), dtype=np.int64)
     for points, frequencies, owners, _ in chunks:
-        if frequencies.shape != (len(points),) or (frequencies < 0).any():
-            raise ParameterError("each point must have one frequency of at least 0")
         choices = candidates.several(points, nearest)
         ranks = choices.shape[1]
         times = np.repeat(frequencies, ranks)
         if not of_unit:
             np.add.at(total, choices.ravel(), times)
-        elif owners is None or owners.shape != (len(points),):
+        elif owners is None:
             raise ParameterError("each point must have the number of its unit")
         else:
             np.add.at(total, _unit_choices(np.repeat(owners, ranks), choices.ravel(), times, of_unit), 1)
@@ -342,17 +312,6 @@ def _two_least(factors: Singles, tiles: list[Singles]) -> tuple[Integers, Floats
         places = np.where(lowest < least, place + start, places)
         least, start = np.minimum(least, lowest), start + tile.shape[1]
     return places, least, second
-
-
-def _checked(points: Floats, name: str) -> Floats:
-    """Return the points as rows of doubles."""
-    rows = np.asarray(points)
-    if rows.ndim != 2 or rows.dtype.kind not in "fiu":
-        raise ParameterError(f"{name} must be an array of numbers, one point per row")
-    rows = rows.astype(np.float64, copy=False)
-    if not (np.abs(rows) <= _LARGEST).all():
-        raise ParameterError(f"the coordinates of {name} must be numbers of at most {_LARGEST:g} in size")
-    return rows
 
 
 def _blocks(total: int, size: int) -> Iterator[slice]:

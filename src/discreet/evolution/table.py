@@ -239,5 +239,5 @@ def api_from(name: str, parameters: Mapping[str, Any], domain: Domain) -> API:
     """
     rebuilt: dict[str, type[API]] = {api.name: api for api in (Box, Ball, Table)}
     if name in rebuilt:
-        return rebuilt[name].of(parameters, domain)
+        return rebuilt[name].from_parameters(parameters, domain)
     return NamedAPI(domain=domain, name=name, stated=json.dumps(dict(parameters), sort_keys=True))

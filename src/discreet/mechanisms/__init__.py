@@ -82,8 +82,7 @@ if TYPE_CHECKING:
     from discreet.mechanisms.smoothed_histogram import SmoothedHistogram
     from discreet.mechanisms.stabilised_pitman_yor import StabilisedPitmanYor
     from discreet.mechanisms.stability_histogram import StabilityHistogram
-    from discreet.mechanisms.state import kept_state
-    from discreet.mechanisms.steps import SteppedMechanism, StepsFile, checkpoint_state, steps_taken
+    from discreet.mechanisms.steps import SteppedMechanism, StepsFile, checkpoint_state, kept_state, steps_taken
     from discreet.mechanisms.subsampled_randomised_response import SubsampledRandomisedResponse
     from discreet.mechanisms.tree import Consistent, Tree
     from discreet.mechanisms.urn import HeldMechanism

@@ -1,26 +1,27 @@
 """Marginals: noisy tables of one and two columns of a wide table, and records from a graphical model of them.
 
-Theory and proofs: docs/theory/marginals.md (theorem T20).
+Its stages choose (``chosen_tables.py``), measure (here) and read (``measured_tables.py``). Theory and proofs:
+docs/theory/marginals.md (theorem T20).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from discreet._core.arrays import Floats, Integers
 from discreet._core.boundary import sealed
-from discreet._core.checks import choice, integer, positive_size
+from discreet._core.checks import integer, positive_size
 from discreet._core.errors import Infeasible, LawNotAvailable, ParameterError
 from discreet._core.numeric import log_ratio
 from discreet._core.random import seeded
 from discreet._core.text import as_written
-from discreet.domain import Commonness, Counts, Domain, Parts, Records, inner_half
+from discreet.domain import Commonness, Counts, Parts, Units, inner_half
 from discreet.mechanisms.base import (
     NEIGHBOURS,
     CellCounts,
@@ -32,46 +33,30 @@ from discreet.mechanisms.base import (
     require_relation,
 )
 from discreet.mechanisms.calibration import THRESHOLD, Free, Search, require_budget
-from discreet.mechanisms.forecast import Forecast, Traits, helpful
-from discreet.mechanisms.latent_classes import Pair, StratumShares
-from discreet.mechanisms.likelihood import NoisyCellCounts, NoisyTree, NoLikelihood
-from discreet.mechanisms.measured_tables import TABLE, Counted, MeasuredTables, counted_texts
-from discreet.mechanisms.noise import GAUSSIAN
-from discreet.mechanisms.reading import (
-    BLOCK,
-    MOST_TABLES,
-    READING_ONLY,
-    SAMPLINGS,
-    CellShares,
-    ColumnShares,
-    Contents,
-    Estimates,
-    Outcome,
-    Reading,
-    Sampling,
-    copies,
-)
-from discreet.mechanisms.tree import Consistent
-from discreet.mechanisms.wide_columns import (
-    Coded,
-    Merged,
+from discreet.mechanisms.chosen_tables import (
+    ChosenTables,
+    LabelThreshold,
     OneWay,
     closed_domain,
-    held_labels,
-    keep,
-    labelled,
-    log_kept,
-    open_columns,
+    coded_parts,
+    label_counts,
 )
+from discreet.mechanisms.forecast import Forecast, Traits, helpful
+from discreet.mechanisms.latent_classes import Pair
+from discreet.mechanisms.likelihood import NoisyCellCounts, NoisyTree, NoLikelihood
+from discreet.mechanisms.measured_tables import TABLE, MarginalsReading, MeasuredTables
+from discreet.mechanisms.noise import GAUSSIAN
+from discreet.mechanisms.reading import Contents, Reading
+from discreet.mechanisms.tree import Consistent
 from discreet.mechanisms.wide_facts import (
-    MOST_CELLS,
+    LEAST_SCALE,
     MOST_UNITS,
     WideFacts,
     check_columns,
     items_of,
     label_units,
-    worked_on,
-    worth_measuring,
+    open_columns,
+    workload_pairs,
 )
 from discreet.privacy import (
     Budget,
@@ -84,7 +69,6 @@ from discreet.privacy import (
     ThresholdedGaussian,
 )
 
-_LEAST_SCALE = 9.0  # below, sums of noise are not noise of a larger scale to within 1e-300
 _UNITS_EACH = 40  # units per table that may be measured
 _INVENTED = 128  # labels drawn for an invented table, of which not all are held
 
@@ -179,32 +163,6 @@ class Marginals(WideFacts, PartsMechanism):
         counts=True,
     )
 
-    sampling: Sampling = field(default=SAMPLINGS[0], metadata=READING_ONLY)
-    tables: int | None = field(default=None, metadata=READING_ONLY)
-
-    def __post_init__(self) -> None:
-        # a multiple of 2^-10, whose multiples by small integers are exact in floats
-        object.__setattr__(self, "scale", math.ceil(GAUSSIAN.checked(self.scale) * 1024.0) / 1024.0)
-        if self.scale < _LEAST_SCALE:
-            raise ParameterError(f"scale must be at least {as_written(_LEAST_SCALE)}, got {as_written(self.scale)}")
-        choice("sampling", self.sampling, SAMPLINGS)
-        if self.tables is not None:
-            tables = integer("tables", self.tables, least=1, most=MOST_TABLES)
-            object.__setattr__(self, "tables", tables if tables > 1 else None)
-        if self.tables is not None:
-            object.__setattr__(self, "sampling", "iid")  # the combining rules take records for independent
-            if self.given is not None:
-                raise ParameterError(
-                    "several tables are drawn of all kinds of records. Leave given out, and analyse the records of "
-                    "each table that meet the condition"
-                )
-        super().__post_init__()
-
-    @property
-    def once(self) -> bool:
-        """Whether all units go to one-way tables before anything is known."""
-        return not self.pairs and int((self.copies * self.first**2).sum()) == self.units
-
     def contents(self, n: int, *, counts: bool = False) -> Contents:
         """Return any number of records, or counts: of a single column its cells, else those of the tables measured."""
         contents = replace(super().contents(n, counts=counts), tables=self.tables)
@@ -223,90 +181,104 @@ class Marginals(WideFacts, PartsMechanism):
 
         With open columns, the labels that were kept come first.
         """
-        if not self.open:
-            return self._stages(_Source(x, self), None, rng)[0]
-        kept = tuple(keep(held, **self._labels, rng=rng) for held in held_labels(x, self.open))
-        made = self.closed(kept)
-        return LabelledTables(kept, made._stages(_Source(Coded(x, made.domain, self.open), made), None, rng)[0])
+
+        def release(exact: CellCounts, scale: float, _: int) -> CellCounts:
+            return exact + GAUSSIAN.draw(scale, len(exact), rng=rng)
+
+        labels = tuple(self._labels.keep(counts, rng=rng) for counts in label_counts(x, self.open))
+        closed = self.closed(labels)
+        tables, _ = closed._stages(partial(coded_parts, x, closed.domain, self.open), release)
+        return LabelledTables(labels, tables) if self.open else tables
 
     def log_prob(self, y: CellCounts | LabelledTables, x: Parts) -> float:
         """Return the log-probability of an output: of discrete Gaussian masses, tables chosen by what came before."""
-        if not isinstance(y, LabelledTables):
-            return self._stages(_Source(x, self), np.asarray(y, dtype=np.int64), None)[1]
-        held = held_labels(x, self.open)
-        total = sum(log_kept(one, labels, **self._labels) for one, labels in zip(y.kept, held, strict=True))
+        labels, tables = _labelled(y)
+        columns = zip(labels, label_counts(x, self.open), strict=True)
+        total = sum((self._labels.log_prob(kept, counts) for kept, counts in columns), 0.0)
         if total == -math.inf:  # labels that nobody holds
             return total
-        made = self.closed(y.kept)
-        return total + made.log_prob(y.tables, Coded(x, made.domain, self.open))
+        closed, y = self.closed(labels), np.asarray(tables, dtype=np.int64)
+        parts = partial(coded_parts, x, closed.domain, self.open)
+        return total + closed._stages(parts, lambda exact, _, start: y[start : start + len(exact)])[1]
 
     @property
-    def _labels(self) -> dict[str, Any]:
-        """How labels are found, as arguments."""
-        return {"q": math.isqrt(self.label_units or 0), "scale": self.scale, "threshold": self.threshold}
+    def _labels(self) -> LabelThreshold:
+        """Which labels are kept, where columns are open."""
+        return LabelThreshold(math.isqrt(self.label_units or 0), self.scale, self.threshold or 0)
 
-    def closed(self, kept: Sequence[KeptLabels]) -> Self:
+    def closed(self, labels: Sequence[KeptLabels]) -> Self:
         """Return the mechanism of the stages that follow when some labels were kept: no column of it is open."""
-        domain = closed_domain(self.domain, kept, most=MOST_CELLS)
-        left = self.units - self.spent_on_labels
-        return replace(self, domain=domain, units=left, threshold=None, label_units=None)
+        if not self.open:
+            return self
+        units = self.units - self.spent_on_labels
+        return replace(self, domain=closed_domain(self.domain, labels), units=units, threshold=None, label_units=None)
 
-    def _stages(self, source: _Source, y: CellCounts | None, rng: Any) -> tuple[CellCounts, float]:
-        """Draw the output where ``y`` is None, or return the log-probability of one: the law is that of the draws."""
+    def _stages(
+        self, table: Callable[[], Iterator[Counts | Units]], release: Callable[[CellCounts, float, int], CellCounts]
+    ) -> tuple[CellCounts, float]:
+        """Return the output and its log-probability, stage by stage: each is chosen by what the stages before released.
+
+        ``table``: yields its parts, in one scan for one-way tables and one for the others.
+        ``release``: returns the noisy counts of exact ones, of noise of a scale, from a place of the output on.
+        """
         parts: list[CellCounts] = []
-        total, at = 0.0, 0
+        total, start = 0.0, 0
+        one_way = one_way_tables(self, table())
 
-        def stage(counts: CellCounts, q: int) -> CellCounts:
-            nonlocal total, at
+        def measure(counts: CellCounts, q: int) -> None:
+            nonlocal total, start
             scale, exact = q * self.scale, q * q * counts
-            seen = exact + GAUSSIAN.draw(scale, len(exact), rng=rng) if y is None else y[at : at + len(exact)]
-            total += float(GAUSSIAN.log_pmf(scale, seen - exact).sum())
-            at += len(exact)
-            parts.append(seen)
-            return seen
+            parts.append(release(exact, scale, start))
+            total += float(GAUSSIAN.log_pmf(scale, parts[-1] - exact).sum())
+            start += len(exact)
 
-        for counts, q in zip(source.one_way, self.first.tolist(), strict=True):
-            stage(counts, q)
-        if self.once:
+        for counts, q in zip(one_way, self.allocation.first.tolist(), strict=True):
+            measure(counts, q)
+        if not self.pairs and not self.allocation.remaining:
             return np.concatenate(parts), total
-        first = MeasuredTables(self, np.concatenate(parts))
-        tables = source.two_way(first.merged)
-        stage(np.array([_score(tables[p], first.expected(*p)) for p in self.pairs], dtype=np.int64), 1)
-        second = MeasuredTables(self, np.concatenate(parts))
-        for columns, q in second.measured:
-            stage(source.one_way[columns[0]] if len(columns) == 1 else tables[columns[0], columns[1]].ravel(), q)
+        choice = ChosenTables(self, np.concatenate(parts))
+        tables = two_way_tables(choice, table())
+        measure(np.array([_score(tables[pair], choice.expected(*pair)) for pair in self.pairs], dtype=np.int64), 1)
+        choice = ChosenTables(self, np.concatenate(parts))
+        for i, q in choice.repeats:
+            measure(one_way[i], q)
+        for pair, q in choice.pairs:
+            measure(tables[pair].ravel(), q)
         return np.concatenate(parts), total
 
     def outputs(self, *tables: Counts) -> Outputs:
         """Return the integer vectors around the counts of a single column that is measured once."""
-        if self.open or not self.once or self.copies.max() > 1:
+        if self.open or self.pairs or self.allocation.remaining or self.copies.max() > 1:
             raise LawNotAvailable("outputs of marginals can be listed where all units go to the cells of one column")
-        q, reach = int(self.first[0]), GAUSSIAN.reach(int(self.first[0]) * self.scale)
-        counts = np.array([q * q * _Source(x, self).one_way[0] for x in tables])
+        q = int(self.allocation.first[0])
+        reach = GAUSSIAN.reach(q * self.scale)
+        counts = np.array([q * q * one_way_tables(self, x.parts())[0] for x in tables])
         ends = zip(counts.min(axis=0).tolist(), counts.max(axis=0).tolist(), strict=True)
-        return Outputs(
-            [np.array(z) for z in listed(*(range(low - reach, high + reach + 1) for low, high in ends))], 1e-13
-        )
+        ranges = [range(low - reach, high + reach + 1) for low, high in ends]
+        return Outputs([np.array(values) for values in listed(*ranges)], 1e-13)
+
+    # -- its guarantee ------------------------------------------------------------------------------------------
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return theorem T20 for a table of ``n`` records."""
         require_relation(self, relation.name)
         n = positive_size("n", n)
-        profile = self._noise(relation, n)
+        facts = ["columns", "their-cells", "workload", "units", "noise"]
+        profile, caveats = self._noise(relation, n), [Code("free-draws", {"noisy": "tables"})]
+        if self.tables is not None:
+            caveats += [Code("tables-together"), Code("conditional-independence")]
+        for totals in self.domain.published:
+            if totals.column is not None and self.given is None:
+                source = {"column": self.domain.names[totals.column], "source": totals.source}
+                caveats.append(Code("published-shares", {**source, "sample": self.tables is not None}))
         if self.open:
+            facts.append("threshold")
             profile = self._thresholded(self._pair(relation, n))
+            single = self._thresholded(DiscreteGaussianPair(scale=self.scale)).appears(1)
+            caveats.append(Code("rare-labels", {"threshold": self.threshold or 0, "open": True}))
+            caveats.append(Code("single-label", {"probability": single}))
         return Guarantee.proved(
-            profile,
-            relation=relation,
-            n=n,
-            theorem="T20",
-            chosen=("columns", "their-cells", "workload", "units", "noise", *("threshold" for _ in self.open[:1])),
-            caveats=(
-                Code("free-draws", {"noisy": "tables"}),
-                *self._several(),
-                *self._published(),
-                *self._left_out(),
-            ),
+            profile, relation=relation, n=n, theorem="T20", chosen=tuple(facts), caveats=tuple(caveats)
         )
 
     def _noise(self, relation: Relation, n: int) -> Profile:
@@ -317,43 +289,22 @@ class Marginals(WideFacts, PartsMechanism):
         return self._pair(relation, n)
 
     def _pair(self, relation: Relation, n: int) -> DiscreteGaussianPair:
-        replaced = relation.name == "replacement"
-        counts = (2 if replaced else 1) * self.units + len(self.pairs)
-        group = min(relation.group, n) if replaced else relation.group
+        copies, group = 1, relation.group
+        if relation.name == "replacement":
+            copies, group = 2, min(group, n)
+        counts = copies * self.units + len(self.pairs)
         return DiscreteGaussianPair(scale=self.scale, group=group, counts=counts, tight=False)
 
     def _thresholded(self, noise: DiscreteGaussianPair) -> ThresholdedGaussian:
-        q, threshold = self._labels["q"], self._labels["threshold"]
-        return ThresholdedGaussian(noise=noise, q=q, threshold=threshold, columns=len(self.open))
-
-    def _left_out(self) -> Iterator[Code]:
-        """Say which labels are not kept, and what may be."""
-        if self.open:
-            alone = self._thresholded(DiscreteGaussianPair(scale=self.scale)).appears(1)
-            yield Code("rare-labels", {"threshold": self.threshold or 0, "open": True})
-            yield Code("single-label", {"probability": alone})
-
-    def _several(self) -> Iterator[Code]:
-        """Say what several tables are for, and what they cannot tell."""
-        if self.tables is not None:
-            yield Code("tables-together")
-            yield Code("conditional-independence")
-
-    def _published(self) -> Iterator[Code]:
-        """Say which shares are not from the data at all."""
-        for totals in self.domain.published:
-            if totals.column is not None and self.given is None:
-                source = {"column": self.domain.names[totals.column], "source": totals.source}
-                yield Code("published-shares", {**source, "sample": self.tables is not None})
+        labels = self._labels
+        return ThresholdedGaussian(noise=noise, q=labels.q, threshold=labels.threshold, columns=len(self.open))
 
     # -- its reading --------------------------------------------------------------------------------------------
 
     def reading(self, y: CellCounts | LabelledTables, *, n: int) -> Reading:
         """Return the measured tables, and records drawn from a graphical model of them."""
-        if isinstance(y, LabelledTables):
-            made = self.closed(y.kept)
-            return _MarginalsReading(self, made, MeasuredTables(made, y.tables), y.kept)
-        return _MarginalsReading(self, self, MeasuredTables(self, y), ())
+        labels, tables = _labelled(y)
+        return MarginalsReading(self, MeasuredTables.from_output(self.closed(labels), tables), labels)
 
     def likelihood(self) -> NoisyCellCounts | NoLikelihood:
         """Return the law of the noise on a single column; of several, one table is a function of a model of all."""
@@ -368,18 +319,17 @@ class Marginals(WideFacts, PartsMechanism):
             return NoLikelihood(
                 reason="what is declared besides the column, or asked of the records, changes what the noise tells"
             )
-        left = self.units - int((self.copies * self.first**2).sum())
-        *_, again = worth_measuring(
-            np.empty(0), (), self.one_way_cost, self.copies, self.first, units=left, scale=self.scale
-        )
+        *_, repeats = self.allocation.worth(np.empty(0), (), self.scale)
+        units = float((self.allocation.first**2 + repeats**2)[0])
         # sums of both rounds' noise are discrete Gaussian noise, to within 1e-300
-        noise: dict[str, Any] = {"law": GAUSSIAN, "scale": self.scale / math.sqrt(float((self.first**2 + again**2)[0]))}
+        noise: dict[str, Any] = {"law": GAUSSIAN, "scale": self.scale / math.sqrt(units), "sampling": self.sampling}
         (nodes,) = self.nodes
-        if nodes is None:  # within a run of merged cells, negative counts are set off against the others
-            runs = next(iter(self.domain.columns.values())).on_a_line
-            return NoisyCellCounts(**noise, surplus="moved" if runs else "shifted", sampling=self.sampling)
-        consistent = Consistent(nodes.tree, nodes.levels, float(self.records))
-        return NoisyTree(**noise, surplus="moved", sampling=self.sampling, consistent=consistent)
+        if nodes is not None:
+            consistent = Consistent(nodes.tree, nodes.levels, float(self.records))
+            return NoisyTree(**noise, surplus="moved", consistent=consistent)
+        (column,) = self.domain.columns.values()
+        # within a run of merged cells, negative counts are set off against the others
+        return NoisyCellCounts(**noise, surplus="moved" if column.on_a_line else "shifted")
 
     # -- what can be said beforehand ----------------------------------------------------------------------------
 
@@ -390,78 +340,74 @@ class Marginals(WideFacts, PartsMechanism):
         how far it is moved, as a share of the column's range. In an open column, a record whose label is too rare to be
         kept counts as moved.
         """
-        made, left_out = self._invented(n)
-        moved = [made._moved(i, n) + left_out.get(i, 0.0) for i in range(len(self.sizes))]
+        labels, rare = [], dict.fromkeys(range(len(self.sizes)), 0.0)
+        for i in self.open:
+            column = self.domain.columns[self.domain.names[i]]
+            counts = np.sort(inner_half(column, column.draw(_INVENTED, seeded(0))))[::-1]
+            counts = n * counts / counts.sum()
+            counts = counts[counts >= (self.threshold or 0)]
+            labels.append(KeptLabels(tuple(f"{rank:03}" for rank in range(len(counts))), counts.astype(np.int64)))
+            rare[i] = 1.0 - float(counts.sum()) / n
+        closed = self.closed(labels)
+        lost, lost_to = max(closed._moved(i, n) + share for i, share in rare.items()), "noise in a column"
+        if self.open:
+            lost, lost_to = min(1.0, lost), "noise or rarity in a column"
         return Forecast(
-            lost=min(1.0, max(moved)) if self.open else max(moved),
+            lost=lost,
             lost_is="prediction",
-            lost_to="noise or rarity in a column" if self.open else "noise in a column",
+            lost_to=lost_to,
             remedies=helpful(self.domain, "cells", "columns", "epsilon", "delta"),
             pair_scores=(math.comb(len(self.sizes), 2), len(self.pairs), self.scale),
             stratified=self.sampling == "stratified",
             draws=8,
         )
 
-    def _invented(self, n: int) -> tuple[Self, dict[int, float]]:
-        """Return the mechanism after the labels of an invented table are known, and the shares of those not kept."""
-        if not self.open:
-            return self, {}
-        kept, left_out = [], {}
-        for i in self.open:
-            column = self.domain.columns[self.domain.names[i]]
-            shares = np.sort(inner_half(column, column.draw(_INVENTED, seeded(0))))[::-1]
-            counts = n * shares / shares.sum()
-            common = counts[counts >= (self.threshold or 0)]
-            kept.append(KeptLabels(tuple(f"{rank:03}" for rank in range(len(common))), common.astype(np.int64)))
-            left_out[i] = 1.0 - float(common.sum()) / n
-        return self.closed(kept), left_out
-
     def _moved(self, i: int, n: int) -> float:
+        """Return what share of the records noise moves in a column, or how far, on average over four draws of it."""
         shares = inner_half(list(self.domain.columns.values())[i], np.arange(self.sizes[i]))
         shares = shares / shares.sum()
-        apart = np.array([self._noisy(i, shares, n, noise) - shares for noise in _steady(4, self.lengths[i])])
-        if self.nodes[i] is None:
-            return float(0.5 * np.abs(apart).sum(axis=1).mean())
-        return float(np.abs(np.cumsum(apart, axis=1)).mean())
-
-    def _noisy(self, i: int, shares: Floats, n: int, noise: Floats) -> Floats:
-        """Return a column's probabilities after noise, given in standard errors that its counts usually have."""
         counts, nodes = np.rint(n * shares).astype(np.int64), self.nodes[i]
-        counted = counts if nodes is None else nodes.sums(counts)
-        return OneWay(counted + np.rint(self.usual_errors[i] * noise), 1.0, nodes).shares(float(n))
+        if nodes is not None:
+            counts = nodes.sums(counts)
+        error = self.scale / np.sqrt(self.allocation.usual[i])
+        noisy = [OneWay(counts + np.rint(error * noise), 1.0, nodes) for noise in _steady(4, self.lengths[i])]
+        differences = np.array([table.shares(float(n)) - shares for table in noisy])
+        if nodes is not None:
+            return float(np.abs(np.cumsum(differences, axis=1)).mean())
+        return float(0.5 * np.abs(differences).sum(axis=1).mean())
 
     # -- calibration --------------------------------------------------------------------------------------------
 
     @classmethod
     def _solution(cls, search: Search) -> Any:
         """Solve for the least scale; without ``units``, 40 for each table that may be measured."""
-        budget, domain, given = search.budget, search.domain, search.parameters
+        budget, domain, fixed = search.budget, search.domain, search.parameters
         check_columns(domain)
-        labelled_columns, tables = len(open_columns(domain)), len(domain.columns)
-        tables += len(worked_on(domain, items_of(given.get("workload"))))
-        own = {"units": _UNITS_EACH * tables, **given}
-        if labelled_columns:
-            units = integer("units", own["units"], least=1, most=MOST_UNITS)
-            own = {"threshold": 2, "label_units": label_units(units, labelled_columns), **own}
-        search = replace(search, parameters=own)
-        if "scale" not in given:
+        count, tables = len(open_columns(domain)), len(domain.columns)
+        tables += len(workload_pairs(domain, items_of(fixed.get("workload"))))
+        parameters, part = {"units": _UNITS_EACH * tables, **fixed}, budget.delta
+        if count:
+            units = integer("units", parameters["units"], least=1, most=MOST_UNITS)
+            parameters = {"threshold": 2, "label_units": label_units(units, count), **parameters}
+            part = budget.delta / 2  # for the noisy counts by themselves
+        search = replace(search, parameters=parameters)
+        if "scale" not in fixed:
             if budget.delta == 0.0:
                 raise Infeasible(f"{budget} with gaussian noise", {"delta >=": 1e-12})
-            part = budget.delta / (2 if labelled_columns else 1)  # for the noisy counts by themselves
 
             def excess(scale: float) -> float:
                 noise = search.mechanism(scale=scale)._noise(search.relation, search.n)
                 return log_ratio(noise.delta(budget.epsilon), part)
 
-            least = Free("scale", _LEAST_SCALE, GAUSSIAN.largest_scale).solution(excess)
+            least = Free("scale", LEAST_SCALE, GAUSSIAN.largest_scale).solution(excess)
             search = search.with_parameters(scale=least or GAUSSIAN.largest_scale)
         mechanism = search.mechanism()
         nearest: dict[str, float] = {}
-        asked = f"{budget} with noise of scale {as_written(mechanism.scale)}"
-        if labelled_columns and (least := mechanism._least_threshold(budget, search.relation, search.n)) is not None:
-            mechanism = replace(mechanism, threshold=given.get("threshold") or least)
-            asked, nearest = f"{asked} and threshold {mechanism.threshold:,}", {"threshold >=": least}
-        require_budget(mechanism.guarantee(search.relation, n=search.n), budget, asked, **nearest)
+        request = f"{budget} with noise of scale {as_written(mechanism.scale)}"
+        if count and (least := mechanism._least_threshold(budget, search.relation, search.n)) is not None:
+            mechanism = replace(mechanism, threshold=fixed.get("threshold") or least)
+            request, nearest = f"{request} and threshold {mechanism.threshold:,}", {"threshold >=": least}
+        require_budget(mechanism.guarantee(search.relation, n=search.n), budget, request, **nearest)
         return mechanism
 
     def _least_threshold(self, budget: Budget, relation: Relation, n: int) -> int | None:
@@ -474,178 +420,34 @@ class Marginals(WideFacts, PartsMechanism):
         return least
 
 
-@dataclass(frozen=True, eq=False)
-class _MarginalsReading(Reading):
-    """Noisy tables, and records drawn from a graphical model of them.
-
-    ``made``: the mechanism of the stages after labels were kept, on a domain without open columns.
-    """
-
-    mechanism: Marginals
-    made: Marginals
-    measured: MeasuredTables
-    kept: Sequence[KeptLabels]
-
-    def draw(self, size: int, *, rng: np.random.Generator) -> Iterator[Records]:
-        """Draw ``size`` records from the model, in chunks.
-
-        Published totals of the first column that has any are met to within a record by stratified records, in a chunk;
-        those of others on average. A record whose label was not kept gets a new one.
-
-        Of several tables this is one: each call draws from the posterior of the population anew.
-        """
-        shares = self.cell_shares(rng=rng)
-        if shares is not None:
-            return shares.draw(size, rng=rng)
-        chunks = self._populated(size, rng)
-        return chunks if self._labels is None else labelled(chunks, *self._labels, rng)
-
-    @property
-    def _labels(self) -> tuple[Domain, Domain] | None:
-        """The domain, and that of the labels that were kept, where columns are open."""
-        return (self.mechanism.domain, self.made.domain) if self.kept else None
-
-    def cell_shares(self, *, rng: np.random.Generator) -> CellShares | None:
-        """Return the shares of the model's strata; several tables have no one model."""
-        if self.mechanism.tables is not None:
-            return None
-        made, model = self.made, self.measured.model(rng)
-        blocks, first, shares = list(model.blocks), [], model.shares
-        totals = next((each for each in made.domain.published if each.column is not None), None)
-        if totals is not None and totals.group is not None and not made.given_cells:
-            shares, block = model.strata(totals.column or 0, totals.group)
-            first, blocks = [block], [other for other in blocks if other.columns != block.columns]
-        return StratumShares(shares, made.sampling, model, tuple(first), tuple(blocks), self._labels)
-
-    def column_shares(self, *, rng: np.random.Generator) -> list[ColumnShares]:
-        """Return each column's shares by the measured tables, which the model follows; a new label has none."""
-        columns: list[ColumnShares] = []
-        for i, shares in enumerate(self.measured.column_shares()):
-            codes, known = np.arange(len(shares)), np.ones(len(shares), dtype=np.bool_)
-            if i in self.mechanism.open:
-                labels = self.made.domain.columns[self.mechanism.domain.names[i]].labels or ()
-                known[len(labels) - 1] = False
-                codes = np.array([*labels, None], dtype=object)[: len(known)]
-            columns.append((codes[known], shares[known]))
-        return columns
-
-    def _populated(self, size: int, rng: np.random.Generator) -> Iterator[Records]:
-        """Draw records of a population that the confidential table may be a sample of, given its noisy tables.
-
-        As many records as are held are drawn from the model of one posterior draw of the tables. They scatter about
-        it as the confidential ones about the population, so that they stand for it: records are drawn from them.
-        """
-        draw = self.measured.posterior_draw(rng)
-        model = draw.model(rng)
-        for counts in copies(round(draw.held), size, rng):
-            classes = rng.choice(len(model.shares), size=len(counts), p=model.shares)
-            drawn = model.records(classes, stratified=False, rng=rng)
-            order = rng.permutation(np.repeat(np.arange(len(counts)), counts))
-            for start in range(0, len(order), BLOCK):
-                rows = order[start : start + BLOCK]
-                yield Records(columns=tuple(drawn[i][rows] for i in range(len(drawn))))
-
-    def estimates(self) -> Estimates:
-        """Return the counts of the measured tables, unbiased: of one column by cell, of two by merged cells.
-
-        Each has a row of texts: the table's columns, and in each of them its cell, or the first and last of the merged
-        cells of an ordered column; of another column, the cells that are merged are "any other". All labels of an open
-        column that were not kept are its reserved prefix and a star.
-        """
-        tables = self.measured.tables()
-        if self.mechanism.contents(self.mechanism.records, counts=True).labels:
-            return counted_texts(tables, self.made.domain, self.measured.merged)
-        ((_, (cells,), counts, errors),) = tables
-        return Estimates(self.mechanism.domain.unflat(cells), counts, errors)
-
-    def outcome(self) -> Outcome:
-        """Return how many two-way tables were measured; with open columns, how many labels were kept.
-
-        And what share of the records has no label that was kept, in the column where most have none.
-        """
-        told, facts, pairs = list(self._told()), self._facts(), self._pairs
-        if not self.kept:
-            return Outcome(tuple(told), facts=facts, pairs=pairs)
-        share, names = 1.0, self.mechanism.domain.names
-        for i, kept in zip(self.mechanism.open, self.kept, strict=True):
-            other = (self.made.domain.columns[names[i]].values or 1) - 1  # the cell of all other labels
-            shares = self.measured.one_way[i].shares(self.measured.total)
-            left_out = min(1.0, max(0.0, float(shares[other])))
-            share = min(share, 1.0 - left_out)
-            new = {"column": names[i], "labels": len(kept.labels), "share": left_out}
-            told.append(Code("column-labels-kept", new))
-        return Outcome(tuple(told), share, facts, pairs)
-
-    @property
-    def _pairs(self) -> list[Pair]:
-        return [(columns[0], columns[1]) for columns, _ in self.measured.measured if len(columns) == 2]
-
-    def _facts(self) -> dict[str, Any]:
-        """Return what intervals from several tables have to know: measured pairs, and on how many merged cells."""
-        if self.mechanism.tables is None:
-            return {}
-        names = self.mechanism.domain.names
-        cells = zip(names, self.measured.merged, strict=True)
-        return {
-            "pairs_measured": [[names[i], names[j]] for i, j in sorted(self._pairs)],
-            "merged_cells": {name: each.count for name, each in cells if each.count < len(each.of)},
-        }
-
-    def _told(self) -> Iterator[Code]:
-        measured, every = self._pairs, self.mechanism.pairs
-        share = {"measured": len(measured), "pairs": len(every)}
-        if not measured and every:
-            yield Code("no-pair-measured")
-        elif len(every) < 2:
-            yield Code("only-pair-measured" if every else "one-column")
-        elif self.mechanism.tables is None:
-            yield Code("pairs-measured", share)
-        else:
-            yield Code("named-pairs-measured", {**share, "tables": self._named(measured)})
-            faint = [each.columns for each in self.measured.tables() if len(each.columns) == 2 and _is_faint(each)]
-            if faint:
-                yield Code("faint-tables", {"tables": self._named(faint)})
-
-    def _named(self, tables: Sequence[tuple[int, ...]]) -> list[str]:
-        names = self.mechanism.domain.names
-        return ["*".join(names[i] for i in columns) for columns in sorted(tables)]
+def _labelled(y: CellCounts | LabelledTables) -> LabelledTables:
+    return y if isinstance(y, LabelledTables) else LabelledTables((), y)
 
 
-def _is_faint(table: Counted) -> bool:
-    """Whether the counts of more than a third of a noisy table's cells are below the standard error of their noise."""
-    return float((table.counts < table.errors).mean()) > 1.0 / 3.0
+def one_way_tables(facts: WideFacts, parts: Iterator[Counts | Units]) -> list[Integers]:
+    """Return the counts of every column's cells, or of the nodes above them. Confidential."""
+    tables = [np.zeros(size, dtype=np.int64) for size in facts.sizes]
+    for part in parts:
+        for i, codes in enumerate(part.records.columns):
+            tables[i] += _counts(codes.astype(np.int64), part.frequencies, len(tables[i]))
+    columns = zip(tables, facts.nodes, strict=True)
+    return [table if nodes is None else nodes.sums(table) for table, nodes in columns]
 
 
-class _Source:
-    """All that the private step asks of a table: its one-way tables, then the two-way ones, in one scan each."""
-
-    def __init__(self, x: Parts, mechanism: Marginals) -> None:
-        self._x, self._sizes, self._nodes, self._pairs = x, mechanism.sizes, mechanism.nodes, mechanism.pairs
-
-    @cached_property
-    def one_way(self) -> list[Integers]:
-        """The counts of every column's cells, or of the nodes above them."""
-        found = [np.zeros(size, dtype=np.int64) for size in self._sizes]
-        for part in self._x.parts():
-            for i, codes in enumerate(part.records.columns):
-                found[i] += _counted(codes.astype(np.int64), part.frequencies, self._sizes[i])
-        pairs = zip(found, self._nodes, strict=True)
-        return [counts if nodes is None else nodes.sums(counts) for counts, nodes in pairs]
-
-    def two_way(self, merged: Sequence[Merged]) -> dict[Pair, Integers]:
-        """Return the counts of the merged cells of every pair of columns that matters."""
-        found = {(i, j): np.zeros(merged[i].count * merged[j].count, dtype=np.int64) for i, j in self._pairs}
-        for part in self._x.parts():
-            codes = [
-                each.of[column.astype(np.int64)] for each, column in zip(merged, part.records.columns, strict=True)
-            ]
-            for i, j in self._pairs:
-                cells = codes[i] * merged[j].count + codes[j]
-                found[i, j] += _counted(cells, part.frequencies, len(found[i, j]))
-        return {(i, j): counts.reshape(merged[i].count, merged[j].count) for (i, j), counts in found.items()}
+def two_way_tables(choice: ChosenTables, parts: Iterator[Counts | Units]) -> dict[Pair, Integers]:
+    """Return the counts of the merged cells of every pair of columns that matters. Confidential."""
+    pairs, counts = choice.facts.pairs, choice.counts
+    tables = {(i, j): np.zeros((counts[i], counts[j]), dtype=np.int64) for i, j in pairs}
+    for part in parts:
+        columns = zip(choice.merged, part.records.columns, strict=True)
+        codes = [cells.cell_of[column.astype(np.int64)] for cells, column in columns]
+        for i, j in pairs:
+            cells, size = codes[i] * counts[j] + codes[j], tables[i, j].size
+            tables[i, j] += _counts(cells, part.frequencies, size).reshape(tables[i, j].shape)
+    return tables
 
 
-def _counted(cells: Integers, frequencies: Integers, size: int) -> Integers:
+def _counts(cells: Integers, frequencies: Integers, size: int) -> Integers:
     return np.rint(np.bincount(cells, weights=frequencies, minlength=size)).astype(np.int64)
 
 

@@ -18,34 +18,27 @@ from discreet._core.boundary import sealed
 from discreet._core.checks import choice, flag, integer, positive_size
 from discreet._core.errors import MissingExtra, ParameterError
 from discreet._core.random import public, seeded
-from discreet.domain import Commonness, Counts, Domain, Parts, Records
+from discreet.domain import Commonness, Domain, Parts, Records
 from discreet.evolution import API, EvolvedStep
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, KernelOutput, Votes
-from discreet.mechanisms.bounded_lipschitz import bounded_lipschitz_projection, transport_available
 from discreet.mechanisms.calibration import Search
-from discreet.mechanisms.forecast import Forecast, Traits, helpful
+from discreet.mechanisms.evolution_search import MOST_CANDIDATES, EvolutionSearch, is_slow, predicted_loss, remedies
+from discreet.mechanisms.forecast import Forecast, Traits
 from discreet.mechanisms.likelihood import NoLikelihood
 from discreet.mechanisms.noise import GAUSSIAN, LAPLACE, law_named
 from discreet.mechanisms.populations import (
-    LARGEST,
-    MOST_CANDIDATES,
     Embedded,
-    EvolutionSearch,
+    EvolutionReading,
     Populations,
     check_fits,
+    finite_points,
+    population_probabilities,
     settled_api,
     settled_shares,
+    vote_weights,
 )
-from discreet.mechanisms.reading import (
-    BLOCK,
-    SAMPLINGS,
-    CellShares,
-    ListedShares,
-    Outcome,
-    Reading,
-    Sampling,
-    draw_cells,
-)
+from discreet.mechanisms.reading import SAMPLINGS, Reading, Sampling, draw_cells
+from discreet.mechanisms.bounded_lipschitz import transport_available
 from discreet.mechanisms.steps import SteppedMechanism
 from discreet.privacy import (
     Code,
@@ -67,9 +60,6 @@ _MOST_STEPS = 256
 _MOST_CAST = 64  # votes of a record or a unit
 _MOST_CHANGED = 1024  # of a record in all steps
 _MOST_PREDICTED = 1 << 11  # candidates of a step in a prediction
-_MOST_JUDGED = 1 << 14  # candidates up to which a step's work is counted
-_BASE_DRAWS = 4096  # records that an invented table of continuous columns holds
-_MOST_WORK = 1 << 31  # distances of a prediction's step, times columns
 
 
 @sealed
@@ -146,9 +136,8 @@ class PrivateEvolution(SteppedMechanism):
     record then votes for 4 candidates, with Gaussian noise. One step, with one vote, is taken where a finite domain has
     no more cells than that has candidates. An API that takes long, or has more than 64 coordinates, is not tried out:
     the theory's numbers are taken. For the noise found, a box or a ball asked for by name has the theorem's finest
-    scale ``alpha = D sigma^(1/max(d, 2))``. ``relation="add-remove"`` asks for that relation. The projection variant
-    takes a population of at most 32,768 candidates unless told otherwise: far above, probabilities are only near the
-    nearest, and take minutes.
+    scale ``alpha = D sigma^(1/max(d, 2))``. The projection variant takes a population of at most 32,768 candidates
+    unless told otherwise: far above, probabilities are only near the nearest, and take minutes.
 
     References
     ----------
@@ -253,20 +242,85 @@ class PrivateEvolution(SteppedMechanism):
             When the API gives something else than records of the domain: before the votes of that step.
         """
         self._require_solver()
-        free, table = public(rng), Embedded(self._api, x, self._populations)
-        for t in range(len(released), self.steps):
-            candidates = self._candidates(released, rng=free)
-            yield Votes(candidates, self._noisy(self._votes(table, candidates, t), rng))
+        draws, table = public(rng), Embedded(self._api, x, self._populations)
+        for step in range(len(released), self.steps):
+            candidates = self._candidates(released, rng=draws)
+            yield Votes(candidates, self._noisy(self._votes(table, candidates, step), rng))
 
     def _require_solver(self) -> None:
-        """Refuse to start what could not be finished.
-
-        Raises MissingExtra when votes would have to be projected by POT, which is not installed.
-        """
+        """Raise MissingExtra when votes would have to be projected by POT, which is not installed."""
         projected = self.variant == "projection" and self.noise == "gaussian" and self.steps > 0
         if projected and not transport_available():
-            what = f"the projection variant of {self.name} needs POT, variant=practical does not"
-            raise MissingExtra(what, "transport")
+            request = f"the projection variant of {self.name} needs POT, variant=practical does not"
+            raise MissingExtra(request, "transport")
+
+    def _candidates(self, released: list[Votes], *, rng: np.random.Generator) -> Records:
+        """Return the next step's distinct candidates: public post-processing of the steps before."""
+        members = self._members(released[-1], rng) if released else self._first(rng)
+        varied = self._varied(members, rng, len(released))
+        labels = np.repeat(self._populations.labels(members), self._api.variations_each())
+        varied = self._populations.labelled(varied, labels)
+        points = finite_points(self._api, self._api.embed(varied), len(varied))
+        _, first = np.unique(np.column_stack((points, labels)), axis=0, return_index=True)
+        return varied.take(np.sort(first))
+
+    def _varied(self, records: Records, rng: np.random.Generator, step: int) -> Records:
+        varied = self._api.variation(records, rng=rng, step=step, steps=self.steps)
+        return check_fits(varied, self.domain, len(records) * self._api.variations_each(), "variation")
+
+    def _first(self, rng: np.random.Generator) -> Records:
+        def draw(count: int) -> Records:
+            return check_fits(self._api.random(count, rng=rng), self.domain, count, "random")
+
+        return self._populations.first(draw, self.records if self.variant == "theoretical" else self.population)
+
+    def _members(self, step: Votes, rng: np.random.Generator) -> Records:
+        """Return the next population, drawn from a step's votes."""
+        weights = self.probabilities(step)
+        if self.variant == "theoretical":  # copies, not draws; at most twice as many as records
+            total = min(2 * self.records, int(np.rint(vote_weights(self, step.votes).sum())) or len(weights))
+            places = list(draw_cells(weights, total, sampling="stratified", rng=rng))
+        else:
+            places, sizes = [], self._populations.sizes(self.population)
+            for label, group in self._populations.groups(self._populations.labels(step.candidates)):
+                shares = weights[group] if weights[group].any() else np.ones(len(group))  # a label may have none
+                drawn = draw_cells(shares, int(sizes[label]), sampling=self.sampling, rng=rng)
+                places += [group[chunk] for chunk in drawn]
+        return step.candidates.take(np.sort(np.concatenate(places)))
+
+    def _votes(self, table: Iterable[Voters], candidates: Records, step: int) -> CellCounts:
+        """Return how many votes each candidate gets. Confidential.
+
+        With ``lookahead``, variations are always the same ones for the same candidates, so that the votes remain a
+        function of the table and of the candidates that are released.
+        """
+        from discreet.evolution import NearestCandidates, votes
+
+        points = self._ahead(candidates, step) if self.lookahead else self._api.embed(candidates)
+        groups = list(self._populations.groups(self._populations.labels(candidates)))
+        searches = [NearestCandidates(points[group], norm=self._api.norm) for _, group in groups]
+        counts = np.zeros(len(candidates), dtype=np.int64)
+        for voters in table:
+            for (label, group), search in zip(groups, searches, strict=True):
+                counts[group] += votes([voters.of_label(label)], search, nearest=self.nearest, of_unit=self.unit_votes)
+        return counts
+
+    def _ahead(self, candidates: Records, step: int) -> Floats:
+        """Return where the variations of each candidate lie on average."""
+        varied, each = self._varied(candidates, seeded(step), step), self._api.variations_each()
+        points = finite_points(self._api, self._api.embed(varied), len(varied)).reshape(len(candidates), each, -1)
+        return np.asarray(points[:, min(1, each - 1) :].mean(axis=1))
+
+    def _noisy(self, counts: CellCounts, rng: np.random.Generator) -> CellCounts:
+        if self.noise == "gaussian":
+            return counts + GAUSSIAN.draw(self.scale, len(counts), rng=rng)
+        places = np.flatnonzero(counts)
+        noisy = counts[places] + LAPLACE.draw(self.scale, len(places), rng=rng)
+        released = np.zeros_like(counts)
+        released[places] = np.where(noisy >= self.threshold, noisy, 0)
+        return released
+
+    # -- public post-processing ---------------------------------------------------------------------------------
 
     def shown(self, number: int, step: Votes) -> EvolvedStep:
         """Return what a step released as it is shown: public post-processing."""
@@ -294,129 +348,18 @@ class PrivateEvolution(SteppedMechanism):
                 return False
         return self.noise == "gaussian" or bool(((step.votes == 0) | (step.votes >= self.threshold)).all())
 
-    def _votes(self, table: Iterable[Voters], candidates: Records, step: int) -> CellCounts:
-        """Return how many votes each candidate gets. Confidential."""
-        from discreet.evolution import NearestCandidates, votes
-
-        points = self._ahead(candidates, step) if self.lookahead else self._api.embed(candidates)
-        groups = list(self._populations.groups(self._populations.labels(candidates)))
-        searches = [NearestCandidates(points[own], norm=self._api.norm) for _, own in groups]
-        found = np.zeros(len(candidates), dtype=np.int64)
-        for voters in table:
-            for (label, own), places in zip(groups, searches, strict=True):
-                found[own] += votes([voters.of_label(label)], places, nearest=self.nearest, of_unit=self.unit_votes)
-        return found
-
-    def _ahead(self, candidates: Records, step: int) -> Floats:
-        """Return where the variations of each candidate lie on average: always the same ones for the same candidates.
-
-        So the votes remain a function of the table and of the candidates that are released.
-        """
-        varied = self._api.variation(candidates, rng=seeded(step), step=step, steps=self.steps)
-        each = self._api.variations_each()
-        check_fits(varied, self.domain, len(candidates) * each, "variation")
-        points = self._finite(varied).reshape(len(candidates), each, -1)
-        return np.asarray(points[:, min(1, each - 1) :].mean(axis=1))
-
-    def _finite(self, candidates: Records) -> Floats:
-        """Return where candidates lie. Raises ParameterError when the embedding does not say so for each."""
-        points = np.asarray(self._api.embed(candidates))
-        if points.ndim != 2 or len(points) != len(candidates) or not (np.abs(points) < LARGEST).all():
-            raise ParameterError(
-                f"the embedding of the API {self._api.name!r} must give finite numbers, one row per candidate"
-            )
-        return points
-
-    def _candidates(self, released: list[Votes], *, rng: np.random.Generator) -> Records:
-        """Return the next step's distinct candidates: public post-processing of the steps before."""
-        population = self._population(released[-1], rng) if released else self._first(rng)
-        varied = self._api.variation(population, rng=rng, step=len(released), steps=self.steps)
-        check_fits(varied, self.domain, len(population) * self._api.variations_each(), "variation")
-        kept = np.repeat(self._populations.labels(population), self._api.variations_each())
-        varied = self._populations.labelled(varied, kept)
-        _, first = np.unique(self._populations.apart(self._finite(varied), kept), axis=0, return_index=True)
-        return varied.take(np.sort(first))
-
-    def _first(self, rng: np.random.Generator) -> Records:
-        def drawn(count: int) -> Records:
-            made = self._api.random(count, rng=rng)
-            check_fits(made, self.domain, count, "random")
-            return made
-
-        return self._populations.first(drawn, self.records if self.variant == "theoretical" else self.population)
-
-    def _population(self, step: Votes, rng: np.random.Generator) -> Records:
-        weights = self.probabilities(step)
-        if self.variant == "theoretical":  # copies, not draws; at most twice as many as records
-            total = min(2 * self.records, int(np.rint(self._weights(step.votes).sum())) or len(weights))
-            places = list(draw_cells(weights, total, sampling="stratified", rng=rng))
-        else:
-            places, sizes = [], self._populations.sizes(self.population)
-            for label, own in self._populations.groups(self._populations.labels(step.candidates)):
-                shares = weights[own] if weights[own].any() else np.ones(len(own))  # a label may have a share of 0
-                drawn = draw_cells(shares, int(sizes[label]), sampling=self.sampling, rng=rng)
-                places += [own[chunk] for chunk in drawn]
-        return step.candidates.take(np.sort(np.concatenate(places)))
-
-    def _noisy(self, counts: CellCounts, rng: np.random.Generator) -> CellCounts:
-        if self.noise == "gaussian":
-            return counts + GAUSSIAN.draw(self.scale, len(counts), rng=rng)
-        held = np.flatnonzero(counts)
-        noisy = counts[held] + LAPLACE.draw(self.scale, len(held), rng=rng)
-        released = np.zeros_like(counts)
-        released[held] = np.where(noisy >= self.threshold, noisy, 0)
-        return released
-
-    # -- public post-processing ---------------------------------------------------------------------------------
-
-    def _weights(self, noisy: CellCounts) -> Floats:
-        """Return the votes that count, as numbers of copies where the variant makes copies."""
-        kept = np.maximum(0.0, np.where(noisy >= self.threshold, noisy, 0.0))
-        if self.variant == "theoretical":
-            return np.asarray(np.rint(kept / self.multiplicity) * self.multiplicity)
-        return np.asarray(kept)
-
-    def _measure(self, noisy: CellCounts) -> Floats:
-        """Return noisy votes as a signed measure.
-
-        Votes that all candidates have are shifted onto the number of records first, or, where a declared number is
-        farther from their sum than noise explains, divided by that sum.
-        """
-        total, count = int(noisy.sum()), len(noisy)
-        if self.noise == "laplace":
-            return np.asarray(noisy if total else np.ones(count), dtype=np.float64)
-        cast_votes = self.records * (1 if self.unit_votes else min(self.nearest, count))
-        # A unit may give fewer votes, and how many records a label has is not known.
-        unknown = min(self.unit_votes, count) > 1 or self.by_label is not None
-        if (unknown or abs(total - cast_votes) > max(1.0, 6.0 * self.scale * math.sqrt(count))) and total > 0:
-            return np.asarray(noisy / total, dtype=np.float64)
-        return np.asarray((noisy + (cast_votes - total) / count) / cast_votes, dtype=np.float64)
-
     def probabilities(self, step: Votes) -> Floats:
         """Return the candidates' probabilities that records are drawn with: public post-processing of noisy votes."""
         labels = self._populations.labels(step.candidates)
-        shares, found = self._populations.shares(step.votes, labels), np.zeros(len(labels))
-        for label, own in self._populations.groups(labels):
-            found[own] = shares[label] * self._within(Votes(step.candidates.take(own), step.votes[own]))
-        return found
-
-    def _within(self, step: Votes) -> Floats:
-        """Return the probabilities of the candidates of one population."""
-        if self.variant == "projection":
-            masses = self._measure(step.votes)
-            if masses.min() >= 0.0:  # its nearest probabilities are proportional to it
-                return np.asarray(masses / masses.sum())
-            points, norm = self._api.embed(step.candidates), self._api.norm
-            widest = float(np.linalg.norm(np.ptp(points, axis=0), ord=norm))  # whatever a user's API says
-            diameter = max(self._api.diameter, widest)
-            return bounded_lipschitz_projection(masses, points, diameter=diameter, norm=norm).probabilities
-        weights = self._weights(step.votes)
-        weights = weights if weights.any() else np.ones(len(weights))
-        return np.asarray(weights / weights.sum())
+        shares, probabilities = self._populations.shares(step.votes, labels), np.zeros(len(labels))
+        for label, group in self._populations.groups(labels):
+            votes = Votes(step.candidates.take(group), step.votes[group])
+            probabilities[group] = shares[label] * population_probabilities(self, votes)
+        return probabilities
 
     def reading(self, y: Sequence[Votes], *, n: int) -> Reading:
         """Return records drawn from the last step's votes, or from the API where there is no step."""
-        return _EvolutionReading(self, y)
+        return EvolutionReading(self, y)
 
     def likelihood(self) -> NoLikelihood:
         """Return none: the candidates, for which records voted, are not released."""
@@ -424,17 +367,6 @@ class PrivateEvolution(SteppedMechanism):
             reason="its records are drawn from candidates, and those of which none was drawn are not released, so it "
             "is not known which candidates the table's records could vote for. Take another mechanism for intervals"
         )
-
-    def evolved(self, x: Counts, *, rng: np.random.Generator) -> tuple[Records, Floats]:
-        """Return candidates with their probabilities after an evolution on an invented table, where records vote."""
-        released = replace(self, unit_votes=0).kernel(x, rng=rng)
-        if released:
-            return released[-1].candidates, self.probabilities(released[-1])
-        return self._api.random(_BASE_DRAWS, rng=rng), np.full(_BASE_DRAWS, 1.0 / _BASE_DRAWS)
-
-    def embedded(self, records: Records) -> Floats:
-        """Return the points that the API says records are."""
-        return self._api.embed(records)
 
     # -- law and guarantee --------------------------------------------------------------------------------------
 
@@ -446,19 +378,18 @@ class PrivateEvolution(SteppedMechanism):
         table = Embedded(self._api, x, self._populations)
         total = 0.0
         for step, (candidates, noisy) in enumerate(cast("list[Votes]", y)):
-            held = self._votes(table, candidates, step)
+            exact = self._votes(table, candidates, step)
             if self.noise == "gaussian":
-                total += float(GAUSSIAN.log_pmf(self.scale, noisy - held).sum())
-            else:
-                total += sum(map(self._log_released, noisy.tolist(), held.tolist()))
+                total += float(GAUSSIAN.log_pmf(self.scale, noisy - exact).sum())
+                continue
+            for votes, held in zip(noisy.tolist(), exact.tolist(), strict=True):
+                if not votes:  # none were released
+                    total += LAPLACE.log_below(self.scale, self.threshold - held) if held else 0.0
+                elif held and votes >= self.threshold:
+                    total += float(LAPLACE.log_pmf(self.scale, np.array([votes - held]))[0])
+                else:
+                    total = -math.inf
         return total
-
-    def _log_released(self, noisy: int, held: int) -> float:
-        """Return the log-probability of one candidate's released votes, 0 standing for none."""
-        if noisy:
-            possible = held and noisy >= self.threshold
-            return float(LAPLACE.log_pmf(self.scale, np.array([noisy - held]))[0]) if possible else -math.inf
-        return LAPLACE.log_below(self.scale, self.threshold - held) if held else 0.0
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return theorem T16 for a table of ``n`` records, under replacement or add/remove."""
@@ -467,36 +398,31 @@ class PrivateEvolution(SteppedMechanism):
         group = min(relation.group, n) if replaced else relation.group
         profile: Profile = ConstantProfile(value=0.0)
         if self.steps and self.noise == "gaussian":
-            each = min(self.unit_votes, self.nearest * relation.group) if self.unit_votes else self.nearest
-            counts, by = self.steps * each * (2 if replaced else 1), 1 if self.unit_votes else group
+            votes = self.nearest
+            if self.unit_votes:
+                votes, group = min(self.unit_votes, votes * relation.group), 1
             # An API may give records that always vote alike, or few candidates; an added record votes once at least.
-            profile = DiscreteGaussianPair(scale=self.scale, group=by, counts=counts, tight=not replaced and each == 1)
+            tight, counts = not replaced and votes == 1, self.steps * votes * (1 + replaced)
+            profile = DiscreteGaussianPair(scale=self.scale, group=group, counts=counts, tight=tight)
         elif self.steps:
             one = ThresholdedLaplace(
                 scale=self.scale, threshold=self.threshold, group=group, replaced=replaced, tight=False
             )
             profile = power(one, self.steps)
-        equal = Code("equal-votes", {"voters": "units" if self.unit_votes else "records"})
-        caveats = (
-            equal if self.steps else Code("no-step"),
-            Code("api-without-data"),
-            Code("free-draws", {"noisy": "votes"}),
-        )
+        caveat = Code("no-step")
+        if self.steps:
+            caveat = Code("equal-votes", {"voters": "units" if self.unit_votes else "records"})
         promised = Guarantee.proved(
             profile,
             relation=relation,
             n=n,
             theorem="T16",
             chosen=("api", "number-of-steps", "population", "noise"),
-            caveats=caveats,
+            caveats=(caveat, Code("api-without-data"), Code("free-draws", {"noisy": "votes"})),
         )
         return replace(promised, assumptions=(*promised.assumptions, Code("record-votes-alone")))
 
-    def _nothing_kept(self, noisy: CellCounts) -> bool:
-        """Return whether no candidate's votes count, so that all are as likely."""
-        if self.variant == "projection":
-            return self.noise == "laplace" and not noisy.any()
-        return not self._weights(noisy).any()
+    # -- what can be said beforehand ----------------------------------------------------------------------------
 
     def announcement(self) -> Code:
         """Return the steps, the population and the noise."""
@@ -517,11 +443,6 @@ class PrivateEvolution(SteppedMechanism):
         has to move times how far, summed (in one column, the root of the sum of squares). Candidates: each is a quarter
         of its part's width from the records it stands for, ``V^(-1/d) / 4``.
         """
-        slow = not self._api.quick  # as with a user's own model; else where many distinct records are embedded
-        if not slow:
-            held = min(self.records, _BASE_DRAWS if self.domain.size is None else self.domain.size)
-            coordinates = self._api.embed(self._api.random(1, rng=seeded(0))).shape[1]
-            slow = held * min(self.candidates, _MOST_JUDGED) * coordinates > _MOST_WORK
         # at most 2,048 candidates, whose noise is so much larger that it moves as much in all; records vote
         share = min(1.0, max(1, _MOST_PREDICTED // self._api.variations_each()) / self.population)
         louder = math.sqrt(share) if self.noise == "gaussian" else 1.0  # a threshold keeps its noise
@@ -529,64 +450,14 @@ class PrivateEvolution(SteppedMechanism):
         population = max(1, round(share * self.population))
         return Forecast(
             stand_in=replace(self, population=population, scale=scale, unit_votes=0),
-            lost=self._lost(n),
+            lost=predicted_loss(self, n),
             lost_is="prediction",
             lost_to="displacement to candidates",
-            remedies=self._remedies(n),
+            remedies=remedies(self, n),
             stratified=self.sampling == "stratified",
             draws=2,
-            slow=slow,
+            slow=is_slow(self),
         )
-
-    def _lost(self, n: int) -> float:
-        """Return the displacement by noise and that of candidates, together."""
-        if not self.steps:
-            return 1.0
-        candidates = self.candidates if self.domain.size is None else min(self.candidates, self.domain.size)
-        nearest = min(self.nearest, candidates)  # among so many a record's votes are spread
-        places, d = candidates / nearest, len(self.domain.columns)
-        apart = 0.25 * places ** (-1.0 / d) if places != self.domain.size else 0.0
-        votes = n if self.unit_votes else n * nearest
-        return float(min(1.0, self._lost_to_noise(votes, candidates) + apart))
-
-    def _lost_to_noise(self, n: int, candidates: int) -> float:
-        deviation = law_named(self.noise).standard_deviation(self.scale)
-        if self.noise == "laplace":
-            votes = max(1, round(n / candidates))
-            kept = -math.expm1(LAPLACE.log_below(self.scale, self.threshold - votes))
-            return 1.0 - kept * max(0.0, 1.0 - 0.5 * LAPLACE.mean_absolute(self.scale) / votes)
-        if self.variant == "projection":
-            d = len(self.domain.columns)
-            scales = np.arange(1, max(1, math.ceil(math.log2(max(2, candidates)) / d)) + 1)
-            nodes = 2.0 ** np.minimum(d * scales, math.log2(candidates))
-            misplaced = deviation / n * np.sqrt(candidates * nodes / (2.0 * math.pi))
-            moved = 2.0**-scales * np.minimum(1.0, misplaced)
-            if d == 1:
-                return math.sqrt(4.0 / 3.0 * float((moved * moved).sum()))
-            return float(moved.sum()) / (2.0 - 2.0 ** (1 - d))  # the share of columns in which parts of a scale differ
-        least = max(0.5, float(self.threshold)) / deviation
-        noise = candidates * deviation * math.exp(-0.5 * least * least) / math.sqrt(2.0 * math.pi)
-        return noise / (n + noise)
-
-    def _remedies(self, n: int) -> tuple[str, ...]:
-        """Return what would lower that share: fewer steps, a smaller or a larger population, fewer columns, budget."""
-        if not self.steps:
-            return ("more steps",)
-        tried: dict[str, dict[str, Any]] = {
-            "fewer steps": {"steps": self.steps // 2, "scale": self.scale / math.sqrt(2.0)},  # about what they cost
-            "smaller population": {"population": self.population // 2},
-            "larger population": {"population": 2 * self.population},
-        }
-        others = [remedy for remedy, values in tried.items() if self._is_better(n, values)]
-        return (*others, *helpful(self.domain, "columns", "epsilon", "delta"))
-
-    def _is_better(self, n: int, values: dict[str, Any]) -> bool:
-        """Return whether other steps or another population would lower the share that is not from the data."""
-        try:
-            other = replace(self, **values)
-        except ParameterError:
-            return False
-        return other.steps > 0 and other._lost(n) < self._lost(n)
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters under their public names; how votes are cast only where it is not the usual way."""
@@ -598,38 +469,9 @@ class PrivateEvolution(SteppedMechanism):
     @classmethod
     def _solution(cls, search: Search) -> Any:
         """Solve for the least scale; take what is free with the least predicted displacement."""
-        given = {name: value for name, value in search.parameters.items() if value is not None}
-        api = settled_api(given.get("api", "table"), search.domain)
-        named = isinstance(given.get("api"), str)
-        evolution = EvolutionSearch(replace(search, parameters={**given, "api": api}), named=named).solution()
+        parameters = {name: value for name, value in search.parameters.items() if value is not None}
+        api = settled_api(parameters.get("api", "table"), search.domain)
+        named = isinstance(parameters.get("api"), str)
+        evolution = EvolutionSearch(replace(search, parameters={**parameters, "api": api}), named=named).solution()
         evolution._require_solver()
         return evolution
-
-
-@dataclass(frozen=True, eq=False)
-class _EvolutionReading(Reading):
-    """Records drawn from the last step's votes, or from the API where there is no step."""
-
-    mechanism: PrivateEvolution
-    y: Sequence[Votes]
-
-    def draw(self, size: int, *, rng: np.random.Generator) -> Iterator[Records]:
-        """Draw ``size`` records, in chunks."""
-        shares = self.cell_shares(rng=rng)
-        if shares is not None:
-            return shares.draw(size, rng=rng)
-        return (self.mechanism._api.random(min(BLOCK, size - start), rng=rng) for start in range(0, size, BLOCK))
-
-    def cell_shares(self, *, rng: np.random.Generator) -> CellShares | None:
-        """Return the shares of the candidates; without a step the API draws one record after the other."""
-        if not self.y:
-            return None
-        mechanism, last = self.mechanism, self.y[-1]
-        sampling: Sampling = "stratified" if mechanism.variant == "theoretical" else mechanism.sampling
-        return ListedShares(mechanism.probabilities(last), sampling, last.candidates.take)
-
-    def outcome(self) -> Outcome | None:
-        """Return whether the last step's votes were all lost to noise."""
-        if not (self.y and self.mechanism._nothing_kept(self.y[-1].votes)):
-            return None
-        return Outcome((Code("no-votes-kept"),), 0.0)

@@ -1,14 +1,17 @@
-"""Mechanisms that take several private steps: callbacks after each, and a file to continue from."""
+"""How a kernel runs: in steps, which a checkpoint continues, and without a trace in its class or its module."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+import sys
 from abc import abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
+from types import FunctionType, MappingProxyType, ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,13 +25,7 @@ from discreet.privacy import Code
 
 
 class SteppedMechanism(PartsMechanism):
-    """A mechanism whose kernel takes steps, each of which may be long.
-
-    Attributes
-    ----------
-    steps : int
-        How many.
-    """
+    """A mechanism whose kernel takes ``steps`` steps, each of which may be long."""
 
     steps: int
 
@@ -36,14 +33,7 @@ class SteppedMechanism(PartsMechanism):
     def further(self, x: Parts, released: list[Votes], *, rng: np.random.Generator) -> Iterator[Votes]:
         """Take the steps that come after those released so far, one at a time.
 
-        Parameters
-        ----------
-        x : Parts
-            Confidential.
-        released : list of Votes
-            All steps so far, public; the caller adds each one to it before it asks for the next.
-        rng : numpy.random.Generator
-            Source of the noise.
+        ``released``: all steps so far; the caller adds each one to it before it asks for the next.
         """
 
     def kernel(self, x: Parts, *, rng: np.random.Generator) -> list[Votes]:
@@ -79,16 +69,13 @@ def steps_taken(
     Raises FileProblem when the checkpoint cannot be used, or is finished and ``redraw`` is false; ParameterError where
     a run with a checkpoint is seeded.
 
-    ``x``: confidential.
     ``file``: the checkpoint, which is locked for as long as the steps are taken.
-    ``redraw``: whether all steps may be in the checkpoint, so that the table is not asked again.
-    ``stepped``: called after each step with the number of steps done, and of all.
-    ``evolved``: called after each step with what it released.
+    ``stepped``, ``evolved``: called after each step, with the numbers of steps done and of all, and with the step.
     ``guard``: gives the steps on, or refuses what takes them.
     """
     if file is not None and not isinstance(rng, SecureGenerator):
         raise ParameterError("a run that continues a checkpoint cannot be seeded. Leave out the checkpoint or the seed")
-    with nullcontext() if file is None else file.held():
+    with nullcontext() if file is None else locked(file.path):
         released = [] if file is None else file.steps(redraw=redraw)
         for step in guard(mechanism.further(x, released, rng=rng)):
             released.append(step)
@@ -122,12 +109,10 @@ _KINDS = {"i": "<i8", "f": "<f8"}
 
 
 class StepsFile:
-    """The checkpoint of a run: the steps released so far, in a file.
+    """The checkpoint of a run: the steps released so far, in a file that is made at the first step.
 
-    ``path``: where; made at the first step.
     ``mechanism``: a checkpoint of another mechanism or domain is refused.
-    ``paid``: how many steps it held, and the file's SHA-256 (None without a file), when the run was paid for. None
-    where nothing was paid.
+    ``paid``: how many steps it held, and the file's SHA-256 (None without a file), when the run was paid for.
     ``note``: called with the number of steps done, and of all, before each step is in the file.
     """
 
@@ -139,7 +124,7 @@ class StepsFile:
         paid: tuple[int, str | None] | None = None,
         note: Callable[[int, int], None] | None = None,
     ) -> None:
-        self._path, self._mechanism, self._paid, self._note = Path(path), mechanism, paid, note
+        self.path, self._mechanism, self._paid, self._note = Path(path), mechanism, paid, note
         facts = {
             "version": _VERSION,
             "steps": mechanism.steps,
@@ -147,17 +132,7 @@ class StepsFile:
             "records": declared(mechanism, "records"),
             "domain": mechanism.domain.to_toml(),
         }
-        text = json.dumps(facts, sort_keys=True)
-        self._run = hashlib.sha256(text.encode()).hexdigest()
-
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Keep every other run away from the checkpoint.
-
-        Raises FileProblem when another run holds it, or the folder cannot be written.
-        """
-        with locked(self._path):
-            yield
+        self._run = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
     def steps(self, *, redraw: bool = False) -> list[Votes]:
         """Return the steps that were released, none where there is no file.
@@ -167,53 +142,57 @@ class StepsFile:
 
         ``redraw``: whether all steps may be there already, so that the table is not asked again.
         """
-        if self._paid not in (None, checkpoint_state(self._path)):
+        checkpoint = _checkpoint_at(self.path)
+        if self._paid not in (None, (len(checkpoint.steps), checkpoint.sha256)):
             raise Refused(
-                f"the checkpoint {self._path} is not the file that was there when this run was paid for. Put that file "
+                f"the checkpoint {self.path} is not the file that was there when this run was paid for. Put that file "
                 "back, or start again without a checkpoint and pay for all steps"
             )
-        found = _found(self._path)
-        if found is None:
+        if checkpoint.sha256 is None:
             return []
-        run, released, _ = found
-        if run != self._run:
+        if checkpoint.run != self._run:
             raise FileProblem(
-                self._path,
+                self.path,
                 "it is the checkpoint of a run with another mechanism or domain",
                 "continue it with the same parameters, or name another file. What it holds stays spent",
             )
         steps = self._mechanism.steps
-        if len(released) > steps or not all(map(self._mechanism.could_release, released)):
-            raise FileProblem(self._path, "it holds steps that no run of this kind releases", "name another file")
-        if len(released) == steps and not redraw:
+        if len(checkpoint.steps) > steps or not all(map(self._mechanism.could_release, checkpoint.steps)):
+            raise FileProblem(self.path, "it holds steps that no run of this kind releases", "name another file")
+        if len(checkpoint.steps) == steps and not redraw:
             raise FileProblem(
-                self._path,
+                self.path,
                 "all its steps are done, so no step would read the table",
                 "name another file for a new run. For other records from the votes it holds, write "
                 "out=Output(checkpoint=Checkpoint(..., redraw=True))",
             )
-        return released
+        return checkpoint.steps
 
     def write(self, steps: list[Votes]) -> None:
-        """Replace the file by one with these steps, while it is held.
+        """Replace the file by one with these steps, while it is locked.
 
         Raises FileProblem when it cannot be written; the file is then as it was.
         """
         if self._note is not None:
             self._note(len(steps), self._mechanism.steps)
-        described, parts = [], []
+        layout, parts = [], []
         for step in steps:
-            columns = [_packed(column) for column in step.candidates.columns]
-            described.append({"rows": len(step.votes), "columns": [[kind, len(data)] for kind, data in columns]})
+            columns = []
+            for codes in step.candidates.columns:
+                if codes.dtype == object:
+                    columns.append(("labels", json.dumps(codes.tolist()).encode()))
+                else:
+                    columns.append((codes.dtype.kind, codes.astype(_KINDS[codes.dtype.kind]).tobytes()))
+            layout.append({"rows": len(step.votes), "columns": [[kind, len(data)] for kind, data in columns]})
             parts += [step.votes.astype("<i8").tobytes(), *(data for _, data in columns)]
         body = b"".join(parts)
         head = {
             "discreet_checkpoint": _VERSION,
             "run": self._run,
-            "steps": described,
-            "digest": _digest(self._run, described, body),
+            "steps": layout,
+            "digest": _digest(self._run, layout, body),
         }
-        with together(self._path, private=True, lock=False) as (file,):
+        with together(self.path, private=True, lock=False) as (file,):
             file.write(json.dumps(head).encode() + b"\n")
             file.write(body)
 
@@ -223,23 +202,23 @@ def checkpoint_state(path: str | os.PathLike[str]) -> tuple[int, str | None]:
 
     Raises FileProblem when the file is no checkpoint.
     """
-    found = _found(Path(path))
-    return (0, None) if found is None else (len(found.steps), found.sha256)
+    checkpoint = _checkpoint_at(Path(path))
+    return len(checkpoint.steps), checkpoint.sha256
 
 
-class _Found(NamedTuple):
-    """What a file holds: the digest of its run, its steps, and the SHA-256 of the whole file."""
+class _Checkpoint(NamedTuple):
+    """What a file holds: the digest of its run, its steps, and the SHA-256 of the whole file; None without a file."""
 
     run: str
     steps: list[Votes]
-    sha256: str
+    sha256: str | None
 
 
-def _found(path: Path) -> _Found | None:
-    """Return what a checkpoint holds; None where there is no file."""
+def _checkpoint_at(path: Path) -> _Checkpoint:
+    """Return what a checkpoint holds."""
     require_settled(path)
     if not os.path.lexists(path):
-        return None
+        return _Checkpoint("", [], None)
     try:
         return _read(path)
     except Exception:  # noqa: BLE001  # NumPy's reader fails in many ways on a file that was changed
@@ -248,77 +227,144 @@ def _found(path: Path) -> _Found | None:
         ) from None
 
 
-def _read(path: Path) -> _Found:
+def _read(path: Path) -> _Checkpoint:
     with path.open("rb") as file:
         line = file.readline(_LONGEST_LINE)
         head = json.loads(line)
-        if head["discreet_checkpoint"] != _VERSION or not isinstance(head["run"], str):
+        layout = head["steps"]
+        lengths = [length for step in layout for length in (step["rows"], *(length for _, length in step["columns"]))]
+        if not all(type(length) is int and 0 <= length <= _MOST_BYTES for length in lengths):
             raise ValueError
-        if line != json.dumps(head).encode() + b"\n":  # a blank that became a tab would be the same JSON
-            raise ValueError
-        layout = [(_whole(step["rows"]), [_entry(entry) for entry in step["columns"]]) for step in head["steps"]]
-        size = sum(8 * rows + sum(length for _, length in columns) for rows, columns in layout)
+        size = sum(8 * step["rows"] + sum(length for _, length in step["columns"]) for step in layout)
         if size > _MOST_BYTES or os.fstat(file.fileno()).st_size != len(line) + size:
             raise ValueError
         body = file.read(size)
-    if head["digest"] != _digest(head["run"], head["steps"], body):
+    if head["discreet_checkpoint"] != _VERSION or head["digest"] != _digest(head["run"], layout, body):
         raise ValueError
-    return _Found(head["run"], _unpacked(layout, memoryview(body)), hashlib.sha256(line + body).hexdigest())
+    # a blank that became a tab would be the same JSON
+    if not isinstance(head["run"], str) or line != json.dumps(head).encode() + b"\n":
+        raise ValueError
+    steps, start, numbers = [], 0, memoryview(body)
+    for step in layout:
+        parts = []
+        for kind, length in [("i", 8 * step["rows"]), *step["columns"]]:
+            parts.append(_codes(kind, numbers[start : start + length], step["rows"]))
+            start += length
+        steps.append(Votes(Records(columns=tuple(parts[1:])), parts[0]))
+        if (parts[0] < -_MOST_VOTES).any() or (parts[0] > _MOST_VOTES).any():
+            raise ValueError
+    return _Checkpoint(head["run"], steps, hashlib.sha256(line + body).hexdigest())
 
 
-def _digest(run: str, described: list[Any], body: bytes) -> str:
-    digest = hashlib.sha256(json.dumps([run, described], sort_keys=True).encode())
+def _digest(run: str, layout: list[Any], body: bytes) -> str:
+    digest = hashlib.sha256(json.dumps([run, layout], sort_keys=True).encode())
     digest.update(body)
     return digest.hexdigest()
 
 
-def _whole(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _MOST_BYTES:
+def _codes(kind: str, data: memoryview, rows: int) -> np.ndarray[Any, Any]:
+    """Return the codes of a column, or votes."""
+    if kind != "labels":
+        codes = np.frombuffer(data, dtype=_KINDS[kind])
+        return codes.reshape(rows).astype(codes.dtype.newbyteorder("="))
+    labels = json.loads(bytes(data))
+    if not isinstance(labels, list) or len(labels) != rows:
         raise ValueError
-    return value
-
-
-def _entry(entry: Any) -> tuple[str, int]:
-    kind, length = str(entry[0]), _whole(entry[1])
-    if kind not in ("i", "f", "labels"):
+    if not all(label is None or isinstance(label, str) for label in labels):
         raise ValueError
-    return kind, length
+    column = np.empty(rows, dtype=object)
+    column[:] = labels
+    return column
 
 
-def _packed(column: np.ndarray[Any, Any]) -> tuple[str, bytes]:
-    """Return a column's kind and bytes: numbers as they are, labels as JSON."""
-    if column.dtype == object:
-        return "labels", json.dumps(column.tolist()).encode()
-    return column.dtype.kind, column.astype(_KINDS[column.dtype.kind]).tobytes()
+# What a mechanism's class and module hold: a kernel that keeps the table there would give it to what comes after.
+
+_MADE_BY_PYTHON = {
+    "__annotations__",
+    "__annotations_cache__",
+    "__builtins__",
+    "__doc__",
+    "__warningregistry__",
+}
+_MOST_LOOKED_AT = 100_000
+_PLAIN = (str, bytes, int, float, complex, bool, type(None))
 
 
-def _unpacked(layout: list[tuple[int, list[tuple[str, int]]]], body: memoryview) -> list[Votes]:
-    released, start = [], 0
+def kept_state(kind: type) -> dict[tuple[str, str], Any]:
+    """Return what the classes of a mechanism, and the modules that they are in, hold under each name.
 
-    def taken(length: int) -> memoryview:
-        nonlocal start
-        start += length
-        return body[start - length : start]
+    Containers, arrays, what functions carry along, and what the modules' own classes and their instances hold are
+    compared by their content, containers of more than 100,000 entries by their length, all other objects by identity.
+    The standard library's own classes, and modules that a name was imported for, are passed over.
+    """
+    classes = [cls for cls in kind.__mro__ if cls.__module__.partition(".")[0] not in sys.stdlib_module_names]
+    modules = [sys.modules[name] for name in dict.fromkeys([cls.__module__ for cls in classes]) if name in sys.modules]
+    holders: list[type | ModuleType] = [*classes, *modules]
+    names, visited = {module.__name__ for module in modules}, set(map(id, holders))
+    return {
+        (holder.__name__, name): _marks(value, names, visited)
+        for holder in holders
+        for name, value in tuple(vars(holder).items())
+        if name not in _MADE_BY_PYTHON
+        and not (isinstance(value, ModuleType) and sys.modules.get(value.__name__) is value)
+    }
 
-    for rows, columns in layout:
-        votes = np.frombuffer(taken(8 * rows), dtype="<i8").astype(np.int64)
-        codes = tuple(_column(kind, taken(length), rows) for kind, length in columns)
-        if (votes < -_MOST_VOTES).any() or (votes > _MOST_VOTES).any():
-            raise ValueError
-        released.append(Votes(Records(columns=codes), votes))
-    return released
+
+def _marks(value: Any, modules: set[str], visited: set[int]) -> list[Any]:
+    """Return marks that are equal as long as a value is unchanged; each object is looked at once."""
+    marks: list[Any] = []
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, _PLAIN):
+            marks.append(repr(item))
+            continue
+        marks.append(id(item))
+        if id(item) in visited or isinstance(item, ModuleType):
+            continue
+        visited.add(id(item))
+        if isinstance(item, (list, tuple, dict, set, frozenset, deque)) and len(item) > _MOST_LOOKED_AT:
+            marks.append(len(item))
+        elif isinstance(item, np.ndarray) and item.dtype != object:
+            marks += [item.shape, hashlib.sha256(np.ascontiguousarray(item).view(np.uint8).data).hexdigest()]
+        elif isinstance(item, bytearray):
+            marks.append(bytes(item))
+        else:
+            parts = (*_parts(item), *_attributes(item, modules))
+            marks.append(len(parts))
+            stack += reversed(parts)
+    return marks
 
 
-def _column(kind: str, data: memoryview, rows: int) -> np.ndarray[Any, Any]:
-    if kind == "labels":
-        labels = json.loads(bytes(data))
-        if not isinstance(labels, list) or len(labels) != rows:
-            raise ValueError
-        if not all(label is None or isinstance(label, str) for label in labels):
-            raise ValueError
-        column = np.empty(rows, dtype=object)
-        column[:] = labels
-        return column
-    if len(data) != 8 * rows:
-        raise ValueError
-    return np.frombuffer(data, dtype=_KINDS[kind]).astype(np.int64 if kind == "i" else np.float64)
+def _parts(value: Any) -> Iterator[Any]:
+    """Yield what can change within a value while it stays the same object."""
+    if isinstance(value, (dict, MappingProxyType)):
+        for key, part in tuple(value.items()):
+            yield key
+            yield part
+    elif isinstance(value, (list, tuple, deque)):
+        yield from tuple(value)
+    elif isinstance(value, np.ndarray):
+        yield from value.ravel().tolist()
+    elif isinstance(value, (set, frozenset)):
+        yield from sorted(value, key=id)
+    elif isinstance(value, FunctionType):
+        yield vars(value)
+        yield value.__defaults__
+        yield value.__kwdefaults__
+        for cell in value.__closure__ or ():
+            yield getattr(cell, "cell_contents", None)
+    elif isinstance(value, (staticmethod, classmethod)):
+        yield value.__func__
+    elif isinstance(value, property):
+        yield from (value.fget, value.fset, value.fdel)
+
+
+def _attributes(value: Any, modules: set[str]) -> Iterator[Any]:
+    """Yield what a class of one of the modules, an instance of one, or a namespace holds."""
+    holder = value if isinstance(value, type) else type(value)
+    if holder is SimpleNamespace or holder.__module__ in modules:
+        for name, part in tuple(getattr(value, "__dict__", {}).items()):
+            if name not in _MADE_BY_PYTHON:
+                yield name
+                yield part

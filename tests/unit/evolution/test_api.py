@@ -63,7 +63,7 @@ def test_parameters_that_are_unknown_or_missing_are_refused() -> None:
     with pytest.raises(ParameterError, match="unknown parameter 'colour'. Parameters of the API box: norm, alpha, sc"):
         api_from("box", {"colour": 1}, SQUARE)
     with pytest.raises(ParameterError, match="cannot be rebuilt from these parameters alone"):
-        Callables.of({"label": "fonts"}, SQUARE)
+        Callables.from_parameters({"label": "fonts"}, SQUARE)
 
 
 def test_norms_are_checked_and_written_as_json() -> None:

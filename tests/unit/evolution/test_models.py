@@ -17,7 +17,7 @@ from discreet.domain import Boolean, Domain, Integer, Numeric, OpenLabels, Recor
 from discreet.errors import ParameterError
 from discreet.evolution import ContinuedTexts, DiffusionImages, MaskedTexts
 from discreet.evolution.api import NamedAPI
-from discreet.evolution.callables import degrees_at, settled_degrees
+from discreet.evolution.models import degrees_at, settled_degrees
 from discreet.evolution.table import api_from
 
 SIDE = 8

@@ -250,27 +250,7 @@ def test_auto_follows_the_measurements() -> None:
     assert [method(d, 1_000, 1.0) for d in (4, 5)] == ["tree", "blocks"]
 
 
-WRONG = [np.zeros((0, 2)), np.zeros((2, 0)), np.zeros(3), *(np.array([[x]]) for x in (np.nan, np.inf, 2e150, "a"))]
-OPTIONS: list[dict[str, Any]] = [{"norm": 3.0}, {"norm": np.nan}, {"method": "ball"}]
-
-
-@pytest.mark.parametrize(
-    ("candidates", "options"), [*((one, {}) for one in WRONG), *((np.zeros((2, 2)), one) for one in OPTIONS)]
-)
-def test_what_cannot_be_searched_is_refused(candidates: Any, options: Any) -> None:
+@pytest.mark.parametrize(("coordinates", "norm"), [(0, 2.0), (2, 3.0), (2, np.nan)])
+def test_what_cannot_be_searched_is_refused(coordinates: int, norm: float) -> None:
     with pytest.raises(ParameterError):
-        NearestCandidates(candidates, **options)
-
-
-@pytest.mark.parametrize("points", [[[0.123456]], [[0.123456, np.nan]], [[0.123456, -2e150]], [["0.123456", "b"]]])
-def test_refused_points_are_not_shown(points: Any) -> None:
-    with pytest.raises(ParameterError) as caught:
-        NearestCandidates(np.zeros((2, 2))).nearest(np.array(points))
-    assert "0.123" not in str(caught.value)
-    assert caught.value.__cause__ is None
-
-
-@pytest.mark.parametrize("frequencies", [[1], [1, -1], [[1, 1]]])
-def test_frequencies_have_to_fit(frequencies: Any) -> None:
-    with pytest.raises(ParameterError):
-        votes([Voters(np.zeros((2, 1)), np.array(frequencies))], NearestCandidates(np.zeros((1, 1))))
+        NearestCandidates(np.zeros((2, coordinates)), norm=norm)

@@ -1,11 +1,13 @@
-"""Tables of every kind of column: the ground distance exactly, and variations that stay in the domain."""
+"""Tables of every kind of column: the ground distance exactly, variations that stay in the domain; public tables."""
 
 from __future__ import annotations
 
 import datetime as dt
 import math
+from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,7 +28,8 @@ from discreet.domain import (
 )
 from discreet.domain.records import ground_embedding
 from discreet.errors import ParameterError
-from discreet.evolution import Table
+from discreet.evolution import Resampling, Table, api_from
+from discreet.evolution.api import NamedAPI
 
 EVERY_KIND = {
     "continuous": Numeric(lower=-5, upper=3),
@@ -118,8 +121,11 @@ def test_a_date_is_embedded_by_its_place_in_the_declared_range() -> None:
 
 
 def test_open_labels_and_wrong_parameters_are_refused() -> None:
+    words = Domain(columns={"note": OpenLabels()})
     with pytest.raises(ParameterError, match="column 'note': the API table cannot invent or compare open labels"):
-        Table(domain=Domain(columns={"note": OpenLabels()}))
+        Table(domain=words)
+    with pytest.raises(ParameterError, match="open labels"):
+        Resampling(domain=words, table=pl.DataFrame({"note": ["a", "b"]}))
     for wrong in ({"levels": 0}, {"levels": 2.0}, {"each": True}, {"null_share": 1.5}, {"null_share": math.nan}):
         with pytest.raises(ParameterError, match=next(iter(wrong))):
             Table(domain=DOMAIN, **wrong)
@@ -129,3 +135,74 @@ def test_parameters_of_numpy_are_plain() -> None:
     domain = Domain(columns={"a": Integer(lower=0, upper=9)})
     made = Table(domain=domain, levels=np.int64(3), each=np.uint8(2), null_share=np.float32(0.25))
     assert repr(made.parameters()) == repr(Table(domain=domain, levels=3, each=2, null_share=0.25).parameters())
+
+
+# -- candidates from a public table, against brute-force neighbourhoods ------------------------------------------------
+
+MIXED = Domain(
+    columns={"x": Numeric(lower=0, upper=1), "kind": Category(categories=["a", "b"], nulls="category")},
+    metric_weights={"x": 4.0},
+)
+RNG = seeded(0)
+FRAME = pl.DataFrame({"x": RNG.random(70), "kind": RNG.choice(["a", "b"], 70), "aside": np.zeros(70)})
+
+
+def test_candidates_are_public_records_among_the_nearest() -> None:
+    api = Resampling(domain=MIXED, table=FRAME)
+    assert api.sizes == [4, 16, 64, 70]
+    assert api.diameter == 5
+    start = api.random(40, rng=seeded(1))
+    near = api.variation(start, rng=seeded(2))
+    held = {row: place for place, row in enumerate(api.table.rows())}
+    assert len(held) == 70
+    ranks = np.array([held[row] for row in near.rows()]).reshape(40, 5)
+    for row, block in enumerate(ranks):
+        one = Records(columns=tuple(np.repeat(codes[row : row + 1], 70) for codes in start.columns))
+        distances = MIXED.distance(one, api.table)
+        assert distances[block[0]] == 0
+        for place, size in zip(block[1:], api.sizes, strict=True):
+            assert distances[place] <= np.sort(distances)[size - 1] + 1e-12
+    assert len(set(ranks[:, 4])) > 20  # the last scale is the whole table
+
+
+def test_each_of_the_nearest_is_equally_likely() -> None:
+    api = Resampling(domain=MIXED, table=FRAME)
+    many = Records(columns=(np.full(8000, 0.5), np.zeros(8000, dtype=np.int64)))
+    near = api.variation(many, rng=seeded(3)).take(slice(1, None, 5))
+    distances = MIXED.distance(many.take(slice(70)), api.table)
+    nearest = np.argsort(distances)[:4]
+    counts = [int(np.sum(near.columns[0] == api.table.columns[0][place])) for place in nearest]
+    assert sum(counts) == 8000
+    # Chi-squared with 3 degrees of freedom exceeds 30.7 with probability 1e-6.
+    assert sum((count - 2000) ** 2 / 2000 for count in counts) < 30.7
+
+
+@pytest.mark.parametrize(("rows", "sizes"), [(2, [2]), (4, [4]), (5, [4, 5]), (16, [4, 16]), (17, [4, 16, 17])])
+def test_neighbourhoods_grow_by_four_up_to_the_table(rows: int, sizes: list[int]) -> None:
+    api = Resampling(domain=MIXED, table=FRAME.head(rows))
+    assert api.sizes == sizes
+    assert len(api.variation(api.random(3, rng=seeded(0)), rng=seeded(1))) == 3 * (1 + len(sizes))
+
+
+def test_a_certificate_names_the_public_table_by_its_hash() -> None:
+    api = Resampling(domain=MIXED, table=FRAME)
+    same = Resampling(domain=MIXED, table=MIXED.encode(FRAME))
+    other = Resampling(domain=MIXED, table=FRAME.head(69))
+    assert api.parameters() == same.parameters() != other.parameters()
+    named = api_from("resampling", api.parameters(), MIXED)
+    assert isinstance(named, NamedAPI)
+    assert named.parameters() == api.parameters()
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (FRAME.drop("kind"), "the public table lacks column 'kind'"),
+        (FRAME.with_columns(pl.col("x") + 1), "column 'x': a value lies outside the declared bounds"),
+        (FRAME.head(1), "at least 2 rows"),
+        (object(), "is not a table"),
+    ],
+)
+def test_tables_that_do_not_fit_are_refused(table: Any, message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        Resampling(domain=MIXED, table=table)

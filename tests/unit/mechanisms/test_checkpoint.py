@@ -84,7 +84,7 @@ def rewritten(path: Path, change: Any) -> None:
 
 
 def number(column: int, value: bytes) -> Any:
-    """Replace the first of the first step's votes (0), or of a column of its candidates (1, 2)."""
+    """Put a number first among the first step's votes (0), or in a column of its candidates (1, 2)."""
 
     def change(head: dict[str, Any], body: bytearray) -> bytearray:
         place = 8 * head["steps"][0]["rows"] * column
@@ -94,16 +94,13 @@ def number(column: int, value: bytes) -> Any:
     return change
 
 
-def of_step(**facts: Any) -> Any:
-    return lambda head, _: head["steps"][0].update(facts)
+def entry(**values: Any) -> Any:
+    """Change what the head says of the first step."""
+    return lambda head, _: head["steps"][0].update(values)
 
 
-def of_run(**facts: Any) -> Any:
-    return lambda head, _: head.update(facts)
-
-
-def kind_of_column(kind: str) -> Any:
-    return lambda head, _: head["steps"][0]["columns"][0].__setitem__(0, kind)
+def kind(name: str) -> Any:
+    return lambda head, _: head["steps"][0]["columns"][0].__setitem__(0, name)
 
 
 def nine_steps(head: dict[str, Any], body: bytearray) -> bytearray:
@@ -116,18 +113,15 @@ ODD = {
     "a place that is NaN": number(1, np.float64(np.nan).tobytes()),
     "an infinite place": number(1, np.float64(np.inf).tobytes()),
     "a category that is none": number(2, (7).to_bytes(8, "little")),
-    "a kind that is none": kind_of_column("O"),
-    "numbers for labels": kind_of_column("i"),
-    "rows below 0": of_step(rows=-3),
-    "rows that are true": of_step(rows=True),
-    "rows in words": of_step(rows="12"),
-    "rows without end": of_step(rows=1 << 62),
-    "no columns": of_step(columns=[]),
+    "a kind that is none": kind("O"),
+    "numbers for labels": kind("i"),
+    **{f"rows: {rows!r}": entry(rows=rows) for rows in (-3, True, "12", 1 << 62)},
+    "no columns": entry(columns=[]),
     "nine steps": nine_steps,
-    "steps that are a number": of_run(steps=3),
-    "another run": of_run(run="0" * 64),
-    "a later version": of_run(discreet_checkpoint=3),
-    "no run": lambda head, _: head.__delitem__("run"),
+    "steps that are a number": lambda head, _: head.update(steps=3),
+    "another run": lambda head, _: head.update(run="0" * 64),
+    "a later version": lambda head, _: head.update(discreet_checkpoint=3),
+    "no run": lambda head, _: head.pop("run") and None,
 }
 
 

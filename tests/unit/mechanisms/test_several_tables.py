@@ -18,10 +18,10 @@ from discreet.domain import Category, Counts, Domain, Integer, OpenLabels, Recor
 from discreet.errors import FileProblem, ParameterError
 from discreet.inference.several_tables import estimate_tables
 from discreet.mechanisms import Marginals
-from discreet.mechanisms.latent_classes import Table, denoised
+from discreet.mechanisms.chosen_tables import merged
+from discreet.mechanisms.latent_classes import PairTable, denoised
 from discreet.mechanisms.measured_tables import MeasuredTables, _nearest_table
 from discreet.mechanisms.reading import Reading, copies
-from discreet.mechanisms.wide_columns import merged
 from discreet.planner.options import private_step
 from discreet.privacy import Budget
 
@@ -157,9 +157,9 @@ def as_the_posterior(mechanism: Marginals) -> bool:
     ``s (1 - s) / size`` more.
     """
     n, size, tables = 3000, 6000, 400
-    y = np.array([1500, 900, 600]) * int(mechanism.first[0]) ** 2
+    y = np.array([1500, 900, 600]) * int(mechanism.allocation.first[0]) ** 2
     found, s = shares(mechanism, y, size, tables), np.array([0.5, 0.3, 0.2])
-    noise = 2.0 / 3.0 * (mechanism.scale / (n * float(mechanism.first[0]))) ** 2
+    noise = 2.0 / 3.0 * (mechanism.scale / (n * float(mechanism.allocation.first[0]))) ** 2
     wanted = noise + s * (1.0 - s) / n + s * (1.0 - s) / size
     apart = np.abs(found.mean(axis=0) - s) / np.sqrt(wanted / tables)
     ratio = found.var(axis=0, ddof=1) / wanted
@@ -177,7 +177,7 @@ def test_tables_of_one_column_are_of_the_closed_form_and_a_twin_is_caught() -> N
 
 def test_draws_of_two_way_numbers_have_the_posteriors_mean_and_variance() -> None:
     noise, rows = 4.0, np.array([[60.0, -60.0], [-60.0, 60.0]])  # one number that is clear, of size 120
-    tables, rng = {(0, 1): Table(rows, noise)}, seeded(4)
+    tables, rng = {(0, 1): PairTable(rows, noise)}, seeded(4)
     drawn = np.array([denoised(tables, (2, 2), rng)[0, 1] for _ in range(4000)])
     number = 0.5 * (drawn[:, 0, 0] - drawn[:, 0, 1] - drawn[:, 1, 0] + drawn[:, 1, 1])
     assert abs(number.mean() - 120.0) < 4.4 * noise / math.sqrt(4000)  # not shrunk; one false alarm in 100,000
@@ -230,8 +230,8 @@ def test_moments_of_draws_have_a_flat_prior() -> None:
     codes = rng.integers(0, 5, size=(2, 4000))
     held = Counts(records=Records(columns=tuple(codes)), frequencies=np.ones(4000, dtype=np.int64))
     made = Marginals.calibrated(Budget(epsilon=1.0, delta=1e-6), domain=domain, n=4000, tables=2, workload=["a*b"])
-    seen = MeasuredTables(made, made.kernel(held, rng=rng))
-    assert seen.merged[0].count == seen.merged[1].count == 5
+    seen = MeasuredTables.from_output(made, made.kernel(held, rng=rng))
+    assert seen.choice.merged[0].count == seen.choice.merged[1].count == 5
     values = np.arange(5.0) - 2.0
     moment = np.outer(values, values) / (values @ values)
     (noisy,) = (table for table in seen.tables() if table.columns == (0, 1))
@@ -239,18 +239,16 @@ def test_moments_of_draws_have_a_flat_prior() -> None:
     error, centre = noisy.errors[0], float((moment * noisy.counts.reshape(5, 5)).sum())
     assert abs(drawn.mean() - centre) < 4.4 * error / math.sqrt(400) + 1e-6  # one false alarm in 100,000
     assert abs(drawn.var() / error**2 - 1.0) < 4.4 * math.sqrt(2.0 / 400)
-    shrunk = np.array(
-        [(moment * denoised(seen._two_way(seen._coarse)[1], [5, 5], rng)[0, 1]).sum() for _ in range(400)]
-    )
+    shrunk = np.array([(moment * denoised(seen._excess, [5, 5], rng)[0, 1]).sum() for _ in range(400)])
     assert shrunk.var() < 0.7 * error**2
 
 
 def test_small_cells_of_an_ordered_column_join_their_neighbours() -> None:
     counts = np.array([2.0, 3.0, 90.0, 200.0, 4.0, 150.0, 1.0])
-    assert merged(Integer(lower=0, upper=6), counts, 10.0, 1e6).of.tolist() == [0, 0, 1, 2, 3, 4, 5]
+    assert merged(Integer(lower=0, upper=6), counts, 10.0, 1e6).cell_of.tolist() == [0, 0, 1, 2, 3, 4, 5]
     labels = Category(categories=[str(i) for i in range(7)])
-    assert merged(labels, counts, 10.0, 1e6).of.tolist() == [0, 0, 1, 2, 0, 3, 0]
-    with_null = merged(Integer(lower=0, upper=5, nulls="category"), counts, 10.0, 1e6).of.tolist()
+    assert merged(labels, counts, 10.0, 1e6).cell_of.tolist() == [0, 0, 1, 2, 0, 3, 0]
+    with_null = merged(Integer(lower=0, upper=5, nulls="category"), counts, 10.0, 1e6).cell_of.tolist()
     assert with_null[6] == max(with_null)
     assert with_null.count(with_null[6]) == 1
 
@@ -267,10 +265,9 @@ def test_what_was_chosen_stays_chosen() -> None:
     made = Marginals.calibrated(BUDGET, domain=WIDE, n=4000, tables=2)
     codes = [WIDE.columns[name].encode(people()[name], name=name) for name in WIDE.names]
     held = Counts(records=Records(columns=tuple(codes)), frequencies=np.ones(4000, dtype=np.int64))
-    seen = MeasuredTables(made, made.kernel(held, rng=seeded(7)))
+    seen = MeasuredTables.from_output(made, made.kernel(held, rng=seeded(7)))
     draw = seen.posterior_draw(seeded(8))
-    assert draw.measured == seen.measured
-    assert [each.of.tolist() for each in draw.merged] == [each.of.tolist() for each in seen.merged]
-    assert draw.held == seen.held
+    assert draw.choice is seen.choice
+    assert draw.total == seen.total
     assert draw.tables()[0].counts.tolist() != seen.tables()[0].counts.tolist()
     assert "two-way tables were measured" in str(made.reading(np.asarray(seen._y), n=4000).outcome().codes[0])

@@ -18,7 +18,7 @@ from discreet.domain import Category, Counts, Domain
 from discreet.errors import Refused
 from discreet.mechanisms import REGISTRY, PerturbedHistogram, SmoothedHistogram, first_names
 from discreet.mechanisms.base import Votes
-from discreet.mechanisms.state import kept_state
+from discreet.mechanisms.steps import kept_state
 
 CELLS = Domain(columns={"cell": Category(categories=["a", "b"])})
 TABLE = pl.DataFrame({"cell": ["a", "b", "b"] * 100})

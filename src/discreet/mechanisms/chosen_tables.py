@@ -1,0 +1,380 @@
+"""What ``marginals`` chooses by what it released before: labels to keep, cells to merge, tables to measure.
+
+The labels that are kept are chosen in the private step. All else is public: a function of the facts and of what was
+released.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from discreet._core.arrays import Floats, Integers
+from discreet.domain import Category, Column, Counts, Domain, OpenLabels, Parts, Records
+from discreet.mechanisms.base import CellCounts, KeptLabels
+from discreet.mechanisms.latent_classes import Pair
+from discreet.mechanisms.noise import GAUSSIAN
+from discreet.mechanisms.projections import nearest_probabilities
+from discreet.mechanisms.tree import Consistent
+from discreet.mechanisms.wide_facts import MOST_CELLS, Nodes, WideFacts, open_columns
+
+# -- labels -------------------------------------------------------------------------------------------------------
+
+
+def label_counts(x: Parts, columns: Sequence[int]) -> list[dict[str, int]]:
+    """Return how many records hold each label of some columns: confidential. A null is no label.
+
+    Labels are in ascending order, which does not depend on that of the records.
+    """
+    counts: list[dict[str, int]] = [{} for _ in columns]
+    for part in x.parts() if columns else ():
+        for column, i in zip(counts, columns, strict=True):
+            for label, count in zip(part.records.columns[i].tolist(), part.frequencies.tolist(), strict=True):
+                if label is not None:
+                    column[label] = column.get(label, 0) + count
+    return [dict(sorted(column.items())) for column in counts]
+
+
+class LabelThreshold(NamedTuple):
+    """Which labels of a column are kept: those whose noisy count reaches a threshold.
+
+    ``q``: counts are multiplied by ``q^2``, and have noise of ``q`` times the scale of one unit.
+    ``threshold``: in records.
+    """
+
+    q: int
+    scale: float
+    threshold: int
+
+    def keep(self, counts: Mapping[str, int], *, rng: np.random.Generator) -> KeptLabels:
+        """Return the labels that are kept, in ascending order, and their noisy counts; ``counts``: confidential."""
+        noise = GAUSSIAN.draw(self.q * self.scale, len(counts), rng=rng)
+        noisy = self.q * self.q * np.array(list(counts.values()), dtype=np.int64) + noise
+        places, labels = np.flatnonzero(noisy >= self.q * self.q * self.threshold), list(counts)
+        return KeptLabels(tuple(labels[i] for i in places.tolist()), noisy[places])
+
+    def log_prob(self, y: KeptLabels, counts: Mapping[str, int]) -> float:
+        """Return the log-probability of the labels that are kept and of their noisy counts."""
+        units, scale = self.q * self.q, self.q * self.scale
+        minimum, released = units * self.threshold, dict(zip(y.labels, y.counts.tolist(), strict=True))
+        if not released.keys() <= counts.keys() or any(noisy < minimum for noisy in released.values()):
+            return -np.inf
+        noise = np.array([released[label] - units * counts[label] for label in y.labels], dtype=np.int64)
+        absent = [count for label, count in counts.items() if label not in released]
+        below = {count: GAUSSIAN.log_below(scale, minimum - units * count) for count in set(absent)}
+        return float(GAUSSIAN.log_pmf(scale, noise).sum()) + sum(below[count] for count in absent)
+
+
+def coded_parts(x: Parts, closed: Domain, columns: Sequence[int]) -> Iterator[Counts]:
+    """Yield the parts of a table with codes of a :func:`closed_domain` in some columns that were open. Confidential."""
+    labels = {i: list(closed.columns.values())[i].labels or () for i in columns}
+    code = {i: {label: code for code, label in enumerate((*names, None))} for i, names in labels.items()}
+    for part in x.parts():
+        codes = list(part.records.columns)
+        for i in columns:
+            other = len(labels[i]) - 1
+            codes[i] = np.array([code[i].get(label, other) for label in codes[i].tolist()], dtype=np.int64)
+        yield Counts(records=Records(columns=tuple(codes)), frequencies=part.frequencies)
+
+
+def closed_domain(domain: Domain, kept_labels: Sequence[KeptLabels], *, most: int = MOST_CELLS) -> Domain:
+    """Return the domain with a category for each open column: the labels that were kept, and one for all others.
+
+    The latter is named by the reserved prefix, which no label has. A null stays one.
+
+    ``most``: cells of a column. Of more labels, the commonest are taken.
+    """
+    columns = dict(domain.columns)
+    for i, (labels, counts) in zip(open_columns(domain), kept_labels, strict=True):
+        column = columns[domain.names[i]]
+        assert isinstance(column, OpenLabels)
+        commonest = np.sort(np.argsort(-counts, kind="stable")[: most - 2])
+        categories = [*(labels[place] for place in commonest.tolist()), f"{column.prefix}*"]
+        columns[domain.names[i]] = Category(categories=categories, nulls=column.nulls)
+    return replace(domain, columns=columns)
+
+
+def labelled(
+    chunks: Iterator[Records], domain: Domain, closed: Domain, rng: np.random.Generator, *, first_new: int = 1
+) -> Iterator[Records]:
+    """Return records with their labels. One whose label was not kept gets a new one, of the reserved namespace.
+
+    ``first_new``: number of the first new label of each column.
+    """
+    number = dict.fromkeys(open_columns(domain), first_new)
+    columns, categories = list(domain.columns.values()), list(closed.columns.values())
+    for chunk in chunks:
+        codes = list(chunk.columns)
+        for i in number:
+            known = categories[i].labels or ()
+            labels = np.array([*known, None], dtype=object)[codes[i].astype(np.int64)]
+            new = np.flatnonzero(codes[i] == len(known) - 1)
+            labels[new] = columns[i].draw(len(new), rng, first=number[i])
+            number[i] += len(new)
+            codes[i] = labels
+        yield Records(columns=tuple(codes))
+
+
+# -- one-way tables -----------------------------------------------------------------------------------------------
+
+_RUNS = 64  # of as many runs of cells, each with noise of its own, a sum over many cells has the noise
+
+
+@dataclass(frozen=True, eq=False)
+class OneWay:
+    """Noisy counts of one column, of its cells or of the nodes above them: the mean of its measurements.
+
+    ``units``: of each count.
+    ``nodes``: None where cells are counted.
+    """
+
+    noisy: Floats
+    units: float
+    nodes: Nodes | None = None
+
+    def again(self, noisy: Floats, units: float) -> OneWay:
+        """Return the counts with those of another measurement."""
+        mean = (self.noisy * self.units + noisy * units) / (self.units + units)
+        return replace(self, noisy=mean, units=self.units + units)
+
+    def total(self) -> tuple[float, float]:
+        """Return the sum of the counts, and its units: the inverse of its variance, with noise of scale 1."""
+        if self.nodes is None:
+            return float(self.noisy.sum()), self.units / len(self.noisy)
+        ends = np.cumsum([self.nodes.tree.nodes(level) for level in self.nodes.levels])
+        sums = np.array([part.sum() for part in np.split(self.noisy, ends[:-1])])
+        weights = 1.0 / np.diff(ends, prepend=0)
+        return float(sums @ weights / weights.sum()), self.units * float(weights.sum())
+
+    @property
+    def precision(self) -> float:
+        """Units per cell of a sum of many cells."""
+        return self.units if self.nodes is None else self.units * max(1.0, len(self.nodes.leaf) / _RUNS)
+
+    def counts(self, total: float) -> Floats:
+        """Return the best unbiased counts of cells."""
+        if self.nodes is None:
+            return self.noisy
+        return Consistent(self.nodes.tree, self.nodes.levels, total).counts(self.noisy)[0][self.nodes.leaf]
+
+    def errors(self, scale: float) -> Floats:
+        """Return the standard errors of these counts."""
+        if self.nodes is None:
+            return np.full(len(self.noisy), scale / np.sqrt(self.units))
+        variances = Consistent(self.nodes.tree, self.nodes.levels, 1.0).counts(self.noisy)[1][self.nodes.leaf]
+        return np.asarray(scale * np.sqrt(variances / self.units))
+
+    def shares(self, total: float) -> Floats:
+        """Return probabilities of cells."""
+        if self.nodes is None:
+            return nearest_probabilities(self.noisy / total)
+        return Consistent(self.nodes.tree, self.nodes.levels, total).probabilities(self.noisy)[self.nodes.leaf]
+
+
+# -- merged cells: what pairs of columns are measured on ------------------------------------------------------------
+
+_MOST_MERGED = 256
+_FEWEST, _MOST_BINS = 6, 100
+_CLEAR = 3.0  # standard errors
+
+
+@dataclass(frozen=True, eq=False)
+class Merged:
+    """The merged cells of one column. Public.
+
+    ``cell_of``, shape (cells,): the merged cell of each cell.
+    ``count``: how many there are.
+    """
+
+    cell_of: Integers
+    count: int
+
+    def sums(self, values: Floats) -> Floats:
+        """Return the sums of some numbers over the merged cells."""
+        return np.bincount(self.cell_of, weights=values, minlength=self.count).astype(np.float64)
+
+    def within(self, shares: Floats) -> Floats:
+        """Return the share of each cell in its merged cell; alike where noise left none of them."""
+        shares = shares + 1e-9 / len(shares)
+        return np.asarray(shares / self.sums(shares)[self.cell_of])
+
+
+def merged(column: Column, noisy: Floats, error: float, precision: float) -> Merged:
+    """Merge the cells of a column whose counts are too small to be told from noise, or from their neighbours'.
+
+    The cells of an ordered column become at most ``sqrt(precision)`` runs of about equal counts (6 to 100 of them), a
+    null by itself. Where the column has no more cells than that, only neighbours below 3 standard errors join. Of
+    another column, every cell keeps its own number whose count is above 3 standard errors, the 255 commonest at most;
+    the rest become one.
+
+    ``noisy``, shape (cells,): released, with standard error ``error``.
+    ``precision``: number of records, in standard errors of a total, for each column.
+    """
+    bins = int(min(_MOST_BINS, max(_FEWEST, round(math.sqrt(precision)))))
+    if column.on_a_line:
+        values = int(column.values or 0)
+        counts = np.maximum(noisy[:values], 0.0)
+        runs = _runs(counts, float(counts.sum()) / bins if values > bins else _CLEAR * error)
+        cell_of = np.append(runs, np.full(len(noisy) - values, runs[-1] + 1))
+    else:
+        cell_of = np.zeros(len(noisy), dtype=np.int64)
+        commonest = np.argsort(-noisy, kind="stable")[: _MOST_MERGED - 1]
+        clear = np.sort(commonest[noisy[commonest] > _CLEAR * error])
+        cell_of[clear] = np.arange(1, len(clear) + 1)
+        if len(clear) == len(noisy):
+            cell_of -= 1
+    return Merged(cell_of, int(cell_of.max()) + 1)
+
+
+def _runs(counts: Floats, enough: float) -> Integers:
+    """Return which run each cell is in: a cell that is large enough is a run of its own."""
+    run_of, run, total, begun = np.zeros(len(counts), dtype=np.int64), 0, 0.0, False
+    for cell, count in enumerate(counts.tolist()):
+        if begun and (total + 0.5 * count > enough or count > enough):
+            run, total = run + 1, 0.0
+        run_of[cell], total, begun = run, total + count, count <= enough
+        if not begun:
+            run, total = run + 1, 0.0
+    return run_of
+
+
+# -- two-way tables -----------------------------------------------------------------------------------------------
+
+_NO_SIGNAL, _ALL_SIGNAL = 0.2, 0.5  # share of the scores that is more than scatter
+_HALF = 0.5 * math.sqrt(2.0 / math.pi)  # half the mean absolute value of a normal variable
+
+
+class ChosenTables:
+    """What the first stages of an output choose: merged cells, and the tables of the last stage. Public.
+
+    ``y``: released: one-way tables, then a score for each pair, then what is not looked at.
+    """
+
+    def __init__(self, facts: WideFacts, y: CellCounts) -> None:
+        self.facts = facts
+        self.scored = sum(facts.lengths)  # where the scores begin
+        first, self._pair_scores = y[: self.scored], y[self.scored : self.scored + len(facts.pairs)]
+        self.one_way = one_way_counts(facts, np.asarray(first, dtype=np.int64))
+
+    @cached_property
+    def total(self) -> float:
+        """The number of records: the published or declared one, unless the noisy tables contradict it."""
+        return number_of_records(self.facts, self.one_way)
+
+    @cached_property
+    def merged(self) -> list[Merged]:
+        """The merged cells of every column."""
+        facts = self.facts
+        precision = self.total * math.sqrt(facts.units) / (facts.scale * len(facts.sizes))
+        return [
+            merged(column, one.counts(self.total), facts.scale / math.sqrt(one.units), precision)
+            for column, one in zip(facts.domain.columns.values(), self.one_way, strict=True)
+        ]
+
+    @cached_property
+    def counts(self) -> list[int]:
+        """How many merged cells each column has."""
+        return [cells.count for cells in self.merged]
+
+    @cached_property
+    def coarse(self) -> list[Floats]:
+        """The probabilities of every column's merged cells."""
+        return combined_shares(self.one_way, self.merged, {}, self.total)
+
+    def expected(self, i: int, j: int) -> Integers:
+        """Return the two-way table that the one-way tables would make of independent columns, in whole records."""
+        return np.rint(self.total * np.outer(self.coarse[i], self.coarse[j])).astype(np.int64)
+
+    @cached_property
+    def _worth(self) -> tuple[Integers, Integers, Integers]:
+        shapes = [(self.counts[i], self.counts[j]) for i, j in self.facts.pairs]
+        return self.facts.allocation.worth(self._gains(), shapes, self.facts.scale)
+
+    @cached_property
+    def repeats(self) -> list[tuple[int, int]]:
+        """The columns whose one-way tables the last stage measures again, and the ``q`` of each."""
+        return [(i, q) for i, q in enumerate(self._worth[2].tolist()) if q]
+
+    @cached_property
+    def pairs(self) -> list[tuple[Pair, int]]:
+        """The two-way tables of the last stage, which come after those, and the ``q`` of each."""
+        tables = zip(self._worth[0].tolist(), self._worth[1].tolist(), strict=True)
+        return [(self.facts.pairs[place], q) for place, q in tables if q]
+
+    @property
+    def lengths(self) -> list[int]:
+        """How many counts each table of the last stage has."""
+        lengths = [self.facts.lengths[i] for i, _ in self.repeats]
+        return lengths + [self.counts[i] * self.counts[j] for (i, j), _ in self.pairs]
+
+    def _gains(self) -> Floats:
+        """Return how many records each two-way table would put elsewhere, and a measurement of it gains.
+
+        Scores are shrunk to their mean, by how much of their variance is noise. Where little of them is more than
+        scatter, less than a half, scatter is taken off: it is what a measurement would follow in vain.
+        """
+        if not self.facts.pairs:
+            return np.empty(0)
+        scores, noise = self._pair_scores.astype(np.float64), self.facts.scale**2
+        scatter = np.array([self._scatter(i, j) for i, j in self.facts.pairs])
+        signal = float((scores - scatter).mean()) / max(float(scores.mean()), 1e-9)
+        gains = scores - scatter * min(1.0, max(0.0, (_ALL_SIGNAL - signal) / (_ALL_SIGNAL - _NO_SIGNAL)))
+        differences = gains - gains.mean()
+        spread = max(0.0, float((differences**2).mean()) - noise)
+        return np.asarray(gains.mean() + differences * spread / (spread + noise))
+
+    def _scatter(self, i: int, j: int) -> float:
+        """Return what no measurement of two columns gains: the scatter of records that drowns in noise, and noise."""
+        facts, a, b = self.facts, self.coarse[i], self.coarse[j]
+        noise = np.outer(self._variances[i], b**2) + np.outer(a**2, self._variances[j])
+        expected = self.total * np.outer(a, b)
+        usual = facts.scale**2 * 2.0 * len(facts.pairs) / facts.units  # squared error, half the units
+        lost = expected * usual / (expected + usual) + noise
+        return float(np.minimum(_HALF * np.sqrt(lost), expected + _HALF * np.sqrt(noise)).sum())
+
+    @cached_property
+    def _variances(self) -> list[Floats]:
+        """Of the noise of each column's merged cells, from its one-way table."""
+        return [
+            self.facts.scale**2 / one.precision * cells.sums(np.ones(len(cells.cell_of)))
+            for one, cells in zip(self.one_way, self.merged, strict=True)
+        ]
+
+
+def one_way_counts(facts: WideFacts, y: CellCounts) -> list[OneWay]:
+    """Return the counts of the first round, with which an output begins."""
+    q2 = (facts.allocation.first.astype(np.float64) ** 2).tolist()
+    parts = np.split(y[: sum(facts.lengths)], np.cumsum(facts.lengths)[:-1])
+    return [OneWay(part / units, units, nodes) for part, units, nodes in zip(parts, q2, facts.nodes, strict=True)]
+
+
+def number_of_records(facts: WideFacts, one_way: Sequence[OneWay]) -> float:
+    """Return the published or declared number of records, or the noisy tables' own, 4 standard errors from both."""
+    sums, units = map(np.array, zip(*(table.total() for table in one_way), strict=True))
+    noisy, error = float(sums @ units / units.sum()), facts.scale / math.sqrt(float(units.sum()))
+    stated = [float(totals.counts.sum()) for totals in facts.domain.published[:1]] + [float(facts.records)]
+    return next((total for total in stated if abs(noisy - total) <= 4.0 * error), max(1.0, noisy))
+
+
+def combined_shares(
+    one_way: Sequence[OneWay], merges: Sequence[Merged], two_way: Mapping[Pair, tuple[int, Floats]], total: float
+) -> list[Floats]:
+    """Return the probabilities of merged cells, from one-way tables and the margins of two-way ones together.
+
+    ``two_way``: the ``q`` and the counts of each, shape (merged cells, merged cells).
+    """
+    columns = list(zip(one_way, merges, strict=True))
+    weights = [one.precision / cells.sums(np.ones(len(cells.cell_of))) for one, cells in columns]
+    sums = [cells.sums(one.counts(total)) * weight for (one, cells), weight in zip(columns, weights, strict=True)]
+    for pair, (q, table) in two_way.items():
+        for axis, i in enumerate(pair):
+            weight = q * q / table.shape[1 - axis]
+            sums[i], weights[i] = sums[i] + table.sum(axis=1 - axis) * weight, weights[i] + weight
+    counts = [column / weight for column, weight in zip(sums, weights, strict=True)]
+    positive = [total * nearest_probabilities(column / total) + 0.5 for column in counts]
+    return [np.asarray(column / column.sum()) for column in positive]
