@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import importlib
 import importlib.util
 import json
 import subprocess
@@ -11,17 +12,19 @@ import sys
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from test_mutants import CODED as CODED_FOLDER
+from test_mutants import DATA, MUTATED, mutants, under
 
 import discreet
 from discreet import Budget, Output, Unit
 from discreet.mechanisms import REGISTRY
 
 HERE = Path(__file__).parent
-PROGRAM = HERE.parents[1] / "tools" / "verify_certificate.py"
+PROGRAM = HERE.parents[1] / "tools" / "verify_certificate"
 GOLDEN = sorted([*HERE.glob("*/*.certificate.json"), *HERE.glob("*/*/certificate.json")])
 NEWEST = [path for path in GOLDEN if path.relative_to(HERE).parts[0] == "0.2.0.dev0"]
 LONG = {"frozen-2/data-specific-reveal-or-obscure", "frozen-2/subsampled-randomised-response"}
@@ -44,8 +47,11 @@ def load(path: Path, name: str) -> ModuleType:
     return module
 
 
-program = load(PROGRAM, "verify_certificate")
-promised = program.promise_of
+sys.path.insert(0, str(PROGRAM.parent))
+MODULES = [importlib.import_module(f"verify_certificate.{path.stem}") for path in sorted(PROGRAM.glob("*.py"))]
+claims = importlib.import_module("verify_certificate.claims")
+program = SimpleNamespace(**{name: value for module in MODULES for name, value in vars(module).items()})
+promised = claims.promise_of
 
 
 @cache
@@ -61,7 +67,7 @@ def remembered(document: dict[str, Any]) -> Any:
 
 @pytest.fixture(autouse=True)
 def _remember(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(program, "promise_of", remembered)
+    monkeypatch.setattr(claims, "promise_of", remembered)
 
 
 def name(path: Path) -> str:
@@ -82,18 +88,20 @@ def wrong(facts: dict[str, Any] | str, data: Path | None = None) -> dict[str, st
 
 
 def test_it_shares_nothing_with_the_library_and_is_short() -> None:
-    text = PROGRAM.read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= 1000
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in PROGRAM.glob("*.py")}
+    lengths = [len(text.splitlines()) for text in texts.values()]
+    assert max(lengths) <= 500
+    assert sum(lengths) <= 1600
     imported = set()
-    for node in ast.walk(ast.parse(text)):
+    for node in [node for text in texts.values() for node in ast.walk(ast.parse(text))]:
         if isinstance(node, ast.Import):
             imported |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0
             imported.add(str(node.module).partition(".")[0])
-    assert imported - set(sys.stdlib_module_names) == {"mpmath"}
+    assert imported - set(sys.stdlib_module_names) == {"mpmath", PROGRAM.name}
     assert not imported & {"importlib", "subprocess", "runpy", "ctypes"}
-    assert "__import__" not in text
+    assert not any("__import__" in text for text in texts.values())
 
 
 def test_it_knows_every_mechanism() -> None:
@@ -135,7 +143,7 @@ def test_its_sums_agree_with_each_other() -> None:
     assert abs(program.ranged(mpf(2), 2, mpf("0.5")) - two) < mpf(10) ** -15
 
 
-def _any_order(program: ModuleType, epsilon: Any) -> Any:
+def _any_order(program: SimpleNamespace, epsilon: Any) -> Any:
     forward = program.ranged(program.mpf(2), 1, abs(epsilon))
     return forward if epsilon >= 0 else 1 - program.exp(epsilon) + program.exp(epsilon) * forward
 
@@ -353,3 +361,45 @@ def test_it_says_what_it_cannot_check() -> None:
     assert set(found.values()) == {program.CANNOT}
     del facts["guarantee"]["kind"]
     assert set(wrong(facts).values()) == {program.CANNOT}
+
+
+# -- what is stated, and what is checked -------------------------------------------------------------------------------
+
+STATED = (
+    ("created",),
+    ("library", "version"),
+    ("released", "outcome"),
+    ("released", "share_from_data"),
+    ("released", "tables", 0, "file"),
+)
+"""What somebody wrote, which no number follows from."""
+
+AS_WELL = (
+    ("records",),
+    ("relation", "name"),
+    ("guarantee", "epsilon"),
+    ("domain",),
+    *(("mechanism", "parameters", key) for key in ("api", "levels", "multiplicity", "population", "steps", "units")),
+    ("mechanism", "parameters", "threshold"),
+)
+"""Facts of which another value may be true as well: more records, a wider range, fewer steps than were paid for."""
+
+
+@pytest.mark.parametrize("which", MUTATED)
+def test_no_certificate_with_a_false_value_is_confirmed(which: str) -> None:
+    document = json.loads((CODED_FOLDER / f"{which}.certificate.json").read_text(encoding="utf-8"))
+    data = DATA / f"{which}.csv"
+    assert not wrong(document, data)
+    made = [(at, one) for at, one in mutants(document) if not under(at, (*STATED, *AS_WELL))]
+    assert len(made) > 80
+    assert [at for at, one in made if not wrong(one, data)] == []
+
+
+@pytest.mark.parametrize(("column", "fact", "value"), [
+    ("age", "upper", 40), ("age", "lower", 30), ("income", "upper", 5_000.0), ("born", "upper", "1960-01-01"),
+    ("price", "digits", 1), ("sex", "categories", ["female", "male"]), ("sex", "categories", ["f", "m", "o"]),
+])  # fmt: skip
+def test_a_domain_that_the_released_file_contradicts_is_refused(column: str, fact: str, value: Any) -> None:
+    document = json.loads((CODED_FOLDER / "marginals-add-remove.certificate.json").read_text(encoding="utf-8"))
+    document["domain"]["columns"][column][fact] = value
+    assert wrong(document, DATA / "marginals-add-remove.csv")["released values"] == program.WRONG

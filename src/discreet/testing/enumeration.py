@@ -22,6 +22,7 @@ from discreet._core.errors import ParameterError
 from discreet._core.random import seeded
 from discreet.domain import Counts, Records
 from discreet.mechanisms import MOST_LISTED, DrawnMechanism, Mechanism
+from discreet.privacy import RelationName
 
 # Small universes: every table of ``n`` records on ``k`` cells, and every pair of neighbours among them.
 
@@ -39,18 +40,22 @@ def count_vectors(total: int, cells: int) -> Integers:
     return np.concatenate(blocks)
 
 
-def neighbouring_pairs(n: int, cells: int, *, group: int = 1) -> tuple[Integers, Integers, Integers]:
+def neighbouring_pairs(
+    n: int, cells: int, *, group: int = 1, relation: RelationName = "replacement"
+) -> tuple[Integers, Integers, Integers]:
     """Return every ordered pair of tables that differ in at least one and at most ``group`` records.
 
     Parameters
     ----------
     n, cells, group : int
-        Numbers of records, of cells, and of records that may be replaced; each at least 1.
+        Numbers of records, of cells, and of records that may be replaced, added or removed; each at least 1.
+    relation : {"replacement", "add-remove"}
+        Under add/remove the tables have ``n`` to ``n + group`` records.
 
     Returns
     -------
     tables : ndarray of int64, shape (tables, cells)
-        All count vectors of ``n`` records.
+        All count vectors of these numbers of records.
     left, right : ndarray of int64, shape (pairs,)
         Rows of ``tables``; both orders of every pair are there.
 
@@ -62,9 +67,10 @@ def neighbouring_pairs(n: int, cells: int, *, group: int = 1) -> tuple[Integers,
     """
     if n < 1 or group < 1:
         raise ParameterError("neighbours must have at least one record, and differ in at least one")
-    tables = count_vectors(n, cells)
-    replaced = np.abs(tables[:, None, :] - tables[None, :, :]).sum(axis=2) // 2
-    left, right = np.nonzero((replaced >= 1) & (replaced <= group))
+    most, weight = (n, 2) if relation == "replacement" else (n + group, 1)
+    tables = np.concatenate([count_vectors(total, cells) for total in range(n, most + 1)])
+    changed = np.abs(tables[:, None, :] - tables[None, :, :]).sum(axis=2) // weight
+    left, right = np.nonzero((changed >= 1) & (changed <= group))
     return tables, left.astype(np.int64), right.astype(np.int64)
 
 

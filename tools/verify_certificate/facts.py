@@ -1,0 +1,68 @@
+"""The public facts of a certificate, of any form."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+from verify_certificate.arithmetic import CANNOT, INFINITE, WRONG, StoppedError, exact, whole
+
+ADD_REMOVE = {"private-evolution", "marginals", "censored-posterior"}
+
+
+class Facts:
+    """The public facts of a certificate, of any form."""
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        if document.get("discreet_certificate") not in (1, 2) and document.get("discreet_tables_certificate") != 1:
+            raise StoppedError(CANNOT, "it is not a certificate of version 1 or 2")
+        self.mechanism: str = document["mechanism"]["name"]
+        self.parameters: dict[str, Any] = document["mechanism"].get("parameters", document["mechanism"])
+        self.columns: dict[str, Any] = document["domain"]["columns"]
+        self.n = whole(document["records"], "records")
+        self.relation: str = document["relation"]["name"]
+        self.group = whole(document["relation"]["group"], "group", 1)
+        self.asked, self.unit = document.get("size"), document.get("unit")
+        self.cells = [cells_of(column) for column in self.columns.values()]
+        self.all_cells = math.prod(self.cells)
+        if self.relation not in {"replacement", "add-remove"}:
+            raise StoppedError(CANNOT, f"the relation {self.relation!r} is not known")
+        if self.relation == "add-remove" and self.mechanism not in ADD_REMOVE:
+            raise StoppedError(WRONG, f"no theorem covers {self.mechanism} where records are added or removed")
+        if self.relation == "replacement":
+            self.group = min(self.group, max(1, self.n))
+
+    @property
+    def size(self) -> int:
+        """How many records were asked for."""
+        return whole(self.asked, "size", 1)
+
+    def finite_cells(self) -> int:
+        """Return how many cells the whole domain has."""
+        if self.all_cells == INFINITE:
+            raise StoppedError(WRONG, f"{self.mechanism} needs a finite domain")
+        return int(self.all_cells)
+
+
+def cells_of(column: dict[str, Any]) -> float:
+    """Return how many cells a column has, infinitely many where it is continuous or open."""
+    kind, found = column["type"], column.get("cells")
+    if kind in {"boolean", "category"}:
+        found = len(column["categories"]) if kind == "category" else 2
+    elif found is None and kind in {"numeric", "open_labels"}:
+        found = INFINITE if column.get("step") is None else _steps(column, exact(column["step"]), exact)
+        found = len(set(column["grid"])) if "grid" in column else found
+    elif found is None and kind in {"integer", "decimal"}:
+        found = _steps(column, Fraction(1, 10 ** column.get("digits", 0)), lambda text: Fraction(str(text)))
+    elif found is None and kind == "date":
+        found = _steps(column, Fraction(1), lambda text: datetime.date.fromisoformat(text).toordinal())
+    elif found is None:
+        raise StoppedError(CANNOT, f"a column of type {kind!r} without cells")
+    return found + (column.get("nulls") == "category")
+
+
+def _steps(column: dict[str, Any], step: Fraction, read: Callable[[Any], Any]) -> int:
+    return math.floor((read(column["upper"]) - read(column["lower"])) / step) + 1

@@ -1,0 +1,132 @@
+"""What may stand in a certificate of version 2: fields of objects, parameters, columns, codes and their numbers."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+FIELDS: dict[str, tuple[str, str]] = {  # of each object: the fields that it must have, and those that it may have
+    "": (
+        "discreet_certificate library created mechanism domain records size relation unit public_inputs guarantee "
+        "randomness released",
+        "identity ledger",
+    ),
+    "library": ("name version", ""),
+    "mechanism": ("name parameters", ""),
+    "domain": ("columns", "metric_weights impossible implies totals"),
+    "relation": ("name group", ""),
+    "unit": ("column max_records", ""),
+    "public_inputs": ("", "reference points api.table api.prompts"),
+    "guarantee": ("epsilon delta pure_epsilon kind theorem exact assumptions caveats profile", "epsilon_each"),
+    "released": ("columns tables outcome share_from_data", "pairs_measured merged_cells partitions partition_by"),
+    "released.tables": ("file rows sha256", ""),
+    "ledger": ("dataset entry head", ""),
+}
+PARAMETERS: dict[str, tuple[str, str]] = {
+    "pitman-yor": ("strength discount sampler", ""),
+    "dirichlet-process": ("strength discount sampler", ""),
+    "dirichlet-multinomial": ("prior", ""),
+    "smoothed-histogram": ("mixing", ""),
+    "reveal-or-obscure": ("mixing", ""),
+    "data-specific-reveal-or-obscure": ("draw_epsilon schedule", ""),
+    "subsampled-randomised-response": ("mixing", ""),
+    "perturbed-histogram": ("scale noise sampling projection", ""),
+    "hierarchical-histogram": ("scale noise sampling levels", ""),
+    "signed-measure": ("scale noise sampling", "points"),
+    "gaussian-smoothed-histogram": ("scale sampling mixing", ""),
+    "laplace-projection-sampler": ("scale sampling", ""),
+    "exponential-histogram": ("pure_epsilon loss", ""),
+    "stability-histogram": ("scale threshold sampling", ""),
+    "stabilised-pitman-yor": ("scale threshold strength discount", ""),
+    "urn-histogram": ("strength discount", ""),
+    "marginals": ("scale units sampling", "workload given threshold label_units tables"),
+    "private-evolution": (
+        "scale steps population noise threshold variant multiplicity sampling api",
+        "nearest unit_votes by_label label_shares lookahead",
+    ),
+}
+BOUNDED = "type lower upper"
+COLUMNS: dict[str, tuple[str, str]] = {
+    "numeric": (BOUNDED, "nulls base cells spacing grid step within dtype out_of_bounds"),
+    "integer": (BOUNDED, "nulls base cells spacing dtype out_of_bounds"),
+    "boolean": ("type", "nulls base"),
+    "category": ("type categories", "nulls base ordered dtype"),
+    "open_labels": ("type", "nulls base prefix"),
+    "date": (BOUNDED, "nulls base cells out_of_bounds"),
+    "datetime": (BOUNDED, "nulls base cells step time_zone out_of_bounds"),
+    "duration": (BOUNDED, "nulls base cells step out_of_bounds"),
+    "decimal": (BOUNDED, "nulls base cells digits out_of_bounds"),
+}
+CHOICES = {
+    "noise": {"laplace", "gaussian"},
+    "sampling": {"stratified", "iid"},
+    "projection": {"w1", "l1", "clip", "simplex", "bounded-lipschitz"},
+    "sampler": {"ancestor", "mixing"},
+    "variant": {"projection", "theoretical", "practical"},
+    "loss": {"l1", "l2", "hellinger"},
+    "spacing": {"log"},
+    "nulls": {"category"},
+}
+RANDOMNESS = {"operating-system", "operating-system-and-jax", "seeded", "seeded-cut"}
+PROFILE = [Fraction(1, 100), Fraction(1, 10), Fraction(1, 4), Fraction(1, 2), *map(Fraction, (1, 2, 4, 8))]
+
+CHOSEN = {
+    name: choices.split()
+    for names, choices in (
+        ("pitman-yor dirichlet-process", "base-measure strength discount"),
+        ("dirichlet-multinomial", "cells prior"),
+        ("smoothed-histogram reveal-or-obscure subsampled-randomised-response", "cells mixing-probability"),
+        ("data-specific-reveal-or-obscure", "cells schedule"),
+        ("exponential-histogram", "cells loss"),
+        ("urn-histogram", "strength discount"),
+        ("stability-histogram stabilised-pitman-yor", "scale threshold"),
+        ("perturbed-histogram gaussian-smoothed-histogram laplace-projection-sampler", "cells noise"),
+        ("hierarchical-histogram signed-measure", "cells noise"),
+        ("private-evolution", "api number-of-steps population noise"),
+        ("marginals", "columns their-cells workload units noise"),
+    )
+    for name in names.split()
+}
+"""What a promise assumes to have been chosen without the data; where points or a threshold are chosen, they too."""
+
+BELONGS = {
+    name: codes.split()
+    for names, codes in (
+        ("pitman-yor dirichlet-process", "verbatim-share"),
+        ("dirichlet-multinomial", "prior-share"),
+        ("smoothed-histogram reveal-or-obscure subsampled-randomised-response", "uniform-share"),
+        ("data-specific-reveal-or-obscure", "uniform-at-most"),
+        ("exponential-histogram", "share-elsewhere"),
+        ("urn-histogram", "all-verbatim delta-constant random-number"),
+        ("stability-histogram stabilised-pitman-yor", "rare-labels single-label free-draws"),
+        ("perturbed-histogram gaussian-smoothed-histogram laplace-projection-sampler", "free-draws"),
+        ("hierarchical-histogram signed-measure marginals", "free-draws"),
+        ("private-evolution", "api-without-data free-draws"),
+    )
+    for name in names.split()
+}
+"""The caveats of each mechanism, whatever its parameters."""
+
+CAVEATS = {  # the fields of each, beside its code
+    "all-verbatim": "at_most expected",
+    "api-alone": "api",
+    "equal-votes": "voters",
+    "delta-floor": "delta",
+    "delta-large": "records",
+    "epsilon-large": "limit",
+    "free-draws": "noisy",
+    "place-around-points": "points",
+    "place-in-leaf": "cells",
+    "prior-share": "share",
+    "published-shares": "column source sample",
+    "random-number": "size",
+    "rare-labels": "threshold open",
+    "share-elsewhere": "share",
+    "single-label": "probability",
+    "uniform-at-most": "share",
+    "uniform-share": "share",
+    "verbatim-share": "at_most expected probability size",
+    **dict.fromkeys(
+        ("api-without-data", "conditional-independence", "delta-constant", "delta-is-bound", "no-step"), ""
+    ),
+    **dict.fromkeys(("tables-together", "unused-slots"), ""),
+}
