@@ -21,6 +21,7 @@ from discreet._core.random import public, seeded
 from discreet.domain import Commonness, Domain, Parts, Records
 from discreet.evolution import API, EvolvedStep
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, KernelOutput, Votes
+from discreet.mechanisms.bounded_lipschitz import transport_available
 from discreet.mechanisms.calibration import Search
 from discreet.mechanisms.evolution_search import MOST_CANDIDATES, EvolutionSearch, is_slow, predicted_loss, remedies
 from discreet.mechanisms.forecast import Forecast, Traits
@@ -38,7 +39,6 @@ from discreet.mechanisms.populations import (
     vote_weights,
 )
 from discreet.mechanisms.reading import SAMPLINGS, Reading, Sampling, draw_cells
-from discreet.mechanisms.bounded_lipschitz import transport_available
 from discreet.mechanisms.steps import SteppedMechanism
 from discreet.privacy import (
     Code,

@@ -21,7 +21,7 @@ from discreet.domain import Category, Counts, Domain, Integer
 from discreet.errors import FileProblem, ParameterError
 from discreet.inference import combine, posterior
 from discreet.inference.several_tables import estimate_tables
-from discreet.mechanisms import Marginals, marginals
+from discreet.mechanisms import Marginals, measured_tables
 from discreet.mechanisms.measured_tables import MeasuredTables
 from discreet.releases.release import Release
 
