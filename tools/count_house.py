@@ -317,8 +317,8 @@ def _formatted(module: Module) -> int:
 
 
 def _long_texts(module: Module) -> int:
-    """Count long strings, also with fields, that are no docstrings and stand in no raise."""
-    apart = {id(one) for node in module.of(ast.Raise) for one in ast.walk(node)}
+    """Count long strings, also with fields, that are no docstrings and stand in no raise or assert."""
+    apart = {id(one) for node in [*module.of(ast.Raise), *module.of(ast.Assert)] for one in ast.walk(node)}
     apart |= {id(node) for node in module.docstrings}
     apart |= {id(part) for node in module.of(ast.JoinedStr) for part in ast.walk(node) if part is not node}
     texts = [*module.of(ast.Constant), *module.of(ast.JoinedStr)]
