@@ -13,14 +13,15 @@ import pytest
 
 from discreet.domain import Counts
 from discreet.mechanisms import CellCounts, Mechanism, Traits
+from discreet.mechanisms.likelihood import Likelihood
 from discreet.mechanisms.noisy_counts import NoisyCounts, NoisyReading
 from discreet.mechanisms.projections import Clip, Projection
 from discreet.mechanisms.reading import Estimates, Reading
 from discreet.privacy import Guarantee, Relation
 from discreet.testing.behaviour import check_estimates
+from discreet.testing.contract import CHECKS, check_exposure, check_law, check_likelihood, check_promise
 from discreet.testing.facts import check_parameters
 from discreet.testing.kernel import check_files, check_generator, check_state, check_tables, check_twin
-from discreet.testing.law import check_exposure, check_law, check_promise
 
 NEIGHBOURS = Relation()
 CHECKED = (
@@ -28,6 +29,7 @@ CHECKED = (
     check_files,
     check_generator,
     check_law,
+    check_likelihood,
     check_promise,
     check_state,
     check_tables,
@@ -91,6 +93,13 @@ class LeaksRarely(Sound):
 
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> CellCounts:
         return self._counts(x) if rng.random() < 0.002 else super().kernel(x, rng=rng)
+
+
+class WrongLikelihood(Sound):
+    """A third of the scale, so that intervals are too short."""
+
+    def likelihood(self) -> Likelihood:
+        return replace(super().likelihood(), scale=self.scale / 3.0)
 
 
 class SparesLargeCounts(Sound):
@@ -207,6 +216,7 @@ class RaisesAtManyRecords(Sound):
     (KnowsTheNumber, check_promise, "neighbours of 2 records"),
     (Quieter, check_law, "likelier under"),
     (LeaksRarely, check_exposure, "true counts"),
+    (WrongLikelihood, check_likelihood, "not the law of its kernel"),
     (SparesLargeCounts, check_estimates, "other standard errors"),
     (WrongParameters, check_parameters, "comes back"),
     (FixedSeed, check_generator, "one output with 8 seeds"),
@@ -225,6 +235,7 @@ class RaisesAtManyRecords(Sound):
 def test_a_planted_defect_is_rejected(
     defect: type[Mechanism], check: Callable[..., None], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert check in CHECKS
     monkeypatch.chdir(tmp_path)
     with pytest.raises(AssertionError, match=says):
         check(defect)

@@ -56,6 +56,13 @@ class Likelihood:
             return f"a mechanism-aware posterior needs a finite domain of at most {MOST_CELLS:,} cells"
         return ""
 
+    def log_densities(self, domain: Domain, output: Any, tables: Integers) -> Floats | None:
+        """Return the log-likelihood of a kernel's output at tables, a row of counts each, but for a constant.
+
+        None where it is not written for single outputs.
+        """
+        return None
+
     def mean_variance(self, share: float, cells_per_record: float) -> float:
         """Return about the variance of a mean of ``share`` released records per confidential one, in a sample's units.
 
@@ -79,6 +86,13 @@ class DrawnFromCounts(Likelihood):
     log_weight: Callable[[int, Indices, Integers, Integers], Floats]
     log_held: Callable[[Integers, int], Floats] | None = None
 
+    def log_densities(self, domain: Domain, output: Any, tables: Integers) -> Floats:
+        """Return the sums of the cells' factors, and that of the number of held cells."""
+        cells = np.arange(tables.shape[1])
+        drawn = np.bincount(domain.flat(output), minlength=len(cells))
+        logs = np.array([self.log_weight(int(row.sum()), cells, row, drawn).sum() for row in tables])
+        return logs if self.log_held is None else logs + self.log_held((tables > 0).sum(axis=1), int(drawn.sum()))
+
 
 @dataclass(frozen=True, kw_only=True)
 class ExactLaw(Likelihood):
@@ -101,6 +115,10 @@ class ExactLaw(Likelihood):
             f"terms (records: {records:,}, cells: {cells:,}). Declare fewer cells, release fewer records, or take a "
             "mechanism with a posterior at any number of records, such as perturbed-histogram or smoothed-histogram"
         )
+
+    def log_densities(self, domain: Domain, output: Any, tables: Integers) -> Floats:
+        """Return the law itself."""
+        return self.log_probs(np.bincount(domain.flat(output), minlength=tables.shape[1]), tables)
 
     def tables(self, records: int) -> Integers:
         """Return the counts of all tables of so many records, a row each."""
@@ -157,6 +175,12 @@ class NoisyCellCounts(Likelihood):
     sampling: Sampling
     threshold: int | None = None
     consistent: Consistent | None = None
+
+    def log_densities(self, domain: Domain, output: Any, tables: Integers) -> Floats | None:
+        """Return the log-probability of the noise, where every cell has its own."""
+        if self.consistent is not None or self.threshold is not None or output.shape != tables.shape[1:]:
+            return None
+        return np.asarray(self.law.log_pmf(self.scale, output - tables).sum(axis=1))
 
     def mean_variance(self, share: float, cells_per_record: float) -> float:
         """Return ``(m/n)(1 + vk/n)``, as of a population as wide as the domain, and 1 more for independent draws."""
