@@ -100,7 +100,8 @@ def release(data: str, domain_file: str, tables: int, sampling: str | None, as_j
         return
     echo(certificate.text)
     files = certificate.tables
-    written = f"{files[0].rows:,} {'counts' if facts.size is None else 'records'}"
+    noun = "counts" if facts.size is None else "records"
+    written = f"{files[0].rows:,} {noun}"
     if certificate.several:
         written = f"{counted(len(files), 'table')} of {written}"
     if facts.released.partitions is not None:
