@@ -333,7 +333,7 @@ def _pairs(values: Mapping[str, Any]) -> str:
 domain = Commands("domain", help="Declare the public facts about a table.")
 
 
-@command("data", within=domain)
+@command("data", group=domain)
 @shared(*SOURCE)
 @option("--out", PATH, "File to write. By default standard output.")
 def init(data: str, out: str | None, as_json: bool, **reading: Any) -> None:
@@ -359,7 +359,7 @@ def init(data: str, out: str | None, as_json: bool, **reading: Any) -> None:
         echo(f"The names are the first line of {data}. Check that it is a header and not a record.", err=True)
 
 
-@command("data", within=domain)
+@command("data", group=domain)
 @shared(*SOURCE, "domain", "unit")
 @option("--max-records", int, "The most records that a unit keeps. Rows beyond are counted.")
 @shared("ignore-other-columns")
