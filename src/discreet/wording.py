@@ -253,8 +253,6 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     "chains-unchecked": "the Markov chains were not checked: no limit of convergence was set",
     "chains-met": _met,
 }
-
-
 ANNOUNCED: dict[str, str | Callable[..., str]] = {
     "api-alone": "no step: records are drawn from the API {api!r} alone",
     "steps": _steps,

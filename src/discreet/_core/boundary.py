@@ -283,7 +283,7 @@ def _fits(value: Any, annotation: str) -> bool:
     """Whether a value is of one of the kinds of an annotation, as far as a look at it tells; of an unknown one, yes."""
     value = plain(value)
     for name, element in _alternatives(annotation):
-        kind = _KINDS[name][1] if name in _KINDS else _CLASSES.get(name, object)
+        kind = _KINDS.get(name, ("", _CLASSES.get(name, object)))[1]
         if not isinstance(value, kind) or (isinstance(value, bool) and name in ("int", "float")):
             continue
         parts: Iterable[Any] = ()
@@ -305,8 +305,10 @@ def _wanted(annotation: str) -> str:
     """Say in words what an annotation names."""
     words = []
     for name, element in _alternatives(annotation):
-        word = _KINDS[name][0] if name in _KINDS else with_article(name)
-        words.append(f"{word}, each element {_wanted(element)}" if element else word)
+        word = _KINDS.get(name, (with_article(name), object))[0]
+        if element:
+            word += f", each element {_wanted(element)}"
+        words.append(word)
     if _PATH[0] in words:  # which a text is
         words = [word for word in words if word != _KINDS["str"][0]]
     return " or ".join(dict.fromkeys(words))

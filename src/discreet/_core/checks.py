@@ -40,7 +40,9 @@ def plain(value: Any) -> Any:
         return str(value) if isinstance(moment, int) or short.astype(value.dtype) != value else moment
     if isinstance(value, np.generic):
         return value.item()
-    return str.__str__(value) if isinstance(value, str) else value
+    if isinstance(value, str):
+        return str.__str__(value)
+    return value
 
 
 def integer(
@@ -88,11 +90,14 @@ def real(
         and (most is None or number <= most)
         and (below is None or number < below)
     )
+    if inside and down and math.isfinite(number) and _is_written_above(number, value):
+        return math.nextafter(number, -math.inf)
     if inside:
-        exact = not down or math.isinf(number) or not _is_written_above(number, value)
-        return number if exact else math.nextafter(number, -math.inf)
-    kind = "a number" if infinite or most is not None or below is not None else "a finite number"
-    raise unfit(name, kind + _range(least, above, most, below), value, remedy=remedy, error=error)
+        return number
+    finite = not infinite and most is None and below is None
+    raise unfit(
+        name, f"a {'finite ' * finite}number" + _range(least, above, most, below), value, remedy=remedy, error=error
+    )
 
 
 def positive_size(name: str, value: Any) -> int:

@@ -55,14 +55,13 @@ def check_outputs(outputs: Sequence[Path], inputs: Iterable[Any]) -> None:
             if same_file(path, output):
                 raise FileProblem(path, "it is the name of two outputs", "give each its own")
         for source in sources:
-            if same_file(path, source) or same_file(_lock_of(path), source):
+            if same_file(path, source) or same_file(_beside(path, "lock"), source):
                 raise FileProblem(path, "the output is also an input", "give it another name")
 
 
 def check_writable(path: Path) -> None:
     """Refuse an output whose folder takes no new file, or no name as long as those beside it may be."""
-    longest = f"{secrets.token_hex(6)}-{secrets.token_hex(6)}0"
-    probe = _beside(path, longest, "part")
+    probe = _beside(path, f"{secrets.token_hex(6)}-{secrets.token_hex(6)}0", "part")  # as long as one that is ready
     with locked(canonical(path)), _undone(path):
         os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         probe.unlink(missing_ok=True)
@@ -87,8 +86,9 @@ def _undone(path: Path, undo: Callable[[BaseException], Any] = lambda _: None) -
         raise writing_problem(path, error) from None
 
 
-def _lock_of(path: Path) -> Path:
-    return path.with_name(f".{path.name}.lock")
+def _beside(path: Path, *parts: str) -> Path:
+    """Return a hidden name beside another: of its lock, or of contents that wait for it."""
+    return path.with_name(".".join(["", path.name, *parts]))
 
 
 @contextmanager
@@ -105,7 +105,7 @@ def _lock(path: Path) -> Iterator[None]:
     """Lock the file beside a name; a lock on one that the writer before has deleted meanwhile is none."""
     import fcntl
 
-    name = _lock_of(path)
+    name = _beside(path, "lock")
     for _ in range(100):
         try:
             descriptor = os.open(name, os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
@@ -174,17 +174,13 @@ def _contents_of(folder: Path) -> list[_Content]:
 
 def _contents_for(final: Path) -> list[_Content]:
     """Return what waits for a name. Raises FileProblem where an earlier version left the record of a write."""
-    if os.path.lexists(final.with_name(f".{final.name}.pending")):
+    if os.path.lexists(_beside(final, "pending")):
         raise FileProblem(
             final,
             "an earlier version of discreet was interrupted while it wrote it",
             "run discreet verify --recover on the certificate, or discreet ledger recover, with that version",
         )
     return [content for content in _contents_of(final.parent) if content.final == final and content.kind != "part"]
-
-
-def _beside(path: Path, write: str, kind: str) -> Path:
-    return path.with_name(f".{path.name}.{write}.{kind}")
 
 
 def _set_of(finals: Sequence[Path]) -> str:
@@ -259,8 +255,10 @@ def deliver(entry: str, placed: Mapping[str, Any]) -> bool:
 def forsake(entry: str, paths: Iterable[Path]) -> None:
     """Remove what waits for an entry that was never committed."""
     for content in [content for path in paths for content in _contents_for(path)]:
-        marks = content.path.read_bytes() if content.kind == "promised" else None
-        if content.entry == entry or marks in (entry.encode(), b""):
+        owner = content.entry
+        if content.kind == "promised":
+            owner = content.path.read_text(errors="replace") or entry
+        if owner == entry:
             with locked(content.final):
                 _remove(content.path)
 

@@ -106,7 +106,7 @@ def full_sentence(text: str) -> str:
 
 def with_article(noun: str) -> str:
     """Return ``a noun`` or ``an noun``, by its first letter."""
-    return f"{'an' if noun[:1].lower() in 'aeio' else 'a'} {noun}"
+    return f"a{'n' * (noun[:1].lower() in 'aeio')} {noun}"
 
 
 _WIDEST = 1 << 20  # characters of a line of a table
@@ -137,7 +137,9 @@ def aligned(rows: Sequence[Sequence[str]], *, left: int = 1) -> list[str]:
 def paragraph(*lines: str, strong: bool = False) -> str:
     """Return a paragraph of lines; nothing of none."""
     text = "<br>".join(map(_as_html, lines))
-    return f"<p><b>{text}</b></p>" if text and strong else f"<p>{text}</p>" if text else ""
+    if text and strong:
+        text = f"<b>{text}</b>"
+    return f"<p>{text}</p>" * bool(text)
 
 
 def alarm(text: str) -> str:
@@ -148,7 +150,7 @@ def alarm(text: str) -> str:
 def listing(items: Iterable[str]) -> str:
     """Return a list; nothing of no items."""
     inside = "".join(f"<li>{_as_html(item)}</li>" for item in items)
-    return f"<ul>{inside}</ul>" if inside else ""
+    return f"<ul>{inside}</ul>" * bool(inside)
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

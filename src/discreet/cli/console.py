@@ -38,11 +38,7 @@ _SEVERAL = {
 
 
 def in_options(text: str, command: click.Command | None) -> str:
-    """Return a message with its arguments as options of a command; what the command lacks stays, as Python's.
-
-    ``text``: a message of the library.
-    ``command``: the command that shows it.
-    """
+    """Return a message with its arguments as options of the command that shows it; what it lacks stays, as Python's."""
     options = set() if command is None else {option for parameter in command.params for option in parameter.opts}
     return ARGUMENT.sub(lambda match: _as_option(match, options), text)
 
@@ -145,10 +141,8 @@ class Commands(click.Group):
 def progress_bar(total: int | None, quiet: bool, parts: str | None = None, *, after: float = 0.0) -> Any:
     """Give a callback that draws a bar of records on a terminal, or of parts where it is told how many there are.
 
-    ``after``: seconds during which nothing is drawn yet.
-
-    The counts it shows are public, but for chains: how often and how long they are run depends on the data, and is
-    visible only to the custodian running it.
+    Drawing starts ``after`` some seconds. The counts it shows are public, but for chains: how often and
+    how long they are run depends on the data, and is visible only to the custodian running it.
     """
     if quiet or total is None or not sys.stderr.isatty():
         yield None

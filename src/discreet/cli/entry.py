@@ -42,10 +42,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def run(arguments: list[str] | None = None) -> int:
-    """Run the command and return its exit status; no traceback reaches the user.
-
-    ``arguments``: the command line without the program's name; the process's own by default.
-    """
+    """Run the command and return its exit status; no traceback reaches the user."""
     try:
         result: Any = discreet.main(args=arguments, prog_name="discreet", standalone_mode=False)
     except BrokenPipeError:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 ledger = Commands("ledger", help="Keep a ledger: all releases of a data set together stay within one budget.")
 
 
-@command("file", within=ledger)
+@command("file", group=ledger)
 @option("--dataset", str, "Name of the data set, as you call it. Certificates will show it.", required=True)
 @option("--epsilon", float, "Privacy budget of all releases together.", required=True)
 @option("--delta", float, "Privacy budget of all releases together.", default=0.0)
@@ -50,7 +50,7 @@ def ledger_command(*paths: str) -> Callable[[Callable[..., Any]], click.Command]
             with Ledger(file, dataset) as book:
                 return function(book, **options)
 
-        return command("file", *paths, within=ledger)(shared("dataset")(opened))
+        return command("file", *paths, group=ledger)(shared("dataset")(opened))
 
     return build
 
@@ -130,7 +130,7 @@ def recover(book: Ledger, entries: tuple[str, ...], as_json: bool) -> None:
     answer(as_json, {"entries": settled}, *(lines or ["Nothing was left behind."]))
 
 
-@command("file", "certificates...", within=ledger)
+@command("file", "certificates...", group=ledger)
 @option("--out", PATH, "File to write: .html. By default DATASET.ledger.html.")
 @shared("dataset")
 def report(file: str, certificates: tuple[str, ...], out: str | None, dataset: str | None, as_json: bool) -> int:
@@ -152,7 +152,7 @@ def report(file: str, certificates: tuple[str, ...], out: str | None, dataset: s
     return int(bool(problems))
 
 
-@command("file", within=ledger)
+@command("file", group=ledger)
 @option("--out", PATH, "File to write: .json or .csv.", required=True)
 @shared("dataset")
 def export(file: str, out: str, dataset: str | None, as_json: bool) -> None:

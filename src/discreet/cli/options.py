@@ -20,11 +20,7 @@ RELATIONS = ["replacement", "add-remove"]
 
 
 def option(names: str, kind: Any, text: str, **settings: Any) -> Callable[[_F], _F]:
-    """Return a click option.
-
-    ``kind``: a type, bool for a flag, or a list of the texts to choose from.
-    ``settings``: of the option, as click has them; a default is shown.
-    """
+    """Return a click option of a type, bool for a flag, or a list of the texts to choose from; a default is shown."""
     if kind is bool:
         settings["is_flag"] = True
     else:
@@ -49,21 +45,21 @@ _JSON = click.Option(["--json", "as_json"], is_flag=True, help="Write JSON to st
 
 
 def command(
-    *paths: str, within: click.Group | None = None, **facts: Any
+    *paths: str, group: click.Group | None = None, **facts: Any
 ) -> Callable[[Callable[..., Any]], click.Command]:
-    """Make a function a command of its name, with ``--json`` as the last option.
+    """Make a function a command of its name, in a group, with arguments that are paths and ``--json`` as last option.
 
-    ``paths``: its arguments that are paths; one that ends in ``...`` takes several.
-    ``within``: the group that it belongs to.
+    A path that ends in ``...`` takes several.
     """
 
     def build(function: Callable[..., Any]) -> click.Command:
         result: click.Command = click.command(**facts)(function)
-        numbers = {name.removesuffix("..."): -1 if name.endswith("...") else 1 for name in paths}
-        arguments = [click.Argument([name], type=PATH, nargs=number) for name, number in numbers.items()]
+        arguments = [
+            click.Argument([path.rstrip(".")], type=PATH, nargs=-1 if path.endswith("...") else 1) for path in paths
+        ]
         result.params = [*arguments, *result.params, _JSON]
-        if within is not None:
-            within.add_command(result)
+        if group is not None:
+            group.add_command(result)
         return result
 
     return build

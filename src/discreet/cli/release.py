@@ -100,7 +100,8 @@ def release(data: str, domain_file: str, tables: int, sampling: str | None, as_j
         return
     echo(certificate.text)
     files = certificate.tables
-    written = f"{files[0].rows:,} {'counts' if facts.size is None else 'records'}"
+    noun = "counts" if facts.size is None else "records"
+    written = f"{files[0].rows:,} {noun}"
     if certificate.several:
         written = f"{counted(len(files), 'table')} of {written}"
     if facts.released.partitions is not None:
@@ -332,7 +333,7 @@ def _pairs(values: Mapping[str, Any]) -> str:
 domain = Commands("domain", help="Declare the public facts about a table.")
 
 
-@command("data", within=domain)
+@command("data", group=domain)
 @shared(*SOURCE)
 @option("--out", PATH, "File to write. By default standard output.")
 def init(data: str, out: str | None, as_json: bool, **reading: Any) -> None:
@@ -358,7 +359,7 @@ def init(data: str, out: str | None, as_json: bool, **reading: Any) -> None:
         echo(f"The names are the first line of {data}. Check that it is a header and not a record.", err=True)
 
 
-@command("data", within=domain)
+@command("data", group=domain)
 @shared(*SOURCE, "domain", "unit")
 @option("--max-records", int, "The most records that a unit keeps. Rows beyond are counted.")
 @shared("ignore-other-columns")

@@ -214,7 +214,7 @@ def demo(out: str, as_json: bool) -> None:
 audit = Commands("audit", help="Examine a release, or what makes one. The results are for the custodian alone.")
 
 
-@command("data", within=audit)
+@command("data", group=audit)
 @option("--out-data", PATH, "File to write: the table to make releases from.", required=True)
 @option("--out-control", PATH, "File to write: the control, to be kept out.", required=True)
 @option("--record", PATH, "JSON file to write: how the control was drawn.", required=True)
@@ -243,7 +243,7 @@ def split(data: str, as_json: bool, **options: Any) -> None:
     )
 
 
-@command("released", within=audit)
+@command("released", group=audit)
 @option("--data", PATH, "CONFIDENTIAL table that the release was made from.", required=True)
 @option("--control", PATH, "CONFIDENTIAL records that were kept out of it.", required=True)
 @option("--record", PATH, "Record of audit split. By default the one in the folder of either.")
@@ -275,7 +275,7 @@ def release(
     return int(bool(result.rejected))
 
 
-@command(within=audit)
+@command(group=audit)
 @click.argument("mechanism")
 @option("--epsilon", float, "Privacy budget that it is calibrated for.", default=1.0)
 @option("--delta", float, "Privacy budget that it is calibrated for.", default=0.0)
@@ -298,7 +298,7 @@ def mechanism(mechanism: str, as_json: bool, **options: Any) -> int:
     return int(bool(result.rejected))
 
 
-@command("first", "second", within=audit, context_settings={"ignore_unknown_options": True})
+@command("first", "second", group=audit, context_settings={"ignore_unknown_options": True})
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @option("--work", PATH, "New folder for all that the runs write. CONFIDENTIAL.", required=True)
 @option("--runs", int, "Runs on each of the two files.", default=5)

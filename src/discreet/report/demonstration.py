@@ -16,33 +16,6 @@ from discreet.domain import Domain
 from discreet.releases import read, verify
 from discreet.report.html import write_report
 
-_DOMAIN = """\
-# Public facts, from the code book of the experiment and not from the table. Each person has a row per year.
-[columns]
-mdvis = {type = "integer", lower = 0, upper = 100, out_of_bounds = "clip"}  # visits to a doctor
-lncoins = {type = "numeric", lower = 0, upper = 5, grid = [0, 3.258, 3.932, 4.564, 4.615]}  # log of coinsurance rate
-idp = {type = "integer", lower = 0, upper = 1}  # plan with a deductible per person
-lpi = {type = "numeric", lower = 0, upper = 8, step = 0.25}  # log of the participation incentive
-fmde = {type = "numeric", lower = 0, upper = 9, step = 0.25}  # log of the maximum medical deductible
-physlm = {type = "numeric", lower = 0, upper = 1, step = 1}  # physical limitation
-disea = {type = "numeric", lower = 0, upper = 60, cells = 60}  # number of chronic diseases
-hlthg = {type = "integer", lower = 0, upper = 1}  # good health
-hlthf = {type = "integer", lower = 0, upper = 1}  # fair health
-hlthp = {type = "integer", lower = 0, upper = 1}  # poor health
-
-# Nobody is in good, fair and poor health at once, so no released record will be.
-[[impossible]]
-hlthg = 1
-hlthf = 1
-
-[[impossible]]
-hlthg = 1
-hlthp = 1
-
-[[impossible]]
-hlthf = 1
-hlthp = 1
-"""
 _SHARES = ("P(=0)", "P(1..5)", "P(>5)")
 _MEASURES = ("w1", "ks", "tv", "marginals-2")  # the others take minutes
 
@@ -68,7 +41,7 @@ def demo(out: Path, *, say: Callable[[str], None] = print) -> dict[str, Any]:
     public, confidential = out / "report.html", out / "report-confidential.html"
     with together(data, declared) as (table, facts):
         pl.DataFrame({name: visits[name].to_numpy() for name in visits}).write_parquet(table)
-        facts.write(_DOMAIN.encode())
+        facts.write(Path(__file__).with_name("visits.toml").read_bytes())
     size = f"{counted(len(visits), 'person-year')} and {counted(visits.shape[1], 'column')}"
     say(f"A table of {size} plays the confidential table.")
 

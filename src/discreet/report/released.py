@@ -132,7 +132,7 @@ def fact(value: Any) -> str:
     if isinstance(value, Mapping):
         return "; ".join(f"{str(key).replace('_', ' ')} {fact(part)}" for key, part in value.items())
     if isinstance(value, (list, tuple)):
-        more = f", … ({len(value):,} in all)" if len(value) > _MOST_LISTED else ""
+        more = f", … ({len(value):,} in all)" * (len(value) > _MOST_LISTED)
         return ", ".join(map(str, value[:_MOST_LISTED])) + more
     if isinstance(value, float):
         return as_written(value)

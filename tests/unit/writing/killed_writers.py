@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import itertools
 import os
 import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from discreet import Budget
@@ -128,28 +130,34 @@ def check(pair: Pair, old: bytes | None, act: Callable[[], None]) -> None:
         assert {path.name for path in folder.iterdir() if path.is_file()} <= {path.name for path in pair}, "litter"
 
 
-def fresh(where: Path, *, apart: bool) -> Pair:
-    """Return the names of a pair in an empty folder, or in two."""
+def fresh(where: Path, *, apart: bool, old: bytes | None = None) -> Pair:
+    """Return the names of a pair in an empty folder, or in two, with what was there before."""
     shutil.rmtree(where, ignore_errors=True)
     (where / "apart").mkdir(parents=True)
-    return where / "x.csv", (where / "apart" if apart else where) / "x.certificate.json"
+    pair = where / "x.csv", (where / "apart" if apart else where) / "x.certificate.json"
+    if old is not None:
+        put(pair, old)
+    return pair
+
+
+def kills(prepared: Callable[[], Pair], act: Callable[[Pair], None]) -> Iterator[Pair]:
+    """Kill an act before each of its steps, each time on a new pair, which is yielded; the last time it lives."""
+    for number in itertools.count():
+        pair = prepared()
+        died = killed_at(number, lambda pair=pair: act(pair))
+        yield pair
+        if not died:
+            return
 
 
 def every_step(where: Path) -> Iterator[None]:
     """Kill writers at every step of a write of a new pair, and of one that is replaced, in one folder and in two."""
-    for apart in (False, True):
-        for old in (None, b"old"):
-            number, died = 0, True
-            while died:
-                pair = fresh(where, apart=apart)
-                if old is not None:
-                    put(pair, old)
-                died = killed_at(number, lambda pair=pair: put(pair, b"new"))
-                named = pair if apart else pair[1:]  # of one folder the table is found beside the certificate
-                check(pair, old, lambda named=named: recover(*named))
-                number += 1
-                if died:
-                    yield
+    for apart, old in itertools.product((False, True), (None, b"old")):
+        prepared = partial(fresh, where, apart=apart, old=old)
+        for pair in kills(prepared, lambda pair: put(pair, b"new")):
+            named = pair if apart else pair[1:]  # of one folder the table is found beside the certificate
+            check(pair, old, partial(recover, *named))
+            yield
 
 
 def every_step_of_a_recovery(where: Path) -> Iterator[None]:
@@ -159,9 +167,7 @@ def every_step_of_a_recovery(where: Path) -> Iterator[None]:
         while died:
             second, again = 0, True
             while again:
-                pair = fresh(where, apart=False)
-                if old is not None:
-                    put(pair, old)
+                pair = fresh(where, apart=False, old=old)
                 died = killed_at(first, lambda pair=pair: put(pair, b"new"))
                 again = killed_at(second, lambda pair=pair: recover(pair[1]))
                 other = pair[0].with_name("other")
@@ -186,10 +192,7 @@ def every_step_of_a_folder(where: Path) -> Iterator[None]:
                     draft.write_bytes(name.encode())
             step()
 
-    number, died = 0, True
-    while died:
-        fresh(where, apart=False)
-        died = killed_at(number, act)
+    for _ in kills(partial(fresh, where, apart=False), lambda _: act()):
         if out.exists():
             whole = {"part-0": b"part-0", "a=1/part-1": b"a=1/part-1"}
             found = {str(one.relative_to(out)): one.read_bytes() for one in out.rglob("*") if one.is_file()}
@@ -197,9 +200,7 @@ def every_step_of_a_folder(where: Path) -> Iterator[None]:
             shutil.rmtree(out)
         act()
         assert sorted(path.name for path in where.iterdir()) == ["apart", "out"], "litter"
-        number += 1
-        if died:
-            yield
+        yield
 
 
 def at_once(where: Path, *, rounds: int, writers: int) -> int:
@@ -261,16 +262,12 @@ def every_step_of_a_release(where: Path) -> Iterator[None]:
         assert f'"sha256": "{hashes[0]}"'.encode() in pair[1].read_bytes()
 
     assert not killed_at(10**6, act)
-    number, died = 0, True
-    while died:
-        died = killed_at(number, act)
+    for _ in kills(lambda: pair, lambda _: act()):
         if not any(map(refused, pair)):
             agrees()
         recover(pair[1])
         agrees()
-        number += 1
-        if died:
-            yield
+        yield
 
 
 def main(what: str, where: Path) -> None:
@@ -284,8 +281,8 @@ def main(what: str, where: Path) -> None:
     if what == "at once":
         sys.stdout.write(str(at_once(where, rounds=40, writers=3)))
         return
-    kills = (every_step, every_step_of_a_recovery, every_step_of_a_folder)
-    sys.stdout.write(" ".join(str(sum(1 for _ in one(where))) for one in kills))
+    steps = (every_step, every_step_of_a_recovery, every_step_of_a_folder)
+    sys.stdout.write(" ".join(str(sum(1 for _ in one(where))) for one in steps))
 
 
 if __name__ == "__main__":
