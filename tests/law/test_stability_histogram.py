@@ -23,7 +23,6 @@ from discreet.errors import Infeasible, ParameterError, PoorUtility
 from discreet.mechanisms import Mechanism, StabilisedPitmanYor, StabilityHistogram
 from discreet.mechanisms.noise import LAPLACE
 from discreet.papers.pe25 import stability_histogram_proposition_4_1
-from discreet.planner.predicted import released_shares
 from discreet.privacy import Budget, Relation
 from discreet.privacy.noise import ThresholdedLaplace
 from discreet.testing import (
@@ -262,16 +261,6 @@ def test_several_open_columns_are_one_label() -> None:
     assert mechanism.log_prob(kept, table) > -math.inf
     elsewhere = Counts(records=table.records.take(np.array([1])), frequencies=np.array([100]))
     assert mechanism.log_prob(kept, elsewhere) == -math.inf
-
-
-def test_forecasts_run_the_kernel() -> None:
-    mechanism = StabilityHistogram(domain=WORDS, scale=2.0, threshold=42)
-    support = Records(columns=(np.array(["a", "b", "c"], dtype=object),))
-    ((law,),) = released_shares(mechanism, support, np.array([0.6, 0.399, 0.001]), n=1000, runs=1)
-    weights = dict(zip(law[0].tolist(), law[1].tolist(), strict=True))
-    assert sum(weights.values()) == pytest.approx(1.0)
-    assert weights.keys() == {"a", "b"}
-    assert weights["a"] == pytest.approx(0.6, abs=0.05)
 
 
 @pytest.mark.parametrize("group", [1, 3, 17, 500])
