@@ -26,6 +26,8 @@ from discreet.mechanisms import (
     RevealOrObscure,
     SignedMeasure,
     SmoothedHistogram,
+    StabilisedPitmanYor,
+    StabilityHistogram,
 )
 from discreet.mechanisms.reading import READING_ONLY
 from discreet.planner.options import private_step
@@ -135,6 +137,16 @@ def noisy(kind: Any, scale: float, **facts: Any) -> Case:
     return case(mechanism, "scale", [0, 1], 0, 2, twins, groups=(1, 2))
 
 
+def thresholded(kind: Any, **facts: Any) -> Case:
+    mechanism = kind(domain=cells(2), scale=0.5, threshold=3, **facts)
+    twins = {
+        "threshold one too low": replace(mechanism, threshold=2),
+        "half the noise": replace(mechanism, scale=0.25),
+        "a little less noise": replace(mechanism, scale=0.4999),
+    }
+    return case(mechanism, "scale", [0, 0, 1, 1, 1], 0, 5, twins)
+
+
 CASES: dict[str, list[Case]] = {
     "dirichlet-process": [
         urn("strength", 8, size=3, strength=8.0),
@@ -155,6 +167,8 @@ CASES: dict[str, list[Case]] = {
     "perturbed-histogram": [noisy(PerturbedHistogram, 0.75), noisy(PerturbedHistogram, 1.25, noise="gaussian")],
     "laplace-projection-sampler": [noisy(LaplaceProjectionSampler, 0.75)],
     "signed-measure": [noisy(SignedMeasure, 0.75, noise="laplace"), noisy(SignedMeasure, 1.25)],
+    "stability-histogram": [thresholded(StabilityHistogram)],
+    "stabilised-pitman-yor": [thresholded(StabilisedPitmanYor, records=5)],
     "gaussian-smoothed-histogram": [noisy(GaussianSmoothedHistogram, 1.25)],
 }
 EACH = [pytest.param(item, id=f"{name}-{i}") for name, items in CASES.items() for i, item in enumerate(items)]

@@ -19,11 +19,10 @@ from discreet._core.random import seeded
 from discreet.confidential import confidential
 from discreet.domain import Boolean, Category, Counts, Domain, Integer, Numeric, OpenLabels, Records
 from discreet.errors import DataError, ParameterError
-from discreet.mechanisms import HierarchicalHistogram, SignedMeasure
+from discreet.mechanisms import SignedMeasure
 from discreet.mechanisms.bounded_lipschitz import bounded_lipschitz_projection
 from discreet.papers.pe25 import signed_measure_algorithm_5
-from discreet.planner import plan
-from discreet.planner.predicted import Reference, predicted_w1
+from discreet.planner.predicted import predicted_w1
 from discreet.privacy import Budget, Relation
 from discreet.releases import verify
 from discreet.testing import (
@@ -32,7 +31,6 @@ from discreet.testing import (
     check_kernel_follows_law,
     check_twin_is_caught,
 )
-from discreet.utility import wasserstein_1d
 
 BUDGET = Budget(epsilon=1.0, delta=1e-6)
 SQUARE = Domain(columns={"x": Numeric(lower=0.0, upper=4.0), "y": Numeric(lower=0.0, upper=1.0)})
@@ -347,20 +345,6 @@ def test_too_many_cells_are_refused_when_made() -> None:
 # -- the planner --------------------------------------------------------------------------------------------------
 
 
-def test_predictions_are_near_what_a_release_of_the_reference_measures() -> None:
-    n, domain = 20_000, line(100)
-    x = Counts(records=domain.unflat(np.arange(100)), frequencies=np.full(100, n // 100))
-    reference = Reference.from_data(pl.DataFrame({"cell": np.repeat(np.arange(100), 10)}), domain)
-    mechanism = made(domain, 20.0, n=n)
-    measured = []
-    for seed in range(20):
-        weights = mechanism.probabilities(mechanism.kernel(x, rng=seeded(seed)))
-        drawn = seeded(seed).multinomial(n, weights / weights.sum())
-        measured.append(wasserstein_1d(np.arange(100), np.arange(100), x_weights=drawn, y_weights=x.frequencies))
-    ratio = predicted_w1(mechanism, n=n, size=n, reference=reference) / float(np.mean(measured))
-    assert 0.8 < ratio < 1.25, ratio
-
-
 def test_predictions_for_points_see_how_far_records_are_moved_to_them() -> None:
     rows = [(x, y) for x in (0.5, 1.5, 2.5, 3.5) for y in (0.25, 0.75)]
     few, many = (
@@ -371,14 +355,3 @@ def test_predictions_for_points_see_how_far_records_are_moved_to_them() -> None:
     # eight, each coordinate by itself
     assert few == pytest.approx(5 / 8, rel=0.05)
     assert many == pytest.approx(11 / 48, rel=0.1)
-
-
-def test_the_plan_lists_it_and_does_not_prefer_it_to_the_tree() -> None:
-    declared = Domain(columns={"lat": Numeric(lower=44.89, upper=45.06), "long": Numeric(lower=-93.34, upper=-93.19)})
-    names = ["signed-measure", "hierarchical-histogram", "perturbed-histogram"]
-    made_plan = plan(declared, Budget(epsilon=1.0, delta=1e-6), records=50_000, mechanisms=names, largest_sizes=False)
-    by_name = {option.name: option for option in made_plan.options}
-    assert isinstance(made_plan.best, HierarchicalHistogram)
-    ours, flat = by_name["signed-measure"], by_name["perturbed-histogram"]
-    assert 0.0 < (ours.w1 or 0.0) < (flat.w1 or 0.0)
-    assert (ours.share_not_from_data or 1.0) < 0.2

@@ -16,7 +16,6 @@ from discreet.confidential import confidential
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, OpenLabels, Records
 from discreet.errors import ParameterError
 from discreet.mechanisms import PitmanYor, UrnHistogram
-from discreet.planner.predicted import released_shares
 from discreet.privacy import Budget
 from discreet.releases import verify
 from discreet.testing import (
@@ -149,10 +148,3 @@ def test_calibration() -> None:
     with pytest.raises(ParameterError, match="sampler"):
         UrnHistogram.calibrated(budget, domain=UNIT, n=10, sampler="mixing")
     assert made.forecast(10).lost == 0.0
-
-
-def test_the_prediction_is_on_the_held_values() -> None:
-    mechanism = UrnHistogram(domain=CELLS, size=5, strength=2.0, discount=0.5)
-    ((law,),) = released_shares(mechanism, CELLS.unflat(np.arange(3)), np.array([0.5, 0.5, 0.0]), n=10, runs=1)
-    assert law[1].sum() == pytest.approx(1.0)
-    assert law[1][2] == 0.0

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from discreet._core.lazy import door
 
 if TYPE_CHECKING:
-    from discreet.privacy.group_urn import GroupUrn
+    from discreet.privacy.groups import ChainProfile, GroupUrn, LargestProfile
     from discreet.privacy.guarantee import (
         LEVELS,
         Budget,
@@ -31,9 +31,7 @@ if TYPE_CHECKING:
     from discreet.privacy.pitman_yor import OpeningPair, PitmanYorPairs, singular
     from discreet.privacy.profile import (
         BoundedRangeProfile,
-        ChainProfile,
         ConstantProfile,
-        LargestProfile,
         Profile,
         compose,
         keeps_shape,

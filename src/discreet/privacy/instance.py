@@ -149,16 +149,17 @@ class HeldTable:
         """Yield every change of the number of distinct values; from the neighbour's side too where asked."""
         j, sigma = self.distinct, self.discount
         pair_of = partial(OpeningPair, size=self.size, discount=sigma, filtered=self.filtered)
-        several = self.frequencies[self.frequencies > 1].tolist() if self.fresh else []
+        several = self.frequencies[(self.frequencies > 1) & self.fresh].tolist()
         for r in several:  # this table is the P of its pair
             words = f"a record moves from a value held {r} times to one that is not held"
             others = (self.n - r) - (j - 1) * sigma
             pair = pair_of(a=r - 1 - sigma, phi=self.strength + j * sigma, others=others)
             for forward in (True, False)[: 1 + two_sided]:
                 yield Opening(pair, forward, words, r == several[0])
-        targets = self.frequencies[(self.frequencies > 1) | (self.multiplicities > 1)].tolist()
-        for r in targets if self.singletons else []:  # this table is the Q of its pair
-            words = "the record of a value held once moves to " + _held(r, other=True)
+        able = ((self.frequencies > 1) | (self.multiplicities > 1)) & (self.singletons > 0)
+        targets = self.frequencies[able].tolist()
+        for r in targets:  # this table is the Q of its pair
+            words = "the record of a value held once moves to " + _held(r, "another")
             others = (self.n - 1 - r) - (j - 2) * sigma
             pair = pair_of(a=r - sigma, phi=self.strength + (j - 1) * sigma, others=others)
             for forward in (False, True)[: 1 + two_sided]:
@@ -181,8 +182,9 @@ class HeldTable:
         return bool(self.losing[i] > 0 and self.gaining[j] > 0 and (i != j or self.gaining[i] > 1))
 
 
-def _held(r: int, *, other: bool = False) -> str:
-    return f"{'another' if other else 'a value'} held {'once' if r == 1 else f'{r} times'}"
+def _held(r: int, value: str = "a value") -> str:
+    times = {1: "once"}.get(r, f"{r} times")
+    return f"{value} held {times}"
 
 
 # The papers' instance-level delta: the largest probability that the privacy loss exceeds epsilon. It jumps with the
@@ -267,11 +269,11 @@ def _changes(table: HeldTable, epsilon: float, sums: Known, *, two_sided: bool) 
         yield refine(), _Candidate(opening.change, refine, partial(opens, opening))
     # Without a discount, moving a record to a value that is not held is at least as bad (the paper's Corollary 1).
     covered = table.discount == 0.0 and table.fresh and len(table.frequencies) > 0
-    for i in [] if covered else np.flatnonzero(table.losing).tolist():
+    for i in np.flatnonzero((table.losing > 0) & (not covered)).tolist():
         search = _moves(table, epsilon, i, backwards=False)
         words = f"a record moves from {table.value(i)} to another that is held"
         yield float(losing[i]), _Candidate(words, tail(float(table.mass[i]) - 1.0), search)
-    for j in np.flatnonzero(table.gaining).tolist() if two_sided and table.losing.any() else []:
+    for j in np.flatnonzero((table.gaining > 0) & two_sided & table.losing.any()).tolist():
         search = _moves(table, epsilon, j, backwards=True)
         words = f"a record moves to {table.value(j)} from another held more than once"
         yield float(gaining[j]), _Candidate(words, tail(float(table.mass[j])), search)

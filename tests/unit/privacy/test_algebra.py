@@ -26,7 +26,8 @@ from discreet.privacy import (
     UrnPair,
     compose,
 )
-from discreet.privacy.profile import BoundedRangeProfile, ChainProfile, LargestProfile, power
+from discreet.privacy.groups import ChainProfile, LargestProfile
+from discreet.privacy.profile import BoundedRangeProfile, power
 from discreet.testing import hockey_stick
 from discreet.testing.enumeration import count_vectors
 from discreet.wording import SHOWS

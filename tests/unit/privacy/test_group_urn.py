@@ -12,8 +12,7 @@ from scipy.special import gammaln
 from discreet.domain import Domain, Integer
 from discreet.mechanisms import DirichletMultinomial
 from discreet.privacy import Relation, UrnPair
-from discreet.privacy.group_urn import GroupUrn
-from discreet.privacy.profile import ChainProfile
+from discreet.privacy.groups import ChainProfile, GroupUrn
 
 
 def profile(size: int, prior: float, cells: int, n: int, group: int) -> GroupUrn:

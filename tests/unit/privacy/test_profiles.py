@@ -28,8 +28,8 @@ from discreet.papers.py26 import (
     smoothed_histogram_a1,
 )
 from discreet.privacy import Budget, ConstantProfile, DiscreteGaussianPair, Relation, UrnPair
+from discreet.privacy.groups import LargestProfile
 from discreet.privacy.guarantee import require_kind
-from discreet.privacy.profile import LargestProfile
 
 CENSUS = 11_918_162
 UNIT = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})

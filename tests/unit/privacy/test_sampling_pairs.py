@@ -11,33 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import gammaln
 
-from discreet.domain import Domain, Integer
-from discreet.mechanisms import DirichletMultinomial, PerturbedHistogram, SmoothedHistogram
 from discreet.privacy import MixturePair, UrnPair
 
-CELLS_300 = Domain(columns={"cell": Integer(lower=0, upper=299)})
 CENSUS = 11_918_162
-
-
-def urn_double_sum(epsilon: float, *, size: int, a: float, b: float, rest: float) -> float:
-    """T4, one order: sum of ``(p - e^eps q)_+`` over all ``(s, t)``, from log-gammas. Good to about 1e-9."""
-    s = np.arange(size + 1.0)[:, None]
-    t = np.arange(size + 1.0)[None, :]
-    left = size - s - t
-    inside = left >= 0
-    left = np.where(inside, left, 0.0)
-    total = a + b + 1 + rest
-
-    def rising(x: float, k: np.ndarray) -> np.ndarray:
-        if x == 0:
-            return np.where(k == 0, 0.0, -np.inf)
-        return np.asarray(gammaln(x + k) - gammaln(x))
-
-    log_p = gammaln(size + 1.0) - gammaln(s + 1) - gammaln(t + 1) - gammaln(left + 1)
-    log_p = log_p + rising(a + 1, s) + rising(b, t) + rising(rest, left) - rising(total, np.array(float(size)))
-    loss = np.log1p(s / a) - np.log1p(t / b)
-    excess = np.exp(log_p) * -np.expm1(np.minimum(0.0, epsilon - loss))
-    return float(excess[inside].sum())
 
 
 def mixture_double_sum(epsilon: float, *, size: int, base: float, moved: float) -> float:
@@ -119,19 +95,6 @@ def excess(claimed: float, truth: object) -> float:
     return float(mp.mpf(claimed) / mp.mpf(truth) - 1)
 
 
-@pytest.mark.parametrize("size", [1, 7, 100, 800])
-@pytest.mark.parametrize(
-    ("a", "b", "rest"),
-    [(5, 5, 200), (0.5, 0.5, 3), (1e-3, 1e-3, 50), (1e-6, 2, 10), (50, 80, 3000), (3, 0.2, 0), (20, 20, 0)],
-)
-def test_urn_against_the_double_sum(a: float, b: float, rest: float, size: int) -> None:
-    for share in (1e-4, 0.05, 0.3, 0.6, 0.9, 0.999):
-        epsilon = share * math.log1p(size / a)
-        truth = urn_double_sum(epsilon, size=size, a=a, b=b, rest=rest)
-        if truth > 1e-290:
-            assert -1e-9 < UrnPair(size=size, a=a, b=b, rest=rest).delta(epsilon) / truth - 1 < 1e-6
-
-
 @pytest.mark.parametrize("size", [1, 5, 300, 5_000])
 @pytest.mark.parametrize(
     ("base", "moved"), [(0.1, 0.3), (0.01, 0.001), (1e-4, 1e-5), (1e-3, 0.5), (0.4, 0.2), (0.25, 0.5)]
@@ -156,6 +119,10 @@ def test_mixture_against_the_double_sum(base: float, moved: float, size: int) ->
         (10**8, 10**8, 1e-3, 1e-3, 10.0),
         (10**8, 10**4, 5, 5, 2.0),
         (10**8, 10**4, 1e-3, 1e-3, 5.0),
+        (3000, 800, 50, 80, 0.1),
+        (3000, 800, 50, 80, 0.4),
+        (200, 100, 5, 5, 1.0),
+        (50, 800, 1e-3, 1e-3, 9.0),
     ],
 )
 def test_urn_at_large_sizes_is_within_one_percent_and_never_below(
@@ -187,18 +154,6 @@ def test_mixture_at_large_sizes_is_within_one_percent_and_never_below(
     else:  # log-gammas of 1e8 carry 1e-6: widen the oracle's own lower end by that
         truth = mixture_double_sum(epsilon, size=size, base=base, moved=moved) * (1 - 1e-6)
     assert 0 <= excess(MixturePair(size=size, base=base, moved=moved).delta(epsilon), truth) < 1e-4
-
-
-def test_values_of_the_specification() -> None:
-    dirichlet = DirichletMultinomial(domain=CELLS_300, size=12_000_000, prior=5.0).guarantee(n=CENSUS)
-    assert dirichlet.delta(2.0) == pytest.approx(4.45e-9, rel=0.005)
-    smoothed = SmoothedHistogram(domain=CELLS_300, size=12_000_000, mixing=0.01).guarantee(n=CENSUS)
-    assert smoothed.delta(0.5) == pytest.approx(8.85e-15, rel=0.005)
-    ten = Domain(columns={"cell": Integer(lower=0, upper=9)})
-    pure = SmoothedHistogram(domain=ten, size=5000, mixing=0.2321).guarantee(n=39_374).epsilon(0.0)
-    assert pure == pytest.approx(4.2, rel=5e-4)
-    gaussian = PerturbedHistogram(domain=ten, records=5, scale=0.6, noise="gaussian").guarantee(n=5)
-    assert gaussian.delta(1.0) == pytest.approx(0.662, abs=5e-4)
 
 
 def neighbours_in_floating_point(x: float) -> list[float]:
