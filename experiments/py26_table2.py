@@ -88,7 +88,9 @@ def perturbed(size: int | None = None, *, within: str = "process") -> Method:
             released = ReleasedCounts(HELD, noisy.astype(float))
         else:
             released = ReleasedRecords(HELD, rng.multinomial(size, mechanism.probabilities(noisy)))
-        masses = rng.standard_gamma(ALPHA + draw_counts(likelihood, [Prior.process(ALPHA)], released, DRAWS, rng).counts)
+        masses = rng.standard_gamma(
+            ALPHA + draw_counts(likelihood, [Prior.process(ALPHA)], released, DRAWS, rng).counts
+        )
         masses /= masses.sum(axis=1, keepdims=True)
         if within == "even":
             return Posterior.of_arrays(CELLS, CELLS.unflat(np.arange(BINS)), masses)
