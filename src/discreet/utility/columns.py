@@ -57,7 +57,7 @@ def compare_column(data: Any, release: Any, name: str, column: Column) -> tuple[
     x = _ColumnSample.read(data, name, column)
     with problems_of(IN_RELEASE):
         y = _ColumnSample.read(release, name, column)
-    facts: dict[str, Any] = dict.fromkeys(("wasserstein", "wasserstein_scaled", "ks"))
+    fields: dict[str, Any] = dict.fromkeys(("wasserstein", "wasserstein_scaled", "ks"))
     if not column.on_a_line:  # nulls count as one more label
         labels, places = np.unique(np.concatenate((x.points, y.points)), return_inverse=True)
         sides = np.split(places, [len(x.points)])
@@ -66,28 +66,28 @@ def compare_column(data: Any, release: Any, name: str, column: Column) -> tuple[
             x_weights=np.append(x.frequencies, x.nulls),
             y_weights=np.append(y.frequencies, y.nulls),
         )
-        facts |= {"wasserstein": distance, "wasserstein_scaled": distance, "metric": "0 or 1 (total variation)"}
+        fields |= {"wasserstein": distance, "wasserstein_scaled": distance, "metric": "0 or 1 (total variation)"}
     else:
-        facts["metric"] = column.position_unit or "the column's unit"
+        fields["metric"] = column.position_unit or "the column's unit"
         if len(x.points) and len(y.points):
             weights = {"x_weights": x.frequencies, "y_weights": y.frequencies}
             distance = wasserstein_1d(x.points, y.points, **weights)
-            facts |= {"wasserstein": distance, "wasserstein_scaled": distance / (column.scale or 1.0)}
-            facts["ks"] = ks_distance(x.points, y.points, **weights)
+            fields |= {"wasserstein": distance, "wasserstein_scaled": distance / (column.scale or 1.0)}
+            fields["ks"] = ks_distance(x.points, y.points, **weights)
         if column.labels is not None:
-            facts |= {"wasserstein": facts["wasserstein_scaled"], "metric": "rank / (K - 1)"}
+            fields |= {"wasserstein": fields["wasserstein_scaled"], "metric": "rank / (K - 1)"}
     if column.words:
         counts = (np.bincount(side.points, side.frequencies, len(column.words)) / side.size for side in (x, y))
         shares = zip(*(part.tolist() for part in counts), strict=True)
-        facts["shares"] = dict(zip(column.words, shares, strict=True))
+        fields["shares"] = dict(zip(column.words, shares, strict=True))
     elif column.on_a_line:
-        facts |= {
+        fields |= {
             side: summary(sample.points, sample.frequencies)
             for side, sample in (("data", x), ("release", y))
             if len(sample.points)
         }
     null_shares = (x.nulls / x.size, y.nulls / y.size)
-    return ColumnComparison(name=name, kind=column.kind, null_shares=null_shares, **facts), x.size, y.size
+    return ColumnComparison(name=name, kind=column.kind, null_shares=null_shares, **fields), x.size, y.size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
