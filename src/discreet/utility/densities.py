@@ -127,9 +127,8 @@ def kde_l2(
     values, masses = [], []
     for name, sample, weights, sign in (("x", x, x_weights, 1.0), ("y", y, y_weights, -1.0)):
         ordered, weight = sorted_sample(name, sample, weights)
-        mass = np.ones(len(ordered)) if weight is None else weight
         values.append(ordered)
-        masses.append(sign * mass / mass.sum())
+        masses.append(sign * weight / weight.sum())
     points, places = np.unique(np.concatenate(values), return_inverse=True)
     signed: Floats = np.bincount(places, weights=np.concatenate(masses)).astype(np.float64)
     if h == 0.0:
