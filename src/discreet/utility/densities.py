@@ -63,9 +63,10 @@ def bandwidth(values: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> fl
 
     Scott (1992), Multivariate Density Estimation, equation (6.44) for one dimension without its factor 1.06.
     """
-    count = np.size(values) if weights is None else float(np.sum(weights))
-    std = summary(values, weights)["sd"]
-    return float(count**-0.2 * std * np.sqrt(count / (count - 1.0))) if count > 1 else 0.0
+    count = float(require_weights("values", np.asarray(values), weights).sum())
+    if count <= 1.0:
+        return 0.0
+    return float(count**-0.2 * summary(values, weights)["sd"] * np.sqrt(count / (count - 1.0)))
 
 
 @sealed
