@@ -204,9 +204,7 @@ def _base_masses(domain: Domain, strength: float | None, draws: int) -> Floats:
     if cells is None or cells > MOST_CELLS:
         raise ParameterError(f"a mechanism-aware posterior needs a finite domain of at most {MOST_CELLS:,} cells")
     if 2 * positive_size("draws", draws) * cells > _MOST_NUMBERS:
-        raise ParameterError(
-            f"{counted(draws, 'draw')} of {counted(cells, 'cell')} do not fit in memory. Ask for fewer draws"
-        )
+        raise ParameterError(f"{draws:,} draws of {cells:,} cells do not fit in memory. Ask for fewer draws")
     total = 1.0 if strength is None else real("strength", strength, above=0, most=1e9)
     return np.asarray(total * np.exp(domain.log_base(domain.unflat(np.arange(cells)))))
 

@@ -244,9 +244,12 @@ class Urn(NamedTuple):
         """Return the number of values, the missing mass, or the discovery probability."""
         z, theta, sigma, n = self
         m, k = int(z.size), len(z.counts)
-        law = new_values_law(n, seen=m, distinct=k, strength=theta, discount=sigma)
+        law, records = (
+            new_values_law(n, seen=m, distinct=k, strength=theta, discount=sigma),
+            counted(n, "confidential record"),
+        )
         if of == "values":
-            quantity = f"distinct values among {counted(n, 'confidential record')} that the release does not show"
+            quantity = f"distinct values among {records} that the release does not show"
             estimate, (low, high) = law.mean, law.interval(level)
         elif of == "discovery":
             quantity = "probability that one more released record is of a new value"
@@ -266,7 +269,7 @@ class Urn(NamedTuple):
         if sigma:
             process = f"Pitman-Yor process of strength {theta:g} and discount {sigma:g}"
         rests_on = (
-            f"{counted(n, 'confidential record')}, taken as draws of a population from a {process}, whose urn is "
+            f"{records}, taken as draws of a population from a {process}, whose urn is "
             f"continued by {counted(m, 'released record')}. If the population is of another kind, this may be far off"
         )
         return Unseen(

@@ -38,6 +38,7 @@ from discreet.mechanisms import (
 _MOST_REFUSED = 2000  # proposals for a draw
 _FEW = 16
 _IMPOSSIBLE = -1e49  # in logarithms
+_TAKEN_AS_NORMAL = "{} noise on a tree is taken as normal of the same variance"
 
 
 # What a release tells of each cell, or leaf.
@@ -103,8 +104,7 @@ class CountDraws:
         batches: list[tuple[int, Floats, Floats]] = []  # prior, counts, and marks: kept where above the largest weight
         largest, number, proposed, accepted = -np.inf, draws + _FEW, 0, 0
         while accepted < draws:
-            if proposed > _MOST_REFUSED * draws:
-                raise _unknown()
+            _require_possible(proposed <= _MOST_REFUSED * draws)
             for prior, count in enumerate(rng.multinomial(number, probabilities).tolist()):
                 if count:
                     counts, weights = proposals[prior].draw(count, rng)
@@ -125,15 +125,15 @@ class CountDraws:
 def _probabilities(posteriors: Sequence[CountPosterior]) -> Floats:
     """Return the probabilities of priors: the better one foresees the release, the larger is its own."""
     logs = np.array([posterior.log for posterior in posteriors])
-    if not logs.max() > _IMPOSSIBLE:
-        raise _unknown()
+    _require_possible(logs.max() > _IMPOSSIBLE)
     weights = np.exp(logs - logs.max())
     return np.asarray(weights / weights.sum())
 
 
-def _unknown() -> ParameterError:
-    """Return what is raised where no counts explain a release, as far as can be computed."""
-    return ParameterError("the posterior cannot be computed for this release. Write a strength, for another prior")
+def _require_possible(possible: bool) -> None:
+    """Raise ParameterError where no counts explain a release, as far as can be computed."""
+    if not possible:
+        raise ParameterError("the posterior cannot be computed for this release. Write a strength, for another prior")
 
 
 # What each likelihood says. A sampler takes priors of equal probability and a release, and returns their posteriors.
@@ -292,8 +292,8 @@ def tree_counts(likelihood: NoisyTree, prior: Prior, records: int, counts: Float
         if weights:
             levels.append(Level(node[first], weights))
             first = np.searchsorted(node, np.arange(number))
-    other = likelihood.law.name != "gaussian"  # what the best linear estimates keep of it is not known in closed form
-    text = f"{likelihood.law.name} noise on a tree is taken as normal of the same variance" if other else ""
+    text = _TAKEN_AS_NORMAL.format(likelihood.law.name)
+    text *= likelihood.law.name != "gaussian"  # of others, what the best linear estimates keep has no closed form
     posterior = lattice.posterior(lattice.sums(counts.tolist(), partial(near, lattice, noise), levels), text)
     return posterior._replace(draw=lambda draws, rng: posterior.draw(draws, rng)[:, np.argsort(order)])
 
@@ -307,7 +307,7 @@ def tree_records(likelihood: NoisyTree, prior: Prior, records: int, drawn: Integ
     alpha, start = (prior.layers[0].masses, None) if prior.base is None else (prior.base, prior.start)
     merged = np.asarray(np.bincount(splits.leaf, weights=alpha), dtype=np.float64)
     below = TreeRecords(merged, records, splits, spread=spread, stratified=stratified, start=start)
-    text = f"{likelihood.law.name} noise on a tree is taken as normal of the same variance, a split at a time"
+    text = _TAKEN_AS_NORMAL.format(likelihood.law.name) + ", a split at a time"
 
     def draw(draws: int, rng: np.random.Generator) -> Floats:
         return divided(below.draw(draws, rng), splits.leaf, alpha, rng)

@@ -54,16 +54,44 @@ class ColumnComparison:
 
 def compare_column(data: Any, release: Any, name: str, column: Column) -> tuple[ColumnComparison, int, int]:
     """Return one column's comparison, and the numbers of confidential and of released records."""
-    x = _Sample.read(data, name, column)
+    x = _ColumnSample.read(data, name, column)
     with problems_of(IN_RELEASE):
-        y = _Sample.read(release, name, column)
-    compare = _compare_on_the_line if column.on_a_line else _compare_labels
+        y = _ColumnSample.read(release, name, column)
+    fields: dict[str, Any] = dict.fromkeys(("wasserstein", "wasserstein_scaled", "ks"))
+    if not column.on_a_line:  # nulls count as one more label
+        labels, places = np.unique(np.concatenate((x.points, y.points)), return_inverse=True)
+        sides = np.split(places, [len(x.points)])
+        distance = total_variation(
+            *(np.append(side, len(labels)) for side in sides),
+            x_weights=np.append(x.frequencies, x.nulls),
+            y_weights=np.append(y.frequencies, y.nulls),
+        )
+        fields |= {"wasserstein": distance, "wasserstein_scaled": distance, "metric": "0 or 1 (total variation)"}
+    else:
+        fields["metric"] = column.position_unit or "the column's unit"
+        if len(x.points) and len(y.points):
+            weights = {"x_weights": x.frequencies, "y_weights": y.frequencies}
+            distance = wasserstein_1d(x.points, y.points, **weights)
+            fields |= {"wasserstein": distance, "wasserstein_scaled": distance / (column.scale or 1.0)}
+            fields["ks"] = ks_distance(x.points, y.points, **weights)
+        if column.labels is not None:
+            fields |= {"wasserstein": fields["wasserstein_scaled"], "metric": "rank / (K - 1)"}
+    if column.words:
+        counts = (np.bincount(side.points, side.frequencies, len(column.words)) / side.size for side in (x, y))
+        shares = zip(*(part.tolist() for part in counts), strict=True)
+        fields["shares"] = dict(zip(column.words, shares, strict=True))
+    elif column.on_a_line:
+        fields |= {
+            side: summary(sample.points, sample.frequencies)
+            for side, sample in (("data", x), ("release", y))
+            if len(sample.points)
+        }
     null_shares = (x.nulls / x.size, y.nulls / y.size)
-    return compare(column, x, y, name=name, kind=column.kind, null_shares=null_shares), x.size, y.size
+    return ColumnComparison(name=name, kind=column.kind, null_shares=null_shares, **fields), x.size, y.size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Sample:
+class _ColumnSample:
     """One side of a column: coordinates (or codes, or labels) of the distinct values, nulls apart."""
 
     points: npt.NDArray[Any]
@@ -75,7 +103,7 @@ class _Sample:
         return int(self.frequencies.sum()) + self.nulls
 
     @classmethod
-    def read(cls, table: Any, name: str, column: Column) -> _Sample:
+    def read(cls, table: Any, name: str, column: Column) -> _ColumnSample:
         values, frequencies = open_confidential(column_values(table, name, column), caller=__name__)
         # A release holds labels of the reserved namespace, so open labels are not encoded.
         codes = None if column.open else column.encode(values, name=name)
@@ -88,47 +116,6 @@ class _Sample:
         else:
             points = column.coordinates(values.filter(present))
         return cls(points=points, frequencies=frequencies[present], nulls=int(frequencies[missing].sum()))
-
-    def summary(self) -> dict[str, float] | None:
-        return summary(self.points, self.frequencies) if len(self.points) else None
-
-
-def _compare_labels(column: Column, x: _Sample, y: _Sample, **fields: Any) -> ColumnComparison:
-    """Compare an unordered column; nulls count as one more label."""
-    places = np.unique(np.concatenate((x.points, y.points)), return_inverse=True)[1]
-    distance = total_variation(
-        np.append(places[: len(x.points)], -1),
-        np.append(places[len(x.points) :], -1),
-        x_weights=np.append(x.frequencies, x.nulls),
-        y_weights=np.append(y.frequencies, y.nulls),
-    )
-    fields |= {"wasserstein": distance, "wasserstein_scaled": distance, "ks": None}
-    return ColumnComparison(**fields, metric="0 or 1 (total variation)", shares=_label_shares(column, x, y))
-
-
-def _compare_on_the_line(column: Column, x: _Sample, y: _Sample, **fields: Any) -> ColumnComparison:
-    distance: float | None = None
-    scaled: float | None = None
-    ks: float | None = None
-    if len(x.points) and len(y.points):
-        weights = {"x_weights": x.frequencies, "y_weights": y.frequencies}
-        distance = wasserstein_1d(x.points, y.points, **weights)
-        scaled = distance / (column.scale or 1.0)
-        ks = ks_distance(x.points, y.points, **weights)
-    fields |= {"wasserstein": distance, "wasserstein_scaled": scaled, "ks": ks}
-    if column.labels is not None:
-        fields["wasserstein"] = scaled
-        return ColumnComparison(**fields, metric="rank / (K - 1)", shares=_label_shares(column, x, y))
-    metric = column.position_unit or "the column's unit"
-    return ColumnComparison(**fields, metric=metric, data=x.summary(), release=y.summary())
-
-
-def _label_shares(column: Column, x: _Sample, y: _Sample) -> dict[str, tuple[float, float]] | None:
-    labels = column.words
-    if not labels:
-        return None
-    p, q = (np.bincount(side.points, weights=side.frequencies, minlength=len(labels)) / side.size for side in (x, y))
-    return dict(zip(labels, zip(p.tolist(), q.tolist(), strict=True), strict=True))
 
 
 # Shares of a column's values in a few bins, for a picture. The bins are public, made from the declared domain and the
@@ -182,10 +169,8 @@ def bins_of(column: Column, values: pl.Series, weights: npt.NDArray[Any]) -> Bin
     """
     line, missing = _positions(column, values)
     weight = np.maximum(np.asarray(weights, dtype=np.float64)[~missing], 0.0)
-    if column.labels is not None:
+    if column.open or column.labels is not None:
         return _labels_of_bins(column, line, weight)
-    if column.open:
-        return _open_labels_of_bins(column, line, weight)
     if not weight.sum() > 0:
         return Bins(column=column, names=())
     low, high = _range(line, weight)
@@ -251,15 +236,15 @@ def _cells_of_bins(column: Column, low: int, high: int) -> Bins:
     return Bins(column=column, names=names, starts=starts, points=points, cuts=cuts)
 
 
-def _open_labels_of_bins(column: Column, line: npt.NDArray[Any], weight: npt.NDArray[np.float64]) -> Bins:
-    labels, place = np.unique(line, return_inverse=True)
-    order = np.argsort(-np.bincount(place, weights=weight), kind="stable")
-    commonest = tuple(labels[order[:_MOST_LABELS]].tolist())
-    return Bins(column=column, names=commonest, labels=commonest)
-
-
 def _labels_of_bins(column: Column, line: npt.NDArray[Any], weight: npt.NDArray[np.float64]) -> Bins:
-    words = column.words
-    masses = np.bincount(line.astype(np.int64), weights=weight, minlength=len(words))
-    commonest = np.sort(np.argsort(-masses, kind="stable")[:_MOST_LABELS]).tolist()  # in the declared order
-    return Bins(column=column, names=tuple(words[cell] for cell in commonest), labels=tuple(commonest))
+    """Return the most frequent labels, those that are declared in their order."""
+    if column.open:
+        labels, places = np.unique(line, return_inverse=True)
+        words = tuple(labels.tolist())
+    else:
+        words, labels, places = column.words, np.arange(len(column.words)), line.astype(np.int64)
+    commonest = np.argsort(-np.bincount(places, weights=weight, minlength=len(words)), kind="stable")[:_MOST_LABELS]
+    if not column.open:
+        commonest = np.sort(commonest)
+    names = tuple(words[index] for index in commonest.tolist())
+    return Bins(column=column, names=names, labels=tuple(labels[commonest].tolist()))

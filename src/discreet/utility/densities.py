@@ -63,9 +63,10 @@ def bandwidth(values: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> fl
 
     Scott (1992), Multivariate Density Estimation, equation (6.44) for one dimension without its factor 1.06.
     """
-    count = np.size(values) if weights is None else float(np.sum(weights))
-    std = summary(values, weights)["sd"]
-    return float(count**-0.2 * std * np.sqrt(count / (count - 1.0))) if count > 1 else 0.0
+    count = float(require_weights("values", np.asarray(values), weights).sum())
+    if count <= 1.0:
+        return 0.0
+    return float(count**-0.2 * summary(values, weights)["sd"] * np.sqrt(count / (count - 1.0)))
 
 
 @sealed
@@ -127,9 +128,8 @@ def kde_l2(
     values, masses = [], []
     for name, sample, weights, sign in (("x", x, x_weights, 1.0), ("y", y, y_weights, -1.0)):
         ordered, weight = sorted_sample(name, sample, weights)
-        mass = np.ones(len(ordered)) if weight is None else weight
         values.append(ordered)
-        masses.append(sign * mass / mass.sum())
+        masses.append(sign * weight / weight.sum())
     points, places = np.unique(np.concatenate(values), return_inverse=True)
     signed: Floats = np.bincount(places, weights=np.concatenate(masses)).astype(np.float64)
     if h == 0.0:

@@ -4,21 +4,20 @@ Pure functions of arrays. What they compute from confidential values is confiden
 only :mod:`discreet.utility` hands them such values, and wraps what they return.
 
 Weights that are whole numbers (the usual case: frequencies) are accumulated in int64, exactly, over the common
-denominator ``sum(x_weights) * sum(y_weights)``; other weights in float64. Beside a sorted copy of each sample that is
-not sorted yet, the distances on the line need memory for one block only.
+denominator ``sum(x_weights) * sum(y_weights)``; other weights in float64. Beside the running sums of weights, and a
+sorted copy of each sample that is not sorted yet, the distances on the line need memory for one block only.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Floats, Indices, Integers
+from discreet._core.arrays import Floats, Integers
 from discreet._core.boundary import sealed
 from discreet._core.errors import ParameterError
 
@@ -111,7 +110,7 @@ def ks_distance(
     values, maximum = shorter.values, 0.0
     sides: tuple[Literal["left", "right"], ...] = ("left", "right")
     for side in sides:
-        f, g = (sample.level(np.searchsorted(sample.values, values, side)) for sample in (longer, shorter))
+        f, g = (sample.levels[np.searchsorted(sample.values, values, side)] for sample in (longer, shorter))
         maximum = max(maximum, float(np.abs(f - g).max()))
     return maximum / top
 
@@ -147,7 +146,7 @@ def total_variation(
     """
     x_labels, y_labels = np.asarray(x), np.asarray(y)
     x_weight, y_weight = require_weights("x", x_labels, x_weights), require_weights("y", y_labels, y_weights)
-    signed, top = signed_masses(x_weight, len(x_labels), y_weight, len(y_labels))
+    signed, top = signed_masses(x_weight, y_weight)
     labels = np.concatenate((x_labels, y_labels))
     if labels.dtype == object:  # of several kinds, which have no order
         numbers: dict[object, int] = {}
@@ -164,8 +163,6 @@ def summary(values: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> dict
     A quantile is the minimum value at which the distribution function reaches the percentage.
     """
     ordered, weight = sorted_sample("values", values, weights)
-    if weight is None:
-        weight = np.ones(len(ordered), dtype=np.int64)
     total = weight.sum()
     mean = float(np.dot(ordered, weight) / total)
     deviations = ordered - mean
@@ -180,26 +177,26 @@ def summary(values: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> dict
     return facts | {f"p{percent}": value for percent, value in zip(QUANTILES, quantiles, strict=True)}
 
 
-def sorted_sample(name: str, values: npt.ArrayLike, weights: npt.ArrayLike | None) -> tuple[Floats, Weights | None]:
-    """Return a sample sorted, with its weights in the same order; None stands for equal weights."""
+def sorted_sample(name: str, values: npt.ArrayLike, weights: npt.ArrayLike | None) -> tuple[Floats, Weights]:
+    """Return a sample sorted, with its weights in the same order."""
     points = np.asarray(values, dtype=np.float64)
     weight = require_weights(name, points, weights)
     if not np.isfinite(points).all():
         raise ParameterError(f"{name} holds a value that is not finite. Take out nulls and infinities first")
     if (points[1:] >= points[:-1]).all():
         return points, weight
-    if weight is None:
-        return np.sort(points), None
+    if weights is None:
+        return np.sort(points), weight
     order = np.argsort(points)
     return points[order], weight[order]
 
 
-def require_weights(name: str, values: npt.NDArray[Any], weights: npt.ArrayLike | None) -> Weights | None:
-    """Return the weights of a sample as int64 or float64; None for equal ones."""
+def require_weights(name: str, values: npt.NDArray[Any], weights: npt.ArrayLike | None) -> Weights:
+    """Return the weights of a sample as int64 or float64; 1 each by default, in no memory of their own."""
     if values.ndim != 1 or not len(values):
         raise ParameterError(f"{name} must be a sample of at least one value, in one dimension")
     if weights is None:
-        return None
+        return np.broadcast_to(np.int64(1), values.shape)
     array = np.asarray(weights)
     if array.shape != values.shape or array.dtype.kind not in "iuf":
         raise ParameterError(f"the weights of {name} must be numbers, one per value")
@@ -211,63 +208,40 @@ def require_weights(name: str, values: npt.NDArray[Any], weights: npt.ArrayLike 
     return weight
 
 
-def _units(x: Weights | None, x_size: int, y: Weights | None, y_size: int) -> tuple[Any, Any, float]:
+def _units(x: Weights, y: Weights) -> tuple[Any, Any, float]:
     """Return what one unit of weight of ``x`` and of ``y`` is over a common denominator, and the denominator."""
-    sides = ((x, x_size), (y, y_size))
-    x_total, y_total = (size if weights is None else weights.sum().item() for weights, size in sides)
+    x_total, y_total = x.sum().item(), y.sum().item()
     if isinstance(x_total, int) and isinstance(y_total, int) and x_total * y_total < _LARGEST:
         return y_total, x_total, float(x_total * y_total)
     return 1.0 / x_total, 1.0 / y_total, 1.0
 
 
-def _masses(weights: Weights | None, size: int, unit: Any) -> npt.NDArray[Any]:
-    return np.full(size, unit) if weights is None else weights * unit
-
-
-def signed_masses(x: Weights | None, x_size: int, y: Weights | None, y_size: int) -> tuple[npt.NDArray[Any], float]:
+def signed_masses(x: Weights, y: Weights) -> tuple[npt.NDArray[Any], float]:
     """Return the mass of each value of ``x``, and of ``y`` negated, over a common denominator, and the denominator."""
-    x_unit, y_unit, top = _units(x, x_size, y, y_size)
-    return np.concatenate((_masses(x, x_size, x_unit), _masses(y, y_size, -y_unit))), top
+    x_unit, y_unit, top = _units(x, y)
+    return np.concatenate((x * x_unit, y * -y_unit)), top
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Distribution:
-    """A distribution function: sorted values, and the level after each number of them."""
+class _Distribution(NamedTuple):
+    """A distribution function: sorted values, and the level after each number of them, from 0."""
 
     values: Floats
-    unit: Any
-    levels: Cumulative | None  # from 0; None where every value adds one unit
-
-    @classmethod
-    def from_sample(cls, values: Floats, weights: Weights | None, unit: Any) -> _Distribution:
-        if weights is None and isinstance(unit, int):
-            return cls(values=values, unit=unit, levels=None)
-        levels = np.concatenate(([0], np.cumsum(_masses(weights, len(values), unit))))
-        if levels.dtype.kind == "f":  # rounding must not keep a function from ending at 1
-            np.minimum(levels, 1.0, out=levels)
-            levels[-1] = 1.0
-        return cls(values=values, unit=unit, levels=levels)
-
-    def level(self, count: Indices) -> Cumulative:
-        """Return the level after ``count`` values."""
-        return count * self.unit if self.levels is None else self.levels[count]
-
-    def between(self, low: Any, high: Any) -> tuple[int, int]:
-        """Return the range of counts whose levels are above ``low`` and below ``high``."""
-        if self.levels is None:
-            return int(low) // self.unit + 1, -(-int(high) // self.unit)
-        return int(np.searchsorted(self.levels, low, "right")), int(np.searchsorted(self.levels, high, "left"))
+    levels: Cumulative
 
 
 def _distributions(
     x: npt.ArrayLike, x_weights: npt.ArrayLike | None, y: npt.ArrayLike, y_weights: npt.ArrayLike | None
 ) -> tuple[_Distribution, _Distribution, float]:
     """Return the distribution functions of both samples, the longer one first, and the level at which both end."""
-    x_points, x_weight = sorted_sample("x", x, x_weights)
-    y_points, y_weight = sorted_sample("y", y, y_weights)
-    x_unit, y_unit, top = _units(x_weight, len(x_points), y_weight, len(y_points))
-    sides = ((x_points, x_weight, x_unit), (y_points, y_weight, y_unit))
-    distributions = [_Distribution.from_sample(*side) for side in sides]
+    samples = sorted_sample("x", x, x_weights), sorted_sample("y", y, y_weights)
+    *units, top = _units(samples[0][1], samples[1][1])
+    distributions = []
+    for (values, weights), unit in zip(samples, units, strict=True):
+        levels = np.concatenate(([0], np.cumsum(weights * unit)))
+        if levels.dtype.kind == "f":  # rounding must not keep a function from ending at 1
+            np.minimum(levels, 1.0, out=levels)
+            levels[-1] = 1.0
+        distributions.append(_Distribution(values, levels))
     longer, shorter = sorted(distributions, key=lambda distribution: len(distribution.values), reverse=True)
     return longer, shorter, top
 
@@ -279,12 +253,12 @@ def _areas(longer: _Distribution, shorter: _Distribution) -> Iterator[float]:
     """
     for start in range(0, len(longer.values), _BLOCK):
         stop = min(start + _BLOCK, len(longer.values))
-        levels = longer.level(np.arange(start, stop + 1))
+        levels = longer.levels[start : stop + 1]
         low, ups, high = levels[0], levels[1:], levels[-1]
         if low == high:  # values without weight
             continue
-        begin, end = shorter.between(low, high)
-        cuts = shorter.level(np.arange(begin, end))
+        begin, end = np.searchsorted(shorter.levels, low, "right"), np.searchsorted(shorter.levels, high, "left")
+        cuts = shorter.levels[begin:end]
         places = np.searchsorted(ups, cuts)
         ends = np.insert(ups, places, cuts)
         quantiles = np.insert(longer.values[start:stop], places, longer.values[start + places])

@@ -10,7 +10,7 @@ from scipy.special import expit
 from discreet._core.arrays import Floats, Integers
 from discreet._core.boundary import sealed
 from discreet._core.errors import ParameterError
-from discreet.utility.distances import Weights, total_variation
+from discreet.utility.distances import Weights, require_weights, total_variation
 from discreet.utility.rows import DistinctRows, Values
 
 _MOST_LABELS = 50
@@ -43,10 +43,9 @@ def associations(table: DistinctRows) -> list[float]:
     for x, y in combinations(table.columns, 2):
         if x.ordered and y.ordered:
             strengths.append(_pearson(x, y, table.frequencies))
-        elif x.ordered:
-            strengths.append(_correlation_ratio(x, y, table.frequencies))
-        elif y.ordered:
-            strengths.append(_correlation_ratio(y, x, table.frequencies))
+        elif x.ordered or y.ordered:
+            label, ordered = sorted((x, y), key=lambda column: column.ordered)
+            strengths.append(_correlation_ratio(ordered, label, table.frequencies))
         else:
             strengths.append(_cramer(x, y, table.frequencies))
     return strengths
@@ -179,11 +178,9 @@ def pmse(x: Floats, y: Floats, *, x_weights: Weights | None = None, y_weights: W
         raise ParameterError("both samples must be tables of at least one record with the same features")
     stacked = np.concatenate((x, y))
     of_y = np.concatenate((np.zeros(len(x)), np.ones(len(y))))
-    sides = ((x, x_weights), (y, y_weights))
-    weights = np.concatenate(
-        [np.ones(len(side)) if frequencies is None else frequencies for side, frequencies in sides]
-    )
-    weights = weights / weights.sum()
+    sides = (("x", x, x_weights), ("y", y, y_weights))
+    frequencies = [require_weights(name, np.zeros(len(side)), numbers) for name, side, numbers in sides]
+    weights = np.concatenate(frequencies) / sum(part.sum() for part in frequencies)
     share = float(weights @ of_y)
     centred = stacked - weights @ stacked
     spread = np.sqrt(weights @ (centred * centred))

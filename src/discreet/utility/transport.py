@@ -284,7 +284,7 @@ def _join(
     if x_points.shape[1] != y_points.shape[1]:
         raise ParameterError("both samples must have the same columns")
     metric = _Metric.parse(x_points.shape[1], ordered, column_weights, norm)
-    signed, top = signed_masses(x_weight, len(x_points), y_weight, len(y_points))
+    signed, top = signed_masses(x_weight, y_weight)
     points = np.concatenate((x_points, y_points))
     for values in points.T[metric.ordered & np.isnan(points).any(axis=0)]:
         if np.nanmax(values, initial=-np.inf) - np.nanmin(values, initial=np.inf) > 2:
@@ -298,7 +298,7 @@ def _join(
     return points[starts][shuffle], np.add.reduceat(signed, starts)[shuffle], metric, top
 
 
-def _require_sample(name: str, values: npt.ArrayLike, weights: npt.ArrayLike | None) -> tuple[Floats, Weights | None]:
+def _require_sample(name: str, values: npt.ArrayLike, weights: npt.ArrayLike | None) -> tuple[Floats, Weights]:
     points = np.asarray(values, dtype=np.float64)
     if points.ndim != 2 or not points.size or np.isinf(points).any():
         raise ParameterError(

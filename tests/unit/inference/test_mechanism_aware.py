@@ -54,19 +54,19 @@ def log_prior(alpha, c):
     return sum(math.lgamma(a + x) - math.lgamma(a) - math.lgamma(x + 1) for a, x in zip(alpha, c, strict=True))
 
 
-def check(posterior, cells, n, log_likelihood, within=0.0):
+def check(posterior, n, log_likelihood, within=0.0):
     """Means and second moments of the cells' probabilities: each is off by 5.5 standard errors with rate 4e-8.
 
     ``within``: what an approximate posterior may be off beyond that, in its own standard deviations.
     """
     assert posterior.facts["exact"] == (not within)
-    alpha, every = prior(cells), tables(cells.size, n)
+    alpha, every = prior(posterior.domain), tables(posterior.domain.size, n)
     log = np.array([log_prior(alpha, c) + log_likelihood(c) for c in every])
     weights = np.exp(log - log.max())
     weights /= weights.sum()
     a, total = alpha + np.array(every), alpha.sum() + n
     first, second = weights @ a / total, weights @ (a * (a + 1)) / (total * (total + 1))
-    draws = np.stack([posterior.evaluate(f"P(={j})") for j in range(1, cells.size + 1)], axis=1)
+    draws = np.stack([posterior.evaluate(f"P(={j})") for j in range(1, len(alpha) + 1)], axis=1)
     for power, exact in ((1, first), (2, second)):
         error = (draws**power).std(axis=0) * (5.5 / math.sqrt(len(draws)) + within)
         assert (np.abs((draws**power).mean(axis=0) - exact) < error + 1e-9).all()
@@ -74,22 +74,35 @@ def check(posterior, cells, n, log_likelihood, within=0.0):
 
 @pytest.mark.parametrize("wrong", [0.5, 2.0])
 def test_the_check_rejects_a_wrong_scale(wrong):
-    cells, noisy = domain(3), np.array([9.0, -3.0, 2.0])
+    noisy = np.array([9.0, -3.0, 2.0])
     posterior = noisy_counts_posterior(
-        noisy, domain=cells, n=8, noise="laplace", scale=1.0, strength=STRENGTH, draws=20_000
+        noisy, domain=domain(3), n=8, noise="laplace", scale=1.0, strength=STRENGTH, draws=20_000
     )
-    check(posterior, cells, 8, lambda c: -np.abs(noisy - c).sum())
+    check(posterior, 8, lambda c: -np.abs(noisy - c).sum())
     with pytest.raises(AssertionError):
-        check(posterior, cells, 8, lambda c: -np.abs(noisy - c).sum() / wrong)
+        check(posterior, 8, lambda c: -np.abs(noisy - c).sum() / wrong)
 
 
-def released(mechanism, cells, rows, **settings):
-    held = confidential(pl.DataFrame({"x": rows}), cells)
-    return release(held, mechanism=mechanism, seed=11, accept={"poor-utility"}, **settings)
+def released(mechanism, rows, **settings):
+    table = confidential(pl.DataFrame({"x": rows}), mechanism.domain)
+    return release(table, mechanism=mechanism, seed=11, accept={"poor-utility"}, **settings)
 
 
-def drawn(release, cells):
-    return np.bincount(release.records["x"].to_numpy() - 1, minlength=cells.size)
+def drawn(release):
+    return np.bincount(release.records["x"].to_numpy() - 1, minlength=release.domain.size)
+
+
+def counted(release):
+    return release.records["count"].to_numpy()
+
+
+def law(mechanism, output):
+    """The mechanism's own, as a function of the counts."""
+    return lambda c: mechanism.log_prob(output, counts_of(mechanism.domain, c))
+
+
+def fitted(release):
+    return mechanism_posterior(release, strength=STRENGTH, draws=DRAWS)
 
 
 ROWS = [1, 3, 3, 3]
@@ -102,34 +115,30 @@ NOISY = [
 
 
 @pytest.mark.parametrize(
-    ("made", "facts"), [(PerturbedHistogram, NOISY[0]), (PerturbedHistogram, NOISY[1]), (SignedMeasure, {})]
+    ("kind", "facts"), [(PerturbedHistogram, NOISY[0]), (PerturbedHistogram, NOISY[1]), (SignedMeasure, {})]
 )
-def test_counts_of_flat_histograms(made, facts):
-    cells = domain(3)
-    mechanism = made(domain=cells, records=4, scale=0.9, **facts)
-    release = released(mechanism, cells, ROWS, counts=True)
-    y = release.records["count"].to_numpy().astype(int)
-    posterior = mechanism_posterior(release, strength=STRENGTH, draws=DRAWS)
-    check(posterior, cells, 4, lambda c: mechanism.log_prob(y, counts_of(cells, c)))
+def test_counts_of_flat_histograms(kind, facts):
+    mechanism = kind(domain=domain(3), records=4, scale=0.9, **facts)
+    release = released(mechanism, ROWS, counts=True)
+    check(fitted(release), 4, law(mechanism, counted(release).astype(int)))
 
 
-def through_noise(mechanism, cells, z, width):
+def through_noise(mechanism, z, width):
     """``log P(z | C)``: the noisy counts within ``width`` of the counts are summed over, by the mechanism's own law."""
-    order = np.arange(cells.size)
 
     def likelihood(c):
         total = 0.0
-        for noise in itertools.product(range(-width, width + 1), repeat=cells.size):
+        for noise in itertools.product(range(-width, width + 1), repeat=len(c)):
             y = np.array(c) + noise
             p = mechanism.probabilities(y)
             if mechanism.sampling == "iid":
-                given = math.prod(p[j] ** z[j] for j in order)
+                given = math.prod(p**z)
             else:  # the offsets at which systematic draws give these sums: a fine grid of them
                 u = (np.arange(400) + 0.5) / 400
                 sums = np.ceil(z.sum() * np.cumsum(p)[:-1, None] - u - 1e-12)
                 given = (np.maximum(sums, 0) == np.cumsum(z)[:-1, None]).all(axis=0).mean()
             if given:
-                total += given * math.exp(mechanism.log_prob(y, counts_of(cells, c)))
+                total += given * math.exp(law(mechanism, y)(c))
         return math.log(total) if total else -math.inf
 
     return likelihood
@@ -137,113 +146,94 @@ def through_noise(mechanism, cells, z, width):
 
 @pytest.mark.parametrize("facts", NOISY, ids=["clip", "simplex", "w1", "stratified"])
 def test_records_of_a_perturbed_histogram(facts):
-    cells = domain(3)
-    mechanism = PerturbedHistogram(domain=cells, records=4, scale=0.7, **facts)
-    release = released(mechanism, cells, ROWS, size=5)
-    posterior = mechanism_posterior(release, strength=STRENGTH, draws=DRAWS)
+    mechanism = PerturbedHistogram(domain=domain(3), records=4, scale=0.7, **facts)
+    release = released(mechanism, ROWS, size=5)
     width = 7 if facts["noise"] == "laplace" else 4
     exact = facts["projection"] == "clip" and mechanism.sampling == "iid"
-    likelihood = through_noise(mechanism, cells, drawn(release, cells), width)
-    check(posterior, cells, 4, likelihood, within=0.0 if exact else 0.25)
+    check(fitted(release), 4, through_noise(mechanism, drawn(release), width), 0.0 if exact else 0.25)
 
 
-@pytest.mark.parametrize("made", [GaussianSmoothedHistogram, LaplaceProjectionSampler, SignedMeasure])
-def test_records_of_other_noisy_histograms(made):
-    cells = domain(3)
-    mechanism = made(domain=cells, records=4, scale=0.6)
-    release = released(mechanism, cells, ROWS, size=4)
-    posterior = mechanism_posterior(release, strength=STRENGTH, draws=DRAWS)
-    likelihood = through_noise(mechanism, cells, drawn(release, cells), 5)
-    check(posterior, cells, 4, likelihood, within=0.0 if posterior.facts["exact"] else 0.25)
+@pytest.mark.parametrize("kind", [GaussianSmoothedHistogram, LaplaceProjectionSampler, SignedMeasure])
+def test_records_of_other_noisy_histograms(kind):
+    mechanism = kind(domain=domain(3), records=4, scale=0.6)
+    release = released(mechanism, ROWS, size=4)
+    posterior = fitted(release)
+    check(posterior, 4, through_noise(mechanism, drawn(release), 5), 0.0 if posterior.facts["exact"] else 0.25)
 
 
 def test_counts_of_a_hierarchical_histogram():
     """The consistent counts are all that the noisy counts say about the table: the oracle uses the noisy counts."""
     cells = domain(4)
     mechanism = HierarchicalHistogram(domain=cells, records=5, scale=1.1, noise="gaussian")
-    release = released(mechanism, cells, [1, 3, 3, 4, 4], counts=True)
+    release = released(mechanism, [1, 3, 3, 4, 4], counts=True)
     y = mechanism.kernel(counts_of(cells, [1, 0, 2, 2]), rng=seeded(11))
-    assert np.allclose(mechanism.reading(y, n=5).estimates().counts, release.records["count"].to_numpy())
-    posterior = mechanism_posterior(release, strength=STRENGTH, draws=DRAWS)
-    check(posterior, cells, 5, lambda c: mechanism.log_prob(y, counts_of(cells, c)))
+    assert np.allclose(mechanism.reading(y, n=5).estimates().counts, counted(release))
+    check(fitted(release), 5, law(mechanism, y))
 
 
 def test_counts_of_a_laplace_tree_are_taken_as_normal_and_say_so():
-    cells = domain(4)
-    mechanism = HierarchicalHistogram(domain=cells, records=5, scale=1.1, noise="laplace")
-    release = released(mechanism, cells, [1, 3, 3, 4, 4], counts=True)
-    estimates = release.records["count"].to_numpy()
-    posterior = mechanism_posterior(release, strength=STRENGTH, draws=DRAWS)
-    assert posterior.facts["exact"] is False
+    mechanism = HierarchicalHistogram(domain=domain(4), records=5, scale=1.1, noise="laplace")
+    release = released(mechanism, [1, 3, 3, 4, 4], counts=True)
+    posterior = fitted(release)
     assert posterior.notes[-1].startswith("approximate, not exact: laplace noise")
     variance = 0.5 / math.sinh(0.5 / 1.1) ** 2
 
     def likelihood(c):
-        error = estimates - c
+        error = counted(release) - c
         nodes = np.array([error[:2].sum(), error[2:].sum(), *error])
         return -(nodes**2).sum() / (2 * variance)
 
-    check(posterior, cells, 5, likelihood, within=1e-9)
+    check(posterior, 5, likelihood, within=1e-9)
 
 
 def test_records_of_a_hierarchical_histogram():
-    cells = domain(3)
-    mechanism = HierarchicalHistogram(domain=cells, records=3, scale=0.6, noise="gaussian")
-    release = released(mechanism, cells, [1, 3, 3], size=3)
-    z = drawn(release, cells)
+    mechanism = HierarchicalHistogram(domain=domain(3), records=3, scale=0.6, noise="gaussian")
+    release = released(mechanism, [1, 3, 3], size=3)
 
     def likelihood(c):
-        exact = mechanism._counts(counts_of(cells, c))
+        exact = mechanism._counts(counts_of(mechanism.domain, c))
         total = 0.0
         for noise in itertools.product(range(-2, 3), repeat=len(exact)):
-            y = exact + noise
-            given = math.prod(mechanism.probabilities(y) ** z)
-            total += given * math.exp(mechanism.log_prob(y, counts_of(cells, c)))
+            given = math.prod(mechanism.probabilities(exact + noise) ** drawn(release))
+            total += given * math.exp(law(mechanism, exact + noise)(c))
         return math.log(total)
 
-    check(mechanism_posterior(release, strength=STRENGTH, draws=DRAWS), cells, 3, likelihood, within=0.25)
+    check(fitted(release), 3, likelihood, within=0.25)
 
 
 def test_counts_of_a_stability_histogram():
     cells = domain(4)
     mechanism = StabilityHistogram(domain=cells, scale=1.0, threshold=3)
-    release = released(mechanism, cells, [1, 2, 2, 2, 2, 2, 4], counts=True)
-    kept = Counts(records=cells.encode(release.records), frequencies=release.records["count"].to_numpy().astype(int))
-    posterior = mechanism_posterior(release, strength=STRENGTH, draws=DRAWS)
-    check(posterior, cells, 7, lambda c: mechanism.log_prob(kept, counts_of(cells, c)))
+    release = released(mechanism, [1, 2, 2, 2, 2, 2, 4], counts=True)
+    kept = Counts(records=cells.encode(release.records), frequencies=counted(release).astype(int))
+    check(fitted(release), 7, law(mechanism, kept))
 
 
 def test_records_of_a_stability_histogram():
     cells = domain(3)
     mechanism = StabilityHistogram(domain=cells, scale=0.8, threshold=2, sampling="iid")
-    release = released(mechanism, cells, [2, 2, 3, 3, 3, 1], size=3)
-    z = drawn(release, cells)
-    base = prior(cells) / STRENGTH
-    outputs = mechanism.outputs(*[counts_of(cells, c) for c in tables(3, 6)]).values
-    shares = []
-    for kept in outputs:
+    release = released(mechanism, [2, 2, 3, 3, 3, 1], size=3)
+    useful = []
+    for kept in mechanism.outputs(*[counts_of(cells, c) for c in tables(3, 6)]).values:
         y = np.zeros(3)
         y[cells.flat(kept.records)] = kept.frequencies
-        shares.append(math.prod((y / y.sum() if y.any() else base) ** z))
-    useful = [(kept, share) for kept, share in zip(outputs, shares, strict=True) if share > 1e-12]
+        share = math.prod((y / y.sum() if y.any() else prior(cells) / STRENGTH) ** drawn(release))
+        if share > 1e-12 and kept.n < 20:
+            useful.append((kept, share))
 
     def likelihood(c):
-        x = counts_of(cells, c)
-        total = sum(share * math.exp(mechanism.log_prob(kept, x)) for kept, share in useful if kept.n < 20)
+        total = sum(share * math.exp(law(mechanism, kept)(c)) for kept, share in useful)
         return math.log(total) if total else -math.inf
 
-    check(mechanism_posterior(release, strength=STRENGTH, draws=DRAWS), cells, 6, likelihood)
+    check(fitted(release), 6, likelihood)
 
 
 def test_records_where_no_label_was_kept():
     """They come from the base measure: what is known is that no count reached the threshold."""
-    cells = domain(3)
-    mechanism = StabilityHistogram(domain=cells, scale=0.5, threshold=9)
-    release = released(mechanism, cells, [1, 2, 3, 3], size=5)
+    mechanism = StabilityHistogram(domain=domain(3), scale=0.5, threshold=9)
+    release = released(mechanism, [1, 2, 3, 3], size=5)
     assert release.certificate.to_dict()["released"]["share_from_data"] == 0.0
-    none = Counts(records=cells.unflat(np.empty(0, np.int64)), frequencies=np.empty(0, np.int64))
-    found = mechanism_posterior(release, strength=STRENGTH, draws=DRAWS)
-    check(found, cells, 4, lambda c: mechanism.log_prob(none, counts_of(cells, c)))
+    check(fitted(release), 4, law(mechanism, counts_of(mechanism.domain, [0, 0, 0])))
 
 
 @pytest.mark.parametrize(
@@ -255,19 +245,18 @@ def test_records_where_no_label_was_kept():
     ids=["smoothed", "dirichlet-multinomial"],
 )
 def test_records_drawn_from_the_counts(mechanism):
-    cells = domain(3)
-    release = released(mechanism, cells, [1, 1, 3, 3, 3])
-    records = cells.encode(release.records)
-    posterior = mechanism_posterior(release, strength=STRENGTH, draws=DRAWS)
-    check(posterior, cells, 5, lambda c: mechanism.log_prob(records, counts_of(cells, c)))
+    release = released(mechanism, [1, 1, 3, 3, 3])
+    check(fitted(release), 5, law(mechanism, mechanism.domain.encode(release.records)))
 
 
-@pytest.mark.parametrize("law", ["laplace", "gaussian", lambda z: -(np.abs(z) ** 1.5)])
-def test_noisy_counts_of_other_tools(law):
-    cells, noisy = domain(3), np.array([1.7, -0.4, 2.2])
-    posterior = noisy_counts_posterior(noisy, domain=cells, n=4, noise=law, scale=1.3, strength=STRENGTH, draws=DRAWS)
-    log = {"laplace": lambda z: -np.abs(z) / 1.3, "gaussian": lambda z: -(z**2) / (2 * 1.69)}.get(law, law)
-    check(posterior, cells, 4, lambda c: float(log(noisy - np.array(c)).sum()))
+@pytest.mark.parametrize("noise", ["laplace", "gaussian", lambda z: -(np.abs(z) ** 1.5)])
+def test_noisy_counts_of_other_tools(noise):
+    noisy = np.array([1.7, -0.4, 2.2])
+    posterior = noisy_counts_posterior(
+        noisy, domain=domain(3), n=4, noise=noise, scale=1.3, strength=STRENGTH, draws=DRAWS
+    )
+    log = {"laplace": lambda z: -np.abs(z) / 1.3, "gaussian": lambda z: -(z**2) / (2 * 1.69)}.get(noise, noise)
+    check(posterior, 4, lambda c: float(log(noisy - np.array(c)).sum()))
 
 
 def test_any_number_of_records():
@@ -324,12 +313,12 @@ def test_what_cannot_be_conditioned_on_is_refused():
     cells = domain(4)
     urn = PitmanYor(domain=cells, size=3, strength=1.0)
     with pytest.raises(ParameterError, match="no mechanism-aware posterior for pitman-yor"):
-        mechanism_posterior(released(urn, cells, [1, 2, 3]))
+        mechanism_posterior(released(urn, [1, 2, 3]))
     around = SignedMeasure(domain=cells, records=3, scale=1.0, points=pl.DataFrame({"x": [1, 4]}))
     with pytest.raises(ParameterError, match="for signed-measure around public points"):
-        mechanism_posterior(released(around, cells, [1, 2, 3], size=2))
+        mechanism_posterior(released(around, [1, 2, 3], size=2))
     perturbed = PerturbedHistogram(domain=cells, records=5, scale=1.1)
-    counts = released(perturbed, cells, [1, 3, 3, 4, 4], counts=True)
+    counts = released(perturbed, [1, 3, 3, 4, 4], counts=True)
     with pytest.raises(ParameterError, match="lacks cells"):
         mechanism_posterior(counts.records.head(3), counts.certificate)
     with pytest.raises(DataError, match="is not in the released table of counts"):
@@ -343,7 +332,7 @@ def test_what_cannot_be_conditioned_on_is_refused():
 def test_cells_within_a_leaf_keep_their_prior(recwarn):
     wide = Domain(columns={"x": Integer(lower=1, upper=8)})
     mechanism = HierarchicalHistogram(domain=wide, records=50, scale=1.0, noise="gaussian", levels=1)
-    release = released(mechanism, wide, [1] * 40 + [8] * 10, counts=True)
+    release = released(mechanism, [1] * 40 + [8] * 10, counts=True)
     posterior = mechanism_posterior(release, strength=8.0, draws=800)
     low = posterior.evaluate("P(<=4)")
     share = posterior.evaluate("P(=1)") / low

@@ -17,6 +17,13 @@ from discreet.inference.population import Draws
 from discreet.inference.summary import effective_sample_size, r_hat
 
 UNIT = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
+DICE = Integer(lower=1, upper=3)
+
+
+def on_cells(column, masses, **options) -> Posterior:
+    """The posterior of a column's cells, or of those of a domain, with these masses."""
+    domain = column if isinstance(column, Domain) else Domain(columns={"x": column})
+    return Posterior.of_arrays(domain, domain.unflat(np.arange(domain.size)), masses, **options)
 
 
 def _random(draws=7, shared=5, own=3, *, ties=True):
@@ -75,9 +82,8 @@ def test_a_users_function_sees_values_and_masses() -> None:
 
 @pytest.mark.parametrize("column", [Numeric(lower=0.0, upper=8.0, cells=4), Integer(lower=0, upper=15, cells=4)])
 def test_cells_spread_their_mass(column) -> None:
-    domain = Domain(columns={"x": column})
     masses = seeded(2).dirichlet(np.ones(4), size=6)
-    posterior = Posterior.of_arrays(domain, domain.unflat(np.arange(4)), masses)
+    posterior = on_cells(column, masses)
     # The oracle: every cell as a great many single values (all sixteen of the integers).
     points = np.arange(16.0) if column.kind == "integer" else (np.arange(80_000) + 0.5) / 10_000
     fine = np.repeat(masses, len(points) // 4, axis=1) / (len(points) // 4)
@@ -93,8 +99,7 @@ def test_cells_spread_their_mass(column) -> None:
 
 
 def test_nulls_are_left_out() -> None:
-    domain = Domain(columns={"x": Integer(lower=0, upper=2, nulls="category")})
-    posterior = Posterior.of_arrays(domain, domain.unflat(np.arange(4)), [[0.1, 0.2, 0.2, 0.5]])
+    posterior = on_cells(Integer(lower=0, upper=2, nulls="category"), [[0.1, 0.2, 0.2, 0.5]])
     assert posterior.evaluate("mean") == pytest.approx([1.2])
     assert posterior.evaluate("q50").tolist() == [1.0]
 
@@ -155,14 +160,12 @@ def test_blocks_change_nothing() -> None:
 
 def test_summary_counts_effective_draws_of_chains() -> None:
     masses = seeded(3).dirichlet(np.ones(3), size=4000)
-    dice = Domain(columns={"eyes": Integer(lower=1, upper=3)})
-    independent = Posterior.of_arrays(dice, dice.unflat(np.arange(3)), masses)
-    row = independent.summary(["mean"])["mean"]
+    row = on_cells(DICE, masses).summary(["mean"])["mean"]
     assert (row.effective_draws, row.r_hat) == (4000.0, None)
     # A Dirichlet(1,1,1) mean has mean 2 and variance (2/3)/4; six standard errors.
     assert row.mean == pytest.approx(2.0, abs=6 * np.sqrt(1 / 6 / 4000))
     assert row.sd == pytest.approx(np.sqrt(1 / 6), rel=0.1)
-    sticky = Posterior.of_arrays(dice, dice.unflat(np.arange(3)), np.repeat(masses[:400], 10, axis=0), chains=4)
+    sticky = on_cells(DICE, np.repeat(masses[:400], 10, axis=0), chains=4)
     stuck = sticky.summary(["mean"])["mean"]
     assert 200 < stuck.effective_draws < 800
     assert 0.99 < stuck.r_hat < 1.05
@@ -170,8 +173,7 @@ def test_summary_counts_effective_draws_of_chains() -> None:
 
 def test_cdf_bands_hold_pointwise_and_as_a_whole() -> None:
     masses = seeded(4).dirichlet(np.ones(5), size=5000)
-    domain = Domain(columns={"x": Integer(lower=0, upper=4)})
-    posterior = Posterior.of_arrays(domain, domain.unflat(np.arange(5)), masses)
+    posterior = on_cells(Integer(lower=0, upper=4), masses)
     band = posterior.cdf([-1, 0, 1, 2, 3, 4], level=0.9)
     paths = np.cumsum(masses, axis=1)
     inside = ((paths >= band.simultaneous_lower[1:] - 1e-12) & (paths <= band.simultaneous_upper[1:] + 1e-12)).all(
@@ -183,8 +185,7 @@ def test_cdf_bands_hold_pointwise_and_as_a_whole() -> None:
 
 
 def test_predictive_tables_share_one_draw() -> None:
-    domain = Domain(columns={"x": Integer(lower=0, upper=1)})
-    posterior = Posterior.of_arrays(domain, domain.unflat(np.arange(2)), [[1.0, 0.0], [0.0, 1.0]])
+    posterior = on_cells(Integer(lower=0, upper=1), [[1.0, 0.0], [0.0, 1.0]])
     tables = posterior.predictive(5, seed=1, datasets=40)
     assert all(table["x"].n_unique() == 1 for table in tables)
     assert {table["x"][0] for table in tables} == {0, 1}
@@ -193,8 +194,7 @@ def test_predictive_tables_share_one_draw() -> None:
 def test_inference_data_has_chains_and_draws() -> None:
     _arviz()
     masses = seeded(5).dirichlet(np.ones(3), size=20)
-    dice = Domain(columns={"eyes": Integer(lower=1, upper=3)})
-    posterior = Posterior.of_arrays(dice, dice.unflat(np.arange(3)), masses, chains=4, notes=("a note",))
+    posterior = on_cells(DICE, masses, chains=4, notes=("a note",))
     data = posterior.to_inference_data(["mean", "P(>1)"])
     assert dict(data.posterior["mean"].sizes) == {"chain": 4, "draw": 5}
     assert np.allclose(data.posterior["mean"].values.ravel(), posterior.evaluate("mean"))
@@ -207,11 +207,9 @@ def test_unknown_functionals_are_named(wrong) -> None:
 
 
 def test_wrong_arrays_are_refused() -> None:
-    dice = Domain(columns={"eyes": Integer(lower=1, upper=3)})
-    with pytest.raises(ParameterError):
-        Posterior.of_arrays(dice, dice.unflat(np.arange(3)), [[0.5, 0.5, 0.5]])
-    with pytest.raises(ParameterError):
-        Posterior.of_arrays(dice, dice.unflat(np.arange(2)), [[0.5, 0.5]], own_weights=[[0.0]])
+    for wrong in ({"masses": [[0.5, 0.5, 0.5]]}, {"masses": [[0.5, 0.5, 0.0]], "own_weights": [[0.0]]}):
+        with pytest.raises(ParameterError):
+            on_cells(DICE, **wrong)
 
 
 @pytest.mark.parametrize("correlation", [-0.7, 0.0, 0.5, 0.95])
@@ -235,7 +233,7 @@ WAGES = np.array([1.0, 2.0, 3.0])
 
 def pay(draws: int = 40, *, chains: int = 0) -> tuple[Posterior, np.ndarray]:
     masses = seeded(1).dirichlet(np.ones(9), size=draws)
-    return Posterior.of_arrays(PAY, PAY.unflat(np.arange(9)), masses, chains=chains), masses.reshape(draws, 3, 3)
+    return on_cells(PAY, masses, chains=chains), masses.reshape(draws, 3, 3)
 
 
 def test_each_group_is_the_conditional_distribution_of_each_draw() -> None:
@@ -283,7 +281,7 @@ def test_cells_make_groups_and_say_from_where_to_where() -> None:
         "income": Numeric(lower=0, upper=10, cells=2), "age": Integer(lower=0, upper=9, cells=2),
         "born": Date(lower="2000-01-01", upper="2000-01-02"), "done": Boolean(),
     })  # fmt: skip
-    posterior = Posterior.of_arrays(domain, domain.unflat(np.arange(16)), np.full((1, 16), 1 / 16))
+    posterior = on_cells(domain, np.full((1, 16), 1 / 16))
     labels = {by: [row.group for row in posterior.summary(["mean"], column="age", by=by).rows] for by in domain.names}
     assert labels == {
         "income": ["0 to 5", "5 to 10"],
@@ -316,7 +314,7 @@ def test_a_group_without_mass_has_no_numbers(asked: str) -> None:
 
 def test_cells_without_mass_have_no_quantile_either() -> None:
     domain = Domain(columns={"x": Numeric(lower=0, upper=1, cells=2), "flag": Boolean()})
-    posterior = Posterior.of_arrays(domain, domain.unflat(np.arange(4)), [[0.5, 0.0, 0.5, 0.0], [0.25] * 4])
+    posterior = on_cells(domain, [[0.5, 0.0, 0.5, 0.0], [0.25] * 4])
     found = posterior.given("flag", True).evaluate("q50", column="x")
     assert np.isnan(found).tolist() == [True, False]
     assert found[1] == pytest.approx(0.5)

@@ -30,9 +30,15 @@ WAGE, AGE, SEX, SENIOR = (np.asarray(codes, dtype=np.float64) for codes in RECOR
 WAGE, AGE = WAGE + 1, AGE + 20
 
 
+def on_cells(domain: Domain, draws: int = 3) -> tuple[Posterior, np.ndarray]:
+    """Draws of the masses of all cells, and these."""
+    size = domain.size or 0
+    masses = seeded(3).dirichlet(np.ones(size), size=draws)
+    return Posterior.of_arrays(domain, domain.unflat(np.arange(size)), masses), masses
+
+
 def staff(draws: int = 12) -> tuple[Posterior, np.ndarray]:
-    masses = seeded(3).dirichlet(np.ones(SIZE), size=draws)
-    return Posterior.of_arrays(STAFF, RECORDS, masses), masses
+    return on_cells(STAFF, draws)
 
 
 def coefficients(posterior: Posterior, formula: str, kind: str | None = None) -> np.ndarray:
@@ -106,13 +112,10 @@ def test_records_with_a_null_are_left_out() -> None:
         "wage": Integer(lower=1, upper=3, nulls="category"), "age": Integer(lower=0, upper=2, nulls="category"),
         "sex": Category(categories=["f", "m"], nulls="category"),
     })  # fmt: skip
-    size = domain.size or 0
-    records = domain.unflat(np.arange(size))
-    masses = seeded(4).dirichlet(np.ones(size), size=5)
-    posterior = Posterior.of_arrays(domain, records, masses)
-    wage, age, sex = (np.asarray(codes, dtype=float) for codes in records.columns)
+    posterior, masses = on_cells(domain)
+    wage, age, sex = (np.asarray(codes, dtype=float) for codes in posterior.support.columns)
     held = (wage < 3) & (age < 3) & (sex < 2)
-    x = np.stack([np.ones(size), age, sex], axis=1)[held]
+    x = np.stack([np.ones(len(age)), age, sex], axis=1)[held]
     expected = least_squares(x, wage[held] + 1, masses[:, held])
     assert coefficients(posterior, "wage ~ age + sex") == pytest.approx(expected, abs=1e-9)
 
@@ -140,11 +143,10 @@ def test_draws_with_values_of_their_own_and_blocks(shared: int) -> None:
 def test_cells_enter_by_their_middles_and_a_note_says_which() -> None:
     domain = Domain(columns={"wage": Numeric(lower=0, upper=40, cells=4), "age": Integer(lower=0, upper=9, cells=2),
                              "day": Date(lower="2000-01-01", upper="2000-01-03")})  # fmt: skip
-    size = domain.size or 0
-    posterior = Posterior.of_arrays(domain, domain.unflat(np.arange(size)), seeded(6).dirichlet(np.ones(size), size=3))
-    wage, age, _ = domain.unflat(np.arange(size)).columns
-    x = np.stack([np.ones(size), np.where(age == 0, 2.0, 7.0)], axis=1)
-    expected = least_squares(x, 10.0 * wage + 5.0, posterior.block(0).weights)
+    posterior, masses = on_cells(domain)
+    wage, age, _ = posterior.support.columns
+    x = np.stack([np.ones(len(age)), np.where(age == 0, 2.0, 7.0)], axis=1)
+    expected = least_squares(x, 10.0 * wage + 5.0, masses)
     assert coefficients(posterior, "wage ~ age") == pytest.approx(expected, abs=1e-9)
     assert posterior.regress("wage ~ age").notes[-1].endswith("age, wage")
     assert posterior.regress("wage ~ day").notes[-1].endswith(": wage")
@@ -154,13 +156,10 @@ def test_cells_enter_by_their_middles_and_a_note_says_which() -> None:
 def test_dates_and_large_numbers_lose_no_digits() -> None:
     """Days since 1970 and their squares: the normal equations alone would lose all digits of the curvature."""
     domain = Domain(columns={"y": Integer(lower=0, upper=3), "day": Date(lower="2020-01-01", upper="2020-01-10")})
-    size = domain.size or 0
-    records = domain.unflat(np.arange(size))
-    posterior = Posterior.of_arrays(domain, records, seeded(7).dirichlet(np.ones(size), size=3))
+    posterior, masses = on_cells(domain)
     found = coefficients(posterior, "y ~ day + C(day > 18265)")
-    near = records.columns[1].astype(float)
-    x = np.stack([np.ones(size), near, near > 3], axis=1)
-    expected = least_squares(x, records.columns[0].astype(float), posterior.block(0).weights)
+    y, day = (codes.astype(float) for codes in posterior.support.columns)
+    expected = least_squares(np.stack([np.ones(len(day)), day, day > 3], axis=1), y, masses)
     assert found[:, 1:] == pytest.approx(expected[:, 1:], rel=1e-6)
 
 
