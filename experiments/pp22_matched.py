@@ -73,7 +73,6 @@ class Replication:
         One in ``thin`` draws is kept.
         """
         with quiet():
-            chain = self.sampler._chain
             used = np.where(weights > 0, np.arange(self.sampler.count), int(np.argmax(weights)))
             facts = (
                 {name: jnp.asarray(value) for name, value in rows(self.sampler.data, used).items()},
@@ -83,7 +82,7 @@ class Replication:
             begin = [MODEL.start(self.sampler.data, chain=i) for i in starts] if start is None else start.apart(CHAINS)
             keys = rng.integers(0, 2**32, size=(CHAINS, 2), dtype=np.uint32)
             began = time.process_time()
-            run = _Run(chain, self.sampler._advance, keys, begin, facts, method="sequential", progress=None)
+            run = _Run(self.sampler, keys, begin, facts)
             run.take(1, every=self.mechanism.warm_up)
             parts: list[dict[str, Any]] = []
             bad: list[float] = []

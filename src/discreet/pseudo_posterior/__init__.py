@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from discreet._core.page import violins, weight_picture
     from discreet.pseudo_posterior.censored import CensoredPosterior, CensoredPosteriorMechanism, ChainDistance
     from discreet.pseudo_posterior.from_domain import synthesiser_for
-    from discreet.pseudo_posterior.ladder_page import LADDER, PAGE, frontier_page, ladder, ladder_text
     from discreet.pseudo_posterior.mixture import MixtureRegression
     from discreet.pseudo_posterior.pseudo import PseudoFit, PseudoPosterior, PseudoPosteriorMechanism
     from discreet.pseudo_posterior.regressions import (
@@ -21,7 +20,16 @@ if TYPE_CHECKING:
         SequentialRegression,
         Step,
     )
-    from discreet.pseudo_posterior.risk_frontier import FrontierPoint, across_tables, frontier
+    from discreet.pseudo_posterior.risk_frontier import (
+        LADDER,
+        PAGE,
+        FrontierPoint,
+        across_tables,
+        frontier,
+        frontier_page,
+        ladder,
+        ladder_text,
+    )
     from discreet.pseudo_posterior.sampler import Convergence, PosteriorDraws
     from discreet.pseudo_posterior.synthesiser import FromModel, Synthesiser
     from discreet.pseudo_posterior.weights import (

@@ -214,7 +214,7 @@ class CensoredPosterior(ModelPosterior):
 
     def epsilon_each(self, relation: Relation) -> float:
         """Return the pure epsilon of one table: 2gM under replacement, gM under add/remove."""
-        return least_product((2 if relation.name == "replacement" else 1) * relation.group, self.bound)
+        return least_product((1 + (relation.name == "replacement")) * relation.group, self.bound)
 
     def guarantee(self, relation: Relation | None = None, *, n: int) -> Guarantee:
         """Return what is promised for tables of ``n`` records: T18, of kind ``empirical`` but on a grid.

@@ -201,9 +201,9 @@ def _check_any_number(synthesiser: Synthesiser, blanks: Sequence[Mapping[str, An
             row = blanks[0][name]
             if not _close(array, row if name.startswith(SHARED) else np.repeat(row, count, axis=0)):
                 raise ParameterError(f"array {name!r} of Synthesiser.public {_CONFIDENTIAL_NUMBER}")
-        densities = priors(values, blank)
-        for name in sorted({*densities, *prior}):
-            if name not in densities or name not in prior or not _close(densities[name], prior[name]):
+        blank_prior = priors(values, blank)
+        for name in sorted({*blank_prior, *prior}):
+            if name not in blank_prior or name not in prior or not _close(blank_prior[name], prior[name]):
                 raise ParameterError(f"site {name!r} {_CONFIDENTIAL_NUMBER}")
 
 

@@ -80,22 +80,23 @@ def synthesiser_for(
     (('income',), ('sex',))
     """
     _check_request(domain, sensitive, model, clusters=clusters, group=group, beside=(survey_weight, unit))
-    given = {name: column for name, column in domain.columns.items() if name not in {*sensitive, survey_weight, unit}}
-    first = domain.columns[sensitive[0]]
+    beside = {*sensitive, survey_weight, unit}
+    predictors = {name: column for name, column in domain.columns.items() if name not in beside}
+    target = domain.columns[sensitive[0]]
     if model in ("poisson", "categorical"):
-        return _without_predictors(given, first, sensitive[0], model)
-    design = Design(predictors=tuple(_predictor(name, column) for name, column in given.items() if name != group))
+        return _without_predictors(predictors, target, sensitive[0], model)
+    design = Design(predictors=tuple(_predictor(name, column) for name, column in predictors.items() if name != group))
     if model == "sequential":
         steps = tuple(_step(name, domain.columns[name], transform) for name in sensitive)
         return SequentialRegression(steps=steps, design=design)
-    response = _response(sensitive[0], first, transform)
+    response = _response_of(sensitive[0], target, transform)
     if group is not None:
-        if group not in given:
+        if group not in predictors:
             raise ParameterError(
                 f"column {group!r} cannot be the group and be sensitive, the survey weight or the unit. Name another "
                 "column as the group"
             )
-        groups = _categories(group, given[group]) + given[group].nullable  # a null is a group of its own
+        groups = _categories(group, predictors[group]) + predictors[group].nullable  # a null is a group of its own
         return LinearRegression(response=response, design=design, group=group, groups=groups)
     if model in ("linear", "robust"):
         return LinearRegression(response=response, design=design, degrees={"robust": 4.0}.get(model))
@@ -131,9 +132,9 @@ def _check_request(
             raise sensitive_nulls(name)
 
 
-def _without_predictors(given: Collection[str], column: Column, name: str, model: str) -> Synthesiser:
+def _without_predictors(predictors: Collection[str], column: Column, name: str, model: str) -> Synthesiser:
     """Return a model of one column alone."""
-    if given:
+    if predictors:
         raise ParameterError(
             f"the {model} model has no predictors: the domain declares the sensitive column alone, and the table's "
             "others are left out (accept={'other-columns'})"
@@ -151,7 +152,7 @@ def _categories(name: str, column: Column) -> int:
     return len(column.labels)
 
 
-def _response(name: str, column: Column, transform: str | None) -> Response:
+def _response_of(name: str, column: Column, transform: str | None) -> Response:
     if isinstance(column, (Date, Datetime)) and transform is None:
         transform = "identity"  # 1970 is not a zero that anything is relative to
     return Response.between(name, *_bounds(name, column), transform=transform)
@@ -167,7 +168,7 @@ def _predictor(name: str, column: Column) -> Predictor:
 def _step(name: str, column: Column, transform: str | None) -> Step:
     if column.labels is not None:
         return Step(column=name, kind="category", categories=len(column.labels))
-    return Step(column=name, kind="numeric", response=_response(name, column, transform))
+    return Step(column=name, kind="numeric", response=_response_of(name, column, transform))
 
 
 def _bounds(name: str, column: Column) -> tuple[float, float]:

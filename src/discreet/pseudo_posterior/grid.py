@@ -84,8 +84,16 @@ def drawn_on_grid(
     points, log_prior = _possible(synthesiser, points, blank)
     totals = np.zeros(len(log_prior), dtype=np.int64)
     surveyed = data if survey is None else {**data, SURVEY: survey}
-    for start, logs in _by_blocks(synthesiser, points, surveyed, len(weights)):
-        totals += said(logs, weights[start : start + logs.shape[1]], bound).sum(axis=1)
+    log_likelihoods = jax.jit(
+        lambda grid, block: jax.lax.map(lambda point: alone(synthesiser.model, point, block), grid)
+    )
+    parameters = {name: jnp.asarray(value) for name, value in points.items()}
+    for start in range(0, len(weights), _BLOCK):
+        # All blocks have one shape, whatever the number of records: the last is filled up with its own first rows.
+        count = min(_BLOCK, len(weights) - start)
+        block = rows(surveyed, start + np.arange(_BLOCK) % count)
+        logs = log_likelihoods(parameters, {name: jnp.asarray(value) for name, value in block.items()})
+        totals += said(np.asarray(logs)[:, :count], weights[start : start + count], bound).sum(axis=1)
     law = grid_log_weights(totals, log_prior, bound)
     return rows(points, np.array([draw_weighted(law, rng=rng) for _ in range(draws)]))
 
@@ -117,14 +125,3 @@ def _possible(
             "the parameters that it rules out"
         )
     return rows(points, possible), relative
-
-
-def _by_blocks(synthesiser: Synthesiser, points: Mapping[str, Any], data: Mapping[str, Any], count: int) -> Any:
-    """Yield where a block of records begins, and their log-likelihoods, (parameters, records)."""
-    logs = jax.jit(lambda points, block: jax.lax.map(lambda point: alone(synthesiser.model, point, block), points))
-    parameters = {name: jnp.asarray(value) for name, value in points.items()}
-    for start in range(0, count, _BLOCK):
-        # All blocks have one shape, whatever the number of records: the last is filled up with its own first rows.
-        index = start + np.arange(_BLOCK) % min(_BLOCK, count - start)
-        block = {name: jnp.asarray(value) for name, value in rows(data, index).items()}
-        yield start, np.asarray(logs(parameters, block))[:, : count - start]

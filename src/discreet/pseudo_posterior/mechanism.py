@@ -210,26 +210,26 @@ class ModelPosterior(MechanismFamily):
     ) -> Guarantee:
         """Return the guarantee of all tables: of an interval of length epsilon for the loss of each."""
         epsilon = self.epsilon_each(relation)
-        assumed, said = [*assumptions, Code("model-reads-argument-alone")], [*caveats]
+        premises, remarks = [*assumptions, Code("model-reads-argument-alone")], [*caveats]
         if self.survey_weight is not None:
-            assumed.append(Code("public-survey-mean"))
+            premises.append(Code("public-survey-mean"))
         if self.tables > 1:
-            said.insert(1, Code("epsilon-each", {"epsilon": epsilon, "tables": self.tables}))
+            remarks.insert(1, Code("epsilon-each", {"epsilon": epsilon, "tables": self.tables}))
         if self.unit is not None:
-            said.append(Code("unit-together", {"column": self.unit}))
+            remarks.append(Code("unit-together", {"column": self.unit}))
             if self.size is None:
-                said.append(Code("unit-sizes"))
+                remarks.append(Code("unit-sizes"))
         if exact := self.published_exactly:
             protected = list(self.synthesiser.sensitive)
-            said.append(Code("protected-alone", {"protected": protected, "exact": list(exact)}))
+            remarks.append(Code("protected-alone", {"protected": protected, "exact": list(exact)}))
         return Guarantee(
             relation=relation,
             n=n,
             profile=power(BoundedRangeProfile(spread=epsilon), self.tables),
             kind=kind,  # type: ignore[arg-type]
             theorem=theorem,
-            assumptions=(*assumed, sampling),
-            caveats=tuple(said),
+            assumptions=(*premises, sampling),
+            caveats=tuple(remarks),
             stated=(least_product(self.tables, epsilon), epsilon),
             protected=self.synthesiser.sensitive if self.synthesiser.given else (),
         )

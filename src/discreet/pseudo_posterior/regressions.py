@@ -337,8 +337,8 @@ class CategoricalShares(_OneColumn):
         self, data: Mapping[str, Any], weights: Floats, *, draws: int, rng: np.random.Generator
     ) -> dict[str, Floats]:
         """Draw the shares from their Dirichlet distribution."""
-        held = np.bincount(np.asarray(data[self.column]), weights=weights, minlength=self.categories)
-        return {"shares": rng.dirichlet(self.prior + held, size=draws)}
+        masses = np.bincount(np.asarray(data[self.column]), weights=weights, minlength=self.categories)
+        return {"shares": rng.dirichlet(self.prior + masses, size=draws)}
 
 
 _GROUP = "group of the record"
@@ -376,8 +376,7 @@ class LinearRegression(ResponseRegression):
     @property
     def given(self) -> tuple[str, ...]:
         """The columns of the design, and that of groups."""
-        named = self.design.columns
-        return named if self.group is None or self.group in named else (*named, self.group)
+        return tuple(dict.fromkeys([*self.design.columns, *filter(None, [self.group])]))
 
     def public(self, columns: Columns, count: int) -> dict[str, npt.NDArray[Any]]:
         """Return the design matrix, and the group of each record."""

@@ -6,7 +6,7 @@ import contextlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -167,8 +167,7 @@ class Sampler:
         integer("chains", chains, least=2, remedy="One chain cannot disagree with itself.")
         integer("warm_up", warm_up, least=0)
         self.synthesiser, self.data = synthesiser, dict(data)
-        self.records = records_of(data)
-        self.count = self.records if units is None else int(units.max()) + 1
+        self.count = records_of(data) if units is None else int(units.max()) + 1
         self._draws, self._warm_up, self._chains, self._bound = draws, warm_up, chains, bound
         self._chain_method, self._progress, self._blanks, self._units = chain_method, progress, tuple(blanks), units
         self._surveyed = self.data if survey is None else {**self.data, SURVEY: survey}
@@ -199,7 +198,7 @@ class Sampler:
             if values is not None:
                 return PosteriorDraws(values=dict(values), watched={}, divergent=0.0, exact=True)
         # A record of weight 0 is replaced by another one: what does not count need not have a finite likelihood.
-        index = np.where(weights > 0, np.arange(self.records), int(np.argmax(weights)))
+        index = np.where(weights > 0, np.arange(len(weights)), int(np.argmax(weights)))
         # Without a bound, weights are already times those of the survey.
         data = rows(self.data if self._bound is None else self._surveyed, index)
         with quiet():
@@ -216,7 +215,7 @@ class Sampler:
             for start in range(0, len(draws), _BLOCK):
                 index = np.arange(start, start + _BLOCK) % len(draws)  # blocks of one length; repeats change no extreme
                 block = {name: jnp.asarray(value[index]) for name, value in draws.values.items()}
-                low, high = self._extremes(block, self._surveyed)
+                low, high = self._block_extremes(block, self._surveyed)
                 minimum = np.minimum(minimum, np.asarray(low, dtype=np.float64))
                 maximum = np.maximum(maximum, np.asarray(high, dtype=np.float64))
         return minimum, maximum
@@ -229,7 +228,7 @@ class Sampler:
         else:
             starts = [*start.apart(self._chains)]
         keys = rng.integers(0, 2**32, size=(self._chains, 2), dtype=np.uint32)
-        run = _Run(self._chain, self._advance, keys, starts, facts, method=self._chain_method, progress=self._progress)
+        run = _Run(self, keys, starts, facts)
         run.planned = self._warm_up + self._draws
         if self._warm_up:
             run.take(1, every=self._warm_up)
@@ -291,13 +290,10 @@ class Sampler:
             deterministic = {name: site["value"] for name, site in sites.items() if site["type"] == "deterministic"}
             return deterministic | {"log_pseudo_likelihood": jnp.dot(weights, logs)}
 
-        def by_chain(values: Any, facts: Any) -> Any:
-            return jax.lax.map(lambda chain: jax.lax.map(lambda draw: monitored(draw, facts), chain), values)
-
-        return jax.jit(by_chain)
+        return jax.jit(lambda values, facts: jax.lax.map(partial(jax.lax.map, partial(monitored, facts=facts)), values))
 
     @cached_property
-    def _extremes(self) -> Any:
+    def _block_extremes(self) -> Any:
         """A function from draws, and data, to the extreme log-likelihoods of each record, or unit, in nats."""
 
         def logs(values: Any, data: Any) -> Any:
@@ -306,11 +302,11 @@ class Sampler:
                 logs = jax.ops.segment_sum(logs, self._units, num_segments=self.count)
             return jnp.where(jnp.isnan(logs), -jnp.inf, logs)
 
-        def extremes(draws: Any, data: Any) -> Any:
+        def over_draws(draws: Any, data: Any) -> Any:
             by_draw = jax.vmap(logs, in_axes=(0, None))(draws, data)
             return by_draw.min(axis=0), by_draw.max(axis=0)
 
-        return jax.jit(extremes)
+        return jax.jit(over_draws)
 
 
 class _Run:
@@ -318,21 +314,19 @@ class _Run:
 
     def __init__(
         self,
-        chain: Chain,
-        advance: Any,
+        sampler: Sampler,
         keys: npt.NDArray[np.uint32],
         starts: Sequence[Mapping[str, npt.NDArray[Any]] | None],
         facts: tuple[Any, Any],
-        *,
-        method: str,
-        progress: Progress | None,
     ) -> None:
-        self.planned, self._done, self._progress = 0, 0, progress
-        self._chain, self._advance, self._facts, self._method = chain, advance, facts, method
+        self.planned, self._done = 0, 0
+        self._sampler, self._facts = sampler, facts
         self._waiting: _Draws | None = None
-        with _precision(chain):
+        with _precision(sampler._chain):
             states = [
-                chain.begin(jnp.asarray(key), jax.tree.map(lambda v: jnp.asarray(v, jnp.float32), start), facts)
+                sampler._chain.begin(
+                    jnp.asarray(key), jax.tree.map(lambda v: jnp.asarray(v, jnp.float32), start), facts
+                )
                 for key, start in zip(keys, starts, strict=True)
             ]
             self._state = jax.tree.map(lambda *parts: jnp.stack(parts), *states)
@@ -353,21 +347,22 @@ class _Run:
 
     def _block(self) -> _Draws:
         """Advance chains one after the other, side by side in one vector, or on as many devices as there are."""
-        with _precision(self._chain):
-            if self._method == "vectorized":
-                advanced = self._advance(self._state, self._facts)
+        method, advance = self._sampler._chain_method, self._sampler._advance
+        with _precision(self._sampler._chain):
+            if method == "vectorized":
+                advanced = advance(self._state, self._facts)
             else:
                 count = len(jax.tree.leaves(self._state)[0])
                 states = [(jax.tree.map(lambda part, i=i: part[i], self._state), self._facts) for i in range(count)]
-                if self._method == "parallel":  # devices work at the same time: each call returns before it is done
+                if method == "parallel":  # devices work at the same time: each call returns before it is done
                     devices = jax.local_devices()
                     states = [jax.device_put(state, devices[i % len(devices)]) for i, state in enumerate(states)]
-                parts = [self._advance(*state) for state in states]
+                parts = [advance(*state) for state in states]
                 advanced = jax.tree.map(lambda *values: np.stack(values), *parts)
             self._state, (values, diverging) = jax.tree.map(np.asarray, advanced)
         self._done += diverging.shape[1]
-        if self._progress is not None:
-            self._progress(min(self._done, self.planned), self.planned)
+        if self._sampler._progress is not None:
+            self._sampler._progress(min(self._done, self.planned), self.planned)
         return values, diverging
 
 

@@ -15,7 +15,7 @@ from discreet.cli.entry import run
 from discreet.confidential import reveal_to_custodian
 from discreet.domain import Category, Domain, Integer, Numeric
 from discreet.errors import ParameterError
-from discreet.pseudo_posterior import LinearWeights, PseudoPosterior, Unweighted, ladder_page
+from discreet.pseudo_posterior import LinearWeights, PseudoPosterior, Unweighted, risk_frontier
 from discreet.pseudo_posterior.attacked import Intruder, held_columns
 from discreet.pseudo_posterior.regressions import CategoricalShares
 from discreet.pseudo_posterior.synthesiser import FromModel, Synthesiser
@@ -108,7 +108,7 @@ def of_income(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_the_command_shows_the_frontier_and_releases_nothing(
     of_income: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(ladder_page, "LADDER", {"unweighted": Unweighted(), "c = 0.5": LinearWeights(c=0.5)})
+    monkeypatch.setattr(risk_frontier, "LADDER", {"unweighted": Unweighted(), "c = 0.5": LinearWeights(c=0.5)})
     asked = [*of_income, "--frontier", "f", "--holdout", "holdout.parquet", "--draws", "100", "--warm-up", "100",
              "--chains", "2"]  # fmt: skip
     assert run(asked) == 0
@@ -155,13 +155,13 @@ def test_what_does_not_go_together_is_refused_before_anything_is_written(
 
 def test_one_column_alone_has_nothing_to_be_attacked_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing would be known of a record, so the frontier is shown without attacks."""
-    monkeypatch.setattr(ladder_page, "LADDER", {"unweighted": Unweighted()})
+    monkeypatch.setattr(risk_frontier, "LADDER", {"unweighted": Unweighted()})
     only = Domain(columns={"ward": DOMAIN.columns["ward"]})
     shares: Synthesiser = CategoricalShares(column="ward", categories=3)
     mechanism = PseudoPosterior(shares, draws=100, warm_up=100, chains=2)
-    points = ladder_page.ladder(people(60, 1).select("ward"), only, mechanism, folder=tmp_path / "f", known=None,
+    points = risk_frontier.ladder(people(60, 1).select("ward"), only, mechanism, folder=tmp_path / "f", known=None,
                             holdout=None, seed=0)  # fmt: skip
     assert list(points[0].statistics) == ["share of a", "share of b", "share of c"]
     assert points[0].disclosure == ()
-    assert "Attacks" not in ladder_page.ladder_text(points)
+    assert "Attacks" not in risk_frontier.ladder_text(points)
     assert 'id="attack"' not in Path(tmp_path, "f", "frontier.html").read_text()

@@ -10,6 +10,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
+from exact_laws import censored_law
 
 from discreet._core.lazy import dist, numpyro
 from discreet._core.random import integer_weights, seeded
@@ -21,13 +22,15 @@ from discreet.pseudo_posterior.grid import drawn_on_grid, grid_log_weights, marg
 UNITS = 2**36
 
 
-def law(table: np.ndarray, log_prior: np.ndarray, bound: float, weights: np.ndarray | None = None) -> list[Fraction]:
+def probabilities(log_weights: np.ndarray) -> list[Fraction]:
     """Return the probabilities with which the sampler draws, as they are: from its integers."""
-    w = np.ones(table.shape[1]) if weights is None else weights
-    totals = said(table, w, bound).sum(axis=1)
-    mantissa, octave = integer_weights(grid_log_weights(totals, log_prior, bound))
+    mantissa, octave = integer_weights(log_weights)
     masses = [Fraction(int(m)) * Fraction(2) ** int(o) for m, o in zip(mantissa, octave, strict=True)]
     return [mass / sum(masses) for mass in masses]
+
+
+def law(table: np.ndarray, log_prior: np.ndarray, bound: float, weights: float | np.ndarray = 1.0) -> list[Fraction]:
+    return probabilities(grid_log_weights(said(table, weights, bound).sum(axis=1), log_prior, bound))
 
 
 def largest_loss(p: list[Fraction], q: list[Fraction]) -> mpmath.mpf:
@@ -44,29 +47,25 @@ def within(loss: mpmath.mpf, bound: float, times: int) -> bool:
 
 LOGS = np.array([[0.0, -0.3, -1.7, -90.0, math.nan, 3.0], [-2.0, 0.0, -0.1, -0.5, -1.0, -math.inf],
                  [-80.0, -80.0, 0.0, -0.2, math.inf, -1e-9]])  # fmt: skip
+PRIOR = np.array([0.0, -0.7, -3.0])
 
 
 @pytest.mark.parametrize("bound", [2.0**-24, 0.7, 1024.0])
-@pytest.mark.parametrize("weights", [None, np.array([1.0, 0.3, 0.0, 1.0, 0.999, 0.5])], ids=["plain", "weighted"])
+@pytest.mark.parametrize("weights", [np.ones(6), np.array([1.0, 0.3, 0.0, 1.0, 0.999, 0.5])], ids=["plain", "weighted"])
 def test_no_neighbours_exceed_the_bound_with_all_rounding_counted(bound, weights) -> None:
     """Tables of two records of six kinds; every replacement, and every addition."""
-    prior = np.array([0.0, -0.7, -3.0])
-    kinds = LOGS.shape[1]
 
-    def of(table):
-        chosen = list(table)
-        return law(LOGS[:, chosen], prior, bound, None if weights is None else weights[chosen])
+    def law_of(*table):
+        return law(LOGS[:, table], PRIOR, bound, weights[list(table)])
 
-    worst = {}
-    for x in itertools.combinations_with_replacement(range(kinds), 2):
-        p = of(x)
-        for v in range(kinds):
-            for i in range(2):
-                y = tuple(sorted((*x[:i], v, *x[i + 1 :])))
-                worst["replaced"] = max(worst.get("replaced", 0), largest_loss(p, of(y)))
-            worst["added"] = max(worst.get("added", 0), largest_loss(p, of(tuple(sorted((*x, v))))))
-    assert within(worst["replaced"], bound, 2)
-    assert within(worst["added"], bound, 1)
+    replaced, added = [], []
+    for x, y in itertools.combinations_with_replacement(range(6), 2):
+        p = law_of(x, y)
+        for v in range(6):
+            replaced += [largest_loss(p, law_of(v, y)), largest_loss(p, law_of(x, v))]
+            added.append(largest_loss(p, law_of(x, y, v)))
+    assert within(max(replaced), bound, 2)
+    assert within(max(added), bound, 1)
 
 
 def test_the_bound_is_nearly_attained_and_without_the_margin_exceeded() -> None:
@@ -77,14 +76,10 @@ def test_the_bound_is_nearly_attained_and_without_the_margin_exceeded() -> None:
     assert within(loss, bound, 2)
     assert float(loss) > 2 * bound - 2.01 * margin(bound)
 
-    totals = [said(table, np.ones(1), bound).sum(axis=1) for table in (x, y)]
+    totals = [said(table, 1.0, bound).sum(axis=1) for table in (x, y)]
     exceeded = False
     for shift in np.linspace(0.0, 1e-9, 41):  # of the prior: where rounding goes the wrong way
-        twin = []
-        for total in totals:
-            mantissa, octave = integer_weights(prior + np.array([0.0, shift]) + total * (bound / UNITS))
-            masses = [Fraction(int(m)) * Fraction(2) ** int(o) for m, o in zip(mantissa, octave, strict=True)]
-            twin.append([mass / sum(masses) for mass in masses])
+        twin = [probabilities(prior + np.array([0.0, shift]) + total * (bound / UNITS)) for total in totals]
         exceeded |= not within(largest_loss(*twin), bound, 2)
     assert exceeded
 
@@ -115,11 +110,8 @@ def test_many_records_and_a_wide_prior_stay_within_the_margin(seed) -> None:
 
 
 def test_the_law_is_the_censored_posterior_up_to_the_margin() -> None:
-    from exact_laws import censored_law
-
-    prior = np.array([0.0, -0.7, -3.0])
-    exact = [float(f) for f in law(LOGS, prior, 2.0)]
-    np.testing.assert_allclose(exact, censored_law(LOGS, bound=2.0, log_prior=prior), rtol=6 * margin(2.0))
+    exact = [float(f) for f in law(LOGS, PRIOR, 2.0)]
+    np.testing.assert_allclose(exact, censored_law(LOGS, bound=2.0, log_prior=PRIOR), rtol=6 * margin(2.0))
 
 
 def test_what_a_record_says_is_between_minus_the_bound_and_nothing() -> None:
@@ -165,21 +157,19 @@ def test_an_outcome_below_the_spacing_of_floating_point_can_be_drawn() -> None:
 
 
 def test_the_grid_and_the_prior_are_checked() -> None:
-    data, rng = {"y": np.array([1, 2, 3])}, seeded(0)
-    model = PoissonMean(column="y", shape=1.0, rate=0.1)
-
     def fit(grid, bound=1.0):
-        return CensoredPosterior(model, bound=bound, grid=grid).fit(data, rng=rng)
+        mechanism = CensoredPosterior(PoissonMean(column="y", shape=1.0, rate=0.1), bound=bound, grid=grid)
+        return mechanism.fit({"y": np.array([1, 2, 3])}, rng=seeded(0))
 
-    with pytest.raises(ParameterError, match="no values of site 'mean'"):
-        fit({"other": [1.0]})
-    with pytest.raises(ParameterError, match="no latent site 'other'"):
-        fit({"mean": [1.0], "other": [1.0]})
-    with pytest.raises(ParameterError, match="nats apart"):
-        fit({"mean": [1.0, 1e6]})
-    for bound in (1e-9, 1e6):
-        with pytest.raises(ParameterError, match="on a grid the bound"):
-            fit({"mean": [1.0]}, bound)
+    for grid, bound, message in (
+        ({"other": [1.0]}, 1.0, "no values of site 'mean'"),
+        ({"mean": [1.0], "other": [1.0]}, 1.0, "no latent site 'other'"),
+        ({"mean": [1.0, 1e6]}, 1.0, "nats apart"),
+        ({"mean": [1.0]}, 1e-9, "on a grid the bound"),
+        ({"mean": [1.0]}, 1e6, "on a grid the bound"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            fit(grid, bound)
     assert fit({"mean": [1.0]}).values["mean"].tolist() == [1.0]
 
 

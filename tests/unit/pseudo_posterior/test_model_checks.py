@@ -85,6 +85,15 @@ def site_of_another_name(data):
     numpyro.sample("other", dist.Normal(latent(), 1.0).expand([len(data["y"])]), obs=data["y"])
 
 
+def discrete_latent(data):
+    numpyro.sample("z", dist.Bernoulli(0.5))
+    normal(0.0, 1.0, data)
+
+
+def one_number(data):
+    numpyro.sample("y", dist.Normal(latent(), 1.0).expand([len(data["y"])]).to_event(1), obs=data["y"])
+
+
 plain = model_of()
 prior_at_the_mean = model_of(prior=lambda y: (y.mean(), 1.0))
 survey_weights_in_a_factor = model_of(factor=lambda mean, y: (3.0 * dist.Normal(mean, 1.0).log_prob(y)).sum())
@@ -112,6 +121,10 @@ REFUSED = {
     "latent of each record": (latent_of_each_record, "one record by itself|latent variable of each record"),
     "site of four": (site_of_four, "one record by itself"),
     "other name": (site_of_another_name, "no observed site 'y'"),
+    "discrete latent": (discrete_latent, "discrete latent"),
+    "one number": (one_number, "one per record"),
+    "no latent": (lambda data: normal(0.0, 1.0, data), "no latent variable"),
+    "nothing observed": (lambda _: latent(), "no observed site"),
 }
 
 
