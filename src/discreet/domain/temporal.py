@@ -149,7 +149,7 @@ class Datetime(LatticeColumn):
                 name = "an IANA name such as 'Europe/Paris'"
                 raise unfit("time_zone", name, self.time_zone, error=self._error) from None
         lower, upper = self._moment("lower", self.lower), self._moment("upper", self.upper)
-        settle(self, lower=lower, upper=upper, step=_span(self, "step", self.step))
+        settle(self, lower=lower, upper=upper, step=_parsed_span(self, "step", self.step))
         self._set_points(self._units("lower", lower), self._units("upper", upper), self.step // _MICROSECOND)
 
     def _units(self, name: str, value: Any) -> int:
@@ -239,11 +239,11 @@ class Duration(LatticeColumn):
     step: Any = None
 
     def _check(self) -> None:
-        settle(self, **{name: _span(self, name, getattr(self, name)) for name in ("lower", "upper", "step")})
+        settle(self, **{name: _parsed_span(self, name, getattr(self, name)) for name in ("lower", "upper", "step")})
         self._set_points(self.lower // _MICROSECOND, self.upper // _MICROSECOND, self.step // _MICROSECOND)
 
     def _units(self, name: str, value: Any) -> int:
-        return _span(self, name, value) // _MICROSECOND
+        return _parsed_span(self, name, value) // _MICROSECOND
 
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read durations such as ``1d2h30m``."""
@@ -288,7 +288,7 @@ def span_text(value: dt.timedelta) -> str:
     return "-" * (value < dt.timedelta()) + ("".join(parts) or "0s")
 
 
-def _span(column: LatticeColumn, name: str, value: Any) -> dt.timedelta:
+def _parsed_span(column: LatticeColumn, name: str, value: Any) -> dt.timedelta:
     duration = span(value) if isinstance(value, str) else plain(value)
     if not isinstance(duration, dt.timedelta):
         raise unfit(name, 'a duration such as "1h" or "1d12h30m"', value, error=column._error)
