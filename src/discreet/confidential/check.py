@@ -158,12 +158,7 @@ class TableCheck:
 
 @sealed
 def check_table(
-    data: Any,
-    domain: Domain,
-    *,
-    unit: Unit | None = None,
-    accept: Collection[str] = (),
-    examples: int = 5,
+    data: Any, domain: Domain, *, unit: Unit | None = None, accept: Collection[str] = (), examples: int = 5
 ) -> Confidential[TableCheck]:
     """Look for everything in a confidential table that does not fit the declared domain.
 

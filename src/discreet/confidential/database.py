@@ -281,9 +281,7 @@ _BINARY = 17
 _SETTINGS = "SET TIME ZONE 'UTC'; SET datestyle = 'ISO'; SET extra_float_digits = 3; SET cursor_tuple_fraction = 1"
 
 
-def _postgresql_table(
-    where: Address,
-) -> tuple[dict[str, str], Callable[[Sequence[str]], Iterator[pl.DataFrame]]]:
+def _postgresql_table(where: Address) -> tuple[dict[str, str], Callable[[Sequence[str]], Iterator[pl.DataFrame]]]:
     """Return the columns of a table of PostgreSQL with the kinds that usually declare them, and what reads batches.
 
     All batches are of one moment, in a transaction that writes nothing. A query of two statements is refused.

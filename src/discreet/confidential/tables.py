@@ -180,8 +180,11 @@ def _parquet_files(text: str, path: Path) -> list[Path]:
     files: list[Path] = []
     for folder, folders, names in os.walk(path, onerror=fail):
         if any(log in folders for log in _LOGS):
-            problem = "it is a table with a log of changes, so some of its files no longer count"
-            raise FileProblem(text, problem, "read it with its own library, and give the dataframe")
+            raise FileProblem(
+                text,
+                "it is a table with a log of changes, so some of its files no longer count",
+                "read it with its own library, and give the dataframe",
+            )
         folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
         if any(Path(folder, name).is_symlink() for name in folders):
             raise FileProblem(text, "it holds a link to a folder", "give the folder itself")

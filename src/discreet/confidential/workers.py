@@ -109,11 +109,6 @@ def _coded_column(values: pl.Series, column: Column) -> pl.Series:
         return pl.Series(codes)
 
 
-def _coded_rows(part: Any, columns: Mapping[str, Column]) -> pl.DataFrame:
-    """Return codes of a part of a Dask table."""
-    return coded_frame(read_rows(nw.from_native(part, eager_only=True), columns), columns)
-
-
 def _misfit_rows(frame: pl.DataFrame, columns: Mapping[str, Column]) -> pl.Series:
     """Return which rows hold a value that does not fit."""
     finite = {name: column for name, column in columns.items() if column.finite}
@@ -191,7 +186,8 @@ class DaskCells(EngineCells):
 
 
 def _part_counts(part: Any, columns: Mapping[str, Column]) -> pl.DataFrame:
-    return _grouped(_coded_rows(part, columns), FREQUENCY)
+    frame = read_rows(nw.from_native(part, eager_only=True), columns)
+    return _grouped(coded_frame(frame, columns), FREQUENCY)
 
 
 def _first_misfit(part: Any, columns: Mapping[str, Column]) -> pl.DataFrame:

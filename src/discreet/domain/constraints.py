@@ -277,7 +277,8 @@ def _check_agrees(totals: Sequence[PublishedTotals]) -> None:
 
 def _totals_of(readers: Readers, entry: Mapping[str, Any], live: Mapping[int, Booleans]) -> PublishedTotals:
     if "column" not in entry:
-        return PublishedTotals(column=None, group=None, counts=np.array([entry["count"]]), source=entry["source"])
+        total = np.array([entry["count"]], dtype=np.int64)
+        return PublishedTotals(column=None, group=None, counts=total, source=entry["source"])
     name, counts = entry["column"], entry["counts"]
     reader, (size,) = readers[name], readers.sizes([name])
     occurs = live.get(readers.place[name], np.ones(size, dtype=np.bool_))

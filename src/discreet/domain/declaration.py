@@ -15,7 +15,7 @@ from discreet._core.errors import DomainError, MissingPublicFact
 from discreet._core.reading import MOST_CELLS, MOST_COLUMNS
 from discreet._core.text import with_article
 from discreet.domain.column import Column, PublicFact
-from discreet.domain.texts import encodable
+from discreet.domain.texts import encodable, span_text
 
 # What is declared beside the columns, as plain values: the forms that TOML, JSON and Python have in common.
 
@@ -64,8 +64,6 @@ def _plain_value(value: Any) -> Any:
     if isinstance(value, (dt.date, dt.datetime)):
         return value.isoformat()
     if isinstance(value, dt.timedelta):
-        from discreet.domain.temporal import span_text
-
         return span_text(value)
     if isinstance(value, Exact):
         return str(value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -15,21 +14,11 @@ from discreet._core.checks import plain, unfit
 from discreet._core.lazy import pl
 from discreet.domain.column import Misfit, PublicFact, settle
 from discreet.domain.integers import LatticeColumn
+from discreet.domain.texts import span
 
 _MICROSECOND = dt.timedelta(microseconds=1)
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - wall-clock columns have no zone
-_UNITS = {
-    "w": dt.timedelta(weeks=1),
-    "d": dt.timedelta(days=1),
-    "h": dt.timedelta(hours=1),
-    "m": dt.timedelta(minutes=1),
-    "s": dt.timedelta(seconds=1),
-    "ms": dt.timedelta(milliseconds=1),
-    "us": _MICROSECOND,
-}
 _STEP = PublicFact("step", "its rounding step", '"1h"', "rounding step of the released values")
-_PART = re.compile(r"(\d+)(ms|us|[wdhms])")
-_WHOLE = re.compile(r"-?(?:\d+(?:ms|us|[wdhms]))+")
 
 
 @sealed
@@ -260,32 +249,11 @@ class Duration(LatticeColumn):
         return pl.Series(units).cast(pl.Duration("us"))
 
 
-def span(text: str) -> dt.timedelta | None:
-    """Read a duration such as ``1d2h30m`` or ``-90s``; None where it is not one."""
-    if not _WHOLE.fullmatch(text):
-        return None
-    try:
-        total = sum((int(count) * _UNITS[unit] for count, unit in _PART.findall(text)), dt.timedelta())
-    except OverflowError:
-        return None
-    return -total if text.startswith("-") else total
-
-
 def moment_text(kind: str, position: float, *, sep: str = "T", timespec: str = "seconds") -> str:
     """Write a position on a column of dates or datetimes in ISO 8601."""
     if kind == "date":
         return (_EPOCH + dt.timedelta(days=position)).date().isoformat()
     return (_EPOCH + dt.timedelta(seconds=position)).isoformat(sep, timespec)
-
-
-def span_text(value: dt.timedelta) -> str:
-    """Write a duration so that :func:`span` reads it back."""
-    remainder, parts = abs(value), []
-    for unit in ("d", "h", "m", "s", "us"):
-        count, remainder = divmod(remainder, _UNITS[unit])
-        if count:
-            parts.append(f"{count}{unit}")
-    return "-" * (value < dt.timedelta()) + ("".join(parts) or "0s")
 
 
 def _parsed_span(column: LatticeColumn, name: str, value: Any) -> dt.timedelta:

@@ -33,10 +33,7 @@ def test_the_guess_agrees_with_exact_search_on_and_around_every_edge(
 
 
 @given(
-    st.floats(-1e6, 1e6),
-    st.floats(1e-3, 1e6),
-    st.integers(1, 500),
-    st.lists(st.floats(0, 1), min_size=1, max_size=20),
+    st.floats(-1e6, 1e6), st.floats(1e-3, 1e6), st.integers(1, 500), st.lists(st.floats(0, 1), min_size=1, max_size=20)
 )
 def test_any_value_falls_in_the_cell_whose_edges_enclose_it(
     lower: float, width: float, cells: int, shares: list[float]
