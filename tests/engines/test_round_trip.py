@@ -119,14 +119,6 @@ SPARK_CELLS = [
 ]  # fmt: skip
 
 
-class Reader(NamedTuple):
-    """A reader of CSV that infers types from values."""
-
-    name: str
-    read: Callable[[str], Any]
-    types: Callable[[Any], list[str]]
-
-
 NEIGHBOURS = [
     (AGES, ["1", "2"], ["1", ""]),
     (Integer(lower=0, upper=2**61, out_of_bounds="clip", nulls="category"), ["1", "2"], ["1", str(2**63 + 5)]),

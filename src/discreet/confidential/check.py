@@ -98,9 +98,9 @@ class UnitRows:
     cut: int
 
     def __str__(self) -> str:
-        held = f"{counted(self.units, 'unit')} with at most {counted(self.most, 'row')} each"
+        units = f"{counted(self.units, 'unit')} with at most {counted(self.most, 'row')} each"
         cut = f"{counted(self.cut, 'row')} of {counted(self.over, 'unit')} would be cut"
-        return f"{held}: {cut}. Choose max_records from public knowledge, not from these numbers"
+        return f"{units}: {cut}. Choose max_records from public knowledge, not from these numbers"
 
 
 @sealed
@@ -158,12 +158,7 @@ class TableCheck:
 
 @sealed
 def check_table(
-    data: Any,
-    domain: Domain,
-    *,
-    unit: Unit | None = None,
-    accept: Collection[str] = (),
-    examples: int = 5,
+    data: Any, domain: Domain, *, unit: Unit | None = None, accept: Collection[str] = (), examples: int = 5
 ) -> Confidential[TableCheck]:
     """Look for everything in a confidential table that does not fit the declared domain.
 
@@ -302,7 +297,7 @@ class _Scan:
         try:
             column.encode(values.filter(fits), name=name)
         except DataError as refusal:
-            for misfit in _reasons(values, fits, column, refusal):
+            for misfit in _misfits_of(values, fits, column, refusal):
                 self.add((name,), misfit, [values], times)
                 fits = fits & ~misfit.where
         return values, fits
@@ -396,7 +391,7 @@ class _Scan:
         return tuple(findings)
 
 
-def _reasons(values: pl.Series, fits: Booleans, column: Column, refusal: DataError) -> Iterator[Misfit]:
+def _misfits_of(values: pl.Series, fits: Booleans, column: Column, refusal: DataError) -> Iterator[Misfit]:
     """Yield why some values are refused; values that are refused for a reason unknown keep the first one."""
     unexplained = fits.copy()
     reasons: list[Misfit] = []

@@ -112,7 +112,7 @@ def confidential(
     if unit is None:
         return _closed(counted(source, domain), source, domain, empty=empty)
     rng = secure() if rng is None else rng
-    count = _units if by_unit else _slotted_counts
+    count = _unit_records if by_unit else _slotted_counts
     unit_counts, row_counts = count(source, domain, unit=unit, rng=rng)
     seeded = not isinstance(rng, SecureGenerator)
     return _closed(unit_counts, source, domain, empty=empty, unit=unit, seeded=seeded, rows=Confidential(row_counts))
@@ -260,7 +260,7 @@ def _slotted_counts(source: Source, domain: Domain, *, unit: Unit, rng: np.rando
                 slots.add_records(cells.records(frame), frame[FREQUENCY].to_numpy())
             slots.add_records(null_record(domain), np.array([units * unit.max_records - frame[FREQUENCY].sum()]))
             return slots.counts(), counted(source, domain)
-    slots_read, all_rows = _cut(source, domain, unit=unit, rng=rng)
+    slots_read, all_rows = _read_slots(source, domain, unit=unit, rng=rng)
     records, owners = slots_read.kept()
     slots = Tally(domain)
     if records is not None:
@@ -271,9 +271,9 @@ def _slotted_counts(source: Source, domain: Domain, *, unit: Unit, rng: np.rando
 
 
 @enclosed
-def _units(source: Source, domain: Domain, *, unit: Unit, rng: np.random.Generator) -> tuple[Units, Counts]:
+def _unit_records(source: Source, domain: Domain, *, unit: Unit, rng: np.random.Generator) -> tuple[Units, Counts]:
     """Keep the records of units apart, and count the rows as they came."""
-    slots, all_rows = _cut(source, domain, unit=unit, rng=rng)
+    slots, all_rows = _read_slots(source, domain, unit=unit, rng=rng)
     records, owners = slots.kept()
     if records is None:
         none = np.zeros(0, dtype=np.int64)
@@ -289,7 +289,7 @@ def _units(source: Source, domain: Domain, *, unit: Unit, rng: np.random.Generat
     ), all_rows
 
 
-def _cut(source: Source, domain: Domain, *, unit: Unit, rng: np.random.Generator) -> tuple[Slots, Counts]:
+def _read_slots(source: Source, domain: Domain, *, unit: Unit, rng: np.random.Generator) -> tuple[Slots, Counts]:
     """Read the rows, of which each unit keeps some, and count them as they came."""
     from discreet.confidential.units import Slots
 
@@ -401,12 +401,12 @@ def _joined(parts: list[_Keys]) -> _Keys:
     keys = np.concatenate([part for part, _ in parts])
     if all(frequencies is None for _, frequencies in parts):
         keys.sort()
-        starts = _starts(keys)
+        starts = _group_starts(keys)
         return keys[starts], np.diff(starts, append=len(keys))
     times = [_ones_or(frequencies, len(part)) for part, frequencies in parts]
     order = np.argsort(keys)
     keys = keys[order]
-    starts = _starts(keys)
+    starts = _group_starts(keys)
     return keys[starts], np.add.reduceat(np.concatenate(times)[order].astype(np.int64), starts)
 
 
@@ -414,7 +414,7 @@ def _ones_or(frequencies: Integers | None, count: int) -> Integers:
     return np.ones(count, dtype=np.int64) if frequencies is None else frequencies
 
 
-def _starts(keys: npt.NDArray[Any]) -> Integers:
+def _group_starts(keys: npt.NDArray[Any]) -> Integers:
     """Return where each distinct key starts in sorted keys; all NaN, which sort last, are one."""
     fresh = np.ones(len(keys), dtype=bool)
     np.not_equal(keys[1:], keys[:-1], out=fresh[1:])
@@ -426,7 +426,7 @@ def _starts(keys: npt.NDArray[Any]) -> Integers:
 def _group(frame: pl.DataFrame, frequencies: npt.NDArray[Any] | None = None) -> pl.DataFrame:
     """Return the distinct rows of a frame and their frequencies."""
     if frequencies is not None:
-        frame = frame.with_columns(_frequencies(frequencies))
+        frame = frame.with_columns(_frequency_column(frequencies))
     if FREQUENCY not in frame.columns:
         return frame.group_by(frame.columns).agg(pl.len().cast(pl.Int64).alias(FREQUENCY))
     return frame.group_by(pl.exclude(FREQUENCY)).agg(pl.col(FREQUENCY).sum())
@@ -449,10 +449,10 @@ def _as_frame(records: Records, frequencies: npt.NDArray[Any] | None = None) -> 
         for place, codes in enumerate(records.columns)
     ]
     frame = pl.DataFrame(columns)
-    return frame if frequencies is None else frame.with_columns(_frequencies(frequencies))
+    return frame if frequencies is None else frame.with_columns(_frequency_column(frequencies))
 
 
-def _frequencies(numbers: npt.NDArray[Any]) -> pl.Series:
+def _frequency_column(numbers: npt.NDArray[Any]) -> pl.Series:
     return pl.Series(FREQUENCY, numbers, dtype=pl.Int64)
 
 

@@ -79,7 +79,7 @@ def address(data: str) -> Address:
         raise FileProblem(f"{scheme}://...", "no table is read from there", "write postgresql://...?table=NAME")
     kind, where, query = match.groups(default="")
     path, pairs = Path(unquote(where)), parse_qsl(query, keep_blank_values=True)
-    target = _target(pairs, data, f"{kind}:///FILE")
+    target = _table_or_query(pairs, data, f"{kind}:///FILE")
     if not path.is_file():
         raise FileProblem(data, "there is no such file", "check the path")
     return Address(text=data, kind=kind, path=path, **target)
@@ -92,18 +92,18 @@ def _on_a_server(data: str) -> Address:
         "check how it is written. Signs of a password such as / or # are %2F, %23",
     )
     parts = quietly(lambda: urlsplit(data), odd)
-    user, at, host = parts.netloc.rpartition("@")
+    user, sign, host = parts.netloc.rpartition("@")
     pairs = parse_qsl(parts.query, keep_blank_values=True)
     # A password that was cut by one of its own signs would be told as a host, a database or an option.
     hosts = all(_HOST.fullmatch(part) for part in host.split(","))
     if not hosts or "@" in parts.path or parts.fragment or any("@" in key for key, _ in pairs):
         raise odd
     public = [(key, value) for key, value in pairs if key not in ("password", "passfile", "sslpassword")]
-    text = _joined(f"{user.partition(':')[0]}{at}{host}{parts.path}", urlencode(public, safe="/"))
+    text = _joined(f"{user.partition(':')[0]}{sign}{host}{parts.path}", urlencode(public, safe="/"))
     options = [(key, value) for key, value in pairs if key not in _TARGETS]
     server = _joined(f"{parts.netloc}{parts.path}", urlencode(options, quote_via=quote))
     targets = [(key, value) for key, value in pairs if key in _TARGETS]
-    target = _target(targets, text, "postgresql://USER@HOST/DATABASE")
+    target = _table_or_query(targets, text, "postgresql://USER@HOST/DATABASE")
     return Address(text=text, kind="postgresql", server=server, **target)
 
 
@@ -112,7 +112,7 @@ def _joined(where: str, query: str) -> str:
     return f"postgresql://{where}?{query}".removesuffix("?")
 
 
-def _target(pairs: list[tuple[str, str]], text: str, form: str) -> dict[str, Any]:
+def _table_or_query(pairs: list[tuple[str, str]], text: str, form: str) -> dict[str, Any]:
     """Return the one table or query of an address."""
     if len(pairs) != 1 or pairs[0][0] not in _TARGETS:
         raise FileProblem(text, "it does not name one table or one query", f"write {form}?table=NAME")
@@ -247,7 +247,7 @@ def _sqlite_batches(where: Address, types: dict[str, str], columns: Sequence[str
         cursor = quietly(lambda: database.execute(select), where.broken)
         while rows := quietly(lambda: cursor.fetchmany(_BATCH), where.broken):
             parts = zip(columns, zip(*rows, strict=True), strict=True)
-            yield pl.DataFrame([_texts(name, values, types[name]) for name, values in parts])
+            yield pl.DataFrame([_as_texts(name, values, types[name]) for name, values in parts])
 
 
 def _connect(where: Address) -> sqlite3.Connection:
@@ -256,7 +256,7 @@ def _connect(where: Address) -> sqlite3.Connection:
     return database
 
 
-def _texts(name: str, values: Sequence[Any], kind: str) -> pl.Series:
+def _as_texts(name: str, values: Sequence[Any], kind: str) -> pl.Series:
     """Return values as CSV would have them; numbers as the shortest text that reads as the same one."""
     if any(isinstance(value, bytes) for value in values):
         raise DataError(name, "holds a binary value", "store it as a text or a number")
@@ -281,9 +281,7 @@ _BINARY = 17
 _SETTINGS = "SET TIME ZONE 'UTC'; SET datestyle = 'ISO'; SET extra_float_digits = 3; SET cursor_tuple_fraction = 1"
 
 
-def _postgresql_table(
-    where: Address,
-) -> tuple[dict[str, str], Callable[[Sequence[str]], Iterator[pl.DataFrame]]]:
+def _postgresql_table(where: Address) -> tuple[dict[str, str], Callable[[Sequence[str]], Iterator[pl.DataFrame]]]:
     """Return the columns of a table of PostgreSQL with the kinds that usually declare them, and what reads batches.
 
     All batches are of one moment, in a transaction that writes nothing. A query of two statements is refused.
@@ -322,7 +320,7 @@ def _session(where: Address) -> tuple[Any, dict[str, int]]:
             connection.read_only = True
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             connection.execute(_SETTINGS)
-            return connection, _columns(connection, where)
+            return connection, _type_numbers(connection, where)
         except BaseException:
             connection.close()
             raise
@@ -330,7 +328,7 @@ def _session(where: Address) -> tuple[Any, dict[str, int]]:
     return quietly(opened, where.broken)
 
 
-def _columns(connection: Any, where: Address) -> dict[str, int]:
+def _type_numbers(connection: Any, where: Address) -> dict[str, int]:
     select = f"SELECT * FROM {where.source} LIMIT 0"  # noqa: S608
     refused = where.broken
     if where.query:  # a server does not take it, though it was reached

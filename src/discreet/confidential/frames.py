@@ -82,7 +82,7 @@ def _batches(frame: Any, kind: str, broken: DiscreetError, columns: Sequence[str
         return _sliced(frame, columns)
     if kind == "polars":
         return scan_batches(frame.to_native(), columns, broken)
-    if (relation := _relation(frame, broken)) is not None:
+    if (relation := _duckdb_relation(frame, broken)) is not None:
         return _streamed(lambda: iter(_record_batches(relation, columns)), broken)
     schema = quietly(frame.collect_schema, broken)
     if kind == "ibis" and any(type_name(schema[name]) in ("string", "unknown") for name in columns):
@@ -151,7 +151,7 @@ _UNIT, _FREQUENCY, _NUMBER, _PLACE, _ORDER = "u", "f", "i", "place", "h"
 _COUNT = f"CAST(count(*) AS BIGINT) AS {_FREQUENCY}"
 
 
-def _relation(frame: Any, broken: DiscreetError) -> Any | None:
+def _duckdb_relation(frame: Any, broken: DiscreetError) -> Any | None:
     """Return a relation of DuckDB for a table of DuckDB, or of Ibis where DuckDB holds it; None for any other."""
     kind, native = frame.implementation.name.lower(), frame.to_native()
     if kind == "duckdb":
@@ -173,15 +173,15 @@ def _relation(frame: Any, broken: DiscreetError) -> Any | None:
 def _record_batches(relation: Any, columns: Iterable[str]) -> Any:
     """Return a reader of record batches of some columns; a dot in a name is no path to a field."""
     rows = relation.project(", ".join(f"{_value(relation, name)} AS {quoted(name)}" for name in columns))
-    read = getattr(rows, "to_arrow_reader", None) or rows.fetch_arrow_reader
-    return read(_ARROW_BATCH)
+    to_reader = getattr(rows, "to_arrow_reader", None) or rows.fetch_arrow_reader
+    return to_reader(_ARROW_BATCH)
 
 
 def _duckdb_slots(
     frame: Any, broken: DiscreetError, columns: Sequence[str], unit: str, most: int, key: str
 ) -> tuple[pl.DataFrame, int, int] | None:
     """Cut every unit as :meth:`EngineCells.slots` does; None where the type of its column names no units for sure."""
-    relation = _relation(frame, broken)
+    relation = _duckdb_relation(frame, broken)
     if relation is None:
         return None
     schema = _fetched(relation.project(", ".join(map(quoted, [*columns, unit]))).limit(0)).schema
@@ -198,7 +198,7 @@ def _duckdb_slots(
     totals = totals.project(f"*, CAST(sum({_FREQUENCY}) OVER ({window}) AS BIGINT) AS held")
     numbered = totals.project(f"{record}, held, unnest(range({_FREQUENCY})) AS {_NUMBER}")
     # Distinct values have distinct texts, none of which holds the separator.
-    values = [f"coalesce({_hashed(place, schema[name])}, 'null')" for place, name in places.items()]
+    values = [f"coalesce({_hash_text(place, schema[name])}, 'null')" for place, name in places.items()]
     text = ", ".join([sql_text(key), f"CAST({_UNIT} AS VARCHAR)", *values, f"CAST({_NUMBER} AS VARCHAR)"])
     order = f"CASE WHEN held > {most} THEN sha256(concat_ws('|', {text})) END AS {_ORDER}"
     hashed = numbered.project(f"{record}, {_NUMBER}, {order}")
@@ -216,7 +216,7 @@ def _is_text(dtype: pl.DataType) -> bool:
     return dtype in (pl.String, pl.Categorical, pl.Enum)
 
 
-def _hashed(place: str, dtype: pl.DataType) -> str:
+def _hash_text(place: str, dtype: pl.DataType) -> str:
     """Return a value as the text that is hashed."""
     if dtype.is_numeric():
         return f"CAST({place} AS VARCHAR)"

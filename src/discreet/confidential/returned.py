@@ -37,10 +37,10 @@ def sql_text(text: str) -> str:
 
 def as_polars(types: Mapping[str, pl.DataType], *, lazy: bool = False) -> Returned:
     """Return what gives Polars frames with the types of the table that came in."""
-    families = _families(types)
+    families = _without_labels(types)
 
     def table(frame: pl.DataFrame, domain: Domain) -> Any:
-        typed = _typed(frame, domain, families)
+        typed = _with_types(frame, domain, families)
         return typed.lazy() if lazy else typed
 
     return table
@@ -49,8 +49,8 @@ def as_polars(types: Mapping[str, pl.DataType], *, lazy: bool = False) -> Return
 def as_arrow(schema: Any = ()) -> Returned:
     """Return what gives PyArrow tables like one of a schema, which is empty where its library is not known here."""
     types = {field.name: field.type for field in schema}
-    families = _families({name: arrow.polars_type(kind) for name, kind in types.items()})
-    return lambda frame, domain: _arrow_table(_typed(frame, domain, families), domain, types)
+    families = _without_labels({name: arrow.polars_type(kind) for name, kind in types.items()})
+    return lambda frame, domain: _as_arrow_table(_with_types(frame, domain, families), domain, types)
 
 
 def as_frames_of(frame: Any, kind: str) -> Returned:
@@ -72,25 +72,25 @@ def as_frames_of(frame: Any, kind: str) -> Returned:
 # -- types of Polars, as which all others are told ---------------------------------------------------------------------
 
 
-def _families(types: Mapping[str, pl.DataType]) -> dict[str, Any]:
+def _without_labels(types: Mapping[str, pl.DataType]) -> dict[str, Any]:
     """Return types without the labels that they hold."""
     return {name: dtype.base_type() if dtype in (pl.Enum, pl.Categorical) else dtype for name, dtype in types.items()}
 
 
-def _typed(frame: pl.DataFrame, domain: Domain, types: Mapping[str, Any]) -> pl.DataFrame:
+def _with_types(frame: pl.DataFrame, domain: Domain, types: Mapping[str, Any]) -> pl.DataFrame:
     """Return a released frame with the types of a table, where the declaration allows them."""
     names = [name for name in frame.columns if name in types and name in domain.columns]
     casts = {name: _type(domain.columns[name], types[name], frame.schema[name]) for name in names}
     return frame.with_columns(pl.col(name).cast(dtype) for name, dtype in casts.items())
 
 
-def _narrow() -> tuple[Any, ...]:
+def _narrow_integers() -> tuple[Any, ...]:
     return (pl.Int8, pl.Int16, pl.Int32, pl.UInt8, pl.UInt16, pl.UInt32)
 
 
 def _type(column: Column, original: Any, released: Any) -> Any:
     extremes = column.extremes  # none where values are clipped, of which a width would tell
-    if released == pl.Int64 and original in _narrow() and extremes is not None:
+    if released == pl.Int64 and original in _narrow_integers() and extremes is not None:
         limits = np.iinfo(str(original).lower())
         if extremes[0] >= limits.min and extremes[1] <= limits.max:
             return original
@@ -112,10 +112,10 @@ def _type(column: Column, original: Any, released: Any) -> Any:
 # -- PyArrow -----------------------------------------------------------------------------------------------------------
 
 
-def _arrow_table(frame: pl.DataFrame, domain: Domain, types: Mapping[str, Any]) -> Any:
+def _as_arrow_table(frame: pl.DataFrame, domain: Domain, types: Mapping[str, Any]) -> Any:
     pa = arrow.pyarrow("a table of PyArrow")
     labels = {
-        name: _labels(domain.columns.get(name))
+        name: _labels_of(domain.columns.get(name))
         for name, dtype in frame.schema.items()
         if dtype in (pl.Categorical, pl.Enum)
     }
@@ -123,13 +123,13 @@ def _arrow_table(frame: pl.DataFrame, domain: Domain, types: Mapping[str, Any]) 
     plain = frame.cast({name: pl.String() if names is None else pl.Enum(names) for name, names in labels.items()})
     table = plain.to_arrow(compat_level=pl.CompatLevel.oldest())
     fields = [
-        pa.field(field.name, _arrow_type(field.type, types.get(field.name), _labels(domain.columns.get(field.name))))
+        pa.field(field.name, _arrow_type(field.type, types.get(field.name), _labels_of(domain.columns.get(field.name))))
         for field in table.schema
     ]
     return table.cast(pa.schema(fields))
 
 
-def _labels(column: Column | None) -> list[Any] | None:
+def _labels_of(column: Column | None) -> list[Any] | None:
     """Return the declared labels of a column; None where it declares none."""
     return None if column is None or column.labels is None else list(column.labels)
 
@@ -165,7 +165,7 @@ def _as_pandas(types: Mapping[Any, Any], kind: str) -> Returned:
     import pandas as pd
 
     originals, families = {str(name): dtype for name, dtype in types.items()}, {}
-    narrow = {str(dtype).lower(): dtype for dtype in _narrow()}
+    narrow = {str(dtype).lower(): dtype for dtype in _narrow_integers()}
     for name, dtype in originals.items():
         if isinstance(dtype, pd.CategoricalDtype):
             originals[name] = pd.CategoricalDtype(None, ordered=dtype.ordered)
@@ -176,10 +176,12 @@ def _as_pandas(types: Mapping[Any, Any], kind: str) -> Returned:
 
     def table(frame: pl.DataFrame, domain: Domain) -> Any:
         columns = {}
-        for values in _typed(frame, domain, families).iter_columns():
+        for values in _with_types(frame, domain, families).iter_columns():
             column, dtype = domain.columns.get(values.name), originals.get(values.name)
-            known = column is not None and dtype is not None
-            columns[values.name] = _pandas_column(values, column, dtype) if known else values.to_pandas()
+            if column is None or dtype is None:
+                columns[values.name] = values.to_pandas()
+            else:
+                columns[values.name] = _pandas_column(values, column, dtype)
         return _of_pandas(pd.DataFrame(columns), kind)
 
     return table
@@ -201,7 +203,7 @@ def _pandas_column(values: pl.Series, column: Any, original: Any) -> Any:
     import pandas as pd
 
     of_arrow = getattr(original, "pyarrow_dtype", None)
-    table = _arrow_table(values.to_frame("x"), Domain(columns={"x": column}), {"x": of_arrow})
+    table = _as_arrow_table(values.to_frame("x"), Domain(columns={"x": column}), {"x": of_arrow})
     if of_arrow is not None:
         return table.to_pandas(types_mapper=pd.ArrowDtype)["x"]
     if values.dtype == pl.Date and original != np.object_:
@@ -209,7 +211,7 @@ def _pandas_column(values: pl.Series, column: Any, original: Any) -> Any:
     target = _pandas_type(values.dtype, column, original)
     series = table.to_pandas(types_mapper=lambda _: target)["x"]
     if isinstance(original, pd.CategoricalDtype):
-        return series.astype(pd.CategoricalDtype(_labels(column), ordered=original.ordered))
+        return series.astype(pd.CategoricalDtype(_labels_of(column), ordered=original.ordered))
     return series
 
 
@@ -233,19 +235,19 @@ def _pandas_type(released: pl.DataType, column: Column, original: Any) -> Any:
 
 def _as_duckdb(nothing: Any) -> Returned:
     """Return what gives relations of the same connection as one without its rows."""
-    families = _families(nw.from_native(nothing).collect().to_polars().schema)
+    families = _without_labels(nw.from_native(nothing).collect().to_polars().schema)
 
     def table(frame: pl.DataFrame, domain: Domain) -> Any:
         import duckdb
 
-        typed, parts = _typed(frame, domain, families), []
+        typed, parts = _with_types(frame, domain, families), []
         for name, dtype in typed.schema.items():  # labels of an enumeration arrive as texts
-            part, labels = quoted(name), _labels(domain.columns.get(name))
+            part, labels = quoted(name), _labels_of(domain.columns.get(name))
             if labels is not None and dtype in (pl.Enum, pl.Categorical) and not any("\0" in label for label in labels):
                 part = f"CAST({part} AS ENUM({', '.join(map(sql_text, labels))})) AS {part}"
             parts.append(part)
         texts = typed.with_columns(pl.col(pl.Enum, pl.Categorical).cast(pl.String))
-        discreet_released_table = _arrow_table(texts, domain, {})
+        discreet_released_table = _as_arrow_table(texts, domain, {})
         view = "discreet: released"
         try:
             # DuckDB finds the variable by its name. The name of a view is all that this leaves, and it is taken back.
@@ -277,4 +279,4 @@ def _as_spark(session: Any, schema: Any) -> Returned:
         types[field.name] = widths.get(kind.typeName(), pl.Null)
         if kind.typeName() == "decimal":
             types[field.name] = pl.Decimal(kind.precision, kind.scale)
-    return lambda frame, domain: session.createDataFrame(_arrow_table(_typed(frame, domain, types), domain, {}))
+    return lambda frame, domain: session.createDataFrame(_as_arrow_table(_with_types(frame, domain, types), domain, {}))

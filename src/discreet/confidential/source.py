@@ -54,9 +54,9 @@ class Source:
 
 def require_once(names: Sequence[str], kind: str) -> None:
     """Refuse two columns of one name. Raises DataError."""
-    repeated = next((name for name, count in Counter(names).items() if count > 1), None)
-    if repeated is None:
+    if len(set(names)) == len(names):
         return
+    repeated = next(name for name, count in Counter(names).items() if count > 1)
     if kind != "csv":
         raise DataError(repeated, "occurs twice in the table", "give every column its own name")
     earlier, later = [place for place, name in enumerate(names, start=1) if name == repeated][:2]
@@ -73,7 +73,7 @@ def wrong_names(
     values of the first record.
     """
     declared = dict.fromkeys(names)
-    present = [name for name in source.names if name in declared]
+    present = {name for name in source.names if name in declared}
     if source.kind != "csv" and present:
         remedy = "its columns are: " + ", ".join(map(repr, source.names))
     else:

@@ -150,7 +150,7 @@ def _open_folder(text: str, path: Path) -> Source:
     files = quietly(lambda: _parquet_files(text, path), unread)
     if not files:
         raise FileProblem(text, "it is a folder without Parquet files", "give one with them, or one file")
-    partitions = [_partition(file.relative_to(path)) for file in files]
+    partitions = [_partition_of(file.relative_to(path)) for file in files]
     keys = [key for key, _ in partitions[0]]
     if any([key for key, _ in partition] != keys for partition in partitions) or len(set(keys)) < len(keys):
         raise FileProblem(text, "its folders are not partitions by the same columns", "give one table")
@@ -179,8 +179,11 @@ def _parquet_files(text: str, path: Path) -> list[Path]:
     files: list[Path] = []
     for folder, folders, names in os.walk(path, onerror=fail):
         if any(log in folders for log in _LOGS):
-            problem = "it is a table with a log of changes, so some of its files no longer count"
-            raise FileProblem(text, problem, "read it with its own library, and give the dataframe")
+            raise FileProblem(
+                text,
+                "it is a table with a log of changes, so some of its files no longer count",
+                "read it with its own library, and give the dataframe",
+            )
         folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
         if any(Path(folder, name).is_symlink() for name in folders):
             raise FileProblem(text, "it holds a link to a folder", "give the folder itself")
@@ -192,7 +195,7 @@ def _parquet_files(text: str, path: Path) -> list[Path]:
     return files
 
 
-def _partition(file: Path) -> list[tuple[str, str | None]]:
+def _partition_of(file: Path) -> list[tuple[str, str | None]]:
     """Return names and values of the hive partition that a file is in; these as CSV has texts, which parsing undoes."""
     parts = [part.partition("=") for part in file.parts[:-1] if "=" in part]
     texts_of_values: dict[str, str | None] = {value: escaped(unquote(value)) for _, _, value in parts}

@@ -92,10 +92,10 @@ def engine_cells(frame: Any, kind: str, columns: Mapping[str, Column]) -> Engine
 
 def coded_frame(frame: pl.DataFrame, columns: Mapping[str, Column]) -> pl.DataFrame:
     """Return rows with codes in place of values where a column has cells, else texts and floats; none makes it fail."""
-    return pl.DataFrame([_coded(frame[name], column).alias(name) for name, column in columns.items()])
+    return pl.DataFrame([_coded_column(frame[name], column).alias(name) for name, column in columns.items()])
 
 
-def _coded(values: pl.Series, column: Column) -> pl.Series:
+def _coded_column(values: pl.Series, column: Column) -> pl.Series:
     if column.open:
         return values.cast(pl.String)
     if not column.finite:
@@ -107,11 +107,6 @@ def _coded(values: pl.Series, column: Column) -> pl.Series:
         codes = np.full(len(values), _MISFIT, dtype=np.int64)
         codes[fits] = column.encode(values.filter(fits))
         return pl.Series(codes)
-
-
-def _coded_rows(part: Any, columns: Mapping[str, Column]) -> pl.DataFrame:
-    """Return codes of a part of a Dask table."""
-    return coded_frame(read_rows(nw.from_native(part, eager_only=True), columns), columns)
 
 
 def _misfit_rows(frame: pl.DataFrame, columns: Mapping[str, Column]) -> pl.Series:
@@ -128,7 +123,7 @@ def _added(parts: list[pl.DataFrame], frequency: str) -> pl.DataFrame:
     return pl.concat(parts).group_by(pl.exclude(frequency)).agg(pl.col(frequency).sum())
 
 
-def _numbered(columns: Mapping[str, Column]) -> list[str]:
+def _code_names(columns: Mapping[str, Column]) -> list[str]:
     """Return names of columns of codes that no other column has, whatever the declared names are."""
     return [f"c{place}" for place in range(len(columns))]
 
@@ -160,7 +155,7 @@ class DaskCells(EngineCells):
         """Look for a row in each part."""
         from dask import compute, delayed
 
-        frames = compute(*(delayed(_misfit)(part, self.columns) for part in self._parts()))
+        frames = compute(*(delayed(_first_misfit)(part, self.columns) for part in self._parts()))
         frame: pl.DataFrame = next(frame for frame in frames if frame.height)
         return frame
 
@@ -171,12 +166,12 @@ class DaskCells(EngineCells):
         if self.frame.dtypes[unit].kind == "f":
             return None
         parts = self.frame[list(dict.fromkeys([*self.columns, unit]))].to_delayed()
-        split = [delayed(_split, nout=len(parts))(part, self.columns, unit, len(parts)) for part in parts]
+        split = [delayed(_by_unit, nout=len(parts))(part, self.columns, unit, len(parts)) for part in parts]
         groups = zip(*(tuple(part) for part in split), strict=True)
         frames, units, unnamed = zip(
             *compute(*(delayed(_cut)(list(group), most, key) for group in groups)), strict=True
         )
-        names = dict(zip(_numbered(self.columns), self.columns, strict=True))
+        names = dict(zip(_code_names(self.columns), self.columns, strict=True))
         slots = _added([*frames], _FREQUENCY).rename({**names, _FREQUENCY: FREQUENCY})
         return slots, sum(units), sum(unnamed)
 
@@ -191,21 +186,22 @@ class DaskCells(EngineCells):
 
 
 def _part_counts(part: Any, columns: Mapping[str, Column]) -> pl.DataFrame:
-    return _grouped(_coded_rows(part, columns), FREQUENCY)
+    frame = read_rows(nw.from_native(part, eager_only=True), columns)
+    return _grouped(coded_frame(frame, columns), FREQUENCY)
 
 
-def _misfit(part: Any, columns: Mapping[str, Column]) -> pl.DataFrame:
+def _first_misfit(part: Any, columns: Mapping[str, Column]) -> pl.DataFrame:
     frame = read_rows(nw.from_native(part, eager_only=True), columns)
     return frame.filter(_misfit_rows(frame, columns)).head(1)
 
 
-def _split(part: Any, columns: Mapping[str, Column], unit: str, ways: int) -> list[pl.DataFrame]:
+def _by_unit(part: Any, columns: Mapping[str, Column], unit: str, ways: int) -> list[pl.DataFrame]:
     """Divide the codes of a part by their unit, in a way that does not depend on the part."""
     frame = read_rows(nw.from_native(part, eager_only=True), dict.fromkeys([*columns, unit]))
     if not (frame[unit].dtype.is_integer() or frame[unit].dtype in (pl.String, pl.Null, pl.Date, pl.Boolean)):
         raise TypeError
     owner = frame[unit].cast(pl.String).alias(_UNIT)
-    coded = coded_frame(frame, columns).rename(dict(zip(columns, _numbered(columns), strict=True)))
+    coded = coded_frame(frame, columns).rename(dict(zip(columns, _code_names(columns), strict=True)))
     rows = _grouped(coded.with_columns(owner), _FREQUENCY)
     places = [0 if text is None else zlib.crc32(text.encode()) % ways for text in rows[_UNIT]]
     return [rows.filter(pl.Series(places, dtype=pl.Int64) == place) for place in range(ways)]
@@ -260,7 +256,7 @@ def code(column: Any, x: Any, kind: Any) -> Any | None:
         for place, label in enumerate(column.labels):
             expression = expression.when(x == f.lit(label), _long(place))
         return expression.otherwise(misfit)
-    parts = _cell(column, x, name)
+    parts = _number_cell(column, x, name)
     if parts is None:
         return None
     v, low, high, cell = parts
@@ -272,7 +268,7 @@ def code(column: Any, x: Any, kind: Any) -> Any | None:
     return expression.otherwise(misfit)
 
 
-def _cell(column: Any, x: Any, name: str) -> tuple[Any, Any, Any, Any] | None:
+def _number_cell(column: Any, x: Any, name: str) -> tuple[Any, Any, Any, Any] | None:
     """Return a number, the bounds, and its cell if it lies between them; None as :func:`code`."""
     from pyspark.sql import functions as f
 
@@ -347,7 +343,7 @@ class SparkCells(EngineCells):
 
     @property
     def _places(self) -> list[str]:
-        return _numbered(self.columns)
+        return _code_names(self.columns)
 
     def _rows(self, *keys: Any) -> Any:
         """Return codes and frequencies, by the other columns too, which are texts."""

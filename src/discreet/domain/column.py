@@ -24,6 +24,7 @@ from discreet._core.boundary import quietly, sealed
 from discreet._core.checks import choice, shown
 from discreet._core.errors import DataError, DomainError, MissingPublicFact
 from discreet._core.lazy import pl
+from discreet.domain.texts import span_text
 
 if TYPE_CHECKING:
     from discreet.domain.base_measure import ExactWeights
@@ -179,9 +180,10 @@ class Column(ABC):
         if not untyped and not self._accepts(values.dtype):
             problem = f"holds {_type_name(values.dtype)} values, not the declared {self.kind}"
             raise DataError(name, problem, "cast it, or declare the type it has")
-        # The largest of numbers among which is a NaN is NaN.
-        nan = len(values) > 0 and values.dtype.is_float() and np.isnan(values.to_numpy().max())
-        if not (untyped or values.null_count() or nan):
+        missing_any = bool(values.null_count())
+        if values.dtype.is_float() and len(values) and not missing_any:
+            missing_any = bool(np.isnan(values.to_numpy().max()))  # the largest of numbers among which is a NaN is NaN
+        if not (untyped or missing_any):
             return encoded(partial(self._codes, values, name))
         missing = self._nulls_in(values, name)
         codes = np.empty(len(missing), dtype=self._code_type)
@@ -400,8 +402,6 @@ def settle(self: Any, **facts: Any) -> None:
 def _plain(value: Any) -> Any:
     """Return a declared fact as TOML has it."""
     if isinstance(value, dt.timedelta):
-        from discreet.domain.temporal import span_text
-
         return span_text(value)
     if isinstance(value, Mapping):
         return {key: _plain(part) for key, part in value.items()}

@@ -135,7 +135,7 @@ def compiled(
         raise DomainError(f"impossible and implies must have at most {MOST_ROWS:,} rows together")
     tables: dict[tuple[int, ...], Booleans] = {}
     cells = forbidden = 0
-    for place, columns, conditions, determines in _rows(impossible, implies):
+    for place, columns, conditions, determines in _table_rows(impossible, implies):
         try:
             sizes = readers.sizes(columns)  # refused before a cell is listed
             box = [readers[name].codes(condition) for name, condition in zip(columns, conditions, strict=True)]
@@ -165,7 +165,7 @@ _Row: TypeAlias = "tuple[str, Sequence[str], Sequence[Any], bool]"
 """A place in the declaration, columns, conditions on them, and whether the last condition is what has to hold."""
 
 
-def _rows(impossible: Sequence[Mapping[str, Any]], implies: Sequence[Mapping[str, Any]]) -> Iterator[_Row]:
+def _table_rows(impossible: Sequence[Mapping[str, Any]], implies: Sequence[Mapping[str, Any]]) -> Iterator[_Row]:
     for number, entry in enumerate(impossible, start=1):
         yield f"[[impossible]] number {number}", list(entry), list(entry.values()), False
     for number, entry in enumerate(implies, start=1):
@@ -256,7 +256,7 @@ def published(
     totals: list[PublishedTotals] = []
     for number, entry in enumerate(entries, start=1):
         try:
-            totals.append(_totals(readers, entry, live))
+            totals.append(_totals_of(readers, entry, live))
             _check_agrees(totals)
         except DomainError as problem:
             raise DomainError(f"[[totals]] number {number}: {problem}") from None
@@ -266,7 +266,7 @@ def published(
 def _check_agrees(totals: Sequence[PublishedTotals]) -> None:
     """Refuse the last totals where they do not agree with the earlier ones."""
     *earlier, latest = totals
-    if latest.column in [one.column for one in earlier]:
+    if latest.column in [entry.column for entry in earlier]:
         raise DomainError("what it is about has totals already. Leave one of them out")
     total, wanted_total = int(latest.counts.sum()), int(totals[0].counts.sum())
     if not total:
@@ -275,9 +275,10 @@ def _check_agrees(totals: Sequence[PublishedTotals]) -> None:
         raise DomainError(f"its counts sum to {total:,}, and those of number 1 to {wanted_total:,}. Make them agree")
 
 
-def _totals(readers: Readers, entry: Mapping[str, Any], live: Mapping[int, Booleans]) -> PublishedTotals:
+def _totals_of(readers: Readers, entry: Mapping[str, Any], live: Mapping[int, Booleans]) -> PublishedTotals:
     if "column" not in entry:
-        return PublishedTotals(column=None, group=None, counts=np.array([entry["count"]]), source=entry["source"])
+        total = np.array([entry["count"]], dtype=np.int64)
+        return PublishedTotals(column=None, group=None, counts=total, source=entry["source"])
     name, counts = entry["column"], entry["counts"]
     reader, (size,) = readers[name], readers.sizes([name])
     occurs = live.get(readers.place[name], np.ones(size, dtype=np.bool_))

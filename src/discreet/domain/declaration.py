@@ -15,7 +15,7 @@ from discreet._core.errors import DomainError, MissingPublicFact
 from discreet._core.reading import MOST_CELLS, MOST_COLUMNS
 from discreet._core.text import with_article
 from discreet.domain.column import Column, PublicFact
-from discreet.domain.texts import encodable
+from discreet.domain.texts import encodable, span_text
 
 # What is declared beside the columns, as plain values: the forms that TOML, JSON and Python have in common.
 
@@ -52,20 +52,18 @@ def plain_condition(condition: Any) -> Any:
                 f"a range must have some of the keys from, below and null{got}. Write {{from = 15}}, {{below = 15}}, "
                 "{from = 15, below = 65} or {null = true}"
             )
-        return {plain(key): _plain(value) for key, value in condition.items()}
+        return {plain(key): _plain_value(value) for key, value in condition.items()}
     if isinstance(condition, (list, tuple)):
-        return [_plain(value) for value in condition]
-    return _plain(condition)
+        return [_plain_value(value) for value in condition]
+    return _plain_value(condition)
 
 
-def _plain(value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
     """Return a value as TOML and JSON have it."""
     value = plain(value)
     if isinstance(value, (dt.date, dt.datetime)):
         return value.isoformat()
     if isinstance(value, dt.timedelta):
-        from discreet.domain.temporal import span_text
-
         return span_text(value)
     if isinstance(value, Exact):
         return str(value)
@@ -127,7 +125,7 @@ def _totals(entry: Mapping[str, Any]) -> dict[str, Any]:
         form = f"a text of 1 to {_LONGEST} characters that says where it was published"
         raise unfit("source", form, source, error=DomainError)
     if "count" in entry:
-        return {"source": plain(source), "count": _count(entry["count"])}
+        return {"source": plain(source), "count": _parsed_count(entry["count"])}
     if not isinstance(entry["column"], str):
         raise DomainError("the name of a column must be a text")
     return {"column": plain(entry["column"]), "source": plain(source), "counts": _plain_counts(entry["counts"])}
@@ -135,14 +133,14 @@ def _totals(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 def _plain_counts(counts: Any) -> dict[str, int] | list[list[Any]]:
     if isinstance(counts, Mapping):
-        return {_text(label): _count(count) for label, count in counts.items()}
+        return {_text(label): _parsed_count(count) for label, count in counts.items()}
     rows = counts if isinstance(counts, (list, tuple)) else [counts]
     if not all(isinstance(row, (list, tuple)) and len(row) == 2 for row in rows):
         raise DomainError("counts must be {label = count}, or a list of rows such as [[{below = 15}, 1200]]")
-    return [[plain_condition(condition), _count(count)] for condition, count in rows]
+    return [[plain_condition(condition), _parsed_count(count)] for condition, count in rows]
 
 
-def _count(count: Any) -> int:
+def _parsed_count(count: Any) -> int:
     return integer("a count", count, least=0, most=_MOST, error=DomainError)
 
 
@@ -263,18 +261,18 @@ def _column(name: str, declared: Any) -> Column:
 
 def _check_keys(name: str, kind: str, facts: Mapping[str, Any]) -> None:
     """Refuse keys that a column of the kind does not know, and those of a template that were not filled in."""
-    known = [item.name for item in fields(column_type(kind)) if item.init]
+    keys = [item.name for item in fields(column_type(kind)) if item.init]
     for fact, fact_value in facts.items():
         if fact == "weight":
             raise DomainError(
                 f"column {name!r}: it is declared as a survey weight, which a model is told (survey_weight=...) and a "
                 "domain is not. Drop the key weight"
             )
-        if fact not in known:
-            keys = f"Keys of {with_article(kind)} column: {', '.join(sorted(known))}"
-            raise DomainError(f"column {name!r}: unknown key {fact!r}. {keys}")
+        if fact not in keys:
+            listed = f"Keys of {with_article(kind)} column: {', '.join(sorted(keys))}"
+            raise DomainError(f"column {name!r}: unknown key {fact!r}. {listed}")
         if fact_value == _BLANK:
-            public = {known_fact.key: known_fact for known_fact in column_type(kind).public_facts}
+            public = {item.key: item for item in column_type(kind).public_facts}
             missing = public.get(fact, PublicFact(fact, f"its {fact}", "...", ""))
             raise MissingPublicFact(name, missing.words, f"{fact} = {missing.example}")
 

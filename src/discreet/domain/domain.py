@@ -330,13 +330,13 @@ class Domain:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the declaration as plain data; :meth:`from_dict` reads it back."""
-        facts: dict[str, Any] = {}
+        plain: dict[str, Any] = {}
         if self.metric_weights is not None:
-            facts["metric_weights"] = dict(self.metric_weights)
-        facts["columns"] = {name: column.to_dict() for name, column in self.columns.items()}
+            plain["metric_weights"] = dict(self.metric_weights)
+        plain["columns"] = {name: column.to_dict() for name, column in self.columns.items()}
         declared = {name: getattr(self, name) for name in DECLARED if getattr(self, name)}
         thawed: dict[str, Any] = json.loads(json.dumps(declared))  # which are plain values
-        return facts | thawed
+        return plain | thawed
 
     @classmethod
     def from_dict(cls, spec: Mapping[str, Any]) -> Domain:
@@ -380,8 +380,9 @@ class Domain:
         sizes = []
         for name, column in self.columns.items():
             if column.size is None:
-                problem = "this needs finitely many cells. Declare cells, a grid or categories"
-                raise DomainError(f"column {name!r}: {problem}")
+                raise DomainError(
+                    f"column {name!r}: this needs finitely many cells. Declare cells, a grid or categories"
+                )
             sizes.append(column.size)
         if (self._size or 0) > _MOST_FLAT:
             raise DomainError("the domain has more than 2**62 cells, too many to number. Use its records instead")

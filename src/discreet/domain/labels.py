@@ -17,10 +17,7 @@ from discreet._core.lazy import pl
 from discreet.domain.column import INTEGERS, Codes, Column, Misfit, PublicFact, holds, settle
 from discreet.domain.texts import encodable, unescaped_series
 
-_UNDECLARED = (
-    "holds a category that is not declared",
-    "declare it (from public knowledge), or recode beforehand",
-)
+_UNDECLARED = ("holds a category that is not declared", "declare it (from public knowledge), or recode beforehand")
 _IS_RESERVED = (
     "a label starts with the reserved prefix of new labels",
     "choose another prefix (from public knowledge)",
@@ -131,10 +128,10 @@ class Category(Column):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the declaration as plain data, defaults left out."""
-        facts = Column.to_dict(self)
-        if facts["dtype"] == _DEFAULT_TYPES[self._type]:
-            del facts["dtype"]
-        return facts
+        declared = Column.to_dict(self)
+        if declared["dtype"] == _DEFAULT_TYPES[self._type]:
+            del declared["dtype"]
+        return declared
 
     @property
     def _type(self) -> type[Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal as Exact
@@ -188,9 +187,9 @@ class Numeric(Column):
         settle(self, cells=cells, _edges=edges, _inside=(low, high))
         # Subtraction, division and rounding down are monotone: what holds at both ends of a cell holds within it.
         ends = edges[:-1], np.append(np.nextafter(edges[1:-1], -np.inf), self.upper)
-        exact = self.spacing == "linear" and all(np.array_equal(self._guess(at), np.arange(cells)) for at in ends)
+        exact = [np.array_equal(self._guess(values), np.arange(cells)) for values in ends]
         overshoots = self.within == "midpoint" or bool(np.any(low + _LARGEST * (high - low) > high))
-        settle(self, _guesses=exact, _overshoots=overshoots)
+        settle(self, _guesses=self.spacing == "linear" and all(exact), _overshoots=overshoots)
         if self._lattice is not None:
             low_point = np.maximum(self._index_near(low), 0)
             low_point += self._points(low_point) < low
@@ -239,8 +238,6 @@ class Numeric(Column):
         codes = np.asarray(codes)
         if not self.finite:
             return np.asarray(codes, dtype=np.float64)
-        if not self.nullable:
-            return self._middles(codes)
         missing, cells = self._without_nulls(codes)
         return np.where(missing, np.nan, self._middles(cells))
 
@@ -267,8 +264,6 @@ class Numeric(Column):
             return 0
         if x > self.upper:
             return cells
-        if self.grid is not None:
-            return bisect_left(self.grid, x)
         if self._edges is None:
             code, point = self._nearest(x)
             return code + (point < x)
@@ -283,21 +278,18 @@ class Numeric(Column):
         x = real("a value", value, error=self._error)
         if self._edges is not None:
             self._splits("a value", value, int(np.searchsorted(self._edges[1:-1], x, side="right")))
-        if self.grid is not None:
-            code = min(bisect_left(self.grid, x), len(self.grid) - 1)
-            point = self.grid[code]
-        else:
-            code, point = self._nearest(min(max(x, self.lower), self.upper))
+        code, point = self._nearest(min(max(x, self.lower), self.upper))
         if point != x:
             raise unfit("a value", "one that the column can have", value, error=self._error)
         return code
 
     def _nearest(self, x: float) -> tuple[int, float]:
-        """Return the code of the point of the step that is nearest to a number between the bounds, and the point."""
-        assert self.step is not None
+        """Return the code of the point that is nearest to a number between the bounds, and the point."""
         code = int(self._index_near(np.array([x]))[0])
         point = float(self._points(np.array([code]))[0])
-        return code, x if abs(point - x) <= _SAME * self.step else point
+        if abs(point - x) <= _SAME * (self.step or 0.0):
+            return code, x
+        return code, point
 
     # -- values to codes and back -------------------------------------------------------------------------------
 
@@ -316,9 +308,6 @@ class Numeric(Column):
             x = np.clip(x, self.lower, self.upper)
         if not self.finite:
             return x + 0.0  # a copy, and no negative zero
-        if self.grid is not None:
-            points = np.array(self.grid)
-            return np.searchsorted((points[:-1] + points[1:]) / 2, x, side="left").astype(np.int64, copy=False)
         if self._edges is not None:
             return self._cells_of(x)
         return self._index_near(x)
@@ -385,21 +374,24 @@ class Numeric(Column):
         return np.clip(x, low[codes], high[codes], out=x) if self._overshoots else x
 
     def _middles(self, codes: Integers) -> Floats:
-        if self.grid is not None:
-            return np.array(self.grid)[codes]
         if self._edges is None:
             return self._points(codes)
         return self._edges[codes] + (self._edges[codes + 1] - self._edges[codes]) / 2
 
     def _index_near(self, x: Floats) -> Integers:
-        """Return the index of the nearest point of the lattice."""
+        """Return the index of the nearest public point, on a grid the smaller one in a tie."""
+        if self.grid is not None:
+            points = np.array(self.grid)
+            return np.searchsorted((points[:-1] + points[1:]) / 2, x, side="left").astype(np.int64, copy=False)
         assert self._lattice is not None
         assert self.step is not None
         index = np.rint((x - self.lower) / self.step).astype(np.int64)
         return np.clip(index, 0, self._lattice[2] - 1)
 
     def _points(self, index: Integers) -> Floats:
-        """Return the lattice's points, each the float64 nearest to its decimal value."""
+        """Return public points, those of a step each the float64 nearest to its decimal value."""
+        if self.grid is not None:
+            return np.array(self.grid)[index]
         assert self._lattice is not None
         start, stride, _, places = self._lattice
         return np.asarray((start + index * stride) / 10.0**places)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -15,21 +14,11 @@ from discreet._core.checks import plain, unfit
 from discreet._core.lazy import pl
 from discreet.domain.column import Misfit, PublicFact, settle
 from discreet.domain.integers import LatticeColumn
+from discreet.domain.texts import span
 
 _MICROSECOND = dt.timedelta(microseconds=1)
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - wall-clock columns have no zone
-_UNITS = {
-    "w": dt.timedelta(weeks=1),
-    "d": dt.timedelta(days=1),
-    "h": dt.timedelta(hours=1),
-    "m": dt.timedelta(minutes=1),
-    "s": dt.timedelta(seconds=1),
-    "ms": dt.timedelta(milliseconds=1),
-    "us": _MICROSECOND,
-}
 _STEP = PublicFact("step", "its rounding step", '"1h"', "rounding step of the released values")
-_PART = re.compile(r"(\d+)(ms|us|[wdhms])")
-_WHOLE = re.compile(r"-?(?:\d+(?:ms|us|[wdhms]))+")
 
 
 @sealed
@@ -149,7 +138,7 @@ class Datetime(LatticeColumn):
                 name = "an IANA name such as 'Europe/Paris'"
                 raise unfit("time_zone", name, self.time_zone, error=self._error) from None
         lower, upper = self._moment("lower", self.lower), self._moment("upper", self.upper)
-        settle(self, lower=lower, upper=upper, step=_span(self, "step", self.step))
+        settle(self, lower=lower, upper=upper, step=_parsed_span(self, "step", self.step))
         self._set_points(self._units("lower", lower), self._units("upper", upper), self.step // _MICROSECOND)
 
     def _units(self, name: str, value: Any) -> int:
@@ -239,11 +228,11 @@ class Duration(LatticeColumn):
     step: Any = None
 
     def _check(self) -> None:
-        settle(self, **{name: _span(self, name, getattr(self, name)) for name in ("lower", "upper", "step")})
+        settle(self, **{name: _parsed_span(self, name, getattr(self, name)) for name in ("lower", "upper", "step")})
         self._set_points(self.lower // _MICROSECOND, self.upper // _MICROSECOND, self.step // _MICROSECOND)
 
     def _units(self, name: str, value: Any) -> int:
-        return _span(self, name, value) // _MICROSECOND
+        return _parsed_span(self, name, value) // _MICROSECOND
 
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read durations such as ``1d2h30m``."""
@@ -260,17 +249,6 @@ class Duration(LatticeColumn):
         return pl.Series(units).cast(pl.Duration("us"))
 
 
-def span(text: str) -> dt.timedelta | None:
-    """Read a duration such as ``1d2h30m`` or ``-90s``; None where it is not one."""
-    if not _WHOLE.fullmatch(text):
-        return None
-    try:
-        total = sum((int(count) * _UNITS[unit] for count, unit in _PART.findall(text)), dt.timedelta())
-    except OverflowError:
-        return None
-    return -total if text.startswith("-") else total
-
-
 def moment_text(kind: str, position: float, *, sep: str = "T", timespec: str = "seconds") -> str:
     """Write a position on a column of dates or datetimes in ISO 8601."""
     if kind == "date":
@@ -278,17 +256,7 @@ def moment_text(kind: str, position: float, *, sep: str = "T", timespec: str = "
     return (_EPOCH + dt.timedelta(seconds=position)).isoformat(sep, timespec)
 
 
-def span_text(value: dt.timedelta) -> str:
-    """Write a duration so that :func:`span` reads it back."""
-    remainder, parts = abs(value), []
-    for unit in ("d", "h", "m", "s", "us"):
-        count, remainder = divmod(remainder, _UNITS[unit])
-        if count:
-            parts.append(f"{count}{unit}")
-    return "-" * (value < dt.timedelta()) + ("".join(parts) or "0s")
-
-
-def _span(column: LatticeColumn, name: str, value: Any) -> dt.timedelta:
+def _parsed_span(column: LatticeColumn, name: str, value: Any) -> dt.timedelta:
     duration = span(value) if isinstance(value, str) else plain(value)
     if not isinstance(duration, dt.timedelta):
         raise unfit(name, 'a duration such as "1h" or "1d12h30m"', value, error=column._error)

@@ -1,7 +1,8 @@
-"""Texts: what is valid Unicode, and CSV that spreadsheets open."""
+"""Texts: what is valid Unicode, CSV that spreadsheets open, and lengths of time."""
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 
 from discreet._core.lazy import pl
@@ -58,3 +59,39 @@ def encodable(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+# Durations such as ``1d2h30m``.
+
+_UNITS = {
+    "w": dt.timedelta(weeks=1),
+    "d": dt.timedelta(days=1),
+    "h": dt.timedelta(hours=1),
+    "m": dt.timedelta(minutes=1),
+    "s": dt.timedelta(seconds=1),
+    "ms": dt.timedelta(milliseconds=1),
+    "us": dt.timedelta(microseconds=1),
+}
+_PART = re.compile(r"(\d+)(ms|us|[wdhms])")
+_WHOLE = re.compile(r"-?(?:\d+(?:ms|us|[wdhms]))+")
+
+
+def span(text: str) -> dt.timedelta | None:
+    """Read a duration such as ``1d2h30m`` or ``-90s``; None where it is not one."""
+    if not _WHOLE.fullmatch(text):
+        return None
+    try:
+        total = sum((int(count) * _UNITS[unit] for count, unit in _PART.findall(text)), dt.timedelta())
+    except OverflowError:
+        return None
+    return -total if text.startswith("-") else total
+
+
+def span_text(value: dt.timedelta) -> str:
+    """Write a duration so that :func:`span` reads it back."""
+    remainder, parts = abs(value), []
+    for unit in ("d", "h", "m", "s", "us"):
+        count, remainder = divmod(remainder, _UNITS[unit])
+        if count:
+            parts.append(f"{count}{unit}")
+    return "-" * (value < dt.timedelta()) + ("".join(parts) or "0s")

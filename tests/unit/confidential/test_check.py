@@ -119,12 +119,6 @@ def test_a_table_without_rows_or_columns() -> None:
     assert [one.columns for one in none.findings] == [("age",), ("sex",), ("paid",), ("town",), ("x",)]
 
 
-def test_what_fits_fits() -> None:
-    found = checked(pl.DataFrame({"age": [1], "sex": ["f"], "paid": [0.5], "town": ["a"]}))
-    assert found.fits
-    assert "Everything fits" in str(found)
-
-
 # -- the reasons agree with the encoding ------------------------------------------------------------------------------
 
 

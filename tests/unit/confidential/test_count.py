@@ -20,18 +20,7 @@ from discreet.confidential import confidential, count, frames
 from discreet.confidential.closed import reveal
 from discreet.confidential.count import public_size
 from discreet.confidential.values import table_schema
-from discreet.domain import (
-    Boolean,
-    Category,
-    Counts,
-    Date,
-    Datetime,
-    Decimal,
-    Domain,
-    Integer,
-    Numeric,
-    OpenLabels,
-)
+from discreet.domain import Boolean, Category, Counts, Date, Datetime, Decimal, Domain, Integer, Numeric, OpenLabels
 
 MIXED = Domain(
     columns={

@@ -53,10 +53,14 @@ def duckdb(frame: pl.DataFrame, path: Path) -> str:
     return f"duckdb:///{path}?table=t"
 
 
+def stored(kind: str, frame: pl.DataFrame, path: Path, types: tuple[str, ...] = ("",)) -> str:
+    return sqlite(frame, path, types) if kind == "sqlite" else duckdb(frame, path)
+
+
 @pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
 def test_the_same_counts_from_a_database(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "a b.db"
-    data = sqlite(NASTY, path, SQL_TYPES) if kind == "sqlite" else duckdb(NASTY, path)
+    data = stored(kind, NASTY, path, SQL_TYPES)
     before = path.read_bytes()
     data = data.replace("a b.db", "a%20b.db")
     closed = confidential(data, DOMAIN)
@@ -122,7 +126,7 @@ def test_a_value_that_does_not_fit_is_not_quoted(value: Any, tmp_path: Path) -> 
 @pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
 def test_what_is_no_table(kind: str, query: str, problem: str, tmp_path: Path) -> None:
     frame, path = pl.DataFrame({"x": [1]}), tmp_path / "t.db"
-    whole = sqlite(frame, path, ("",)) if kind == "sqlite" else duckdb(frame, path)
+    whole = stored(kind, frame, path)
     assert counts(whole, X).n == 1
     assert problem in refused(whole.replace("?table=t", query), X, FileProblem)
     missing = whole.replace("t.db", "none.db")
@@ -135,7 +139,7 @@ def test_what_is_no_table(kind: str, query: str, problem: str, tmp_path: Path) -
 def test_a_query_is_one_statement(kind: str, other: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Of DuckDB others would run before it, and the profile of one is printed with the number of rows."""
     frame, path = pl.DataFrame({"x": [1] * 777}), tmp_path / "t.db"
-    _ = sqlite(frame, path, ("",)) if kind == "sqlite" else duckdb(frame, path)
+    stored(kind, frame, path)
     for end in ("\n", ""):
         query = f"SELECT x FROM t WHERE ';' = ';' -- ; all{end}"
         assert counts(addressed(path, table=None, query=query), X).n == 777
@@ -168,7 +172,7 @@ for seed in range(40):
 @pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
 def test_no_change_of_bytes_ends_the_process(kind: str, tmp_path: Path) -> None:
     path, frame = tmp_path / "t.db", pl.DataFrame({"x": [0.5] * 500, "s": ["abc"] * 500, "i": range(500)})
-    _ = sqlite(frame, path, ("REAL", "TEXT", "INTEGER")) if kind == "sqlite" else duckdb(frame, path)
+    stored(kind, frame, path, ("REAL", "TEXT", "INTEGER"))
     command = [sys.executable, "-c", READ_DAMAGED, path, kind]
     done = subprocess.run(command, capture_output=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr[-500:]
@@ -204,7 +208,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 def test_tables_and_queries_by_options(kind: str, tmp_path: Path) -> None:
     """The same names for every database; what a file is, its first bytes tell."""
     path = tmp_path / "a b&.db"
-    _ = sqlite(NASTY, path, SQL_TYPES) if kind == "sqlite" else duckdb(NASTY, path)
+    stored(kind, NASTY, path, SQL_TYPES)
     before = path.read_bytes()
     wanted = f"SELECT * FROM t WHERE {NASTY.columns[1]} IS NOT NULL OR TRUE;"
     for asked in ({"table": "t", "query": None}, {"table": None, "query": wanted}):

@@ -36,7 +36,6 @@ TABLE = pl.DataFrame(
     }
 )
 TEXT = 'größe;preis;stück;ort\n0,5;1,50;1;Köln\n1,75;99,99;2;a,b\n;0,00;3;"x;""y""\nz"\n2;7;9;\n'
-USUAL = 'größe,preis,stück,ort\n0.5,1.50,1,Köln\n1.75,99.99,2,"a,b"\n,0.00,3,"x;""y""\nz"\n2,7,9,\n'
 
 
 def rows(counts: Counts) -> set[tuple[object, ...]]:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from discreet.domain import Category, Date, Datetime, Decimal, Duration, Integer, Numeric
 from discreet.domain.column import Column
-from discreet.domain.temporal import span, span_text
+from discreet.domain.texts import span, span_text
 from discreet.errors import DataError, DomainError, MissingPublicFact
 
 RNG = np.random.default_rng
