@@ -37,8 +37,9 @@ def holder(process_lease: Mapping[str, Any]) -> Literal["alive", "dead", "elsewh
     except PermissionError:  # of another user
         pass
     state, started = _process(process)
-    ended = state in ("Z", "X")  # and was not waited for
-    return "alive" if not ended and process_lease.get("started") == started else "dead"
+    if state in ("Z", "X") or process_lease.get("started") != started:  # it ended, and was not waited for
+        return "dead"
+    return "alive"
 
 
 def _boot() -> str | None:

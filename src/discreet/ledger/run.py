@@ -233,12 +233,11 @@ class Run:
             _require_step(page, self._reservation, step)
             page.append(self._reservation.entry, "NOTED", facts={"step": step, "of": steps})
 
-    def _append(self, state: str, facts: Mapping[str, Any]) -> None:
+    def _append(self, state: str, facts: Mapping[str, Any], cost: Cost | None = None) -> None:
         """Say something of the entry, durably; nothing where no ledger pays."""
         if self._book is None or self._reservation is None:
             return
         with self._book.appending() as page:
-            cost = self._cost if state == "COMMITTED" else None
             event = page.append(self._reservation.entry, state, facts=facts, cost=cost)
         if state in STATES:
             self._state = event
@@ -275,7 +274,7 @@ class Run:
         ``facts`` are those of the certificate; ``placed`` names the files, or the folder, that wait for their names,
         with their hashes.
         """
-        self._append("COMMITTED", {**facts, **placed})
+        self._append("COMMITTED", {**facts, **placed}, self._cost)
 
     def on_commit(self, facts: Callable[[], Mapping[str, Any]]) -> Any:
         """Return the hook by which a write commits before its files get their names; None where no ledger pays.

@@ -139,20 +139,19 @@ def _is_hidden(name: str) -> bool:
 
 def problems(folder: Path, parts: dict[str, FileFacts], certificate: Certificate) -> Iterator[tuple[str, str | None]]:
     """Yield the name of each part, and of each file that is none, with what is wrong with it; None where nothing is."""
-    names = {part.sha256: name for name, part in parts.items()}
+    contents = {part.sha256: f", but has the content of {name}" for name, part in parts.items()}
     for name, part in parts.items():
-        yield name, _problem(folder / name, part, names, certificate.identity)
+        yield name, _problem(folder / name, part, contents, certificate.identity)
     for name in sorted(_readable(folder) - set(parts)):
-        copied = names.get(file_sha256(folder / name)) if (folder / name).is_file() else None
-        yield name, "it is not part of the release" + ("" if copied is None else f", but a copy of {copied}")
+        sha256 = file_sha256(folder / name) if (folder / name).is_file() else None
+        yield name, f"it is not part of the release{contents.get(sha256, '')}"
 
 
-def _problem(file: Path, part: FileFacts, names: dict[str | None, str], identity: Any) -> str | None:
+def _problem(file: Path, part: FileFacts, contents: dict[str | None, str], identity: Any) -> str | None:
     if not file.is_file():
         return "it is missing from the folder"
     if (sha256 := file_sha256(file)) != part.sha256:
-        copied = names.get(sha256)
-        return "it is not the file that was written" + ("" if copied is None else f", but holds {copied}")
+        return f"it is not the file that was written{contents.get(sha256, '')}"
     broken = FileProblem(file, "it is not a readable Parquet file", _REMEDY)
     metadata, rows = quietly(lambda: (parquet.texts(file), parquet.rows(file)), broken)
     if metadata.get(IDENTITY_KEY) != identity:
