@@ -12,7 +12,6 @@ from typing import Any, Self
 
 from discreet._core.errors import ParameterError, Refused
 from discreet._core.random import fresh_identity
-from discreet._core.reading import first_wrong
 from discreet.ledger.filters import CURRENCIES, Cost, Currency
 from discreet.ledger.store import Store, Transaction
 from discreet.privacy import Budget, Guarantee, Relation
@@ -42,15 +41,12 @@ AFTER: Mapping[Any, tuple[str, ...]] = {
 BEGINNING = "0" * 64
 """What stands in place of a hash before the first event."""
 
-_SHAPE: Mapping[str, Any] = {
-    "number": int,
-    "at": str,
-    "dataset": str,
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    "number": (int,),
     "entry": (str, type(None)),
-    "state": str,
-    "counts": dict.fromkeys(STATES, int),
-    "facts": dict,
-    "previous": str,
+    "counts": (dict,),
+    "facts": (dict,),
+    **dict.fromkeys(("at", "dataset", "state", "previous"), (str,)),
 }
 
 
@@ -88,23 +84,23 @@ class Event:
         """Read an event as it was stored. Raises ParameterError when the text is none."""
         with suppress(ValueError, KeyError, TypeError, RecursionError):
             document = json.loads(body)
-            if first_wrong(document, _SHAPE, "") is None:
+            wrong = [key for key, kinds in _KINDS.items() if type(document[key]) not in kinds]
+            if not wrong and {type(document["counts"].get(state)) for state in STATES} == {int}:
                 costs = {key: Cost.from_dict(document[key]) for key in ("cost", "spent")}
                 return cls(**{**document, **costs})
         raise ParameterError("a row of the ledger is not an event")
 
-    def successor(self, entry: str | None, state: str, *, current: Event | None, **values: Any) -> Event:
+    def successor(self, entry: str | None, state: str, *, current: Event | None, cost: Cost, **values: Any) -> Event:
         """Return the event after this last one; ``current`` says the state of its entry, None of a new one."""
-        event = replace(self, number=self.number + 1, entry=entry, state=state, previous=self.hash, **values)
-        if state not in STATES:
-            return event
         spent, counts = self.spent, dict(self.counts)
-        if current is not None:  # it is not VOID, which no state follows
-            spent, counts[current.state] = spent - current.cost, counts[current.state] - 1
-        counts[state] += 1
-        if state != "VOID":
-            spent += event.cost
-        return replace(event, spent=spent, counts=counts)
+        if state in STATES:
+            if current is not None:  # it is not VOID, which no state follows
+                spent, counts[current.state] = spent - current.cost, counts[current.state] - 1
+            counts[state] += 1
+            if state != "VOID":
+                spent += cost
+        event = replace(self, entry=entry, state=state, cost=cost, spent=spent, counts=counts, **values)
+        return replace(event, number=self.number + 1, previous=self.hash)
 
 
 class Page:
@@ -132,8 +128,8 @@ class Page:
 
     def state(self, entry: str | None) -> Event | None:
         """Return the last event that says the state of an entry; None where there is no such entry."""
-        events = self.select(f"AND entry = :entry AND state IN {STATES}", entry=entry)
-        return events[-1] if events else None
+        events = self.select(f"AND entry = :entry AND state IN {STATES}", "number DESC LIMIT 1", entry=entry)
+        return events[0] if events else None
 
     def state_of(self, reservation: Event) -> str:
         """Return the state of an entry that there is."""
