@@ -228,7 +228,7 @@ class Ledger:
             book.require_covered(request.between, unit=request.column, kind=guarantee.kind)
             cost, facts["made"] = book.cost_of(guarantee, budget), request.purpose(mechanism, n=n)
         with book.appending() as page:
-            if paid_before := _origin(page, facts) or _planned_part(page, request, facts):
+            if paid_before := _earlier_payment(page, facts) or _planned_part(page, request, facts):
                 cost, facts = Cost(), facts | paid_before | {"free": True}
             self._require_left(page, cost)
             reservation = page.append(fresh_identity()[:12], "RESERVED", facts=facts, cost=cost)
@@ -406,7 +406,7 @@ def _planned_part(page: Page, request: Request, facts: Mapping[str, Any]) -> dic
     return {"part": part}
 
 
-def _origin(page: Page, facts: Mapping[str, Any]) -> dict[str, Any]:
+def _earlier_payment(page: Page, facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return which entry paid for a run that goes on from its checkpoint; nothing where this is a new run.
 
     The checkpoint has to hold all steps that the ledger knows of: an older copy of it would draw the later ones again.

@@ -17,7 +17,7 @@ from discreet._core.files import Keeper
 from discreet._core.random import ApproximateGenerator, SecureGenerator
 from discreet.confidential import Confidential, Provenance, open_confidential, public_size
 from discreet.domain import Counts, Units
-from discreet.ledger.events import STATES, Book, Event, Page
+from discreet.ledger.events import STATES, Book, LedgerEvent, Page
 from discreet.ledger.filters import Cost
 from discreet.ledger.request import Request
 from discreet.mechanisms import Mechanism, PartsMechanism, SteppedMechanism, StepsFile, kept_state, steps_taken
@@ -43,8 +43,8 @@ class Run:
     _mechanism: Mechanism | None
     _purpose: Mapping[str, Any] | None
     _book: Book | None  # None where no ledger pays; then nothing is reserved
-    _reservation: Event | None
-    _state: Event | None  # the last event that says the state of the entry
+    _reservation: LedgerEvent | None
+    _state: LedgerEvent | None  # the last event that says the state of the entry
     _cost: Cost | None  # of what ran
     _opened: bool
     _unused: Lock  # taken once; copies of a run share it
@@ -63,7 +63,7 @@ class Run:
         cls,
         request: Request,
         book: Book | None = None,
-        reservation: Event | None = None,
+        reservation: LedgerEvent | None = None,
         mechanism: Mechanism | None = None,
     ) -> Self:
         run = object.__new__(cls)
@@ -209,7 +209,7 @@ class Run:
 
     # -- what it costs ------------------------------------------------------------------------------------------------
 
-    def _charge(self, book: Book, reservation: Event, guarantee: Guarantee) -> Cost:
+    def _charge(self, book: Book, reservation: LedgerEvent, guarantee: Guarantee) -> Cost:
         """Return the cost of a guarantee. Raises Refused where the ledger or a plan does not pay for it."""
         request = self.request
         book.require_covered(request.between, unit=request.column, kind=guarantee.kind)
@@ -332,7 +332,7 @@ def require_planned(part: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
         )
 
 
-def _require_step(page: Page, reservation: Event, step: int) -> None:
+def _require_step(page: Page, reservation: LedgerEvent, step: int) -> None:
     """Refuse a step that another entry of a run noted, or whose run took steps of another mechanism. Raises Refused."""
     events, remedy = page.run_of(reservation), "Start again with a new checkpoint, and pay for all steps"
     took = {event.entry for event in events if "step" in event.facts} | {events[0].entry, reservation.entry}

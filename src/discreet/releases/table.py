@@ -41,14 +41,14 @@ def scanned(path: str | os.PathLike[str]) -> pl.LazyFrame:
         return scanned_parts(Path(path))
     if not Path(path).is_file():
         raise FileProblem(path, "there is no such file", "check the path")
-    form = _form(path)
+    form = _format_of(path)
     scan = quietly(lambda: formats.scanned(path, form), unreadable())
     return quietly(lambda: unescaped_frame(scan), unreadable()) if form.texts else scan
 
 
 def file_text(path: str | os.PathLike[str], key: str) -> str | None:
     """Return what a released Parquet or Arrow file says of itself under a key; CSV says nothing."""
-    return quietly(lambda: formats.texts(path, _form(path)), unreadable()).get(key)
+    return quietly(lambda: formats.texts(path, _format_of(path)), unreadable()).get(key)
 
 
 def typed(source: Any, certificate: Certificate) -> pl.DataFrame:
@@ -57,7 +57,7 @@ def typed(source: Any, certificate: Certificate) -> pl.DataFrame:
         return as_polars(source)
     frame = quietly(scanned(source).collect, unreadable())
     folders = certificate.facts.released.partition_by is not None
-    return quietly(lambda: _parsed(frame, certificate), unreadable()) if _form(source).texts or folders else frame
+    return quietly(lambda: _parsed(frame, certificate), unreadable()) if _format_of(source).texts or folders else frame
 
 
 def as_polars(source: Any) -> pl.DataFrame:
@@ -72,7 +72,7 @@ def as_polars(source: Any) -> pl.DataFrame:
     return table
 
 
-def _form(path: str | os.PathLike[str]) -> formats.Format:
+def _format_of(path: str | os.PathLike[str]) -> formats.Format:
     """Return the format of a file; one without a known ending is taken for Parquet."""
     return formats.format_of(path) or formats.PARQUET
 
@@ -84,14 +84,14 @@ def _parsed(frame: pl.DataFrame, certificate: Certificate) -> pl.DataFrame:
     schema = no_rows(certified_contents(mechanism, certificate.facts)).schema
     parts = []
     for name, dtype in schema.items():
-        values, column = frame[name], _column(domain, name)
+        values, column = frame[name], _column_of(domain, name)
         if column is not None and values.dtype == pl.String and not column._accepts(pl.String()):
             values = column.parse(values)
         parts.append(values.cast(dtype).alias(name))
     return pl.DataFrame(parts)
 
 
-def _column(domain: Domain, name: str) -> Column | None:
+def _column_of(domain: Domain, name: str) -> Column | None:
     """Return the declared column that a released one belongs to: of counts, also as the ends of its cells."""
     for ending in ("", "_from", "_to"):
         if name.endswith(ending) and (column := domain.columns.get(name.removesuffix(ending))) is not None:
