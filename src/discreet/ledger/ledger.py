@@ -216,7 +216,7 @@ class Ledger:
             raise ParameterError(
                 "a ledger pays for a budget. Write Budget(epsilon=...), or relation=Replacement(records=...)"
             )
-        book, facts = self._book, _reservation(request, budget)
+        book, facts = self._book, _facts_of(request, budget)
         if mechanism is None:
             book.require_covered(request.between, unit=request.column, kind=request.kind)
             cost = book.currency.of_budget(budget)
@@ -361,7 +361,7 @@ class PlannedRelease:
         return self.ledger.pay(replace(request, part=self.name), mechanism)
 
 
-def _reservation(request: Request, budget: Budget) -> dict[str, Any]:
+def _facts_of(request: Request, budget: Budget) -> dict[str, Any]:
     """Return what an entry says of a request, and of the checkpoint as it is now."""
     facts: dict[str, Any] = {
         "what": "release",

@@ -23,7 +23,7 @@ from discreet._core.files import require_settled
 from discreet._core.lazy import nw, pl
 from discreet._core.random import seeded
 from discreet._core.reading import file_sha256, read_json
-from discreet.domain import Column, Domain, unescaped_frame
+from discreet.domain import Domain, unescaped_frame
 from discreet.releases.certificate import PARTS_CERTIFICATE, Certificate
 from discreet.releases.content import certified_contents, certified_mechanism, no_rows
 from discreet.releases.facts import FileFacts
@@ -84,19 +84,12 @@ def _parsed(frame: pl.DataFrame, certificate: Certificate) -> pl.DataFrame:
     schema = no_rows(certified_contents(mechanism, certificate.facts)).schema
     parts = []
     for name, dtype in schema.items():
-        values, column = frame[name], _column_of(domain, name)
+        values, bases = frame[name], map(name.removesuffix, ("", "_from", "_to"))  # of counts, the ends of cells
+        column = next((domain.columns[base] for base in bases if base in domain.columns), None)
         if column is not None and values.dtype == pl.String and not column._accepts(pl.String()):
             values = column.parse(values)
         parts.append(values.cast(dtype).alias(name))
     return pl.DataFrame(parts)
-
-
-def _column_of(domain: Domain, name: str) -> Column | None:
-    """Return the declared column that a released one belongs to: of counts, also as the ends of its cells."""
-    for ending in ("", "_from", "_to"):
-        if name.endswith(ending) and (column := domain.columns.get(name.removesuffix(ending))) is not None:
-            return column
-    return None
 
 
 # A release in parts: a folder of Parquet files, and the list of them with their hashes.
