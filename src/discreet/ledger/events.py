@@ -12,7 +12,6 @@ from typing import Any, Self
 
 from discreet._core.errors import ParameterError, Refused
 from discreet._core.random import fresh_identity
-from discreet._core.reading import first_wrong
 from discreet.ledger.filters import CURRENCIES, Cost, Currency
 from discreet.ledger.store import Store, Transaction
 from discreet.privacy import Budget, Guarantee, Relation
@@ -42,20 +41,17 @@ AFTER: Mapping[Any, tuple[str, ...]] = {
 BEGINNING = "0" * 64
 """What stands in place of a hash before the first event."""
 
-_SHAPE: Mapping[str, Any] = {
-    "number": int,
-    "at": str,
-    "dataset": str,
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    "number": (int,),
     "entry": (str, type(None)),
-    "state": str,
-    "counts": dict.fromkeys(STATES, int),
-    "facts": dict,
-    "previous": str,
+    "counts": (dict,),
+    "facts": (dict,),
+    **dict.fromkeys(("at", "dataset", "state", "previous"), (str,)),
 }
 
 
 @dataclass(frozen=True, kw_only=True)
-class Event:
+class LedgerEvent:
     """One row of a ledger: public facts as JSON values, and sums over all entries after it."""
 
     number: int
@@ -88,23 +84,25 @@ class Event:
         """Read an event as it was stored. Raises ParameterError when the text is none."""
         with suppress(ValueError, KeyError, TypeError, RecursionError):
             document = json.loads(body)
-            if first_wrong(document, _SHAPE, "") is None:
+            wrong = [key for key, kinds in _KINDS.items() if type(document[key]) not in kinds]
+            if not wrong and {type(document["counts"].get(state)) for state in STATES} == {int}:
                 costs = {key: Cost.from_dict(document[key]) for key in ("cost", "spent")}
                 return cls(**{**document, **costs})
         raise ParameterError("a row of the ledger is not an event")
 
-    def successor(self, entry: str | None, state: str, *, current: Event | None, **values: Any) -> Event:
+    def successor(
+        self, entry: str | None, state: str, *, current: LedgerEvent | None, cost: Cost, **values: Any
+    ) -> LedgerEvent:
         """Return the event after this last one; ``current`` says the state of its entry, None of a new one."""
-        event = replace(self, number=self.number + 1, entry=entry, state=state, previous=self.hash, **values)
-        if state not in STATES:
-            return event
         spent, counts = self.spent, dict(self.counts)
-        if current is not None:  # it is not VOID, which no state follows
-            spent, counts[current.state] = spent - current.cost, counts[current.state] - 1
-        counts[state] += 1
-        if state != "VOID":
-            spent += event.cost
-        return replace(event, spent=spent, counts=counts)
+        if state in STATES:
+            if current is not None:  # it is not VOID, which no state follows
+                spent, counts[current.state] = spent - current.cost, counts[current.state] - 1
+            counts[state] += 1
+            if state != "VOID":
+                spent += cost
+        event = replace(self, entry=entry, state=state, cost=cost, spent=spent, counts=counts, **values)
+        return replace(event, number=self.number + 1, previous=self.hash)
 
 
 class Page:
@@ -113,13 +111,13 @@ class Page:
     def __init__(self, run: Transaction, dataset: str) -> None:
         self._run, self._dataset = run, dataset
 
-    def select(self, where: str = "", order: str = "number", **values: Any) -> list[Event]:
+    def select(self, where: str = "", order: str = "number", **values: Any) -> list[LedgerEvent]:
         """Return events, the oldest first, for a condition in words of our own."""
         statement = f"SELECT body FROM discreet_event WHERE dataset = :dataset {where} ORDER BY {order}"  # noqa: S608
-        return [Event.parse(body) for (body,) in self._run(statement, dataset=self._dataset, **values)]
+        return [LedgerEvent.parse(body) for (body,) in self._run(statement, dataset=self._dataset, **values)]
 
     @property
-    def last(self) -> Event:
+    def last(self) -> LedgerEvent:
         """The last event: it holds all sums."""
         return self.select(order="number DESC LIMIT 1")[0]
 
@@ -130,24 +128,24 @@ class Page:
             dataset=self._dataset,
         )
 
-    def state(self, entry: str | None) -> Event | None:
+    def state(self, entry: str | None) -> LedgerEvent | None:
         """Return the last event that says the state of an entry; None where there is no such entry."""
-        events = self.select(f"AND entry = :entry AND state IN {STATES}", entry=entry)
-        return events[-1] if events else None
+        events = self.select(f"AND entry = :entry AND state IN {STATES}", "number DESC LIMIT 1", entry=entry)
+        return events[0] if events else None
 
-    def state_of(self, reservation: Event) -> str:
+    def state_of(self, reservation: LedgerEvent) -> str:
         """Return the state of an entry that there is."""
         return (self.state(reservation.entry) or reservation).state
 
-    def entry(self, name: str | None) -> list[Event]:
+    def entry(self, name: str | None) -> list[LedgerEvent]:
         """Return all events of an entry."""
         return self.select("AND entry = :entry", entry=name)
 
-    def reservations(self) -> list[Event]:
+    def reservations(self) -> list[LedgerEvent]:
         """Return the first events of all entries."""
         return self.select("AND state = 'RESERVED'")
 
-    def run_of(self, reservation: Event) -> list[Event]:
+    def run_of(self, reservation: LedgerEvent) -> list[LedgerEvent]:
         """Return all events of the entries that went on from the same steps as an entry, itself among them."""
         origin = reservation.facts.get("continues", reservation.entry)
         return [
@@ -157,7 +155,9 @@ class Page:
             for event in self.entry(entry.entry)
         ]
 
-    def append(self, entry: str | None, state: str, *, facts: Mapping[str, Any], cost: Cost | None = None) -> Event:
+    def append(
+        self, entry: str | None, state: str, *, facts: Mapping[str, Any], cost: Cost | None = None
+    ) -> LedgerEvent:
         """Append an event; the cost of an entry is what it was where none is given.
 
         Raises ParameterError when the entry cannot have this state now.
@@ -171,7 +171,7 @@ class Page:
         self.insert(event)
         return event
 
-    def insert(self, event: Event) -> None:
+    def insert(self, event: LedgerEvent) -> None:
         """Store an event."""
         keys = ("dataset", "number", "entry", "state", "body", "hash")
         self._run(
@@ -240,7 +240,7 @@ class Book:
 
 def begin(store: Store, dataset: str, facts: Mapping[str, Any]) -> None:
     """Make the book of a data set. Raises ParameterError when there is one."""
-    event = Event(
+    event = LedgerEvent(
         number=0,
         at=now(),
         dataset=dataset,

@@ -14,7 +14,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from fractions import Fraction
 from typing import Any, Self
 
@@ -23,7 +23,6 @@ from discreet._core.numeric import above, below, written
 from discreet.privacy import Budget, Profile, approximate_zcdp, pair_as_zcdp, zcdp_budget, zcdp_epsilon
 
 _UP, _DOWN = Context(prec=12, rounding=ROUND_CEILING), Context(prec=12, rounding=ROUND_FLOOR)
-_EXACT = Context(prec=4000)  # more digits than any sum of costs has
 _DECIMAL = re.compile(r"[0-9]{1,400}(?:\.[0-9]{1,800})?(?:E-[0-9]{1,3})?")
 _NOTHING = Fraction(0)
 _CUT = Fraction(1, 10)
@@ -63,8 +62,10 @@ class Cost:
 
 def _text(value: Fraction) -> str:
     """Write a finite decimal of at least 0 with all its digits."""
-    _, digits, exponent = _EXACT.divide(Decimal(value.numerator), Decimal(value.denominator)).as_tuple()
-    text, places = "".join(map(str, digits)), -int(exponent)
+    places = 0
+    while 10**places % value.denominator:
+        places += 1
+    text = str(value.numerator * 10**places // value.denominator)
     if places > 6 and len(text) < places - 3:  # below a thousandth
         mantissa = f"{text[0]}.{text[1:]}".rstrip(".")
         return f"{mantissa}E-{places - len(text) + 1}"

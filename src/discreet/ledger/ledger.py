@@ -216,7 +216,7 @@ class Ledger:
             raise ParameterError(
                 "a ledger pays for a budget. Write Budget(epsilon=...), or relation=Replacement(records=...)"
             )
-        book, facts = self._book, _reservation(request, budget)
+        book, facts = self._book, _facts_of(request, budget)
         if mechanism is None:
             book.require_covered(request.between, unit=request.column, kind=request.kind)
             cost = book.currency.of_budget(budget)
@@ -228,7 +228,7 @@ class Ledger:
             book.require_covered(request.between, unit=request.column, kind=guarantee.kind)
             cost, facts["made"] = book.cost_of(guarantee, budget), request.purpose(mechanism, n=n)
         with book.appending() as page:
-            if paid_before := _origin(page, facts) or _planned_part(page, request, facts):
+            if paid_before := _earlier_payment(page, facts) or _planned_part(page, request, facts):
                 cost, facts = Cost(), facts | paid_before | {"free": True}
             self._require_left(page, cost)
             reservation = page.append(fresh_identity()[:12], "RESERVED", facts=facts, cost=cost)
@@ -361,7 +361,7 @@ class PlannedRelease:
         return self.ledger.pay(replace(request, part=self.name), mechanism)
 
 
-def _reservation(request: Request, budget: Budget) -> dict[str, Any]:
+def _facts_of(request: Request, budget: Budget) -> dict[str, Any]:
     """Return what an entry says of a request, and of the checkpoint as it is now."""
     facts: dict[str, Any] = {
         "what": "release",
@@ -406,7 +406,7 @@ def _planned_part(page: Page, request: Request, facts: Mapping[str, Any]) -> dic
     return {"part": part}
 
 
-def _origin(page: Page, facts: Mapping[str, Any]) -> dict[str, Any]:
+def _earlier_payment(page: Page, facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return which entry paid for a run that goes on from its checkpoint; nothing where this is a new run.
 
     The checkpoint has to hold all steps that the ledger knows of: an older copy of it would draw the later ones again.

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from discreet._core.files import deliver, forsake
-from discreet.ledger.events import Book, Event
+from discreet.ledger.events import Book, LedgerEvent
 
 # Who works on an entry: a process of a machine that was started once. Clocks play no part in it.
 
@@ -20,7 +20,7 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 def lease() -> dict[str, Any]:
     """Return what names this process among all that ever run on its machine."""
     pid = os.getpid()
-    return {"machine": platform.node(), "boot": _boot(), "process": pid, "started": _process(pid)[1]}
+    return {"machine": platform.node(), "boot": _boot(), "process": pid, "started": _stat(pid)[1]}
 
 
 def holder(process_lease: Mapping[str, Any]) -> Literal["alive", "dead", "elsewhere"]:
@@ -36,9 +36,10 @@ def holder(process_lease: Mapping[str, Any]) -> Literal["alive", "dead", "elsewh
         return "dead"
     except PermissionError:  # of another user
         pass
-    state, started = _process(process)
-    ended = state in ("Z", "X")  # and was not waited for
-    return "alive" if not ended and process_lease.get("started") == started else "dead"
+    state, started = _stat(process)
+    if state in ("Z", "X") or process_lease.get("started") != started:  # it ended, and was not waited for
+        return "dead"
+    return "alive"
 
 
 def _boot() -> str | None:
@@ -48,7 +49,7 @@ def _boot() -> str | None:
         return None
 
 
-def _process(number: int) -> tuple[str | None, str | None]:
+def _stat(number: int) -> tuple[str | None, str | None]:
     """Return the state of a process, and when it was started in ticks; None where the system does not say."""
     try:
         text = Path(f"/proc/{number}/stat").read_text(encoding="utf-8", errors="replace")
@@ -65,7 +66,7 @@ def settle_entries(book: Book, known_gone: Collection[str]) -> list[dict[str, An
     """Settle every entry whose process is gone, as that of entries ``known_gone`` is; return what became of each."""
     with book.reading() as page:
         events = page.select()
-    reservations: dict[str | None, Event] = {}
+    reservations: dict[str | None, LedgerEvent] = {}
     for event in events:
         reservations.setdefault(event.entry, event)
         if event.state == "FORFEITED":  # an error may have left what could not be removed
@@ -76,7 +77,9 @@ def settle_entries(book: Book, known_gone: Collection[str]) -> list[dict[str, An
     return [_settlement(book, reservations[event.entry], event, known_gone) for event in unsettled]
 
 
-def _settlement(book: Book, reservation: Event, event: Event, known_gone: Collection[str]) -> dict[str, Any]:
+def _settlement(
+    book: Book, reservation: LedgerEvent, event: LedgerEvent, known_gone: Collection[str]
+) -> dict[str, Any]:
     """Settle an entry with its last event if its process is gone; return what became of it."""
     entry = str(event.entry)
     process = "dead" if entry in known_gone else holder(reservation.facts["lease"])

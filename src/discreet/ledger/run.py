@@ -17,7 +17,7 @@ from discreet._core.files import OnCommit
 from discreet._core.random import ApproximateGenerator, SecureGenerator
 from discreet.confidential import Confidential, Provenance, open_confidential, public_size
 from discreet.domain import Counts, Units
-from discreet.ledger.events import STATES, Book, Event, Page
+from discreet.ledger.events import STATES, Book, LedgerEvent, Page
 from discreet.ledger.filters import Cost
 from discreet.ledger.request import Request
 from discreet.mechanisms import Mechanism, PartsMechanism, SteppedMechanism, StepsFile, kept_state, steps_taken
@@ -43,8 +43,8 @@ class Run:
     _mechanism: Mechanism | None
     _purpose: Mapping[str, Any] | None
     _book: Book | None  # None where no ledger pays; then nothing is reserved
-    _reservation: Event | None
-    _state: Event | None  # the last event that says the state of the entry
+    _reservation: LedgerEvent | None
+    _state: LedgerEvent | None  # the last event that says the state of the entry
     _cost: Cost | None  # of what ran
     _opened: bool
     _unused: Lock  # taken once; copies of a run share it
@@ -63,7 +63,7 @@ class Run:
         cls,
         request: Request,
         book: Book | None = None,
-        reservation: Event | None = None,
+        reservation: LedgerEvent | None = None,
         mechanism: Mechanism | None = None,
     ) -> Self:
         run = object.__new__(cls)
@@ -209,7 +209,7 @@ class Run:
 
     # -- what it costs ------------------------------------------------------------------------------------------------
 
-    def _charge(self, book: Book, reservation: Event, guarantee: Guarantee) -> Cost:
+    def _charge(self, book: Book, reservation: LedgerEvent, guarantee: Guarantee) -> Cost:
         """Return the cost of a guarantee. Raises Refused where the ledger or a plan does not pay for it."""
         request = self.request
         book.require_covered(request.between, unit=request.column, kind=guarantee.kind)
@@ -233,12 +233,11 @@ class Run:
             _require_step(page, self._reservation, step)
             page.append(self._reservation.entry, "NOTED", facts={"step": step, "of": steps})
 
-    def _append(self, state: str, facts: Mapping[str, Any]) -> None:
+    def _append(self, state: str, facts: Mapping[str, Any], cost: Cost | None = None) -> None:
         """Say something of the entry, durably; nothing where no ledger pays."""
         if self._book is None or self._reservation is None:
             return
         with self._book.appending() as page:
-            cost = self._cost if state == "COMMITTED" else None
             event = page.append(self._reservation.entry, state, facts=facts, cost=cost)
         if state in STATES:
             self._state = event
@@ -275,7 +274,7 @@ class Run:
         ``facts`` are those of the certificate; ``placed`` names the files, or the folder, that wait for their names,
         with their hashes.
         """
-        self._append("COMMITTED", {**facts, **placed})
+        self._append("COMMITTED", {**facts, **placed}, self._cost)
 
     def on_commit(self, facts: Callable[[], Mapping[str, Any]]) -> Any:
         """Return the hook by which a write commits before its files get their names; None where no ledger pays.
@@ -333,7 +332,7 @@ def require_planned(part: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
         )
 
 
-def _require_step(page: Page, reservation: Event, step: int) -> None:
+def _require_step(page: Page, reservation: LedgerEvent, step: int) -> None:
     """Refuse a step that another entry of a run noted, or whose run took steps of another mechanism. Raises Refused."""
     events, remedy = page.run_of(reservation), "Start again with a new checkpoint, and pay for all steps"
     took = {event.entry for event in events if "step" in event.facts} | {events[0].entry, reservation.entry}

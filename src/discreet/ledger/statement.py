@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 from discreet._core.boundary import sealed
 from discreet._core.errors import FileProblem
 from discreet._core.files import check_outputs, together
-from discreet._core.page import OWN, require_own
 from discreet._core.text import as_written, counted, harmless, listing, paragraph, rounded_down, rounded_up, table
 from discreet.domain import escaped
 from discreet.ledger.events import STATES, Book, Page
@@ -285,6 +284,8 @@ def write_registry(ledger: Ledger, out: str | os.PathLike[str]) -> int:
 
     Raises FileProblem when the file cannot be written, or exists and was not written by this package.
     """
+    from discreet._core.page import require_own
+
     path = Path(out)
     if (ending := path.suffix.lower()) not in (".json", ".csv"):
         raise FileProblem(out, "the format is not known by this ending", "end the name in .json or .csv")
@@ -299,6 +300,9 @@ def write_registry(ledger: Ledger, out: str | os.PathLike[str]) -> int:
 
 def registry(status: Mapping[str, Any], events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the export of a ledger as JSON values, from its ``LedgerStatus.to_dict`` and its log."""
+    from discreet._core.page import OWN
+    from discreet._core.version import __version__
+
     keys = ("dataset", "currency", "budget", "spent", "left", "counts", "covers", "created", "head")
     return {
         "written_by": f"{OWN} {version('discreet')}",

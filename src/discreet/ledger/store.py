@@ -177,7 +177,7 @@ class FileStore:
         _require_one_name(path)
         with self._connected("IMMEDIATE") as run:
             tables = run("SELECT name FROM sqlite_master WHERE type = 'table' AND name = 'discreet_version'")
-            rows = run("SELECT version FROM discreet_version") if tables else []
+            rows = tables and run("SELECT version FROM discreet_version")
             if len(rows) != 1:
                 raise sqlite3.DatabaseError("file is not a database of ours")
             _migrate(run, shown(path), "sqlite", int(rows[0][0]))

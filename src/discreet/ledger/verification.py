@@ -13,7 +13,7 @@ from discreet._core.errors import DiscreetError, FileProblem, Infeasible, Missin
 from discreet._core.reading import file_sha256, read_json
 from discreet._core.text import counted, harmless
 from discreet.domain import Domain
-from discreet.ledger.events import AFTER, BEGINNING, REMARKS, STATES, Book, Event
+from discreet.ledger.events import AFTER, BEGINNING, REMARKS, STATES, Book, LedgerEvent
 from discreet.ledger.filters import Cost
 from discreet.mechanisms import MODELS, REGISTRY, SteppedMechanism, certified_type
 from discreet.privacy import Budget, Relation, compose
@@ -34,7 +34,7 @@ def problems_of(book: Book, certificates: Iterable[Path]) -> list[str]:
     return problems + [line for path in certificates for line in _certificate_problems(path, events, book.dataset)]
 
 
-def _chain(rows: Sequence[Any], dataset: str) -> list[Event]:
+def _chain(rows: Sequence[Any], dataset: str) -> list[LedgerEvent]:
     """Read the rows: each is stored as what it says it is, and has the hash of the one before.
 
     Raises ParameterError at the first that is not.
@@ -43,7 +43,7 @@ def _chain(rows: Sequence[Any], dataset: str) -> list[Event]:
         raise ParameterError("its first event is missing")
     events, previous = [], BEGINNING
     for place, (number, entry, state, body, digest) in enumerate(rows):
-        event = Event.parse(body)
+        event = LedgerEvent.parse(body)
         if (event.number, event.entry, event.state, event.hash) != (number, entry, state, digest) or event.body != body:
             raise ParameterError(f"event {number} was changed: it is not what its hash was computed from")
         if number != place or event.previous != previous:
@@ -55,11 +55,11 @@ def _chain(rows: Sequence[Any], dataset: str) -> list[Event]:
     return events
 
 
-def _sum_problems(events: Sequence[Event], book: Book) -> Iterator[str]:
+def _sum_problems(events: Sequence[LedgerEvent], book: Book) -> Iterator[str]:
     """Recompute every sum and state; and that no event came while there was too little left."""
     if not book.limit.within(book.currency.limit(book.budget)):
         yield "its limit is above what its budget allows"
-    states: dict[str | None, Event] = {}
+    states: dict[str | None, LedgerEvent] = {}
     for last, event in pairwise(events):
         current = states.get(event.entry)
         if event.state not in (*STATES, *REMARKS):
@@ -79,7 +79,7 @@ def _sum_problems(events: Sequence[Event], book: Book) -> Iterator[str]:
             yield f"after event {event.number} more was spent than the budget"
 
 
-def _certificate_problems(path: Path, events: Sequence[Event], dataset: str) -> Iterator[str]:
+def _certificate_problems(path: Path, events: Sequence[LedgerEvent], dataset: str) -> Iterator[str]:
     name = harmless(str(path))
     try:
         facts = read_json(path, remedy="give the certificate of a release")
@@ -138,7 +138,7 @@ _SAME_RUN = ("checkpoint", "budget", "relation", "unit", "group", "domain", "par
 class _Entry(NamedTuple):
     """All events of one entry, the oldest first."""
 
-    events: list[Event]
+    events: list[LedgerEvent]
 
     @property
     def facts(self) -> Mapping[str, Any]:
@@ -161,7 +161,7 @@ class _Entry(NamedTuple):
         return [event.facts["step"] for event in self.events if event.state == "NOTED" and "step" in event.facts]
 
 
-def _entry_problems(events: Sequence[Event], book: Book) -> Iterator[str]:
+def _entry_problems(events: Sequence[LedgerEvent], book: Book) -> Iterator[str]:
     """Yield what is wrong with entries, a sentence each. Entries of versions that kept no mechanism are passed over."""
     entries: dict[str, _Entry] = {}
     for event in events:

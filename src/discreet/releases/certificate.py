@@ -189,11 +189,12 @@ class Certificate:
         released = counted(rows, "record") if self.facts.size is not None else f"counts of {counted(rows, 'cell')}"
         if self.several:
             released = f"{counted(len(self.tables), 'table')} of {released}"
-        declared = "" if self.facts.relation.name == "replacement" else "a declared "
+        declared = "a declared " * (self.facts.relation.name == "add-remove")
         return (
             f"{released} from {declared}{self.facts.records:,}, epsilon {rounded_up(self.epsilon, 6)}, "
             f"delta {rounded_up(self.delta)}, {self.facts.mechanism.name}"
-            + (", seeded: not for publication" if self.seeded else "")
+            + ", seeded: not for publication"
+            * self.seeded
         )
 
     def __repr__(self) -> str:

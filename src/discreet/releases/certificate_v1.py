@@ -116,25 +116,29 @@ def still_holds(claim: str, claimed: Any, found: Any) -> bool:
 def sentences(facts: CertificateFacts, today: CertificateFacts, statement: str) -> Iterator[tuple[str, Any, Any, bool]]:
     """Yield the claims that a certificate makes in words: its place, its text, that of today, and whether it holds."""
     text, promised, oldest = claims_of(facts).get("statement"), today.guarantee, is_oldest(facts)
-    stated = _numbers(" ".join([rounded_up(promised.epsilon, 6), rounded_up(promised.delta) * (promised.delta > 0.0)]))
+    stated = _numbers_in(
+        " ".join([rounded_up(promised.epsilon, 6), rounded_up(promised.delta) * (promised.delta > 0.0)])
+    )
     stated += [float(today.relation.group)] * (today.relation.group > 1)
-    allowed = [*stated, *_numbers(statement), float(len(today.released.tables)), promised.epsilon_each or 0.0]
+    allowed = [*stated, *_numbers_in(statement), float(len(today.released.tables)), promised.epsilon_each or 0.0]
     marks = [{"asymptotic": NOT_FORMAL, "empirical": UNPROVED * (not oldest)}.get(promised.kind, "")]
     marks += [SEEDED_RUN] * (today.randomness in SEEDED)
     holds = (
-        isinstance(text, str) and all(mark in text for mark in marks) and _same(_numbers(text), stated, allowed, _NOISE)
+        isinstance(text, str)
+        and all(mark in text for mark in marks)
+        and _same(_numbers_in(text), stated, allowed, _NOISE)
     )
     yield "guarantee.statement", text, statement, holds
     unsaid = "epsilon-large" * (oldest and promised.epsilon_each is not None)
     for key in ("assumptions", "caveats"):
         claimed = list(map(str, getattr(facts.guarantee, key)))
         texts = [str(code) for code in getattr(promised, key) if code.name != unsaid or str(code) in claimed]
-        numbers = _numbers(" ".join(texts))
-        holds = _same(_numbers(" ".join(claimed)), numbers, allowed + numbers, _ROUNDED)
+        numbers = _numbers_in(" ".join(texts))
+        holds = _same(_numbers_in(" ".join(claimed)), numbers, allowed + numbers, _ROUNDED)
         yield f"guarantee.{key}", claimed, texts, holds and len(claimed) == len(texts)
 
 
-def _numbers(text: str) -> list[float]:
+def _numbers_in(text: str) -> list[float]:
     return [float(number.replace(",", "")) for number in _NUMBER.findall(text)]
 
 

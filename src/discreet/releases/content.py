@@ -222,7 +222,7 @@ def promise(
 
 def delta_caveats(delta: float, n: int) -> list[Code]:
     """Say what a delta allows that is not far below one in the number of records; nothing of one that is."""
-    return [Code("delta-large", {"records": delta * n})] if delta * n > 0.1 else []
+    return [Code("delta-large", {"records": delta * n})] * (delta * n > 0.1)
 
 
 # The gate of utility: what share of a release is not from the data, and what would help.

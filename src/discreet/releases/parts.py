@@ -54,11 +54,11 @@ def write_parts(
         attempts: Iterator[list[FileFacts]]
         if shares is None:
             frames = next(released_frames(mechanism, contents, reading, rng=rng))
-            pieces = _pieces(frames, [len(range(number, size, count)) for number in range(count)])
+            pieces = _cut(frames, [len(range(number, size, count)) for number in range(count)])
             attempts = (writer(number, piece) for number, piece in enumerate(pieces))
         else:
             maker = PartMaker(writer, contents.domain, size, count, shares, rng.random(), public_key(rng))
-            attempts = _attempts(maker, output.workers, folder)
+            attempts = _from_workers(maker, output.workers, folder)
         parts = _collected(attempts, progress)
         names = [name for names in zip(*map(writer.names, range(count)), strict=True) for name in names]
         for name in names:
@@ -153,7 +153,7 @@ class PartMaker:
         return self.shares.draw(self.size, rng=rng, portion=portion)
 
 
-def _attempts(maker: PartMaker, workers: Workers, folder: Path) -> Iterator[list[FileFacts]]:
+def _from_workers(maker: PartMaker, workers: Workers, folder: Path) -> Iterator[list[FileFacts]]:
     """Yield what workers made. Raises FileProblem where one fails, with what its engine says: all of it is public."""
     numbers = range(maker.count)
     if workers == 1:
@@ -181,7 +181,7 @@ def _attempts(maker: PartMaker, workers: Workers, folder: Path) -> Iterator[list
 # -- one after the other ----------------------------------------------------------------------------------------------
 
 
-def _pieces(frames: Frames, sizes: list[int]) -> Iterator[Frames]:
+def _cut(frames: Frames, sizes: list[int]) -> Iterator[Frames]:
     """Cut a stream of frames into streams of so many rows, fewer where it ends; each is to be read before the next."""
     frames, remainder = filter(len, frames), pl.DataFrame()
 

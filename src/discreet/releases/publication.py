@@ -165,7 +165,7 @@ def _promised(run: Run, offer: Offer, facts: Provenance, *, seeded: bool) -> Cer
 
 def _outcome(reading: Reading, request: Request) -> dict[str, Any]:
     """Return what the output tells about its use, and that it was kept where others may draw from it."""
-    codes, facts = [Code("votes-kept")] if request.checkpoint else [], {}
+    codes, facts = [Code("votes-kept")] * (request.checkpoint is not None), {}
     if (outcome := reading.outcome()) is not None:
         codes, facts = [*outcome.codes, *codes], {"share_from_data": outcome.share_from_data, **outcome.facts}
     return {"outcome": codes, **facts}

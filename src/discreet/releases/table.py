@@ -23,7 +23,7 @@ from discreet._core.files import require_settled
 from discreet._core.lazy import nw, pl
 from discreet._core.random import seeded
 from discreet._core.reading import file_sha256, read_json
-from discreet.domain import Column, Domain, unescaped_frame
+from discreet.domain import Domain, unescaped_frame
 from discreet.releases.certificate import PARTS_CERTIFICATE, Certificate
 from discreet.releases.content import certified_contents, certified_mechanism, no_rows
 from discreet.releases.facts import FileFacts
@@ -41,14 +41,14 @@ def scanned(path: str | os.PathLike[str]) -> pl.LazyFrame:
         return scanned_parts(Path(path))
     if not Path(path).is_file():
         raise FileProblem(path, "there is no such file", "check the path")
-    form = _form(path)
+    form = _format_of(path)
     scan = quietly(lambda: formats.scanned(path, form), unreadable())
     return quietly(lambda: unescaped_frame(scan), unreadable()) if form.texts else scan
 
 
 def file_text(path: str | os.PathLike[str], key: str) -> str | None:
     """Return what a released Parquet or Arrow file says of itself under a key; CSV says nothing."""
-    return quietly(lambda: formats.texts(path, _form(path)), unreadable()).get(key)
+    return quietly(lambda: formats.texts(path, _format_of(path)), unreadable()).get(key)
 
 
 def typed(source: Any, certificate: Certificate) -> pl.DataFrame:
@@ -57,7 +57,7 @@ def typed(source: Any, certificate: Certificate) -> pl.DataFrame:
         return as_polars(source)
     frame = quietly(scanned(source).collect, unreadable())
     folders = certificate.facts.released.partition_by is not None
-    return quietly(lambda: _parsed(frame, certificate), unreadable()) if _form(source).texts or folders else frame
+    return quietly(lambda: _parsed(frame, certificate), unreadable()) if _format_of(source).texts or folders else frame
 
 
 def as_polars(source: Any) -> pl.DataFrame:
@@ -72,7 +72,7 @@ def as_polars(source: Any) -> pl.DataFrame:
     return table
 
 
-def _form(path: str | os.PathLike[str]) -> formats.Format:
+def _format_of(path: str | os.PathLike[str]) -> formats.Format:
     """Return the format of a file; one without a known ending is taken for Parquet."""
     return formats.format_of(path) or formats.PARQUET
 
@@ -84,19 +84,12 @@ def _parsed(frame: pl.DataFrame, certificate: Certificate) -> pl.DataFrame:
     schema = no_rows(certified_contents(mechanism, certificate.facts)).schema
     parts = []
     for name, dtype in schema.items():
-        values, column = frame[name], _column(domain, name)
+        values, bases = frame[name], map(name.removesuffix, ("", "_from", "_to"))  # of counts, the ends of cells
+        column = next((domain.columns[base] for base in bases if base in domain.columns), None)
         if column is not None and values.dtype == pl.String and not column._accepts(pl.String()):
             values = column.parse(values)
         parts.append(values.cast(dtype).alias(name))
     return pl.DataFrame(parts)
-
-
-def _column(domain: Domain, name: str) -> Column | None:
-    """Return the declared column that a released one belongs to: of counts, also as the ends of its cells."""
-    for ending in ("", "_from", "_to"):
-        if name.endswith(ending) and (column := domain.columns.get(name.removesuffix(ending))) is not None:
-            return column
-    return None
 
 
 # A release in parts: a folder of Parquet files, and the list of them with their hashes.
@@ -139,20 +132,19 @@ def _is_hidden(name: str) -> bool:
 
 def problems(folder: Path, parts: dict[str, FileFacts], certificate: Certificate) -> Iterator[tuple[str, str | None]]:
     """Yield the name of each part, and of each file that is none, with what is wrong with it; None where nothing is."""
-    names = {part.sha256: name for name, part in parts.items()}
+    contents = {part.sha256: f", but has the content of {name}" for name, part in parts.items()}
     for name, part in parts.items():
-        yield name, _problem(folder / name, part, names, certificate.identity)
+        yield name, _problem(folder / name, part, contents, certificate.identity)
     for name in sorted(_readable(folder) - set(parts)):
-        copied = names.get(file_sha256(folder / name)) if (folder / name).is_file() else None
-        yield name, "it is not part of the release" + ("" if copied is None else f", but a copy of {copied}")
+        sha256 = file_sha256(folder / name) if (folder / name).is_file() else None
+        yield name, f"it is not part of the release{contents.get(sha256, '')}"
 
 
-def _problem(file: Path, part: FileFacts, names: dict[str | None, str], identity: Any) -> str | None:
+def _problem(file: Path, part: FileFacts, contents: dict[str | None, str], identity: Any) -> str | None:
     if not file.is_file():
         return "it is missing from the folder"
     if (sha256 := file_sha256(file)) != part.sha256:
-        copied = names.get(sha256)
-        return "it is not the file that was written" + ("" if copied is None else f", but holds {copied}")
+        return f"it is not the file that was written{contents.get(sha256, '')}"
     broken = FileProblem(file, "it is not a readable Parquet file", _REMEDY)
     metadata, rows = quietly(lambda: (formats.texts(file, formats.PARQUET), formats.parquet_rows(file)), broken)
     if metadata.get(IDENTITY_KEY) != identity:

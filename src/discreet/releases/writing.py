@@ -46,10 +46,7 @@ def place(
     inputs: tuple[Any, ...],
     parts: bool = False,
 ) -> tuple[Path, Path]:
-    """Return where a release and its certificate go: a file beside another, or a new folder that holds all.
-
-    Raises FileProblem where something cannot be written, or holds something else.
-    """
+    """Return where a release and its certificate go: two files, or a new folder. Raises FileProblem."""
     if not several and not parts:
         paths = check_output(out, certificate, inputs=inputs)
         require_whole_pair(*paths)
@@ -79,10 +76,7 @@ def check_output(
     inputs: Iterable[Any],
     outputs: Iterable[Any] = (),
 ) -> tuple[Path, Path]:
-    """Return where a release and its certificate go, once both are known to be writable and to overwrite no input.
-
-    Raises FileProblem where they are not, or MissingExtra where PyArrow is not installed. What is no path is no input.
-    """
+    """Return where both go, once they are known to be writable and to overwrite no input. Raises FileProblem."""
     path = Path(out)
     form = format_of(path)
     if form is None:
@@ -114,10 +108,7 @@ def certificate_path(out: Path, certificate: str | os.PathLike[str] | None) -> P
 
 
 def require_whole_pair(path: Path, where: Path) -> None:
-    """Refuse to replace anything but a table with its own certificate, once a dead write is settled.
-
-    Raises FileProblem.
-    """
+    """Refuse to replace anything but a table with its certificate, once a dead write is settled. Raises FileProblem."""
     recover(path, where)
     table, certificate, facts = os.path.lexists(path), os.path.lexists(where), None
     if certificate:
@@ -185,10 +176,7 @@ def escaped(text: str) -> str:
 
 
 def require_parts(output: Output, domain: Domain | None, *, records: bool) -> None:
-    """Refuse what has no parts, and folders that cannot be named. Raises ParameterError.
-
-    ``records``: whether one table of records is released.
-    """
+    """Refuse parts of anything but ``records``, and folders that cannot be named. Raises ParameterError."""
     if output.partitions is None:
         return
     if not records:
@@ -257,10 +245,7 @@ def write_table(
     metadata: Mapping[str, str] | None = None,
     separator: str | None = None,
 ) -> FileFacts:
-    """Stream frames into an open file in the format of the name that it will have; return what is stated of it.
-
-    Parquet and Arrow files carry ``metadata``. Raises FileProblem when the file cannot be written.
-    """
+    """Stream frames into an open file in the format of its later name; return what is stated. Raises FileProblem."""
     rows = 0
 
     def stream() -> Frames:
@@ -290,10 +275,7 @@ def write_part(
     named: Path,
     metadata: Mapping[str, str],
 ) -> None:
-    """Stream frames into a new Parquet file, or into one for each value of a column, which the files leave out.
-
-    ``files`` has all values, as they are stored. Raises FileProblem when a file cannot be written.
-    """
+    """Stream frames into a new Parquet file, or into one for each stored value of a column. Raises FileProblem."""
     target: Any = next(iter(files.values()))
     if by is not None:
         key = pl.col(by).to_physical()

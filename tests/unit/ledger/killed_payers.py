@@ -327,11 +327,11 @@ def main(what: str, place: str, where: Path, stride: int, case: str = "new") -> 
             )
             appending = Run._append
 
-            def append(self: Run, state: str, facts: Any) -> None:
+            def append(self: Run, state: str, facts: Any, cost: Any = None) -> None:
                 if state == "COMMITTED":
                     appending(self, "OPENED", {})
                 if state != "OPENED":
-                    appending(self, state, facts)
+                    appending(self, state, facts, cost)
 
             Run._append = append  # type: ignore[method-assign]
         sys.stdout.write(

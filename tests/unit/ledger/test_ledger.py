@@ -306,14 +306,14 @@ def test_an_edited_ledger_is_found_wrong(place, statement, said) -> None:
 
 def rewritten(place: Path, change) -> None:
     """Edit events and compute all hashes anew, as one does who knows the format."""
-    from discreet.ledger.events import BEGINNING, Event
+    from discreet.ledger.events import BEGINNING, LedgerEvent
 
     connection = sqlite3.connect(place, isolation_level=None)
     rows = connection.execute("SELECT body FROM discreet_event ORDER BY number").fetchall()
     connection.close()
     bodies, previous = [], BEGINNING
     for facts in change([json.loads(body) for (body,) in rows]):
-        event = Event.parse(json.dumps({**facts, "previous": previous}))
+        event = LedgerEvent.parse(json.dumps({**facts, "previous": previous}))
         bodies.append(event)
         previous = event.hash
     altered(place, "DELETE FROM discreet_event")

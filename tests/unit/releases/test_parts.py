@@ -321,13 +321,13 @@ SPOILT: dict[str, tuple[Callable[[Path], Any], str]] = {
     "extra": (lambda folder: MORE.write_parquet(folder / "more.parquet"), f"more.parquet: {FOREIGN}"),
     "doubled": (
         lambda folder: shutil.copy(part(folder, 1), part(folder, 9)),
-        f"part-00009.parquet: {FOREIGN}, but a copy of part-00001.parquet",
+        f"part-00009.parquet: {FOREIGN}, but has the content of part-00001.parquet",
     ),
     "copied over": (
         lambda folder: shutil.copy(part(folder, 1), part(folder, 3)),
-        f"part-00003.parquet: {OTHER_FILE}, but holds part-00001.parquet",
+        f"part-00003.parquet: {OTHER_FILE}, but has the content of part-00001.parquet",
     ),
-    "swapped": (swapped, f"part-00000.parquet: {OTHER_FILE}, but holds part-00001.parquet"),
+    "swapped": (swapped, f"part-00000.parquet: {OTHER_FILE}, but has the content of part-00001.parquet"),
     "changed": (changed, f"part-00003.parquet: {OTHER_FILE}"),
     "another list": (another_list, f"{MANIFEST} is not the file that its certificate was written for"),
     "no list": (lambda folder: (folder / MANIFEST).unlink(), f"{MANIFEST} is missing"),
@@ -335,7 +335,7 @@ SPOILT: dict[str, tuple[Callable[[Path], Any], str]] = {
     "hidden": (lambda folder: MORE.write_parquet(folder / "_more.parquet"), f"_more.parquet: {FOREIGN}"),
     "below a hidden folder": (
         below_a_hidden_folder,
-        f"_more/again.parquet: {FOREIGN}, but a copy of part-00001.parquet",
+        f"_more/again.parquet: {FOREIGN}, but has the content of part-00001.parquet",
     ),
     "linked folder": (linked_folder, f"aside: {FOREIGN}"),
     "link to nothing": (
@@ -469,7 +469,9 @@ def test_a_part_in_another_values_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "out" / "member=false").rename(tmp_path / "aside")
     (tmp_path / "out" / "member=true").rename(tmp_path / "out" / "member=false")
     (tmp_path / "aside").rename(tmp_path / "out" / "member=true")
-    with pytest.raises(FileProblem, match=r"member=false/part-00000.parquet: .* holds member=true/part-00000.parquet"):
+    with pytest.raises(
+        FileProblem, match=r"member=false/part-00000.parquet: .* has the content of member=true/part-00000.parquet"
+    ):
         discreet.read(tmp_path / "out")
 
 
