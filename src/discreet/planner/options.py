@@ -220,7 +220,7 @@ def considered(name: str, comparison: PlanRequest, fixed: dict[str, Any], *, siz
     """Calibrate a mechanism and predict its error with a few draws of its noise, or say why not."""
     least = named(name).traits.least_columns
     if len(comparison.domain.columns) < least and not comparison.declares_more:
-        why = f"is for tables of {least} columns or more, since with fewer all cells can get noise. Ask for it by name"
+        why = f"is for tables of {least} columns or more. Ask for it by name"
         return Option(name=name, comparison=comparison, refused=why)
     try:
         mechanism = calibrated(name, comparison.domain, fixed, **comparison.sizes)

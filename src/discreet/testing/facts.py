@@ -87,7 +87,7 @@ def _neighbours(hint: Any, value: Any) -> list[Any]:
 def check_frozen(kind: type[Mechanism]) -> None:
     """Assert that a mechanism is a frozen, keyword-only dataclass of its own, of which no field can be set."""
     parameters: Any = vars(kind).get("__dataclass_params__")
-    assert parameters is not None, f"{kind.__name__} is not a dataclass of its own: its fields are not public facts"
+    assert parameters is not None, f"{kind.__name__} is not a dataclass of its own: its fields are no facts"
     assert parameters.frozen, f"{kind.__name__} is not frozen: a fact could change after its guarantee was stated"
     named = all(item.kw_only for item in fields(kind) if item.init)
     assert named, f"{kind.__name__} takes positional arguments: facts are given by name"
@@ -179,6 +179,6 @@ def _check_choices(kind: type[Mechanism]) -> None:
 def _require_within(mechanism: Mechanism, relation: RelationName, group: int, how: str) -> None:
     guarantee = mechanism.guarantee(Relation(name=relation, group=group), n=RECORDS)
     assert guarantee.meets(BUDGET), (
-        f"{mechanism.name}.calibrated ({how}) exceeds {BUDGET} for a privacy unit of {group} under {relation}: delta "
+        f"{mechanism.name}.calibrated ({how}) exceeds {BUDGET} for a unit of {group} under {relation}: delta "
         f"{guarantee.delta(BUDGET.epsilon):.6g}"
     )
