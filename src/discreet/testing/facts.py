@@ -124,11 +124,9 @@ def check_parameters(kind: type[Mechanism]) -> None:
 
 
 def check_calibrated(kind: type[Mechanism]) -> None:
-    """Assert that what ``calibrated`` gives is within the budget, and keeps the choices that it is given.
-
-    Where the free parameter is solved for; where it is that of a smaller unit; and where the size is solved for there.
-    The budget is one that binds: what is enough for a unit is too little for a larger one.
-    """
+    """Assert that what ``calibrated`` gives is within the budget, and keeps the choices that it is given."""
+    # Where the free parameter is solved for, where it is that of a smaller unit, and where the size is solved for there.
+    # The budget is one that binds: what is enough for a unit is too little for a larger one.
     for relation in kind.traits.relations:
         solutions = {group: small_mechanism(kind, relation=relation, group=group) for group in _GROUPS}
         for group, mechanism in solutions.items():
@@ -143,7 +141,15 @@ def check_calibrated(kind: type[Mechanism]) -> None:
             except Infeasible:
                 continue
             _require_within(mechanism, relation, largest, f"given {choices}")
-    _check_choices(kind)
+    # each choice that is given, of those a field can take, is the one that is made
+    small, hints = small_mechanism(kind), get_type_hints(kind)
+    for name in (item.name for item in fields(small) if item.init):
+        for value in _choices(name, hints[name], getattr(small, name)):
+            try:
+                mechanism = small_mechanism(kind, **{name: value})
+            except DiscreetError:  # a choice that the small budget cannot pay, or that needs another one beside it
+                continue
+            assert getattr(mechanism, name) == value, f"{kind.__name__}.calibrated does not keep {name}={value!r}"
 
 
 def check_cells_cost(kind: type[Mechanism]) -> None:
@@ -162,18 +168,6 @@ def check_cells_cost(kind: type[Mechanism]) -> None:
     assert deltas[2] == deltas[3] == deltas[8], (
         f"{kind.__name__}: its guarantee depends on the number of cells, but traits.cells_cost is False. Set it to True"
     )
-
-
-def _check_choices(kind: type[Mechanism]) -> None:
-    """Assert that each choice that is given, of those a field can take, is the one that is made."""
-    small, hints = small_mechanism(kind), get_type_hints(kind)
-    for name in (item.name for item in fields(small) if item.init):
-        for value in _choices(name, hints[name], getattr(small, name)):
-            try:
-                mechanism = small_mechanism(kind, **{name: value})
-            except DiscreetError:  # a choice that the small budget cannot pay, or that needs another one beside it
-                continue
-            assert getattr(mechanism, name) == value, f"{kind.__name__}.calibrated does not keep {name}={value!r}"
 
 
 def _require_within(mechanism: Mechanism, relation: RelationName, group: int, how: str) -> None:
