@@ -125,7 +125,7 @@ def check_parameters(kind: type[Mechanism]) -> None:
 
 def check_calibrated(kind: type[Mechanism]) -> None:
     """Assert that what ``calibrated`` gives is within the budget, and keeps the choices that it is given."""
-    # Where the free parameter is solved for, where it is that of a smaller unit, and where the size is solved for there.
+    # The free parameter is solved for; it is that of a smaller unit; and the size is solved for there.
     # The budget is one that binds: what is enough for a unit is too little for a larger one.
     for relation in kind.traits.relations:
         solutions = {group: small_mechanism(kind, relation=relation, group=group) for group in _GROUPS}
