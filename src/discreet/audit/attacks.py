@@ -56,13 +56,6 @@ class CodedUnits:
         """The unit of each row."""
         return np.repeat(np.arange(len(self)), self.sizes)
 
-    def row_sets(self, values: Sequence[Any]) -> list[set[Any]]:
-        """Return the distinct values of the rows of each unit."""
-        sets: list[set[Any]] = [set() for _ in range(len(self))]
-        for owner, value in zip(self.owners.tolist(), values, strict=True):
-            sets[owner].add(value)
-        return sets
-
     def sums(self, values: Floats) -> Floats:
         """Return the sum of a value of each record, unit by unit."""
         return np.bincount(self.owners, weights=values, minlength=len(self)).astype(np.float64)
@@ -307,13 +300,15 @@ def divided_pairs(pairs: UnitPairs) -> tuple[UnitPairs, UnitPairs, UnitPairs]:
     """
     units = joined(*pairs.sides)
     numbers = row_numbers(units.codes["cells" if "cells" in units.codes else "ranges"])
-    cells = units.row_sets(numbers.tolist())
+    cells: list[set[int]] = [set() for _ in range(len(pairs))]
+    for owner, number in zip(units.owners.tolist(), numbers.tolist(), strict=True):
+        cells[owner % len(pairs)].add(number)
     maximum = min(_MOST, 3 * len(pairs) // 4)
     selected: list[int] = []
     shared = 1  # pairs that may have a record in the same cell
     while len(selected) < min(_FEWEST, maximum):
         selected, counts = [], Counter[int]()
-        for pair, of_pair in enumerate(map(set.union, cells[: len(pairs)], cells[len(pairs) :])):
+        for pair, of_pair in enumerate(cells):
             if len(selected) < maximum and all(counts[cell] < shared for cell in of_pair):
                 selected.append(pair)
                 counts.update(of_pair)

@@ -137,7 +137,7 @@ def split(
         "control": _keyed(nonce, parts[1]),
         "nonce": nonce,
     }
-    facts["commitment"] = _commitment(facts)
+    facts |= {"commitment": _commitment(facts)}
     with together(*paths, inputs=[data], private=True) as files:
         for file, content in zip(files, [*parts, (json.dumps(facts, indent=2) + "\n").encode()], strict=True):
             file.write(content)

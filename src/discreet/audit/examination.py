@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
@@ -219,21 +220,15 @@ def _plain(output: Any, *, optional: bool) -> Hashable:
             return _plain(output, optional=optional)
     if isinstance(output, (list, tuple)):
         return tuple(_plain(part, optional=optional) for part in output)
-    if _is_comparable(output):
-        return output  # type: ignore[no-any-return]
+    with suppress(TypeError):  # of what holds something without a hash
+        hash(output)
+        # equal outputs can be found by a hash that is not that of an object's place in memory
+        own_hash: Any = type(output).__hash__
+        if output is None or own_hash is not object.__hash__:
+            return output  # type: ignore[no-any-return]
     if optional:
         return None
     raise ParameterError(
         f"outputs of type {type(output).__name__} cannot be compared. Return numbers, texts, arrays or tuples of them, "
         "or give features"
     )
-
-
-def _is_comparable(output: Any) -> bool:
-    """Whether equal outputs can be found: by a hash that is not that of an object's place in memory."""
-    try:
-        hash(output)
-    except TypeError:
-        return False
-    own_hash: Any = type(output).__hash__
-    return output is None or own_hash is not object.__hash__

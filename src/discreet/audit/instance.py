@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -205,15 +206,8 @@ class PaperChoices:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data, marked ``"confidential": true``; an infinite strength is None."""
-        return {
-            "confidential": True,
-            "notice": BANNER,
-            "strength": self.strength if self.strength < float("inf") else None,
-            "singletons": self.singletons,
-            "doubled_records": self.doubled_records,
-            "least_prior": self.least_prior,
-            "largest_prior": self.largest_prior,
-        }
+        strength = None if math.isinf(self.strength) else self.strength
+        return {"confidential": True, "notice": BANNER, **asdict(self), "strength": strength}
 
     def __str__(self) -> str:
         priors = []

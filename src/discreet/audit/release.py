@@ -226,8 +226,11 @@ def _coded_units(
         labels = [unit_labels(table, unit), unit_labels(outside, unit)]
         n_held = len(np.unique(labels[0]))
         if np.isin(labels[1], labels[0]).any():
-            both = "names units that have records both in the data and in the control"
-            raise DataError(unit, both, "draw the control by whole units")
+            raise DataError(
+                unit,
+                "names units that have records both in the data and in the control",
+                "draw the control by whole units",
+            )
     _require_own_number(certificate, n_held)
     frames = [table.select(names), outside.select(names), frame][: 3 - len(released)]
     kinds = DataError(None, "its columns are not of the kinds of those of the release", "give the table of the release")

@@ -32,6 +32,7 @@ FALSE_ALARMS = (1, 2, 5, 10, 20)
 
 _EACH_WAY, _PER_DECADE, _LARGEST = 8, 6, 100.0
 _SHOWN_PAIRS = 10
+_OPTION = "--"
 
 Plans = Sequence[tuple["Plan", PairErrors | None]]
 
@@ -321,9 +322,9 @@ def _calls(plan: Plan, mechanism: str, arguments: Mapping[str, str]) -> tuple[st
         options |= {"unit": request.unit.column, "max_records": request.unit.max_records}
     command = ["discreet release DATA"]
     for name, value in (options | common).items():
-        option, text = f"--{name.replace('_', '-')} ", shlex.quote(_text(value))
+        option, text = f"{_OPTION}{name.replace('_', '-')} ", shlex.quote(_text(value))
         if name in request.parameters and name != "sampling":
-            option = f"--param {name}="
+            option = f"{_OPTION}param {name}="
         command.append(option + text)
     # a JSON text is a literal of Python too
     values = {name: json.dumps(value) if isinstance(value, str) else _text(value) for name, value in common.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, cast
 
 from discreet import wording
@@ -49,7 +49,7 @@ class PlanRequest:
     """
 
     request: Request
-    reference: Reference
+    reference: Reference = field(default_factory=Reference)
     mechanisms: Sequence[str] | None = None
     files: Mapping[str, str] = field(default_factory=dict)
 
@@ -220,7 +220,7 @@ def considered(name: str, comparison: PlanRequest, fixed: dict[str, Any], *, siz
     """Calibrate a mechanism and predict its error with a few draws of its noise, or say why not."""
     least = named(name).traits.least_columns
     if len(comparison.domain.columns) < least and not comparison.declares_more:
-        why = f"is for tables of {least} columns or more, since with fewer all cells can get noise. Ask for it by name"
+        why = f"is for tables of {least} columns or more. Ask for it by name"
         return Option(name=name, comparison=comparison, refused=why)
     try:
         mechanism = calibrated(name, comparison.domain, fixed, **comparison.sizes)
@@ -321,11 +321,8 @@ def carried_cells(n: int, budget: Budget, group: int = 1) -> int:
     if not scales:
         return 0
     _, scale, law = min(scales, key=lambda entry: entry[0])
-
-    def are_too_many(cells: int) -> bool:
-        return projection_error(law, scale, cells=cells, total=n) > POOR_UTILITY
-
-    fewest = least_integer(are_too_many, 1, _MOST_CARRIED)
+    error = partial(projection_error, law, scale, total=n)
+    fewest = least_integer(lambda cells: error(cells=cells) > POOR_UTILITY, 1, _MOST_CARRIED)
     return _MOST_CARRIED if fewest is None else fewest - 1
 
 

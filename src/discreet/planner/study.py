@@ -29,7 +29,6 @@ from discreet.mechanisms import Mechanism, named, require_kept
 from discreet.planner.cells import calibrated, required, with_cells, with_sampling
 from discreet.planner.options import UNIT, PlanRequest
 from discreet.planner.plans import planned, wrapped
-from discreet.planner.predicted import Reference
 from discreet.privacy import Budget, Guarantee, Profile, Unit, compose
 from discreet.releases import POOR_UTILITY, SECONDS, as_json, poor_utility, within
 
@@ -295,7 +294,7 @@ def _fractions(shares: Sequence[float]) -> list[float]:
 
 
 def _comparison(request: Request, budget: Budget) -> PlanRequest:
-    return PlanRequest(request=replace(request, budget=budget), reference=Reference())
+    return PlanRequest(request=replace(request, budget=budget))
 
 
 def _completed(request: Request, budget: Budget) -> Request:

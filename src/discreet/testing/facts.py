@@ -87,7 +87,7 @@ def _neighbours(hint: Any, value: Any) -> list[Any]:
 def check_frozen(kind: type[Mechanism]) -> None:
     """Assert that a mechanism is a frozen, keyword-only dataclass of its own, of which no field can be set."""
     parameters: Any = vars(kind).get("__dataclass_params__")
-    assert parameters is not None, f"{kind.__name__} is not a dataclass of its own: its fields are not public facts"
+    assert parameters is not None, f"{kind.__name__} is not a dataclass of its own: its fields are no facts"
     assert parameters.frozen, f"{kind.__name__} is not frozen: a fact could change after its guarantee was stated"
     named = all(item.kw_only for item in fields(kind) if item.init)
     assert named, f"{kind.__name__} takes positional arguments: facts are given by name"
@@ -124,11 +124,9 @@ def check_parameters(kind: type[Mechanism]) -> None:
 
 
 def check_calibrated(kind: type[Mechanism]) -> None:
-    """Assert that what ``calibrated`` gives is within the budget, and keeps the choices that it is given.
-
-    Where the free parameter is solved for; where it is that of a smaller unit; and where the size is solved for there.
-    The budget is one that binds: what is enough for a unit is too little for a larger one.
-    """
+    """Assert that what ``calibrated`` gives is within the budget, and keeps the choices that it is given."""
+    # The free parameter is solved for; it is that of a smaller unit; and the size is solved for there.
+    # The budget is one that binds: what is enough for a unit is too little for a larger one.
     for relation in kind.traits.relations:
         solutions = {group: small_mechanism(kind, relation=relation, group=group) for group in _GROUPS}
         for group, mechanism in solutions.items():
@@ -143,7 +141,15 @@ def check_calibrated(kind: type[Mechanism]) -> None:
             except Infeasible:
                 continue
             _require_within(mechanism, relation, largest, f"given {choices}")
-    _check_choices(kind)
+    # each choice that is given, of those a field can take, is the one that is made
+    small, hints = small_mechanism(kind), get_type_hints(kind)
+    for name in (item.name for item in fields(small) if item.init):
+        for value in _choices(name, hints[name], getattr(small, name)):
+            try:
+                mechanism = small_mechanism(kind, **{name: value})
+            except DiscreetError:  # a choice that the small budget cannot pay, or that needs another one beside it
+                continue
+            assert getattr(mechanism, name) == value, f"{kind.__name__}.calibrated does not keep {name}={value!r}"
 
 
 def check_cells_cost(kind: type[Mechanism]) -> None:
@@ -164,21 +170,9 @@ def check_cells_cost(kind: type[Mechanism]) -> None:
     )
 
 
-def _check_choices(kind: type[Mechanism]) -> None:
-    """Assert that each choice that is given, of those a field can take, is the one that is made."""
-    small, hints = small_mechanism(kind), get_type_hints(kind)
-    for name in (item.name for item in fields(small) if item.init):
-        for value in _choices(name, hints[name], getattr(small, name)):
-            try:
-                mechanism = small_mechanism(kind, **{name: value})
-            except DiscreetError:  # a choice that the small budget cannot pay, or that needs another one beside it
-                continue
-            assert getattr(mechanism, name) == value, f"{kind.__name__}.calibrated does not keep {name}={value!r}"
-
-
 def _require_within(mechanism: Mechanism, relation: RelationName, group: int, how: str) -> None:
     guarantee = mechanism.guarantee(Relation(name=relation, group=group), n=RECORDS)
     assert guarantee.meets(BUDGET), (
-        f"{mechanism.name}.calibrated ({how}) exceeds {BUDGET} for a privacy unit of {group} under {relation}: delta "
+        f"{mechanism.name}.calibrated ({how}) exceeds {BUDGET} for a unit of {group} under {relation}: delta "
         f"{guarantee.delta(BUDGET.epsilon):.6g}"
     )

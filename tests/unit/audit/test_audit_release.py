@@ -93,15 +93,6 @@ def parts(rows: int = 400) -> tuple[CodedUnits, CodedUnits]:
     return table, control
 
 
-def test_which_pairs_are_scored_does_not_depend_on_the_coins() -> None:
-    """Swap the two records of every pair: the same pairs are scored, tuned on and known."""
-    pairs, _ = random_pairs(*parts(), seeded(2))
-    swapped = type(pairs)(table=pairs.control, control=pairs.table, first_is_in=~pairs.first_is_in)
-    for one, other in zip(divided_pairs(pairs), divided_pairs(swapped), strict=True):
-        assert (one.first_is_in == ~other.first_is_in).all()
-        assert (one.sides[0].points == other.sides[0].points).all()
-
-
 def test_pairs_are_apart_and_each_record_is_in_one() -> None:
     table, control = parts()
     pairs, rest = random_pairs(table, control, seeded(2))
@@ -121,12 +112,6 @@ def test_texts_of_a_csv_file_are_coded_as_the_values_of_a_parquet_file() -> None
     one, other = coded_tables([frame, texts], None)
     assert (one.codes["values"] == other.codes["values"]).all()
     assert (one.points == other.points).all()
-
-
-def test_a_control_that_equals_the_table_says_nothing() -> None:
-    table, _ = parts()
-    with pytest.raises(DataError, match="fewer than four pairs"):
-        random_pairs(table.take(np.zeros(9, dtype=np.int64)), table.take(np.zeros(9, dtype=np.int64)), seeded(2))
 
 
 # -- files ------------------------------------------------------------------------------------------------------------

@@ -81,18 +81,6 @@ def test_an_event_that_is_too_rare_says_nothing() -> None:
     assert str(found).endswith("no epsilon would have been caught: take more runs")
 
 
-def test_a_true_claim_falls_at_most_at_the_rate() -> None:
-    """Randomised response at its epsilon, 300 times at 0.05: no more alarms than that rate gives but for 1e-6."""
-    rng = seeded(4)
-
-    def response(truth: bool) -> bool:
-        return truth if rng.random() < 0.75 else not truth
-
-    alarms = sum(examine(response, True, False, epsilon=math.log(3), runs=100, error=0.05).rejected for _ in range(300))
-    assert alarms <= binom.isf(RATE, 300, 0.05)
-    assert examine(response, True, False, epsilon=math.log(3) - 0.5, runs=2000).rejected
-
-
 def noise(rng: np.random.Generator) -> float:
     return float(rng.laplace(scale=2.0))
 
