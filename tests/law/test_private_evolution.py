@@ -22,7 +22,7 @@ from discreet.confidential import confidential, confidential_rows
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, Records
 from discreet.domain import records as records_module
 from discreet.domain.records import Units
-from discreet.errors import DataError, FileProblem, Infeasible, ParameterError
+from discreet.errors import FileProblem, Infeasible, ParameterError
 from discreet.evolution import API, Callables
 from discreet.ledger import Request
 from discreet.mechanisms import PitmanYor, PrivateEvolution
@@ -578,16 +578,6 @@ def test_rows_and_counts_give_the_same_votes(tmp_path: Path) -> None:
     assert rows.records.equals(counts.records)
     with pytest.raises(ParameterError, match="parts"):
         release(confidential_rows(table, domain), mechanism=PitmanYor(domain=domain, size=2), size=2)
-
-
-def test_a_table_that_changes_is_noticed(tmp_path: Path) -> None:
-    path = tmp_path / "x.csv"
-    points(50).write_csv(path)
-    closed = confidential_rows(path, square())
-    points(49).write_csv(path)
-    mechanism = PrivateEvolution(domain=square(), records=50, scale=3.0, steps=1, population=2, api="box")
-    with pytest.raises(DataError, match="changed while"):
-        release(closed, mechanism=mechanism, size=5, accept={"poor-utility"})
 
 
 class Died(Exception):

@@ -47,22 +47,13 @@ class Contraction:
 class MeasuredProperty:
     """What was measured of an API; ``print`` it for plain words.
 
-    Parameters
-    ----------
-    gamma : float
-        The smallest lower confidence bound of the bands beyond ``alpha``; 0 where nothing can be said.
-    v : int
-        Candidates per record, itself included.
-    alpha : float
-        The distance beyond which ``gamma`` holds.
-    confidence : float
-        Probability, over the measurement, that every bound holds.
-    bands : tuple of Contraction
-        From far to near.
-    diameter : float
-        What the API states.
-    farthest : float
-        The largest distance that was met: the API's diameter is wrong where this exceeds it.
+    ``gamma``: the smallest lower confidence bound of the bands beyond ``alpha``; 0 where nothing can be said.
+    ``v``: candidates per record, itself included.
+    ``alpha``: the distance beyond which ``gamma`` holds.
+    ``confidence``: probability, over the measurement, that every bound holds.
+    ``bands``: from far to near.
+    ``diameter``: that the API states.
+    ``farthest``: the largest distance that was met: the API's diameter is wrong where this exceeds it.
     """
 
     gamma: float
@@ -254,9 +245,9 @@ def _lower_mean(mean: float, count: int, risk: float) -> float:
 
 def _divergence(a: float, b: float) -> float:
     """Return the Kullback-Leibler divergence of two Bernoulli laws, in nats."""
-    if b in (0.0, 1.0):
-        return 0.0 if a == b else math.inf
-    return sum(p * math.log(p / q) for p, q in ((a, b), (1 - a, 1 - b)) if p > 0)
+    from scipy.special import rel_entr
+
+    return float(rel_entr(a, b) + rel_entr(1 - a, 1 - b))
 
 
 # How near two weighted sets of points are to one another: Fréchet distance, precision and recall.
