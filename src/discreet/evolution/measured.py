@@ -189,7 +189,7 @@ def measured_property(
 def _walks(api: API, targets: Floats, steps: int, rng: np.random.Generator) -> tuple[Floats, Floats, float]:
     """Walk records to their targets; return distances before and relative gains of steps, and the farthest distance."""
     records, v = api.random(len(targets), rng=rng), api.variations_each()
-    before, gains, farthest = np.zeros((len(targets), steps)), np.zeros((len(targets), steps)), 0.0
+    starts, gains, farthest = np.zeros((len(targets), steps)), np.zeros((len(targets), steps)), 0.0
     for step in range(steps):
         candidates = api.variation(records, rng=rng, step=step, steps=steps)
         if len(candidates) != v * len(records) or not _are_equal(candidates.take(slice(None, None, v)), records):
@@ -198,12 +198,12 @@ def _walks(api: API, targets: Floats, steps: int, rng: np.random.Generator) -> t
             )
         differences = api.embed(candidates).reshape(len(records), v, -1) - targets[:, None, :]
         distances = np.linalg.norm(differences, ord=api.norm, axis=2)
-        before[:, step] = distances[:, 0]
+        starts[:, step] = distances[:, 0]
         moving = distances[:, 0] > 0
         gains[moving, step] = 1 - distances[moving].min(axis=1) / distances[moving, 0]
         farthest = max(farthest, float(distances.max()))
         records = candidates.take(np.arange(len(records)) * v + distances.argmin(axis=1))
-    return before, gains, farthest
+    return starts, gains, farthest
 
 
 def _are_equal(a: Records, b: Records) -> bool:

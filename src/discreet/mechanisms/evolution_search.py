@@ -49,9 +49,9 @@ def predicted_loss(facts: EvolutionFacts, n: int) -> float:
     candidates = min(facts.candidates, cells or facts.candidates)
     nearest = min(facts.nearest, candidates)  # among so many a record's votes are spread
     places = candidates / nearest
-    apart = 0.25 * places ** (-1.0 / d)
+    width = 0.25 * places ** (-1.0 / d)
     if places == cells:  # each cell is a candidate
-        apart = 0.0
+        width = 0.0
     votes = n * (1 if facts.unit_votes else nearest)
     deviation = law_named(facts.noise).standard_deviation(facts.scale)
     if facts.noise == "laplace":
@@ -71,7 +71,7 @@ def predicted_loss(facts: EvolutionFacts, n: int) -> float:
         least = max(0.5, float(facts.threshold)) / deviation
         noise = candidates * deviation * math.exp(-0.5 * least * least) / math.sqrt(2.0 * math.pi)
         moved = noise / (votes + noise)
-    return float(min(1.0, moved + apart))
+    return float(min(1.0, moved + width))
 
 
 def is_slow(facts: EvolutionFacts) -> bool:
@@ -124,13 +124,13 @@ def _displacement(facts: EvolutionFacts) -> float:
     voting = replace(small, unit_votes=0)
     logs = []
     for power in _POWERS:
-        held = invented_records(facts.domain, power=power).take(np.arange(_HELD))
-        points = small.api.embed(held)
+        table = invented_records(facts.domain, power=power).take(np.arange(_HELD))
+        points = small.api.embed(table)
         moved = []
         for seed in range(_DRAWS):
             rng = approximate(seed)
             frequencies = rng.multinomial(records, np.full(_HELD, 1.0 / _HELD))
-            steps = voting.kernel(Counts(records=held, frequencies=frequencies), rng=rng)
+            steps = voting.kernel(Counts(records=table, frequencies=frequencies), rng=rng)
             if steps:
                 candidates, shares = steps[-1].candidates, small.probabilities(steps[-1])
             else:
@@ -186,10 +186,10 @@ class EvolutionSearch:
 
     def solution(self) -> Any:
         """Return the evolution with what is free chosen."""
-        n, domain, own = self._search.n, self._search.domain, self._search.parameters
-        steps, population = own.get("steps"), own.get("population")
+        n, domain, fixed = self._search.n, self._search.domain, self._search.parameters
+        steps, population = fixed.get("steps"), fixed.get("population")
         theory = pe25.usable_steps(n, self._search.budget.epsilon)
-        if not _is_quick(own["api"]) or own.get("variant") == "theoretical" or None not in (steps, population):
+        if not _is_quick(fixed["api"]) or fixed.get("variant") == "theoretical" or None not in (steps, population):
             return self._evolution(_Choice(theory if steps is None else steps, share=1.0))
         self._evolution(_Choice(1), population=1)._require_solver()
         if steps is None and domain.size is not None:
@@ -200,10 +200,10 @@ class EvolutionSearch:
 
     def _least_displaced(self, first: int, *steps: int) -> Any:
         """Return the evolution of the least displacement: first the steps are chosen, then variant and population."""
-        own = self._search.parameters
-        gaussian = own.get("noise", "gaussian") == "gaussian"
+        fixed = self._search.parameters
+        gaussian = fixed.get("noise", "gaussian") == "gaussian"
         best, worse = _Choice(first), 0
-        if gaussian and not {"nearest", "unit_votes"} & own.keys():
+        if gaussian and not {"nearest", "unit_votes"} & fixed.keys():
             best = best._replace(nearest=_NEAREST)
 
         @cache
@@ -214,13 +214,13 @@ class EvolutionSearch:
                 return math.inf
 
         for count in steps:  # with half the theory's population, until two in a row are worse than the best
-            other = best._replace(steps=count)
-            best, worse = (other, 0) if weight(other) < weight(best) else (best, worse + 1)
+            choice = best._replace(steps=count)
+            best, worse = (choice, 0) if weight(choice) < weight(best) else (best, worse + 1)
             if worse == _WORSE:
                 break
-        if best.steps and gaussian and "variant" not in own:
+        if best.steps and gaussian and "variant" not in fixed:
             best = min(best, best._replace(variant="practical"), key=weight)
-        if best.steps and own.get("population") is None:
+        if best.steps and fixed.get("population") is None:
             best = min(best, *(best._replace(share=share) for share in _SHARES), key=weight)
         return self._evolution(best)
 
@@ -241,10 +241,10 @@ class EvolutionSearch:
             alpha = pe25.theorem_alpha(min(sigma, 0.5), dimension=d, diameter=evolution.api.diameter)
             evolution = replace(evolution, api=replace(evolution.api, alpha=alpha))
         if population is None:
-            each = evolution.api.variations_each()
-            population = round(choice.share * pe25.theorem_population(sigma, dimension=d, variations=each))
+            variations = evolution.api.variations_each()
+            population = round(choice.share * pe25.theorem_population(sigma, dimension=d, variations=variations))
             most = _MOST_PROJECTED if evolution.variant == "projection" else MOST_CANDIDATES
-            population = max(1, min(population, most // each))
+            population = max(1, min(population, most // variations))
         return replace(evolution, population=population)
 
     def _solved(self, steps: int, nearest: int | None) -> Any:

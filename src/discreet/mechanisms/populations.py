@@ -102,15 +102,15 @@ class Populations:
         """Return the members to start from: draws of each label, as many as it has members."""
         missing, parts = self.sizes(population), []
         for _ in range(_ROUNDS):
-            drawn = draw(int(missing.sum()))
-            labels = self.labels(drawn)
+            records = draw(int(missing.sum()))
+            labels = self.labels(records)
             members = np.concatenate([places[: missing[label]] for label, places in self.groups(labels)])
-            parts.append(drawn.take(np.sort(members)))
+            parts.append(records.take(np.sort(members)))
             missing = missing - np.bincount(labels[members], minlength=self.count)
             if not missing.any():
                 return Records.concatenate(parts)
-        drawn = draw(int(missing.sum()))
-        return Records.concatenate([*parts, self.labelled(drawn, np.repeat(np.arange(self.count), missing))])
+        records = draw(int(missing.sum()))
+        return Records.concatenate([*parts, self.labelled(records, np.repeat(np.arange(self.count), missing))])
 
     def shares(self, votes: Integers, labels: Integers) -> Floats:
         """Return the share of each label: the public one, or that of its noisy votes where these add up to above 0."""

@@ -191,8 +191,8 @@ class PrivateEvolution(EvolutionFacts, SteppedMechanism):
         labels = np.repeat(self._populations.labels(members), self._api.variations_each())
         varied = self._populations.labelled(varied, labels)
         points = finite_points(self._api, self._api.embed(varied), len(varied))
-        _, first = np.unique(np.column_stack((points, labels)), axis=0, return_index=True)
-        return varied.take(np.sort(first))
+        _, places = np.unique(np.column_stack((points, labels)), axis=0, return_index=True)
+        return varied.take(np.sort(places))
 
     def _varied(self, records: Records, rng: np.random.Generator, step: int) -> Records:
         varied = self._api.variation(records, rng=rng, step=step, steps=self.steps)
@@ -237,9 +237,9 @@ class PrivateEvolution(EvolutionFacts, SteppedMechanism):
 
     def _ahead(self, candidates: Records, step: int) -> Floats:
         """Return where the variations of each candidate lie on average."""
-        varied, each = self._varied(candidates, seeded(step), step), self._api.variations_each()
-        points = finite_points(self._api, self._api.embed(varied), len(varied)).reshape(len(candidates), each, -1)
-        return np.asarray(points[:, min(1, each - 1) :].mean(axis=1))
+        varied, count = self._varied(candidates, seeded(step), step), self._api.variations_each()
+        points = finite_points(self._api, self._api.embed(varied), len(varied)).reshape(len(candidates), count, -1)
+        return np.asarray(points[:, min(1, count - 1) :].mean(axis=1))
 
     def _noisy(self, counts: CellCounts, rng: np.random.Generator) -> CellCounts:
         if self.noise == "gaussian":
@@ -303,11 +303,11 @@ class PrivateEvolution(EvolutionFacts, SteppedMechanism):
             if self.noise == "gaussian":
                 total += float(GAUSSIAN.log_pmf(self.scale, noisy - exact).sum())
                 continue
-            for votes, held in zip(noisy.tolist(), exact.tolist(), strict=True):
+            for votes, count in zip(noisy.tolist(), exact.tolist(), strict=True):
                 if not votes:  # none were released
-                    total += LAPLACE.log_below(self.scale, self.threshold - held) if held else 0.0
-                elif held and votes >= self.threshold:
-                    total += float(LAPLACE.log_pmf(self.scale, np.array([votes - held]))[0])
+                    total += LAPLACE.log_below(self.scale, self.threshold - count) if count else 0.0
+                elif count and votes >= self.threshold:
+                    total += float(LAPLACE.log_pmf(self.scale, np.array([votes - count]))[0])
                 else:
                     total = -math.inf
         return total
@@ -326,10 +326,10 @@ class PrivateEvolution(EvolutionFacts, SteppedMechanism):
             tight, counts = not replaced and votes == 1, self.steps * votes * (1 + replaced)
             profile = DiscreteGaussianPair(scale=self.scale, group=group, counts=counts, tight=tight)
         elif self.steps:
-            one = ThresholdedLaplace(
+            step = ThresholdedLaplace(
                 scale=self.scale, threshold=self.threshold, group=group, replaced=replaced, tight=False
             )
-            profile = power(one, self.steps)
+            profile = power(step, self.steps)
         caveat = Code("no-step")
         if self.steps:
             caveat = Code("equal-votes", {"voters": "units" if self.unit_votes else "records"})
