@@ -154,15 +154,9 @@ def test_votes_below_the_threshold_are_none_of_a_run_with_one(tmp_path: Path) ->
         embedding=lambda frame: frame["w"].str.len_chars().to_numpy()[:, None],
         diameter=9.0,
     )
-    facts: dict[str, Any] = {
-        "records": 9,
-        "scale": 2.0,
-        "steps": 1,
-        "population": 2,
-        "noise": "laplace",
-        "threshold": 3,
-    }
-    words = REGISTRY["private-evolution"](domain=labels, population=2, api=api, **facts)
+    words = REGISTRY["private-evolution"](
+        domain=labels, records=9, scale=2.0, steps=1, population=2, noise="laplace", threshold=3, api=api
+    )
     for label, fits in (("a", True), (None, False)):
         assert words.could_release(Votes(Records(columns=(np.array([label], dtype=object),)), np.array([7]))) is fits
 
