@@ -25,8 +25,8 @@ model2vec = Lazy("model2vec")
 
 def text_column(domain: Domain, remedy: str) -> str:
     """Return the name of the column of texts. Raises ParameterError unless it is the only column of a domain."""
-    (name, column), *others = domain.columns.items()
-    if others or not column.open or column.nullable:
+    (name, column), *columns = domain.columns.items()
+    if columns or not column.open or column.nullable:
         raise ParameterError(
             f"column {name!r}: the texts must be the only column, of open labels without nulls. {remedy}"
         )
@@ -156,8 +156,8 @@ class Callables(API):
         rows = max(count, _CHECKED_RECORDS)
         records = to_records(self.generate(rows, new_seed(rng)), self.domain, source="what generate gave", rows=rows)
         sample = records.take(slice(_CHECKED_RECORDS))
-        points, again = self.embed(sample), self.embed(sample.take(np.arange(len(sample))[::-1]))[::-1]
-        if not np.array_equal(points, again):
+        points, repeated = self.embed(sample), self.embed(sample.take(np.arange(len(sample))[::-1]))[::-1]
+        if not np.array_equal(points, repeated):
             raise ParameterError(
                 "the embedding of a row is not the same each time, which would break the guarantee. It must not draw "
                 "at random, nor keep anything from one call to the next"

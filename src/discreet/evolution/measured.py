@@ -47,22 +47,13 @@ class Contraction:
 class MeasuredProperty:
     """What was measured of an API; ``print`` it for plain words.
 
-    Parameters
-    ----------
-    gamma : float
-        The smallest lower confidence bound of the bands beyond ``alpha``; 0 where nothing can be said.
-    v : int
-        Candidates per record, itself included.
-    alpha : float
-        The distance beyond which ``gamma`` holds.
-    confidence : float
-        Probability, over the measurement, that every bound holds.
-    bands : tuple of Contraction
-        From far to near.
-    diameter : float
-        What the API states.
-    farthest : float
-        The largest distance that was met: the API's diameter is wrong where this exceeds it.
+    ``gamma``: the smallest lower confidence bound of the bands beyond ``alpha``; 0 where nothing can be said.
+    ``v``: candidates per record, itself included.
+    ``alpha``: the distance beyond which ``gamma`` holds.
+    ``confidence``: probability, over the measurement, that every bound holds.
+    ``bands``: from far to near.
+    ``diameter``: that the API states.
+    ``farthest``: the largest distance that was met: the API's diameter is wrong where this exceeds it.
     """
 
     gamma: float
@@ -198,7 +189,7 @@ def measured_property(
 def _walks(api: API, targets: Floats, steps: int, rng: np.random.Generator) -> tuple[Floats, Floats, float]:
     """Walk records to their targets; return distances before and relative gains of steps, and the farthest distance."""
     records, v = api.random(len(targets), rng=rng), api.variations_each()
-    before, gains, farthest = np.zeros((len(targets), steps)), np.zeros((len(targets), steps)), 0.0
+    starts, gains, farthest = np.zeros((len(targets), steps)), np.zeros((len(targets), steps)), 0.0
     for step in range(steps):
         candidates = api.variation(records, rng=rng, step=step, steps=steps)
         if len(candidates) != v * len(records) or not _are_equal(candidates.take(slice(None, None, v)), records):
@@ -207,12 +198,12 @@ def _walks(api: API, targets: Floats, steps: int, rng: np.random.Generator) -> t
             )
         differences = api.embed(candidates).reshape(len(records), v, -1) - targets[:, None, :]
         distances = np.linalg.norm(differences, ord=api.norm, axis=2)
-        before[:, step] = distances[:, 0]
+        starts[:, step] = distances[:, 0]
         moving = distances[:, 0] > 0
         gains[moving, step] = 1 - distances[moving].min(axis=1) / distances[moving, 0]
         farthest = max(farthest, float(distances.max()))
         records = candidates.take(np.arange(len(records)) * v + distances.argmin(axis=1))
-    return before, gains, farthest
+    return starts, gains, farthest
 
 
 def _are_equal(a: Records, b: Records) -> bool:
@@ -254,9 +245,9 @@ def _lower_mean(mean: float, count: int, risk: float) -> float:
 
 def _divergence(a: float, b: float) -> float:
     """Return the Kullback-Leibler divergence of two Bernoulli laws, in nats."""
-    if b in (0.0, 1.0):
-        return 0.0 if a == b else math.inf
-    return sum(p * math.log(p / q) for p, q in ((a, b), (1 - a, 1 - b)) if p > 0)
+    from scipy.special import rel_entr
+
+    return float(rel_entr(a, b) + rel_entr(1 - a, 1 - b))
 
 
 # How near two weighted sets of points are to one another: Fréchet distance, precision and recall.

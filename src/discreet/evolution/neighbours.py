@@ -162,9 +162,9 @@ class NearestCandidates:
             parts = pool.map(search, _blocks(len(points), _PAIRS // len(self._candidates)))
             return np.concatenate([np.zeros((0, count), dtype=np.int64), *parts])
 
-    def _ranked(self, points: Floats, near: Booleans, count: int, columns: Integers | None = None) -> Integers:
+    def _ranked(self, points: Floats, possible: Booleans, count: int, columns: Integers | None = None) -> Integers:
         """Return the ``count`` of least R among each row's near candidates (of ``columns``), which are no fewer."""
-        rows, places = np.nonzero(near)
+        rows, places = np.nonzero(possible)
         if columns is not None:
             places = columns[rows, places]
         if len(rows) == len(points):  # one is near each
@@ -180,20 +180,20 @@ class NearestCandidates:
         nearest = np.empty(len(points), dtype=np.int64)
         rows = np.arange(len(points))
         for count in (2, 16):
-            known = min(count, len(self._candidates))
+            neighbours = min(count, len(self._candidates))
             parts = [rows[block] for block in _blocks(len(rows), _PAIRS // count)]
-            rows = np.concatenate([rows[:0], *(self._undecided(points, part, known, nearest) for part in parts)])
+            rows = np.concatenate([rows[:0], *(self._undecided(points, part, neighbours, nearest) for part in parts)])
         nearest[rows] = self._by_blocks(points[rows])
         return nearest
 
     def _undecided(self, points: Floats, rows: Integers, count: int, nearest: Integers) -> Integers:
         """Fill in the rows for which the candidates that may be nearest are fewer than ``count``; return the others."""
         distances, columns = self._tree.query(points[rows], k=count, p=self._norm, workers=-1)
-        near = distances <= self._reach(distances[:, :1])
+        possible = distances <= self._reach(distances[:, :1])
         nearest[rows] = columns[:, 0]
-        decided: Booleans = ~near[:, -1] | (count == len(self._candidates))
-        tied = decided & near[:, 1]
-        nearest[rows[tied]] = self._ranked(points[rows[tied]], near[tied], 1, columns[tied])[:, 0]
+        decided: Booleans = ~possible[:, -1] | (count == len(self._candidates))
+        tied = decided & possible[:, 1]
+        nearest[rows[tied]] = self._ranked(points[rows[tied]], possible[tied], 1, columns[tied])[:, 0]
         return rows[~decided]
 
     def _by_blocks(self, points: Floats) -> Integers:
@@ -220,9 +220,9 @@ class NearestCandidates:
         """Return the points' side of the product, and the margin of each in S: beyond every S for points far away."""
         factors = np.ones((len(points), points.shape[1] + 1))
         factors[:, :-1] = (points - self._centre) * self._scale
-        far = np.abs(factors).max(axis=1) > 2.0**60
-        factors[far] = 0.0
-        total = np.where(far, 2.0**100, np.linalg.norm(factors[:, :-1], axis=1)) + self._largest
+        distant = np.abs(factors).max(axis=1) > 2.0**60
+        factors[distant] = 0.0
+        total = np.where(distant, 2.0**100, np.linalg.norm(factors[:, :-1], axis=1)) + self._largest
         margin = unit * self._largest * total + 2.0**-53 * total**2 + 2.0**-126 * (1 + total)
         return factors, 3 * (points.shape[1] + 8) * margin
 
@@ -232,15 +232,15 @@ class NearestCandidates:
         clear = np.empty(len(points), dtype=np.bool_)
         for block in _blocks(len(points), _ROWS):
             factors, margin = self._factors(points[block], 2.0**-24)
-            nearest[block], least, second = _two_least(factors.astype(np.float32), self._tiles)
-            clear[block] = second > least + margin
+            nearest[block], least, runner_up = _two_least(factors.astype(np.float32), self._tiles)
+            clear[block] = runner_up > least + margin
         close = np.flatnonzero(~clear)
         for block in _blocks(len(close), _PAIRS // len(self._candidates)):
             rows = close[block]
             factors, margin = self._factors(points[rows], 2.0**-53)
             score = factors @ self._terms.T
-            near = score <= score.min(axis=1, keepdims=True) + margin[:, None]
-            nearest[rows] = self._ranked(points[rows], near, 1)[:, 0]
+            candidates = score <= score.min(axis=1, keepdims=True) + margin[:, None]
+            nearest[rows] = self._ranked(points[rows], candidates, 1)[:, 0]
         return nearest
 
 
@@ -302,16 +302,16 @@ def _two_least(factors: Singles, tiles: list[Singles]) -> tuple[Integers, Floats
     """Return where each row's least score is, that score, and the second least, over all tiles of candidates."""
     rows = np.arange(len(factors))
     places, least = np.zeros(len(rows), dtype=np.int64), np.full(len(rows), np.inf)
-    second, start = least.copy(), 0
+    runner_up, start = least.copy(), 0
     for tile in tiles:
         score = factors @ tile
         place = score.argmin(axis=1)
         lowest = score[rows, place].astype(np.float64)
         score[rows, place] = np.inf
-        second = np.minimum(np.maximum(least, lowest), np.minimum(second, score.min(axis=1)))
+        runner_up = np.minimum(np.maximum(least, lowest), np.minimum(runner_up, score.min(axis=1)))
         places = np.where(lowest < least, place + start, places)
         least, start = np.minimum(least, lowest), start + tile.shape[1]
-    return places, least, second
+    return places, least, runner_up
 
 
 def _blocks(total: int, size: int) -> Iterator[slice]:

@@ -105,15 +105,15 @@ class Table(GroundAPI):
     ) -> npt.NDArray[Any]:
         """Return one variation of each code at each scale, of shape (len(codes), len(scales))."""
         shape = (len(codes), len(scales))
-        near: npt.NDArray[Any] = np.broadcast_to(codes[:, None], shape)
+        varied: npt.NDArray[Any] = np.broadcast_to(codes[:, None], shape)
         if column.on_a_line:
             positions = column.positions(codes)
             missing = np.isnan(positions)
             moved = np.where(missing, 0.0, positions)[:, None] + rng.standard_normal(shape) * (scales * column.scale)
-            near = np.where(missing[:, None], near, nearest_codes(column, moved))
+            varied = np.where(missing[:, None], varied, nearest_codes(column, moved))
             if not column.nullable:
-                return near
-        return np.where(rng.random(shape) < scales, self._drawn(column, shape, rng), near)
+                return varied
+        return np.where(rng.random(shape) < scales, self._drawn(column, shape, rng), varied)
 
     def _drawn(self, column: Column, shape: tuple[int, ...], rng: np.random.Generator) -> npt.NDArray[Any]:
         """Draw codes from a column's base measure, some of them null where an ordered column has nulls."""

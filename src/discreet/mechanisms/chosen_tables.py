@@ -77,8 +77,8 @@ def coded_parts(x: Parts, closed: Domain, columns: Sequence[int]) -> Iterator[Co
     for part in x.parts():
         codes = list(part.records.columns)
         for i in columns:
-            other = len(labels[i]) - 1
-            codes[i] = np.array([code[i].get(label, other) for label in codes[i].tolist()], dtype=np.int64)
+            absent = len(labels[i]) - 1
+            codes[i] = np.array([code[i].get(label, absent) for label in codes[i].tolist()], dtype=np.int64)
         yield Counts(records=Records(columns=tuple(codes)), frequencies=part.frequencies)
 
 
@@ -111,9 +111,9 @@ def labelled(
     for chunk in chunks:
         codes = list(chunk.columns)
         for i in number:
-            known = categories[i].labels or ()
-            labels = np.array([*known, None], dtype=object)[codes[i].astype(np.int64)]
-            new = np.flatnonzero(codes[i] == len(known) - 1)
+            names = categories[i].labels or ()
+            labels = np.array([*names, None], dtype=object)[codes[i].astype(np.int64)]
+            new = np.flatnonzero(codes[i] == len(names) - 1)
             labels[new] = columns[i].draw(len(new), rng, first=number[i])
             number[i] += len(new)
             codes[i] = labels
@@ -341,8 +341,8 @@ class ChosenTables:
     def _variances(self) -> list[Floats]:
         """Of the noise of each column's merged cells, from its one-way table."""
         return [
-            self.facts.scale**2 / one.precision * cells.sums(np.ones(len(cells.cell_of)))
-            for one, cells in zip(self.one_way, self.merged, strict=True)
+            self.facts.scale**2 / table.precision * cells.sums(np.ones(len(cells.cell_of)))
+            for table, cells in zip(self.one_way, self.merged, strict=True)
         ]
 
 
@@ -369,12 +369,12 @@ def combined_shares(
     ``two_way``: the ``q`` and the counts of each, shape (merged cells, merged cells).
     """
     columns = list(zip(one_way, merges, strict=True))
-    weights = [one.precision / cells.sums(np.ones(len(cells.cell_of))) for one, cells in columns]
-    sums = [cells.sums(one.counts(total)) * weight for (one, cells), weight in zip(columns, weights, strict=True)]
-    for pair, (q, table) in two_way.items():
+    weights = [table.precision / cells.sums(np.ones(len(cells.cell_of))) for table, cells in columns]
+    sums = [cells.sums(table.counts(total)) * weight for (table, cells), weight in zip(columns, weights, strict=True)]
+    for pair, (q, counts) in two_way.items():
         for axis, i in enumerate(pair):
-            weight = q * q / table.shape[1 - axis]
-            sums[i], weights[i] = sums[i] + table.sum(axis=1 - axis) * weight, weights[i] + weight
-    counts = [column / weight for column, weight in zip(sums, weights, strict=True)]
-    positive = [total * nearest_probabilities(column / total) + 0.5 for column in counts]
+            weight = q * q / counts.shape[1 - axis]
+            sums[i], weights[i] = sums[i] + counts.sum(axis=1 - axis) * weight, weights[i] + weight
+    means = [column / weight for column, weight in zip(sums, weights, strict=True)]
+    positive = [total * nearest_probabilities(column / total) + 0.5 for column in means]
     return [np.asarray(column / column.sum()) for column in positive]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,13 +20,8 @@ from discreet.evolution import API
 from discreet.mechanisms.calibration import Search, least_scale, least_threshold
 from discreet.mechanisms.forecast import helpful
 from discreet.mechanisms.noise import LAPLACE, law_named
+from discreet.mechanisms.populations import MOST_CANDIDATES, EvolutionFacts
 from discreet.papers import pe25
-
-if TYPE_CHECKING:
-    from discreet.mechanisms.private_evolution import PrivateEvolution
-
-MOST_CANDIDATES = 1 << 22
-"""Of a step."""
 
 _STEPS = (0, 1, 2, 3, 4, 6, 8)  # that are tried, beside the theory's
 _NEAREST = 4  # votes of a record where it is free: noise is then halved beside them, which pays more than blur costs
@@ -46,24 +41,24 @@ _MOST_WORK = 1 << 31  # distances of a prediction's step, times columns
 # -- in closed form -----------------------------------------------------------------------------------------------
 
 
-def predicted_loss(mechanism: PrivateEvolution, n: int) -> float:
+def predicted_loss(facts: EvolutionFacts, n: int) -> float:
     """Return how far records are displaced on average by noise and candidates, as a share of the domain's diameter."""
-    if not mechanism.steps:
+    if not facts.steps:
         return 1.0
-    cells, d = mechanism.domain.size, len(mechanism.domain.columns)
-    candidates = min(mechanism.candidates, cells or mechanism.candidates)
-    nearest = min(mechanism.nearest, candidates)  # among so many a record's votes are spread
+    cells, d = facts.domain.size, len(facts.domain.columns)
+    candidates = min(facts.candidates, cells or facts.candidates)
+    nearest = min(facts.nearest, candidates)  # among so many a record's votes are spread
     places = candidates / nearest
-    apart = 0.25 * places ** (-1.0 / d)
+    width = 0.25 * places ** (-1.0 / d)
     if places == cells:  # each cell is a candidate
-        apart = 0.0
-    votes = n * (1 if mechanism.unit_votes else nearest)
-    deviation = law_named(mechanism.noise).standard_deviation(mechanism.scale)
-    if mechanism.noise == "laplace":
+        width = 0.0
+    votes = n * (1 if facts.unit_votes else nearest)
+    deviation = law_named(facts.noise).standard_deviation(facts.scale)
+    if facts.noise == "laplace":
         of_one = max(1, round(votes / candidates))
-        share = -math.expm1(LAPLACE.log_below(mechanism.scale, mechanism.threshold - of_one))
-        moved = 1.0 - share * max(0.0, 1.0 - 0.5 * LAPLACE.mean_absolute(mechanism.scale) / of_one)
-    elif mechanism.variant == "projection":
+        share = -math.expm1(LAPLACE.log_below(facts.scale, facts.threshold - of_one))
+        moved = 1.0 - share * max(0.0, 1.0 - 0.5 * LAPLACE.mean_absolute(facts.scale) / of_one)
+    elif facts.variant == "projection":
         scales = np.arange(1, max(1, math.ceil(math.log2(max(2, candidates)) / d)) + 1)
         nodes = 2.0 ** np.minimum(d * scales, math.log2(candidates))
         misplaced = deviation / votes * np.sqrt(candidates * nodes / (2.0 * math.pi))
@@ -73,47 +68,47 @@ def predicted_loss(mechanism: PrivateEvolution, n: int) -> float:
         else:  # the share of columns in which parts of a scale differ
             moved = float(by_scale.sum()) / (2.0 - 2.0 ** (1 - d))
     else:
-        least = max(0.5, float(mechanism.threshold)) / deviation
+        least = max(0.5, float(facts.threshold)) / deviation
         noise = candidates * deviation * math.exp(-0.5 * least * least) / math.sqrt(2.0 * math.pi)
         moved = noise / (votes + noise)
-    return float(min(1.0, moved + apart))
+    return float(min(1.0, moved + width))
 
 
-def is_slow(mechanism: PrivateEvolution) -> bool:
+def is_slow(facts: EvolutionFacts) -> bool:
     """Return whether a prediction takes minutes: with an own model, or many distinct records to embed."""
-    api: Any = mechanism.api
+    api: Any = facts.api
     if not api.quick:
         return True
-    records = min(mechanism.records, mechanism.domain.size or _BASE_DRAWS)
+    records = min(facts.records, facts.domain.size or _BASE_DRAWS)
     coordinates = api.embed(api.random(1, rng=seeded(0))).shape[1]
-    return bool(records * min(mechanism.candidates, _MOST_JUDGED) * coordinates > _MOST_WORK)
+    return bool(records * min(facts.candidates, _MOST_JUDGED) * coordinates > _MOST_WORK)
 
 
-def remedies(mechanism: PrivateEvolution, n: int) -> tuple[str, ...]:
+def remedies(facts: EvolutionFacts, n: int) -> tuple[str, ...]:
     """Return what would lower that share: fewer steps, a smaller or a larger population, fewer columns, budget."""
-    if not mechanism.steps:
+    if not facts.steps:
         return ("more steps",)
-    steps, population, lost = mechanism.steps, mechanism.population, predicted_loss(mechanism, n)
+    steps, population, lost = facts.steps, facts.population, predicted_loss(facts, n)
     tried: dict[str, dict[str, Any]] = {
-        "fewer steps": {"steps": steps // 2, "scale": mechanism.scale / math.sqrt(2.0)},  # about what they cost
+        "fewer steps": {"steps": steps // 2, "scale": facts.scale / math.sqrt(2.0)},  # about what they cost
         "smaller population": {"population": population // 2},
         "larger population": {"population": 2 * population},
     }
     better = []
     for remedy, values in tried.items():
         try:
-            other = replace(mechanism, **values)
+            other = replace(facts, **values)
         except ParameterError:
             continue
         if other.steps and predicted_loss(other, n) < lost:
             better.append(remedy)
-    return (*better, *helpful(mechanism.domain, "columns", "epsilon", "delta"))
+    return (*better, *helpful(facts.domain, "columns", "epsilon", "delta"))
 
 
 # -- by trial -----------------------------------------------------------------------------------------------------
 
 
-def _displacement(mechanism: PrivateEvolution) -> float:
+def _displacement(facts: EvolutionFacts) -> float:
     """Return how far an evolution displaces the records of two invented tables, as a geometric mean.
 
     One table is as wide as the inner half of the domain, one about a third as wide: real ones are both, and more steps
@@ -121,21 +116,21 @@ def _displacement(mechanism: PrivateEvolution) -> float:
     answer takes a fraction of a second whatever the number of records.
     """
     records = _HELD
-    if mechanism.steps:
-        noise = mechanism.scale / math.sqrt(mechanism.steps * mechanism.nearest)
-        records = min(mechanism.records, math.ceil(_TOLD_APART * noise))
-    population = max(1, round(mechanism.population * min(1.0, records / mechanism.records)))
-    small: Any = replace(mechanism, records=records, population=population)
+    if facts.steps:
+        noise = facts.scale / math.sqrt(facts.steps * facts.nearest)
+        records = min(facts.records, math.ceil(_TOLD_APART * noise))
+    population = max(1, round(facts.population * min(1.0, records / facts.records)))
+    small: Any = replace(facts, records=records, population=population)
     voting = replace(small, unit_votes=0)
     logs = []
     for power in _POWERS:
-        held = invented_records(mechanism.domain, power=power).take(np.arange(_HELD))
-        points = small.api.embed(held)
+        table = invented_records(facts.domain, power=power).take(np.arange(_HELD))
+        points = small.api.embed(table)
         moved = []
         for seed in range(_DRAWS):
             rng = approximate(seed)
             frequencies = rng.multinomial(records, np.full(_HELD, 1.0 / _HELD))
-            steps = voting.kernel(Counts(records=held, frequencies=frequencies), rng=rng)
+            steps = voting.kernel(Counts(records=table, frequencies=frequencies), rng=rng)
             if steps:
                 candidates, shares = steps[-1].candidates, small.probabilities(steps[-1])
             else:
@@ -191,10 +186,10 @@ class EvolutionSearch:
 
     def solution(self) -> Any:
         """Return the evolution with what is free chosen."""
-        n, domain, own = self._search.n, self._search.domain, self._search.parameters
-        steps, population = own.get("steps"), own.get("population")
+        n, domain, fixed = self._search.n, self._search.domain, self._search.parameters
+        steps, population = fixed.get("steps"), fixed.get("population")
         theory = pe25.usable_steps(n, self._search.budget.epsilon)
-        if not _is_quick(own["api"]) or own.get("variant") == "theoretical" or None not in (steps, population):
+        if not _is_quick(fixed["api"]) or fixed.get("variant") == "theoretical" or None not in (steps, population):
             return self._evolution(_Choice(theory if steps is None else steps, share=1.0))
         self._evolution(_Choice(1), population=1)._require_solver()
         if steps is None and domain.size is not None:
@@ -205,10 +200,10 @@ class EvolutionSearch:
 
     def _least_displaced(self, first: int, *steps: int) -> Any:
         """Return the evolution of the least displacement: first the steps are chosen, then variant and population."""
-        own = self._search.parameters
-        gaussian = own.get("noise", "gaussian") == "gaussian"
+        fixed = self._search.parameters
+        gaussian = fixed.get("noise", "gaussian") == "gaussian"
         best, worse = _Choice(first), 0
-        if gaussian and not {"nearest", "unit_votes"} & own.keys():
+        if gaussian and not {"nearest", "unit_votes"} & fixed.keys():
             best = best._replace(nearest=_NEAREST)
 
         @cache
@@ -219,13 +214,13 @@ class EvolutionSearch:
                 return math.inf
 
         for count in steps:  # with half the theory's population, until two in a row are worse than the best
-            other = best._replace(steps=count)
-            best, worse = (other, 0) if weight(other) < weight(best) else (best, worse + 1)
+            choice = best._replace(steps=count)
+            best, worse = (choice, 0) if weight(choice) < weight(best) else (best, worse + 1)
             if worse == _WORSE:
                 break
-        if best.steps and gaussian and "variant" not in own:
+        if best.steps and gaussian and "variant" not in fixed:
             best = min(best, best._replace(variant="practical"), key=weight)
-        if best.steps and own.get("population") is None:
+        if best.steps and fixed.get("population") is None:
             best = min(best, *(best._replace(share=share) for share in _SHARES), key=weight)
         return self._evolution(best)
 
@@ -246,10 +241,10 @@ class EvolutionSearch:
             alpha = pe25.theorem_alpha(min(sigma, 0.5), dimension=d, diameter=evolution.api.diameter)
             evolution = replace(evolution, api=replace(evolution.api, alpha=alpha))
         if population is None:
-            each = evolution.api.variations_each()
-            population = round(choice.share * pe25.theorem_population(sigma, dimension=d, variations=each))
+            variations = evolution.api.variations_each()
+            population = round(choice.share * pe25.theorem_population(sigma, dimension=d, variations=variations))
             most = _MOST_PROJECTED if evolution.variant == "projection" else MOST_CANDIDATES
-            population = max(1, min(population, most // each))
+            population = max(1, min(population, most // variations))
         return replace(evolution, population=population)
 
     def _solved(self, steps: int, nearest: int | None) -> Any:

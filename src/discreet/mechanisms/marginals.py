@@ -194,7 +194,7 @@ class Marginals(WideFacts, PartsMechanism):
         """Return the log-probability of an output: of discrete Gaussian masses, tables chosen by what came before."""
         labels, tables = _labelled(y)
         columns = zip(labels, label_counts(x, self.open), strict=True)
-        total = sum((self._labels.log_prob(kept, counts) for kept, counts in columns), 0.0)
+        total = sum((self._labels.log_prob(released, counts) for released, counts in columns), 0.0)
         if total == -math.inf:  # labels that nobody holds
             return total
         closed, y = self.closed(labels), np.asarray(tables, dtype=np.int64)

@@ -118,8 +118,8 @@ class MeasuredTables:
         """Return all measured tables, those of one column from both rounds together."""
         scale = self.facts.scale
         tables = [
-            Counted((i,), (np.arange(size),), one.counts(self.choice.total), one.errors(scale))
-            for i, (size, one) in enumerate(zip(self.facts.sizes, self.one_way, strict=True))
+            Counted((i,), (np.arange(size),), table.counts(self.choice.total), table.errors(scale))
+            for i, (size, table) in enumerate(zip(self.facts.sizes, self.one_way, strict=True))
         ]
         for (i, j), (q, counts) in self.two_way.items():
             cells = np.unravel_index(np.arange(counts.size), counts.shape)
@@ -133,7 +133,7 @@ class MeasuredTables:
 
     @property
     def _fine(self) -> list[Floats]:
-        return [one.shares(self.total) for one in self.one_way]
+        return [table.shares(self.total) for table in self.one_way]
 
     # -- the model ----------------------------------------------------------------------------------------------
 
@@ -396,8 +396,8 @@ class MarginalsReading(Reading):
             }
         codes, shares = list(self._pair_codes(pairs)), []
         for i, (labels, _) in zip(self.facts.open, self.labels, strict=True):
-            other = (self._closed.columns[names[i]].values or 1) - 1  # the cell of all other labels
-            lost = min(1.0, max(0.0, float(choice.one_way[i].shares(choice.total)[other])))
+            rest_cell = (self._closed.columns[names[i]].values or 1) - 1  # the cell of all other labels
+            lost = min(1.0, max(0.0, float(choice.one_way[i].shares(choice.total)[rest_cell])))
             shares.append(1.0 - lost)
             codes.append(Code("column-labels-kept", {"column": names[i], "labels": len(labels), "share": lost}))
         return Outcome(tuple(codes), min(shares, default=None), facts, pairs)

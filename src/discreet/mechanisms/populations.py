@@ -1,7 +1,8 @@
-"""The populations of an evolution, one or one for each label; what its API gives; and what votes amount to.
+"""The public facts of an evolution: its populations, what its API gives, and what votes amount to.
 
-With several populations, a record votes among the candidates of its own label. It votes as often as before, and where
-its votes go is still a function of that record and of public candidates, so the guarantee is the same.
+There is one population, or one for each label: then a record votes among the candidates of its own label. It votes as
+often as before, and where its votes go is still a function of that record and of public candidates, so the guarantee is
+the same.
 """
 
 from __future__ import annotations
@@ -9,24 +10,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
 from discreet._core.arrays import Floats, Integers
-from discreet._core.checks import real, unfit
+from discreet._core.checks import choice, flag, integer, positive_size, real, unfit
 from discreet._core.errors import ParameterError
 from discreet._core.text import counted
 from discreet.domain import Domain, Parts, Records, Units
 from discreet.evolution import API, NamedAPI, api_from
 from discreet.mechanisms.base import CellCounts, Votes
 from discreet.mechanisms.bounded_lipschitz import bounded_lipschitz_projection
-from discreet.mechanisms.reading import BLOCK, CellShares, ListedShares, Outcome, Reading, Sampling
+from discreet.mechanisms.noise import law_named
+from discreet.mechanisms.reading import BLOCK, SAMPLINGS, CellShares, ListedShares, Outcome, Reading, Sampling
 from discreet.privacy import Code
 
 if TYPE_CHECKING:
     from discreet.evolution import Voters
-    from discreet.mechanisms.private_evolution import PrivateEvolution
 
 _ROUNDS = 4  # of draws until each label has its members; those still missing get their label written over
 
@@ -100,15 +102,15 @@ class Populations:
         """Return the members to start from: draws of each label, as many as it has members."""
         missing, parts = self.sizes(population), []
         for _ in range(_ROUNDS):
-            drawn = draw(int(missing.sum()))
-            labels = self.labels(drawn)
+            records = draw(int(missing.sum()))
+            labels = self.labels(records)
             members = np.concatenate([places[: missing[label]] for label, places in self.groups(labels)])
-            parts.append(drawn.take(np.sort(members)))
+            parts.append(records.take(np.sort(members)))
             missing = missing - np.bincount(labels[members], minlength=self.count)
             if not missing.any():
                 return Records.concatenate(parts)
-        drawn = draw(int(missing.sum()))
-        return Records.concatenate([*parts, self.labelled(drawn, np.repeat(np.arange(self.count), missing))])
+        records = draw(int(missing.sum()))
+        return Records.concatenate([*parts, self.labelled(records, np.repeat(np.arange(self.count), missing))])
 
     def shares(self, votes: Integers, labels: Integers) -> Floats:
         """Return the share of each label: the public one, or that of its noisy votes where these add up to above 0."""
@@ -205,56 +207,137 @@ def check_fits(records: Records, domain: Domain, rows: int, what: str) -> Record
     return records
 
 
-# -- what votes amount to -----------------------------------------------------------------------------------------
+# -- public facts of an evolution -----------------------------------------------------------------------------------
+
+Variant = Literal["projection", "practical", "theoretical"]
+
+MOST_CANDIDATES = 1 << 22
+"""Of a step."""
+
+_MOST_STEPS = 256
+_MOST_CAST = 64  # votes of a record or a unit
+_MOST_CHANGED = 1024  # of a record in all steps
 
 
-def vote_weights(mechanism: PrivateEvolution, noisy: CellCounts) -> Floats:
-    """Return the votes that count, as numbers of copies where the variant makes copies."""
-    weights = np.maximum(0.0, np.where(noisy >= mechanism.threshold, noisy, 0.0))
-    if mechanism.variant == "theoretical":
-        return np.asarray(np.rint(weights / mechanism.multiplicity) * mechanism.multiplicity)
-    return np.asarray(weights)
+@dataclass(frozen=True, kw_only=True)
+class EvolutionFacts:
+    """The public facts of an evolution. Parameters: see PrivateEvolution."""
 
+    domain: Domain
+    records: int
+    scale: float
+    steps: int
+    population: int
+    noise: Literal["gaussian", "laplace"] = "gaussian"
+    threshold: int = 0
+    variant: Variant = "projection"
+    nearest: int = 1
+    unit_votes: int = 0
+    by_label: str | None = None
+    label_shares: Sequence[float] | str | None = None
+    lookahead: bool = False
+    multiplicity: int = 1
+    sampling: Sampling = SAMPLINGS[0]
+    api: API | str | Mapping[str, Any] = "table"
 
-def population_probabilities(mechanism: PrivateEvolution, step: Votes) -> Floats:
-    """Return the probabilities of the candidates of one population: public post-processing of noisy votes."""
-    if mechanism.variant != "projection":
-        weights = vote_weights(mechanism, step.votes)
-        weights = weights if weights.any() else np.ones(len(weights))
-        return np.asarray(weights / weights.sum())
-    masses = _signed_measure(mechanism, step.votes)
-    if masses.min() >= 0.0:  # its nearest probabilities are proportional to it
-        return np.asarray(masses / masses.sum())
-    api: Any = mechanism.api
-    points = api.embed(step.candidates)
-    widest = float(np.linalg.norm(np.ptp(points, axis=0), ord=api.norm))  # whatever a user's API says
-    diameter = max(api.diameter, widest)
-    return bounded_lipschitz_projection(masses, points, diameter=diameter, norm=api.norm).probabilities
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "api", settled_api(self.api, self.domain))
+        for name, least, most in (
+            ("steps", 0, _MOST_STEPS),
+            ("population", 1, MOST_CANDIDATES),
+            ("threshold", 2 if self.noise == "laplace" else 0, 1 << 40),
+            ("multiplicity", 1, 1 << 40),
+            ("nearest", 1, _MOST_CAST),
+            ("unit_votes", 0, _MOST_CAST),
+        ):
+            object.__setattr__(self, name, integer(name, getattr(self, name), least=least, most=most))
+        object.__setattr__(self, "records", positive_size("records", self.records))
+        object.__setattr__(self, "scale", law_named(self.noise).checked(self.scale))
+        choice("variant", self.variant, ("projection", "practical", "theoretical"))
+        choice("sampling", self.sampling, SAMPLINGS)
+        flag("lookahead", self.lookahead)
+        object.__setattr__(self, "label_shares", settled_shares(self.label_shares, self.domain, self.by_label))
+        if self.by_label is not None and (self.unit_votes or self.variant == "theoretical"):
+            raise ParameterError(
+                "by_label cannot be combined with votes of units, nor with the theoretical variant. Leave it out"
+            )
+        if self.noise != "gaussian" and (self.nearest, self.unit_votes) != (1, 0):
+            raise ParameterError("nearest and unit_votes need gaussian noise. Write noise='gaussian'")
+        if self.steps * max(self.nearest, self.unit_votes) > _MOST_CHANGED:
+            raise ParameterError(f"steps times votes must be at most {_MOST_CHANGED:,}. Take fewer of either")
+        if self.candidates > MOST_CANDIDATES:
+            raise ParameterError(
+                f"a step must have at most {MOST_CANDIDATES:,} candidates, got {self.candidates:,}. Take a smaller "
+                "population"
+            )
 
+    @property
+    def _api(self) -> API:
+        return cast(API, self.api)
 
-def _signed_measure(mechanism: PrivateEvolution, noisy: CellCounts) -> Floats:
-    """Return noisy votes as a signed measure.
+    @cached_property
+    def _populations(self) -> Populations:
+        return Populations(self.domain, self.by_label, cast("tuple[float, ...] | None", self.label_shares))
 
-    Votes that all candidates have are shifted onto the number of records first, or, where a declared number is farther
-    from their sum than noise explains, divided by that sum.
-    """
-    total, count, units = int(noisy.sum()), len(noisy), mechanism.unit_votes
-    if mechanism.noise == "laplace":
-        return np.asarray(noisy if total else np.ones(count), dtype=np.float64)
-    cast_votes = mechanism.records * (1 if units else min(mechanism.nearest, count))
-    # A unit may give fewer votes, and how many records a label has is not known.
-    unknown = min(units, count) > 1 or mechanism.by_label is not None
-    noise = max(1.0, 6.0 * mechanism.scale * math.sqrt(count))
-    if total > 0 and (unknown or abs(total - cast_votes) > noise):
-        return np.asarray(noisy / total, dtype=np.float64)
-    return np.asarray((noisy + (cast_votes - total) / count) / cast_votes, dtype=np.float64)
+    @property
+    def candidates(self) -> int:
+        """Number of candidates per step, those that turn out equal included."""
+        members = 2 * self.records if self.variant == "theoretical" else self._populations.sizes(self.population).sum()
+        return int(members) * self._api.variations_each()
+
+    # -- what votes amount to: public post-processing ---------------------------------------------------------------
+
+    def probabilities(self, step: Votes) -> Floats:
+        """Return the candidates' probabilities that records are drawn with: public post-processing of noisy votes."""
+        labels = self._populations.labels(step.candidates)
+        shares, probabilities = self._populations.shares(step.votes, labels), np.zeros(len(labels))
+        for label, group in self._populations.groups(labels):
+            probabilities[group] = shares[label] * self._within(step.candidates.take(group), step.votes[group])
+        return probabilities
+
+    def _within(self, candidates: Records, noisy: CellCounts) -> Floats:
+        """Return the probabilities of the candidates of one population."""
+        if self.variant != "projection":
+            weights = self._weights(noisy)
+            weights = weights if weights.any() else np.ones(len(weights))
+            return np.asarray(weights / weights.sum())
+        masses = self._measure(noisy)
+        if masses.min() >= 0.0:  # its nearest probabilities are proportional to it
+            return np.asarray(masses / masses.sum())
+        points, norm = self._api.embed(candidates), self._api.norm
+        widest = float(np.linalg.norm(np.ptp(points, axis=0), ord=norm))  # whatever a user's API says
+        diameter = max(self._api.diameter, widest)
+        return bounded_lipschitz_projection(masses, points, diameter=diameter, norm=norm).probabilities
+
+    def _weights(self, noisy: CellCounts) -> Floats:
+        """Return the votes that count, as numbers of copies where the variant makes copies."""
+        weights = np.maximum(0.0, np.where(noisy >= self.threshold, noisy, 0.0))
+        if self.variant == "theoretical":
+            return np.asarray(np.rint(weights / self.multiplicity) * self.multiplicity)
+        return np.asarray(weights)
+
+    def _measure(self, noisy: CellCounts) -> Floats:
+        """Return noisy votes as a signed measure.
+
+        Votes that all candidates have are shifted onto the number of records first, or, where a declared number is
+        farther from their sum than noise explains, divided by that sum.
+        """
+        total, count = int(noisy.sum()), len(noisy)
+        if self.noise == "laplace":
+            return np.asarray(noisy if total else np.ones(count), dtype=np.float64)
+        cast_votes = self.records * (1 if self.unit_votes else min(self.nearest, count))
+        # A unit may give fewer votes, and how many records a label has is not known.
+        unknown = min(self.unit_votes, count) > 1 or self.by_label is not None
+        if total > 0 and (unknown or abs(total - cast_votes) > max(1.0, 6.0 * self.scale * math.sqrt(count))):
+            return np.asarray(noisy / total, dtype=np.float64)
+        return np.asarray((noisy + (cast_votes - total) / count) / cast_votes, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
 class EvolutionReading(Reading):
     """Records drawn from the last step's votes, or from the API where there is no step."""
 
-    mechanism: PrivateEvolution
+    facts: EvolutionFacts
     y: Sequence[Votes]
 
     def draw(self, size: int, *, rng: np.random.Generator) -> Iterator[Records]:
@@ -262,22 +345,22 @@ class EvolutionReading(Reading):
         shares = self.cell_shares(rng=rng)
         if shares is not None:
             return shares.draw(size, rng=rng)
-        return (self.mechanism._api.random(min(BLOCK, size - start), rng=rng) for start in range(0, size, BLOCK))
+        return (self.facts._api.random(min(BLOCK, size - start), rng=rng) for start in range(0, size, BLOCK))
 
     def cell_shares(self, *, rng: np.random.Generator) -> CellShares | None:
         """Return the shares of the candidates; without a step the API draws one record after the other."""
         if not self.y:
             return None
-        mechanism, last = self.mechanism, self.y[-1]
-        sampling: Sampling = "stratified" if mechanism.variant == "theoretical" else mechanism.sampling
-        return ListedShares(mechanism.probabilities(last), sampling, last.candidates.take)
+        facts, last = self.facts, self.y[-1]
+        sampling: Sampling = "stratified" if facts.variant == "theoretical" else facts.sampling
+        return ListedShares(facts.probabilities(last), sampling, last.candidates.take)
 
     def outcome(self) -> Outcome | None:
         """Return whether the last step's votes were all lost to noise: no candidate's count, so all are as likely."""
-        mechanism = self.mechanism
-        if not self.y or (mechanism.variant == "projection" and mechanism.noise == "gaussian"):
+        facts = self.facts
+        if not self.y or (facts.variant == "projection" and facts.noise == "gaussian"):
             return None
         votes = self.y[-1].votes
-        if (votes if mechanism.variant == "projection" else vote_weights(mechanism, votes)).any():
+        if (votes if facts.variant == "projection" else facts._weights(votes)).any():
             return None
         return Outcome((Code("no-votes-kept"),), 0.0)

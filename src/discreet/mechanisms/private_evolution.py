@@ -6,39 +6,35 @@ Theory, proofs and what the paper's parameters amount to: docs/theory/private-ev
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
 from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
-from discreet._core.checks import choice, flag, integer, positive_size
+from discreet._core.checks import positive_size
 from discreet._core.errors import MissingExtra, ParameterError
 from discreet._core.random import public, seeded
-from discreet.domain import Commonness, Domain, Parts, Records
-from discreet.evolution import API, EvolvedStep
+from discreet.domain import Commonness, Parts, Records
+from discreet.evolution import EvolvedStep
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, KernelOutput, Votes
 from discreet.mechanisms.bounded_lipschitz import transport_available
 from discreet.mechanisms.calibration import Search
-from discreet.mechanisms.evolution_search import MOST_CANDIDATES, EvolutionSearch, is_slow, predicted_loss, remedies
+from discreet.mechanisms.evolution_search import EvolutionSearch, is_slow, predicted_loss, remedies
 from discreet.mechanisms.forecast import Forecast, Traits
 from discreet.mechanisms.likelihood import NoLikelihood
 from discreet.mechanisms.noise import GAUSSIAN, LAPLACE, law_named
 from discreet.mechanisms.populations import (
     Embedded,
+    EvolutionFacts,
     EvolutionReading,
-    Populations,
     check_fits,
     finite_points,
-    population_probabilities,
     settled_api,
-    settled_shares,
-    vote_weights,
 )
-from discreet.mechanisms.reading import SAMPLINGS, Reading, Sampling, draw_cells
+from discreet.mechanisms.reading import Reading, draw_cells
 from discreet.mechanisms.steps import SteppedMechanism
 from discreet.privacy import (
     Code,
@@ -54,17 +50,12 @@ from discreet.privacy import (
 if TYPE_CHECKING:
     from discreet.evolution import Voters
 
-Variant = Literal["projection", "practical", "theoretical"]
-
-_MOST_STEPS = 256
-_MOST_CAST = 64  # votes of a record or a unit
-_MOST_CHANGED = 1024  # of a record in all steps
 _MOST_PREDICTED = 1 << 11  # candidates of a step in a prediction
 
 
 @sealed
 @dataclass(frozen=True, kw_only=True)
-class PrivateEvolution(SteppedMechanism):
+class PrivateEvolution(EvolutionFacts, SteppedMechanism):
     r"""Let every confidential record vote for its nearest candidate, release noisy votes, vary the winners, repeat.
 
     Parameters
@@ -162,72 +153,10 @@ class PrivateEvolution(SteppedMechanism):
         one_step_instead="hierarchical-histogram",
     )
 
-    domain: Domain
-    records: int
-    scale: float
-    steps: int
-    population: int
-    noise: Literal["gaussian", "laplace"] = "gaussian"
-    threshold: int = 0
-    variant: Variant = "projection"
-    nearest: int = 1
-    unit_votes: int = 0
-    by_label: str | None = None
-    label_shares: Sequence[float] | str | None = None
-    lookahead: bool = False
-    multiplicity: int = 1
-    sampling: Sampling = SAMPLINGS[0]
-    api: API | str | Mapping[str, Any] = "table"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "api", settled_api(self.api, self.domain))
-        for name, least, most in (
-            ("steps", 0, _MOST_STEPS),
-            ("population", 1, MOST_CANDIDATES),
-            ("threshold", 2 if self.noise == "laplace" else 0, 1 << 40),
-            ("multiplicity", 1, 1 << 40),
-            ("nearest", 1, _MOST_CAST),
-            ("unit_votes", 0, _MOST_CAST),
-        ):
-            object.__setattr__(self, name, integer(name, getattr(self, name), least=least, most=most))
-        object.__setattr__(self, "records", positive_size("records", self.records))
-        object.__setattr__(self, "scale", law_named(self.noise).checked(self.scale))
-        choice("variant", self.variant, ("projection", "practical", "theoretical"))
-        choice("sampling", self.sampling, SAMPLINGS)
-        flag("lookahead", self.lookahead)
-        object.__setattr__(self, "label_shares", settled_shares(self.label_shares, self.domain, self.by_label))
-        if self.by_label is not None and (self.unit_votes or self.variant == "theoretical"):
-            raise ParameterError(
-                "by_label cannot be combined with votes of units, nor with the theoretical variant. Leave it out"
-            )
-        if self.noise != "gaussian" and (self.nearest, self.unit_votes) != (1, 0):
-            raise ParameterError("nearest and unit_votes need gaussian noise. Write noise='gaussian'")
-        if self.steps * max(self.nearest, self.unit_votes) > _MOST_CHANGED:
-            raise ParameterError(f"steps times votes must be at most {_MOST_CHANGED:,}. Take fewer of either")
-        if self.candidates > MOST_CANDIDATES:
-            raise ParameterError(
-                f"a step must have at most {MOST_CANDIDATES:,} candidates, got {self.candidates:,}. Take a smaller "
-                "population"
-            )
-
-    @property
-    def _api(self) -> API:
-        return cast(API, self.api)
-
-    @cached_property
-    def _populations(self) -> Populations:
-        return Populations(self.domain, self.by_label, cast("tuple[float, ...] | None", self.label_shares))
-
     @property
     def by_unit(self) -> bool:
         """Whether units vote."""
         return self.unit_votes > 0
-
-    @property
-    def candidates(self) -> int:
-        """Number of candidates per step, those that turn out equal included."""
-        members = 2 * self.records if self.variant == "theoretical" else self._populations.sizes(self.population).sum()
-        return int(members) * self._api.variations_each()
 
     # -- the private step ---------------------------------------------------------------------------------------
 
@@ -261,8 +190,8 @@ class PrivateEvolution(SteppedMechanism):
         labels = np.repeat(self._populations.labels(members), self._api.variations_each())
         varied = self._populations.labelled(varied, labels)
         points = finite_points(self._api, self._api.embed(varied), len(varied))
-        _, first = np.unique(np.column_stack((points, labels)), axis=0, return_index=True)
-        return varied.take(np.sort(first))
+        _, places = np.unique(np.column_stack((points, labels)), axis=0, return_index=True)
+        return varied.take(np.sort(places))
 
     def _varied(self, records: Records, rng: np.random.Generator, step: int) -> Records:
         varied = self._api.variation(records, rng=rng, step=step, steps=self.steps)
@@ -278,7 +207,7 @@ class PrivateEvolution(SteppedMechanism):
         """Return the next population, drawn from a step's votes."""
         weights = self.probabilities(step)
         if self.variant == "theoretical":  # copies, not draws; at most twice as many as records
-            total = min(2 * self.records, int(np.rint(vote_weights(self, step.votes).sum())) or len(weights))
+            total = min(2 * self.records, int(np.rint(self._weights(step.votes).sum())) or len(weights))
             places = list(draw_cells(weights, total, sampling="stratified", rng=rng))
         else:
             places, sizes = [], self._populations.sizes(self.population)
@@ -307,9 +236,9 @@ class PrivateEvolution(SteppedMechanism):
 
     def _ahead(self, candidates: Records, step: int) -> Floats:
         """Return where the variations of each candidate lie on average."""
-        varied, each = self._varied(candidates, seeded(step), step), self._api.variations_each()
-        points = finite_points(self._api, self._api.embed(varied), len(varied)).reshape(len(candidates), each, -1)
-        return np.asarray(points[:, min(1, each - 1) :].mean(axis=1))
+        varied, count = self._varied(candidates, seeded(step), step), self._api.variations_each()
+        points = finite_points(self._api, self._api.embed(varied), len(varied)).reshape(len(candidates), count, -1)
+        return np.asarray(points[:, min(1, count - 1) :].mean(axis=1))
 
     def _noisy(self, counts: CellCounts, rng: np.random.Generator) -> CellCounts:
         if self.noise == "gaussian":
@@ -348,15 +277,6 @@ class PrivateEvolution(SteppedMechanism):
                 return False
         return self.noise == "gaussian" or bool(((step.votes == 0) | (step.votes >= self.threshold)).all())
 
-    def probabilities(self, step: Votes) -> Floats:
-        """Return the candidates' probabilities that records are drawn with: public post-processing of noisy votes."""
-        labels = self._populations.labels(step.candidates)
-        shares, probabilities = self._populations.shares(step.votes, labels), np.zeros(len(labels))
-        for label, group in self._populations.groups(labels):
-            votes = Votes(step.candidates.take(group), step.votes[group])
-            probabilities[group] = shares[label] * population_probabilities(self, votes)
-        return probabilities
-
     def reading(self, y: Sequence[Votes], *, n: int) -> Reading:
         """Return records drawn from the last step's votes, or from the API where there is no step."""
         return EvolutionReading(self, y)
@@ -382,11 +302,11 @@ class PrivateEvolution(SteppedMechanism):
             if self.noise == "gaussian":
                 total += float(GAUSSIAN.log_pmf(self.scale, noisy - exact).sum())
                 continue
-            for votes, held in zip(noisy.tolist(), exact.tolist(), strict=True):
+            for votes, count in zip(noisy.tolist(), exact.tolist(), strict=True):
                 if not votes:  # none were released
-                    total += LAPLACE.log_below(self.scale, self.threshold - held) if held else 0.0
-                elif held and votes >= self.threshold:
-                    total += float(LAPLACE.log_pmf(self.scale, np.array([votes - held]))[0])
+                    total += LAPLACE.log_below(self.scale, self.threshold - count) if count else 0.0
+                elif count and votes >= self.threshold:
+                    total += float(LAPLACE.log_pmf(self.scale, np.array([votes - count]))[0])
                 else:
                     total = -math.inf
         return total
@@ -405,10 +325,10 @@ class PrivateEvolution(SteppedMechanism):
             tight, counts = not replaced and votes == 1, self.steps * votes * (1 + replaced)
             profile = DiscreteGaussianPair(scale=self.scale, group=group, counts=counts, tight=tight)
         elif self.steps:
-            one = ThresholdedLaplace(
+            step = ThresholdedLaplace(
                 scale=self.scale, threshold=self.threshold, group=group, replaced=replaced, tight=False
             )
-            profile = power(one, self.steps)
+            profile = power(step, self.steps)
         caveat = Code("no-step")
         if self.steps:
             caveat = Code("equal-votes", {"voters": "units" if self.unit_votes else "records"})

@@ -325,8 +325,10 @@ class WideFacts:
                     "given asks for records of which published totals have none. Take another condition"
                 )
         for columns, codes in self.joint.items():
-            held = [np.isin(cells, conditions[i]) for i, cells in zip(columns, codes, strict=True) if i in conditions]
-            if held and not np.all(held, axis=0).any():
+            matches = [
+                np.isin(cells, conditions[i]) for i, cells in zip(columns, codes, strict=True) if i in conditions
+            ]
+            if matches and not np.all(matches, axis=0).any():
                 raise ParameterError(
                     "given asks for records that the domain declares impossible. Take another condition"
                 )

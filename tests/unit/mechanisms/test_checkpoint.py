@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 
 from discreet._core.random import secure
@@ -147,26 +146,19 @@ def test_votes_below_the_threshold_are_none_of_a_run_with_one(tmp_path: Path) ->
     assert not mechanism.could_release(step._replace(votes=np.array([4])))
     assert not mechanism.could_release(Votes(Records(columns=()), np.array([7])))
     labels = Domain(columns={"w": OpenLabels()})
+    api = Callables(
+        domain=labels,
+        label="words",
+        generate=lambda count, _: {"w": [f"word {i}" for i in range(count)]},
+        vary=lambda frame, _: frame,
+        embedding=lambda frame: frame["w"].str.len_chars().to_numpy()[:, None],
+        diameter=9.0,
+    )
     words = REGISTRY["private-evolution"](
-        domain=labels, records=9, scale=2.0, steps=1, population=2, noise="laplace", threshold=3, api=_api(labels)
+        domain=labels, records=9, scale=2.0, steps=1, population=2, noise="laplace", threshold=3, api=api
     )
     for label, fits in (("a", True), (None, False)):
         assert words.could_release(Votes(Records(columns=(np.array([label], dtype=object),)), np.array([7]))) is fits
-
-
-def _api(domain: Domain) -> Any:
-    def some(count: int, _: int) -> pl.DataFrame:
-        return pl.DataFrame({"w": [f"word {i}" for i in range(count)]})
-
-    def same(frame: pl.DataFrame, _: int) -> pl.DataFrame:
-        return frame
-
-    def lengths(frame: pl.DataFrame) -> Any:
-        return frame["w"].str.len_chars().to_numpy().astype(float)[:, None]
-
-    return Callables(
-        domain=domain, label="words", generate=some, vary=same, embedding=lengths, diameter=9.0, variations=1
-    )
 
 
 def test_a_finished_checkpoint_is_taken_only_where_asked(tmp_path: Path) -> None:

@@ -259,15 +259,3 @@ def test_copies_are_of_so_many_draws(n: int, size: int) -> None:
     assert sum(int(chunk.sum()) for chunk in chunks) == size
     assert sum(len(chunk) for chunk in chunks) <= min(n, size)
     assert all((chunk > 0).all() for chunk in chunks)
-
-
-def test_what_was_chosen_stays_chosen() -> None:
-    made = Marginals.calibrated(BUDGET, domain=WIDE, n=4000, tables=2)
-    codes = [WIDE.columns[name].encode(people()[name], name=name) for name in WIDE.names]
-    held = Counts(records=Records(columns=tuple(codes)), frequencies=np.ones(4000, dtype=np.int64))
-    seen = MeasuredTables.from_output(made, made.kernel(held, rng=seeded(7)))
-    draw = seen.posterior_draw(seeded(8))
-    assert draw.choice is seen.choice
-    assert draw.total == seen.total
-    assert draw.tables()[0].counts.tolist() != seen.tables()[0].counts.tolist()
-    assert "two-way tables were measured" in str(made.reading(np.asarray(seen._y), n=4000).outcome().codes[0])
