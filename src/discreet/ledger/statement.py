@@ -301,7 +301,6 @@ def write_registry(ledger: Ledger, out: str | os.PathLike[str]) -> int:
 def registry(status: Mapping[str, Any], events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the export of a ledger as JSON values, from its ``LedgerStatus.to_dict`` and its log."""
     from discreet._core.page import OWN
-    from discreet._core.version import __version__
 
     keys = ("dataset", "currency", "budget", "spent", "left", "counts", "covers", "created", "head")
     return {
