@@ -195,8 +195,10 @@ def classes(modules: list[Module]) -> dict[str, float]:
             below[base].add(name)
     seam = _seam(bases, below)
     members = {name for node in defined if node.name in seam for name in _members(node)}
-    kinds = [node for node in defined if node.name not in seam and _reached(node.name, bases) & seam]
-    overridden = Counter(name for node in kinds for name in _members(node) & members)
+    kinds = {node.name: _members(node) for node in defined if node.name not in seam}
+    mechanisms = [name for name in kinds if not below[name] and _reached(name, bases) & seam]  # those that are made
+    own = [set().union(*(kinds.get(at, set()) for at in {name, *_reached(name, bases)})) for name in mechanisms]
+    overridden = Counter(name for names in own for name in names & members)
     abstract = [name for name in bases if {"ABC", "Protocol"} & bases[name]]
     return {
         "members of Mechanism and its mixins": len(members),

@@ -16,7 +16,6 @@ import random  # noqa: TID251  # to refuse what draws from it
 import sys
 from collections.abc import Callable, Iterator
 from itertools import permutations
-from types import MappingProxyType
 from typing import Any
 from unittest import mock
 
@@ -126,16 +125,9 @@ def check_tables(kind: type[Mechanism]) -> None:
             ) from error
 
 
-class _Pickler(pickle.Pickler):
-    def reducer_override(self, value: Any) -> Any:
-        return (dict, (dict(value),)) if isinstance(value, MappingProxyType) else NotImplemented
-
-
 def _bytes(value: Any) -> bytes:
     """Return what a value consists of, generators read to their end."""
-    text = io.BytesIO()
-    _Pickler(text).dump(list(value) if isinstance(value, Iterator) else value)
-    return text.getvalue()
+    return pickle.dumps(list(value) if isinstance(value, Iterator) else value)
 
 
 def _view(reading: Reading) -> dict[str, bytes]:
@@ -144,7 +136,7 @@ def _view(reading: Reading) -> dict[str, bytes]:
         "draw": lambda: Records.concatenate(reading.draw(SIZE, rng=seeded(1))).columns,
         "column_shares": lambda: reading.column_shares(rng=seeded(1)),
         "estimates": reading.estimates,
-        "outcome": reading.outcome,
+        "outcome": lambda: [code.to_dict() for code in getattr(reading.outcome(), "codes", ())],
     }
     return {name: _bytes(member()) for name, member in members.items()}
 
@@ -196,4 +188,4 @@ def _watched() -> Iterator[list[str]]:
     try:
         yield events
     finally:
-        _listeners.remove(events)
+        _listeners.pop()
