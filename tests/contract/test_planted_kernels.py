@@ -1,21 +1,24 @@
-"""Defects of a kernel, its promise or its law, each of which a check of every mechanism rejects."""
+"""Defects of a kernel, its promise or its law, each of which a check of every mechanism rejects.
+
+The mechanism they are planted in, without a defect, is that of ``test_planted``.
+"""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from test_planted import Sound
 
 from discreet.domain import Counts
 from discreet.mechanisms import CellCounts, Mechanism, Traits
 from discreet.mechanisms.likelihood import Likelihood
-from discreet.mechanisms.noisy_counts import NoisyCounts, NoisyReading
-from discreet.mechanisms.projections import Clip, Projection
+from discreet.mechanisms.noisy_counts import NoisyReading
 from discreet.mechanisms.reading import Estimates, Reading
 from discreet.privacy import Guarantee, Relation
 from discreet.testing.behaviour import check_estimates
@@ -35,19 +38,6 @@ CHECKED = (
     check_tables,
     check_twin,
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sound(NoisyCounts):
-    """A mechanism without a defect: Laplace noise on the counts, clipped and normalised."""
-
-    name: ClassVar[str] = "planted"
-
-    noise: str = field(default="laplace", init=False)
-
-    @property
-    def projector(self) -> Projection:
-        return Clip(self.cells, self.records)
 
 
 # -- the promise and the law ------------------------------------------------------------------------------------------
@@ -239,17 +229,3 @@ def test_a_planted_defect_is_rejected(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(AssertionError, match=says):
         check(defect)
-
-
-def test_the_sound_mechanism_passes() -> None:
-    for check in (
-        check_exposure,
-        check_files,
-        check_generator,
-        check_law,
-        check_promise,
-        check_state,
-        check_tables,
-        check_twin,
-    ):
-        check(Sound)
