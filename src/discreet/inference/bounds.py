@@ -18,7 +18,7 @@ from discreet.domain import Column, Domain, Numeric, Records
 from discreet.inference.functionals import ordered
 from discreet.inference.line import Draws, Line, at_ends, extremes
 from discreet.inference.prior import Noise, sets_of
-from discreet.inference.samplers import Observation, ReleasedCounts, ReleasedRecords
+from discreet.inference.samplers import Observation, ReleasedRecords
 from discreet.mechanisms import Consistent, ThresholdedCounts
 
 # Cells that a release cannot tell from empty ones. Whether they are empty is not left to the prior.
@@ -124,8 +124,7 @@ class UnseenCells:
     @classmethod
     def withheld(cls, likelihood: ThresholdedCounts, release: Observation) -> UnseenCells:
         """Return the cells of which nothing was released; ``most`` is of the table."""
-        counts = isinstance(release, ReleasedCounts)
-        cells = np.isnan(release.values) if counts else release.values == 0
+        cells = ~(release.values > 0)  # no count that reached the threshold, or no record
         noise = Noise.of(likelihood.law, likelihood.scale)
         missed = _MISSED / max(1, int(cells.sum()))
         possible = np.arange(likelihood.threshold + int(noise.reach) + 2)

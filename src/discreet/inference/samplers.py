@@ -89,7 +89,7 @@ class CountDraws:
         """Return draws under each prior."""
         if posteriors[0].proposed:
             return cls._accepted(posteriors, draws, rng)
-        numbers = tuple(rng.multinomial(draws, _probabilities(posteriors)).tolist())
+        numbers = tuple(rng.multinomial(draws, _prior_probabilities(posteriors)).tolist())
         pairs = zip(posteriors, numbers, strict=True)
         counts = [posterior.draw(number, rng) for posterior, number in pairs if number]
         return cls(np.concatenate(counts), posteriors[0].step, posteriors[0].approximation, numbers)
@@ -100,7 +100,7 @@ class CountDraws:
 
         The largest of these weights is that of all proposals so far: where a later one is larger, all are judged anew.
         """
-        probabilities = _probabilities(proposals)
+        probabilities = _prior_probabilities(proposals)
         batches: list[tuple[int, Floats, Floats]] = []  # prior, counts, and marks: kept where above the largest weight
         largest, number, proposed, accepted = -np.inf, draws + _FEW, 0, 0
         while accepted < draws:
@@ -122,7 +122,7 @@ class CountDraws:
         return cls(counts[rows], proposals[0].step, proposals[0].approximation, numbers)
 
 
-def _probabilities(posteriors: Sequence[CountPosterior]) -> Floats:
+def _prior_probabilities(posteriors: Sequence[CountPosterior]) -> Floats:
     """Return the probabilities of priors: the better one foresees the release, the larger is its own."""
     logs = np.array([posterior.log for posterior in posteriors])
     _require_possible(logs.max() > _IMPOSSIBLE)
