@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +16,7 @@ from discreet._core.text import percent
 from discreet.domain import Column, Domain, Numeric, Records
 from discreet.inference.functionals import ordered
 from discreet.inference.line import Draws, Line, at_ends, extremes
-from discreet.inference.prior import Noise, sets_of
+from discreet.inference.prior import Noise, parents, sets_of
 from discreet.inference.samplers import Observation, ReleasedRecords
 from discreet.mechanisms import Consistent, ThresholdedCounts
 
@@ -55,7 +54,7 @@ class CellEstimates(NamedTuple):
         first of them are hidden: as many as, taken together, are within that limit too.
         """
         nested = [np.arange(len(self.counts)), *(sets for sets, _ in self.sets)]  # the set of each cell, level by level
-        above = [upper[np.searchsorted(lower, np.arange(lower[-1] + 1))] for lower, upper in pairwise(nested)]
+        above = parents(nested)
         variances = [np.full(len(self.counts), self.noise**2)]  # of estimates from what lies in a set
         for upper, (_, measured) in zip(above, self.sets, strict=True):
             variance = np.asarray(np.bincount(upper, weights=variances[-1]), dtype=np.float64)

@@ -22,7 +22,7 @@ from discreet._core.arrays import Floats, Indices, Integers
 from discreet._core.errors import ParameterError
 from discreet.inference.drawn_records import NoisyUrn, held_cells, product
 from discreet.inference.positive import Moved, Positive
-from discreet.inference.prior import CountPosterior, Lattice, Noise, Prior, sets_of
+from discreet.inference.prior import CountPosterior, Lattice, Noise, Prior, parents, sets_of
 from discreet.inference.sums import Level, both
 from discreet.inference.trees import Splits, TreeRecords
 from discreet.mechanisms import (
@@ -281,17 +281,16 @@ def tree_counts(likelihood: NoisyTree, prior: Prior, records: int, counts: Float
         prior = Prior.process(prior.layers[0].masses[order])
     lattice = Lattice.fine(records, noise.scale, prior, lowered(counts, records))
     priors = {len(level.log_weights): level.log_weights for level in lattice.levels}
-    levels: list[Level] = []
-    first = np.arange(len(order))  # leaf of each set of the level below, leaves in order
+    nodes, log_weights = [np.arange(len(order))], []
     for node, measured in sets_of(tree, order, set(likelihood.consistent.measured[:-1])):
-        number = int(node[-1]) + 1
-        weights = list(priors.get(number, []))
+        weights = list(priors.get(int(node[-1]) + 1, []))
         if measured:
             terms = [partial(_log_noise, noise, lattice, y) for y in np.bincount(node, weights=counts)]
             weights = [both(*pair) for pair in zip(weights, terms, strict=True)] if weights else [*terms]
         if weights:
-            levels.append(Level(node[first], weights))
-            first = np.searchsorted(node, np.arange(number))
+            nodes.append(node)
+            log_weights.append(weights)
+    levels = [*map(Level, parents(nodes), log_weights)]
     text = _TAKEN_AS_NORMAL.format(likelihood.law.name)
     text *= likelihood.law.name != "gaussian"  # of others, what the best linear estimates keep has no closed form
     posterior = lattice.posterior(lattice.sums(counts.tolist(), partial(near, lattice, noise), levels), text)
