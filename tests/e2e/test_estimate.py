@@ -68,7 +68,7 @@ def test_counts_of_a_histogram_are_undone(tmp_path: Path, capsys: pytest.Capture
 def test_bad_input_says_what_is_wrong(released: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, named in (
         (["--functional", "median"], "not a functional"),
-        (["--functional", "P(>high)"], "is not a numeric"),
+        (["--functional", "P(>high)"], "is not a value of the column"),
         (["--functional", "mean", "--column", "y"], "there is no column 'y'"),
         (["--functional", "mean", "--level", "95"], "level"),
         (["--functional", "mean", "--by", "y"], "there is no column 'y'"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,8 +16,8 @@ from discreet._core.text import percent
 from discreet.domain import Column, Domain, Numeric, Records
 from discreet.inference.functionals import ordered
 from discreet.inference.line import Draws, Line, at_ends, extremes
-from discreet.inference.prior import Noise, sets_of
-from discreet.inference.samplers import Observation, ReleasedCounts, ReleasedRecords
+from discreet.inference.prior import Noise, parents, sets_of
+from discreet.inference.samplers import Observation, ReleasedRecords
 from discreet.mechanisms import Consistent, ThresholdedCounts
 
 # Cells that a release cannot tell from empty ones. Whether they are empty is not left to the prior.
@@ -55,7 +54,7 @@ class CellEstimates(NamedTuple):
         first of them are hidden: as many as, taken together, are within that limit too.
         """
         nested = [np.arange(len(self.counts)), *(sets for sets, _ in self.sets)]  # the set of each cell, level by level
-        above = [upper[np.searchsorted(lower, np.arange(lower[-1] + 1))] for lower, upper in pairwise(nested)]
+        above = parents(nested)
         variances = [np.full(len(self.counts), self.noise**2)]  # of estimates from what lies in a set
         for upper, (_, measured) in zip(above, self.sets, strict=True):
             variance = np.asarray(np.bincount(upper, weights=variances[-1]), dtype=np.float64)
@@ -124,8 +123,7 @@ class UnseenCells:
     @classmethod
     def withheld(cls, likelihood: ThresholdedCounts, release: Observation) -> UnseenCells:
         """Return the cells of which nothing was released; ``most`` is of the table."""
-        counts = isinstance(release, ReleasedCounts)
-        cells = np.isnan(release.values) if counts else release.values == 0
+        cells = ~(release.values > 0)  # no count that reached the threshold, or no record
         noise = Noise.of(likelihood.law, likelihood.scale)
         missed = _MISSED / max(1, int(cells.sum()))
         possible = np.arange(likelihood.threshold + int(noise.reach) + 2)

@@ -36,7 +36,7 @@ def product(
     def log_weight(counts: Integers, which: Integers = cells) -> Floats:
         return likelihood.log_weight(records, which, counts, drawn[which])
 
-    tilt = _tilt(log_weight, records, len(cells), int(drawn.sum()))
+    tilt = _tilt_to_sum(log_weight, records, len(cells), int(drawn.sum()))
     low, high = _window(lambda c: log_weight(c) + tilt * c, records, len(cells))
     guess = drawn.astype(np.float64) * (records / max(1, int(drawn.sum())))
     lattice = Lattice.fine(records, float((high - low).min()) / 15.0, prior, guess)
@@ -99,7 +99,7 @@ def held_cells(
     return CountPosterior(sums.log + value - slope * number, draw, lattice.step, proposed=True)
 
 
-def _mode(log_weight: Callable[[Integers], Floats], records: int, cells: int) -> Integers:
+def _modes(log_weight: Callable[[Integers], Floats], records: int, cells: int) -> Integers:
     """Return where concave functions of a count are largest, by halving."""
     low, high = np.zeros(cells, dtype=np.int64), np.full(cells, records, dtype=np.int64)
     while (high > low).any():
@@ -111,7 +111,7 @@ def _mode(log_weight: Callable[[Integers], Floats], records: int, cells: int) ->
 
 def _window(log_weight: Callable[[Integers], Floats], records: int, cells: int) -> tuple[Integers, Integers]:
     """Return from where to where concave functions of a count are within a distance of their largest values."""
-    mode = _mode(log_weight, records, cells)
+    mode = _modes(log_weight, records, cells)
     lowest = log_weight(mode) - _DROP
     ends = []
     for limit in (np.zeros(cells, dtype=np.int64), np.full(cells, records, dtype=np.int64)):
@@ -126,11 +126,11 @@ def _window(log_weight: Callable[[Integers], Floats], records: int, cells: int) 
     return ends[0], ends[1]
 
 
-def _tilt(log_weight: Callable[[Integers], Floats], records: int, cells: int, size: int) -> float:
+def _tilt_to_sum(log_weight: Callable[[Integers], Floats], records: int, cells: int, size: int) -> float:
     """Return the slope that makes the likeliest counts of all cells, each by itself, have about the right sum."""
 
     def excess(tilt: float) -> int:
-        return int(_mode(lambda c: log_weight(c) + tilt * c, records, cells).sum()) - records
+        return int(_modes(lambda c: log_weight(c) + tilt * c, records, cells).sum()) - records
 
     low, high = -max(1.0, float(size)) / records, 0.0
     while excess(low) > 0:

@@ -89,7 +89,7 @@ def functional(name: str, column: Column) -> Functional:
         code = _position(probability[2], column, text)
         return Functional(text, lambda line: line.equal(code))
     if probability is not None:
-        return _probability(probability[1], probability[2], column, text)
+        return _share_between(probability[1], probability[2], column, text)
     if text == "mean":
         return Functional(text, unit="value")
     if text == "variance":
@@ -102,7 +102,7 @@ def functional(name: str, column: Column) -> Functional:
     raise ParameterError(f"{text!r} is not a functional. The functionals are: {_FORMS}")
 
 
-def _probability(sign: str | None, text: str, column: Column, name: str) -> Functional:
+def _share_between(sign: str | None, text: str, column: Column, name: str) -> Functional:
     """Return the share of values below or above one, or from one to another, of a column with an order."""
     start, dots, last = text.partition("..")
     if sign is None and not dots:

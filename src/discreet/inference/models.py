@@ -52,11 +52,11 @@ def regression(
     for draws in blocks:
         if shared is None:
             records = support if len(support) or draws.own is None else draws.own
-            shared = design.rows(records, levels=_levels(domain, support, draws))
+            shared = design.rows(records, levels=_present_labels(domain, support, draws))
             shared = _Rows(shared.x[: len(support)], shared.y[: len(support)])
         own = _Rows(shared.x[:0], shared.y[:0]) if draws.own is None else design.rows(draws.own)
         if basis is None:
-            basis = _basis(shared.joined(own), draws, design.names)
+            basis = _triangle(shared.joined(own), draws, design.names)
             shared = shared.within(basis)
             if law == "logistic" and not np.isin(np.append(shared.y, own.y), (0.0, 1.0)).all():
                 raise ParameterError(
@@ -64,7 +64,7 @@ def regression(
                 )
         parts = own.within(basis).split(len(draws.own_weights))
         for part, masses in zip(parts, np.concatenate((draws.weights, draws.own_weights), axis=1), strict=True):
-            solutions.append(_coefficients(shared.joined(part), masses, basis, law))
+            solutions.append(_coefficients_of_draw(shared.joined(part), masses, basis, law))
     coefficients = np.array(solutions)
     return Regression(design.names, coefficients, design.notes(law, coefficients))
 
@@ -172,7 +172,7 @@ class FormulaDesign:
         )
 
 
-def _levels(domain: Domain, support: Records, draws: Draws) -> dict[str, Any]:
+def _present_labels(domain: Domain, support: Records, draws: Draws) -> dict[str, Any]:
     """Return the labels of each column of labels that records can have: all of them, where draws have their own."""
     levels = {}
     for (name, column), codes in zip(domain.columns.items(), support.columns, strict=True):
@@ -184,7 +184,7 @@ def _levels(domain: Domain, support: Records, draws: Draws) -> dict[str, Any]:
     return levels
 
 
-def _basis(rows: _Rows, draws: Draws, names: list[str]) -> Floats:
+def _triangle(rows: _Rows, draws: Draws, names: list[str]) -> Floats:
     """Return ``R`` of the QR decomposition of the rows at mean weights: in it, sums of products stay small."""
     own = np.nan_to_num(draws.own_weights).ravel() / len(draws.own_weights)
     masses = np.append(np.nan_to_num(draws.weights).mean(axis=0), own)
@@ -200,7 +200,7 @@ def _basis(rows: _Rows, draws: Draws, names: list[str]) -> Floats:
     return r
 
 
-def _coefficients(rows: _Rows, weight: Floats, basis: Floats, kind: str) -> Floats:
+def _coefficients_of_draw(rows: _Rows, weight: Floats, basis: Floats, kind: str) -> Floats:
     """Return the coefficients of one draw; NaN where they are not determined."""
     from scipy.linalg import solve_triangular
 

@@ -221,6 +221,8 @@ class Posterior:
     def given(self, column: str, value: Any) -> Posterior:
         """Return the posterior of the distribution within a group: of the records that have a value in a column.
 
+        Raises ParameterError when there is no such column, or the value is not declared.
+
         Parameters
         ----------
         column : str
@@ -232,8 +234,6 @@ class Posterior:
         -------
         Posterior
             Each draw restricted to those records, and normalised. What a draw without mass there has is NaN.
-
-        Raises ParameterError when there is no such column, or the value is not declared.
         """
         group = group_with(self.domain, column, value)
         return replace(

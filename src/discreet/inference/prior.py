@@ -180,12 +180,9 @@ class Prior:
     def along(cls, tree: Tree, base: Floats, *, firmer: int) -> list[Prior]:
         """Return the priors of a tree of nodes, those with one child left out."""
         order = tree.in_order()
-        sets, leaves = [], np.arange(len(order))
-        for node, _ in sets_of(tree, order, set()):
-            if int(node[-1]) + 1 < len(leaves):
-                sets.append(node[leaves])
-                leaves = np.searchsorted(node, np.arange(int(node[-1]) + 1))
-        return cls.learned(base[order], sets, order, firmer=firmer)
+        nodes = [np.arange(len(order)), *(node for node, _ in sets_of(tree, order, set()))]
+        several = [nodes[0], *(node for below, node in pairwise(nodes) if node[-1] < below[-1])]
+        return cls.learned(base[order], parents(several), order, firmer=firmer)
 
     def log_rates(self, guess: Floats, spread: float) -> list[Floats]:
         """Return a power of each part's count, layer by layer, that changes no draw.
@@ -231,6 +228,11 @@ def _halves(size: int) -> list[Integers]:
     while sets[-1][-1] > 0:
         sets.append(np.arange(int(sets[-1][-1]) + 1) // 2)
     return sets
+
+
+def parents(nested: Sequence[Integers]) -> list[Integers]:
+    """Return the set of the next level that each set is in, from the set of each cell, level by level."""
+    return [above[np.searchsorted(sets, np.arange(sets[-1] + 1))] for sets, above in pairwise(nested)]
 
 
 def sets_of(tree: Tree, order: Integers, measured: set[int]) -> list[tuple[Integers, bool]]:

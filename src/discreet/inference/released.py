@@ -60,7 +60,7 @@ def read_release(release: Any, facts: Any = None, *, weights: str | None = None)
     else:
         certificate = read_certificate(release, facts)
         if weights is None:
-            require_own(certificate, _source(release))
+            require_own(certificate, _file_or_table(release))
         domain, n_held = Domain.from_dict(certificate.facts.domain), certificate.facts.records
         urn = analysed_mechanism(certificate).likelihood().urn
     table = _distinct(release, domain, weights)
@@ -84,13 +84,13 @@ def analysed_mechanism(certificate: Certificate) -> Mechanism:
     return certified_mechanism(certificate.facts)
 
 
-def _source(release: Any) -> Any:
+def _file_or_table(release: Any) -> Any:
     return release._source if isinstance(release, Release) else release
 
 
 def released_table(release: Any) -> pl.LazyFrame:
     """Return the released rows, which are read when they are collected."""
-    source = _source(release)
+    source = _file_or_table(release)
     return scanned(source) if isinstance(source, (str, os.PathLike)) else as_polars(source).lazy()
 
 

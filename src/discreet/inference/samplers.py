@@ -22,7 +22,7 @@ from discreet._core.arrays import Floats, Indices, Integers
 from discreet._core.errors import ParameterError
 from discreet.inference.drawn_records import NoisyUrn, held_cells, product
 from discreet.inference.positive import Moved, Positive
-from discreet.inference.prior import CountPosterior, Lattice, Noise, Prior, sets_of
+from discreet.inference.prior import CountPosterior, Lattice, Noise, Prior, parents, sets_of
 from discreet.inference.sums import Level, both
 from discreet.inference.trees import Splits, TreeRecords
 from discreet.mechanisms import (
@@ -89,7 +89,7 @@ class CountDraws:
         """Return draws under each prior."""
         if posteriors[0].proposed:
             return cls._accepted(posteriors, draws, rng)
-        numbers = tuple(rng.multinomial(draws, _probabilities(posteriors)).tolist())
+        numbers = tuple(rng.multinomial(draws, _prior_probabilities(posteriors)).tolist())
         pairs = zip(posteriors, numbers, strict=True)
         counts = [posterior.draw(number, rng) for posterior, number in pairs if number]
         return cls(np.concatenate(counts), posteriors[0].step, posteriors[0].approximation, numbers)
@@ -100,7 +100,7 @@ class CountDraws:
 
         The largest of these weights is that of all proposals so far: where a later one is larger, all are judged anew.
         """
-        probabilities = _probabilities(proposals)
+        probabilities = _prior_probabilities(proposals)
         batches: list[tuple[int, Floats, Floats]] = []  # prior, counts, and marks: kept where above the largest weight
         largest, number, proposed, accepted = -np.inf, draws + _FEW, 0, 0
         while accepted < draws:
@@ -122,7 +122,7 @@ class CountDraws:
         return cls(counts[rows], proposals[0].step, proposals[0].approximation, numbers)
 
 
-def _probabilities(posteriors: Sequence[CountPosterior]) -> Floats:
+def _prior_probabilities(posteriors: Sequence[CountPosterior]) -> Floats:
     """Return the probabilities of priors: the better one foresees the release, the larger is its own."""
     logs = np.array([posterior.log for posterior in posteriors])
     _require_possible(logs.max() > _IMPOSSIBLE)
@@ -281,17 +281,16 @@ def tree_counts(likelihood: NoisyTree, prior: Prior, records: int, counts: Float
         prior = Prior.process(prior.layers[0].masses[order])
     lattice = Lattice.fine(records, noise.scale, prior, lowered(counts, records))
     priors = {len(level.log_weights): level.log_weights for level in lattice.levels}
-    levels: list[Level] = []
-    first = np.arange(len(order))  # leaf of each set of the level below, leaves in order
+    nodes, log_weights = [np.arange(len(order))], []
     for node, measured in sets_of(tree, order, set(likelihood.consistent.measured[:-1])):
-        number = int(node[-1]) + 1
-        weights = list(priors.get(number, []))
+        weights = list(priors.get(int(node[-1]) + 1, []))
         if measured:
             terms = [partial(_log_noise, noise, lattice, y) for y in np.bincount(node, weights=counts)]
             weights = [both(*pair) for pair in zip(weights, terms, strict=True)] if weights else [*terms]
         if weights:
-            levels.append(Level(node[first], weights))
-            first = np.searchsorted(node, np.arange(number))
+            nodes.append(node)
+            log_weights.append(weights)
+    levels = [*map(Level, parents(nodes), log_weights)]
     text = _TAKEN_AS_NORMAL.format(likelihood.law.name)
     text *= likelihood.law.name != "gaussian"  # of others, what the best linear estimates keep has no closed form
     posterior = lattice.posterior(lattice.sums(counts.tolist(), partial(near, lattice, noise), levels), text)

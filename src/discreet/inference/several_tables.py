@@ -235,7 +235,7 @@ def _estimated(
         rows = max(1, _BLOCK // len(shares))
         blocks = [min(rows, _RESAMPLES - start) for start in range(0, _RESAMPLES, rows)]
         samples = [evaluated(table, rng.multinomial(size, shares, size=block) / size) for block in blocks]
-        variances = np.where(np.isnan(variances), _variances(np.concatenate(samples)), variances)
+        variances = np.where(np.isnan(variances), _variances_over(np.concatenate(samples)), variances)
     return np.stack([estimates, variances], axis=1)
 
 
@@ -273,12 +273,12 @@ def regress_tables(
     draws = coefficients.draws.reshape(len(tables), 1 + _REFITS, -1)
     if np.isnan(draws[:, 0]).any() or (np.isnan(draws).mean(axis=1) > 0.5).any():
         raise ParameterError("not all tables determine all coefficients. Leave rare categories or columns out")
-    numbers = np.stack([draws[:, 0], _variances(np.swapaxes(draws[:, 1:], 0, 1))], axis=2)
+    numbers = np.stack([draws[:, 0], _variances_over(np.swapaxes(draws[:, 1:], 0, 1))], axis=2)
     labels: list[tuple[Functional, dict[str, Any]]] = [(Functional(name), {}) for name in coefficients.names]
     return several.summary(numbers, labels, notes=[*coefficients.notes, *several.unmeasured(used)])
 
 
-def _variances(samples: Floats) -> Floats:
+def _variances_over(samples: Floats) -> Floats:
     """Return variances over the samples that have a number; NaN where fewer than two have it."""
     count = (~np.isnan(samples)).sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):

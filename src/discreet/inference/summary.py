@@ -65,10 +65,10 @@ def r_hat(chains: npt.ArrayLike) -> float:
     x = _split(np.asarray(chains, dtype=np.float64))
     if np.ptp(x) == 0.0:
         return 1.0
-    return max(_r_hat(_normal_scores(x)), _r_hat(_normal_scores(np.abs(x - np.median(x)))))
+    return max(_ratio_of_variances(_normal_scores(x)), _ratio_of_variances(_normal_scores(np.abs(x - np.median(x)))))
 
 
-def _r_hat(x: Floats) -> float:
+def _ratio_of_variances(x: Floats) -> float:
     length, means = x.shape[1], x.mean(axis=1)
     variance, variance_of_means = float(x.var(axis=1, ddof=1).mean()), float(means.var(ddof=1))
     if variance == 0.0:
@@ -265,7 +265,7 @@ def distribution(posterior: Posterior, column: str | None, level: float, axes: A
     if posterior.domain.columns[name].open:
         raise ParameterError(f"column {name!r} holds open labels, of which no picture is known. Name another column")
     if axes is None:
-        axes = _pyplot().figure(figsize=(7.0, 4.0), layout="constrained").subplots()
+        axes = _matplotlib().figure(figsize=(7.0, 4.0), layout="constrained").subplots()
     if posterior.domain.columns[name].labels is None:
         _draw_function(axes, posterior, name, level)
     else:
@@ -316,7 +316,7 @@ def forest(summary: Summary) -> list[Any]:
     for row in summary.rows:
         panels.setdefault(row.name if summary.by else row.unit, []).append(row)
     tallest = max(map(len, panels.values()), default=1)
-    figure = _pyplot().figure(figsize=(1.5 + 4.2 * len(panels), 1.3 + 0.32 * tallest), layout="constrained")
+    figure = _matplotlib().figure(figsize=(1.5 + 4.2 * len(panels), 1.3 + 0.32 * tallest), layout="constrained")
     subplots = [*figure.subplots(1, len(panels), squeeze=False)[0]]
     for axes, (title, rows) in zip(subplots, panels.items(), strict=True):
         places, labels = np.arange(len(rows)), [row.name for row in rows]
@@ -336,7 +336,7 @@ def forest(summary: Summary) -> list[Any]:
     return subplots
 
 
-def _pyplot() -> Any:
+def _matplotlib() -> Any:
     try:
         from matplotlib import pyplot
     except ImportError:

@@ -75,7 +75,7 @@ def wasserstein_1d(
     >>> wasserstein_1d([0, 10], [0, 10], x_weights=[3, 1], y_weights=[1, 1])
     2.5
     """
-    longer, shorter, top = _distributions(x, x_weights, y, y_weights)
+    longer, shorter, top = _functions_of_both(x, x_weights, y, y_weights)
     return math.fsum(_areas(longer, shorter)) / top
 
 
@@ -104,7 +104,7 @@ def ks_distance(
     >>> ks_distance([1, 2, 3, 4], [3, 4, 5, 6])
     0.5
     """
-    longer, shorter, top = _distributions(x, x_weights, y, y_weights)
+    longer, shorter, top = _functions_of_both(x, x_weights, y, y_weights)
     # Between two values of one sample its function stands still and the other one does not fall: the largest
     # difference is at one of these values, or just before it.
     values, maximum = shorter.values, 0.0
@@ -208,7 +208,7 @@ def require_weights(name: str, values: npt.NDArray[Any], weights: npt.ArrayLike 
     return weight
 
 
-def _units(x: Weights, y: Weights) -> tuple[Any, Any, float]:
+def _common_units(x: Weights, y: Weights) -> tuple[Any, Any, float]:
     """Return what one unit of weight of ``x`` and of ``y`` is over a common denominator, and the denominator."""
     x_total, y_total = x.sum().item(), y.sum().item()
     if isinstance(x_total, int) and isinstance(y_total, int) and x_total * y_total < _LARGEST:
@@ -218,7 +218,7 @@ def _units(x: Weights, y: Weights) -> tuple[Any, Any, float]:
 
 def signed_masses(x: Weights, y: Weights) -> tuple[npt.NDArray[Any], float]:
     """Return the mass of each value of ``x``, and of ``y`` negated, over a common denominator, and the denominator."""
-    x_unit, y_unit, top = _units(x, y)
+    x_unit, y_unit, top = _common_units(x, y)
     return np.concatenate((x * x_unit, y * -y_unit)), top
 
 
@@ -229,12 +229,12 @@ class _Distribution(NamedTuple):
     levels: Cumulative
 
 
-def _distributions(
+def _functions_of_both(
     x: npt.ArrayLike, x_weights: npt.ArrayLike | None, y: npt.ArrayLike, y_weights: npt.ArrayLike | None
 ) -> tuple[_Distribution, _Distribution, float]:
     """Return the distribution functions of both samples, the longer one first, and the level at which both end."""
     samples = sorted_sample("x", x, x_weights), sorted_sample("y", y, y_weights)
-    *units, top = _units(samples[0][1], samples[1][1])
+    *units, top = _common_units(samples[0][1], samples[1][1])
     distributions = []
     for (values, weights), unit in zip(samples, units, strict=True):
         levels = np.concatenate(([0], np.cumsum(weights * unit)))
