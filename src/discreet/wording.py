@@ -123,6 +123,7 @@ def _either(remedies: Iterable[str]) -> str:
 
 
 def _chosen(what: Sequence[str]) -> str:
+    """Return that *what* were chosen without looking at the data."""
     words = [_CHOSEN.get(name, f"the {name.replace('-', ' ')}") for name in what]
     words[0] = f"the {words[0].removeprefix('the ')}"
     return f"{', '.join(words[:-1])}{' and ' * (len(words) > 1)}{words[-1]} were chosen without looking at the data"
@@ -132,6 +133,7 @@ _CHOSEN = {"their-cells": "their cells", "api": "the API", "strength": "strength
 
 
 def _met(**limits: float) -> str:
+    """Return which limits of convergence the Markov chains met: *r_hat*, *effective*, *divergent*."""
     forms = {
         "r_hat": "R-hat at most {}",
         "effective": "at least {} effective draws per chain",

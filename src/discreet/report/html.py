@@ -26,19 +26,6 @@ from discreet.utility import Measured, compare, confidential_shares, disclosure_
 CONFIDENTIAL = "Confidential: contains numbers computed from the private data"
 """The banner of a report that shows the confidential table."""
 
-_MEANINGS = {
-    "w1": "Wasserstein-1 distance, the average distance by which values must be moved",
-    "ks": "Kolmogorov-Smirnov distance, the largest difference between the shares at or below any value",
-    "tv": "total variation, the share of records that must be changed",
-    "hellinger": "Hellinger distance of the shares",
-    "kde-l2": "L2 distance of kernel density estimates",
-    "transport": "the average distance by which whole records must be moved",
-    "marginals-2": "total variation of pairs of columns",
-    "marginals-3": "total variation of triples of columns",
-    "correlation": "difference of the associations between two columns",
-    "pmse": "how well a classifier tells released from confidential records",
-}
-
 
 @sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +144,7 @@ def _public(promises: tuple[Promise, ...], release: Path, files: Sequence[Path],
     """Return everything the page shows of a release and its certificates."""
     promise = promises[0]
     facts, guarantee, n = promise.certificate.facts, promise.guarantee, promise.guarantee.n
-    domain, group, protected = promise.mechanism.domain, guarantee.relation.group, guarantee.protected
+    domain, protected = promise.mechanism.domain, guarantee.protected
     counts, several = facts.size is None, promise.certificate.several
     rows, columns = released_columns(files, domain, counts=counts)
     together = joint(promises)
@@ -172,9 +159,7 @@ def _public(promises: tuple[Promise, ...], release: Path, files: Sequence[Path],
         "rows": f"{rows[0]:,}",
         "tables": promise.certificate.tables if several else [],
         "records": f"{n:,}",
-        "units": f"{n // group:,}",
-        "group": group,
-        "added": guarantee.relation.name == "add-remove",
+        "units": f"{n // guarantee.relation.group:,}",
         "unit": None if facts.unit is None else facts.unit.column,
         "randomness": wording.RANDOMNESS.get(facts.randomness, facts.randomness),
         "made": f"{facts.created}, with {facts.library.name} {facts.library.version}",
@@ -198,11 +183,8 @@ def _public(promises: tuple[Promise, ...], release: Path, files: Sequence[Path],
         "protected": ", ".join(protected),
         "as_held": ", ".join(name for name in domain.names if protected and name not in protected),
         "share": utility_facts(promise.mechanism, n)["share_in_words"],
-        "outcome": promise.certificate.outcome,
-        "poor": promise.stated.poor,
         "command": f"discreet verify {names[1]}" if several else f"discreet verify {names[0]} --data {names[1]}",
         "confidential": None,
-        "compared": None,
     }
 
 
@@ -225,7 +207,6 @@ def _confidential(
         "shown": shown,
         "in_words": _in_words,
         "disclosure_cells": disclosure_cells,
-        "meanings": _MEANINGS,
     }
 
 

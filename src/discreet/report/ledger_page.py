@@ -97,13 +97,6 @@ def place_in_ledger(path: FilePath, dataset: str | None, *, certificate: Path, s
 # A ledger as one HTML page: what is spent and left, what that means, and every entry.
 
 _MOST_STEPS = 400  # of the picture
-_STATES = {
-    "COMMITTED": "released: the files and their hashes are known",
-    "OPENED": "the table was opened, and nothing is released yet: spent",
-    "RESERVED": "its cost is set aside, and the table is not opened yet",
-    "FORFEITED": "the table was opened and nothing was released: spent for ever",
-    "VOID": "given up before the table was opened: costs nothing",
-}
 
 
 def write_ledger_report(
@@ -153,7 +146,7 @@ def page(
             "status": status,
             "spending": spending,
             "bars": bars,
-            "states": [(state, counts.get(state, 0), words) for state, words in _STATES.items()],
+            "counts": counts,
             "waiting": sum(counts.get(state, 0) for state in ("RESERVED", "OPENED")),
             "entries": entry_rows(releases),
             "in_all": len(releases),
