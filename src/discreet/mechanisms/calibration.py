@@ -126,29 +126,29 @@ def one_solution(search: Search, *free: Free, promise: Callable[[Any], Guarantee
     def solution(parameter: Free) -> Any:
         return parameter.solution(lambda value: promised(parameter, value)._excess(budget))
 
-    request = _request_text(search, [parameter.name for parameter in free])
     if not unknown:
         if not (guarantee := search.guarantee()).meets(budget):
             nearest: dict[str, float] = {}
             for parameter in free:
                 if (value := solution(parameter)) is not None:
                     nearest |= parameter.bound(value)
-            require_budget(guarantee, budget, request, **nearest)
+            require_budget(guarantee, budget, _request_text(search, free), **nearest)
         return search.mechanism()
     (parameter,) = unknown
     if (value := solution(parameter)) is not None:
         return search.mechanism(**{parameter.name: value})
-    guarantee = promised(parameter, parameter.private)
+    guarantee, request = promised(parameter, parameter.private), _request_text(search, free)
     if parameter.name == "size":
         require_budget(guarantee, budget, request)
     alone = {"epsilon >=": guarantee.epsilon(budget.delta)} if len(free) == 1 else {}
     raise Infeasible(request, alone or {"delta >=": guarantee.delta(budget.epsilon)})
 
 
-def _request_text(search: Search, free: Sequence[str]) -> str:
+def _request_text(search: Search, free: Sequence[Free]) -> str:
     """Write the budget, and which of the parameters that may be free are given."""
-    size = f" at size {search.size}" if "size" in free and search.size is not None else ""
-    values = [f" with {name} {as_written(search.parameters[name])}" for name in free if name in search.parameters]
+    names = [parameter.name for parameter in free]
+    size = f" at size {search.size}" if "size" in names and search.size is not None else ""
+    values = [f" with {name} {as_written(search.parameters[name])}" for name in names if name in search.parameters]
     return "".join([str(search.budget), size, *values])
 
 

@@ -131,14 +131,8 @@ class DataSpecificRevealOrObscure(MixtureDraws):
             pairs = MinimumPairs(n=n, cells=cells, weights=weights, size=self.size)
             if pairs.loss > 0.0:  # else every record is obscured
                 profile = pairs if group == 1 and not (quick and self.size > 1) else pairs.chord(group)
-        return Guarantee.proved(
-            profile,
-            relation=relation,
-            n=n,
-            theorem="T7",
-            chosen=("cells", "schedule"),
-            caveats=(Code("uniform-at-most", {"share": largest}),),
-        )
+        chosen, caveat = ("cells", "schedule"), Code("uniform-at-most", {"share": largest})
+        return Guarantee.proved(profile, relation=relation, n=n, theorem="T7", chosen=chosen, caveats=(caveat,))
 
     def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
         """Return ``q_i`` at the smallest count of a table like that one, and ``q_0``, the largest.

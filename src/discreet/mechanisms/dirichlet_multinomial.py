@@ -158,14 +158,9 @@ class DirichletMultinomial(HeldMechanism):
             if self._uniform and not quick:
                 prior = self.strength_units / (UNIT * cells)
                 profile = GroupUrn(size=self.size, prior=prior, cells=cells, n=n, group=group, bound=profile)
-        return Guarantee.proved(
-            profile,
-            relation=relation,
-            n=n,
-            theorem="T4, chained" if isinstance(profile, ChainProfile) else "T4",
-            chosen=("cells", "prior"),
-            caveats=(Code("prior-share", {"share": self._lost(n)}),),
-        )
+        theorem = "T4, chained" if isinstance(profile, ChainProfile) else "T4"
+        chosen, caveat = ("cells", "prior"), Code("prior-share", {"share": self._lost(n)})
+        return Guarantee.proved(profile, relation=relation, n=n, theorem=theorem, chosen=chosen, caveats=(caveat,))
 
     def _single(self, n: int) -> Profile:
         cells = self._cells

@@ -135,14 +135,9 @@ class Mixture(MixtureDraws):
         profile: Profile = ConstantProfile(value=0.0)
         if self.domain.size != 1 and self.mixing < 1.0:
             profile = self._profile(n, group)
-        return Guarantee.proved(
-            profile,
-            relation=relation,
-            n=n,
-            theorem=self.traits.theorem,
-            chosen=("cells", "mixing-probability"),
-            caveats=(Code("uniform-share", {"share": self.mixing}),),
-        )
+        theorem, chosen = self.traits.theorem, ("cells", "mixing-probability")
+        caveat = Code("uniform-share", {"share": self.mixing})
+        return Guarantee.proved(profile, relation=relation, n=n, theorem=theorem, chosen=chosen, caveats=(caveat,))
 
     def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
         """Return ``mixing``."""

@@ -186,14 +186,8 @@ class ExponentialHistogram(DrawnMechanism):
         if self.domain.size != 1:
             spread = self.pure_epsilon * (self._sensitivity(n, group) / self._sensitivity(n, 1))
             profile = BoundedRangeProfile(spread=up(spread + 4.0 * self._rounding(n), 16))
-        return Guarantee.proved(
-            profile,
-            relation=relation,
-            n=n,
-            theorem="T10",
-            chosen=("cells", "loss"),
-            caveats=(Code("share-elsewhere", {"share": self._lost(n)}),),
-        )
+        chosen, caveat = ("cells", "loss"), Code("share-elsewhere", {"share": self._lost(n)})
+        return Guarantee.proved(profile, relation=relation, n=n, theorem="T10", chosen=chosen, caveats=(caveat,))
 
     def _rounding(self, n: int) -> float:
         """Return ``eta``: how far the log-weight that a count vector is drawn with may be from the exact one."""

@@ -119,14 +119,8 @@ class NoisyCounts(Mechanism):
         profile: Profile = ConstantProfile(value=0.0)
         if self._pairs:
             profile = self.law.profile(self.scale, group=group, counts=2 * self._pairs)
-        return Guarantee.proved(
-            profile,
-            relation=relation,
-            n=n,
-            theorem=self.traits.theorem,
-            chosen=("cells", "noise"),
-            caveats=(Code("free-draws", {"noisy": "counts"}),),
-        )
+        theorem, chosen, caveat = self.traits.theorem, ("cells", "noise"), Code("free-draws", {"noisy": "counts"})
+        return Guarantee.proved(profile, relation=relation, n=n, theorem=theorem, chosen=chosen, caveats=(caveat,))
 
     # -- its reading --------------------------------------------------------------------------------------------
 

@@ -84,18 +84,13 @@ class StableCounts(Mechanism):
             enough = n >= 2 * self.threshold - 2 + group and (cells is None or cells >= 2 * group)
             profile = ThresholdedLaplace(scale=self.scale, threshold=self.threshold, group=group, tight=enough)
         alone = -math.expm1(LAPLACE.log_below(self.scale, self.threshold - 1))
-        return Guarantee.proved(
-            profile,
-            relation=relation,
-            n=n,
-            theorem="T8",
-            chosen=("scale", "threshold"),
-            caveats=(
-                Code("rare-labels", {"threshold": self.threshold, "open": False}),
-                Code("single-label", {"probability": alone}),
-                Code("free-draws", {"noisy": "counts"}),
-            ),
+        caveats = (
+            Code("rare-labels", {"threshold": self.threshold, "open": False}),
+            Code("single-label", {"probability": alone}),
+            Code("free-draws", {"noisy": "counts"}),
         )
+        chosen = ("scale", "threshold")
+        return Guarantee.proved(profile, relation=relation, n=n, theorem="T8", chosen=chosen, caveats=caveats)
 
     @classmethod
     def _solution(cls, search: Search) -> Any:
