@@ -243,18 +243,6 @@ def test_a_printed_epsilon_is_never_below_the_true_one(tmp_path) -> None:
     assert disagreeing(made.path) == [*(f"table-0{i}.parquet.rows" for i in (1, 2, 3)), "size"]
 
 
-def test_a_fault_while_writing_leaves_nothing(tmp_path, monkeypatch) -> None:
-    import discreet.releases.release as module
-
-    def fail(*_, **__):
-        raise OSError
-
-    monkeypatch.setattr(module, "file_sha256", fail)
-    with pytest.raises(FileProblem, match="cannot be written"):
-        release(CLOSED, mechanism=ON_GRID, out=tmp_path / "out")
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_the_command_writes_tables_and_a_ledger_pays_what_the_theorem_states(tmp_path, command, capsys) -> None:
     ledger = str(tmp_path / "l")
     assert run(["ledger", "init", ledger, "--dataset", "visits", "--epsilon", "20"]) == 0
