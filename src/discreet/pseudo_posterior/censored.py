@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -288,9 +288,17 @@ class CensoredPosteriorMechanism(ModelMechanism):
     """The censored posterior on a domain."""
 
     name = "censored-posterior"
-    posterior_type, facts = CensoredPosterior, ("bound", "size", "on_a_grid")
+    facts = ("bound", "size", "on_a_grid")
     posterior: CensoredPosterior
 
     def posterior_draws(self, columns: Columns, *, rng: np.random.Generator) -> PosteriorDraws:
         """Draw from the censored posterior."""
         return self.posterior.fit(columns, rng=rng, progress=self.progress)
+
+    @classmethod
+    def from_parameters(cls, parameters: Mapping[str, Any], *, domain: Domain, records: int, size: int | None) -> Self:
+        """Return a mechanism with the same bound and size, on a stand-in of its grid."""
+        options = {"bound": parameters["bound"], "size": parameters["size"]}
+        if parameters["on_a_grid"]:
+            options["grid"] = {"parameter": [0.0]}
+        return cls.certified_by(parameters, CensoredPosterior, domain=domain, **options)

@@ -330,7 +330,6 @@ class ModelMechanism(Mechanism):
     """
 
     traits: ClassVar[Traits] = Traits(free=(), needs_cells=False, randomness="operating-system-and-jax")
-    posterior_type: ClassVar[Callable[..., Any]]
     facts: ClassVar[tuple[str, ...]]
     """What the guarantee of this posterior depends on, and that of the other does not."""
 
@@ -432,7 +431,9 @@ class ModelMechanism(Mechanism):
         return {**parameters, **self.certified}
 
     @classmethod
-    def from_parameters(cls, parameters: Mapping[str, Any], *, domain: Domain, records: int, size: int | None) -> Self:
+    def certified_by(
+        cls, parameters: Mapping[str, Any], posterior: Callable[..., Any], *, domain: Domain, **options: Any
+    ) -> Self:
         """Return a mechanism with the promise and reading of a certificate: the model and its chains are a stand-in."""
         stand_in = FromModel(
             function=lambda _: None,
@@ -441,13 +442,9 @@ class ModelMechanism(Mechanism):
             log_density_at_most_zero=parameters["densities_at_most_one"] is True,
         )
         survey, tables = parameters.get("survey", {}), parameters["tables"]
-        options = {"survey_weight": survey.get("weight"), "survey_mean": survey.get("mean")}
-        options |= {name: parameters[name] for name in cls.facts}
-        if options.pop("on_a_grid", False):
-            options["grid"] = {"parameter": [0.0]}
-        posterior = cls.posterior_type(stand_in, **options, tables=tables, draws=tables, unit=parameters.get("unit"))
-        certified = {name: parameters[name] for name in ("model", "chains")}
-        return cls(domain=domain, posterior=posterior, certified=certified)
+        options |= {"survey_weight": survey.get("weight"), "survey_mean": survey.get("mean")}
+        model = posterior(stand_in, **options, tables=tables, draws=tables, unit=parameters.get("unit"))
+        return cls(domain=domain, posterior=model, certified={name: parameters[name] for name in ("model", "chains")})
 
     @classmethod
     def _solution(cls, search: Any) -> Any:

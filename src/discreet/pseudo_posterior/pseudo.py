@@ -7,8 +7,9 @@ Everything computed on the way is as confidential as the table.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -366,9 +367,15 @@ class PseudoPosteriorMechanism(ModelMechanism):
     """The pseudo-posterior on a domain."""
 
     name = "pseudo-posterior"
-    posterior_type, facts = PseudoPosterior, ("target_epsilon",)
+    facts = ("target_epsilon",)
     posterior: PseudoPosterior
 
     def posterior_draws(self, columns: Columns, *, rng: np.random.Generator) -> PosteriorDraws:
         """Fit with weights that meet the target."""
         return self.posterior.calibrated_fit(columns, rng=rng, progress=self.progress).draws
+
+    @classmethod
+    def from_parameters(cls, parameters: Mapping[str, Any], *, domain: Domain, records: int, size: int | None) -> Self:
+        """Return a mechanism with the same target."""
+        target = parameters["target_epsilon"]
+        return cls.certified_by(parameters, PseudoPosterior, domain=domain, target_epsilon=target)

@@ -269,9 +269,9 @@ class _Task:
         except Refused as reason:
             return point(failed=str(reason))
         if not math.isfinite(fit.lipschitz):
-            return point(failed="the likelihood of a record that counts is 0 at some draw, so no bound is finite")
+            return point(failed="no bound is finite: a record that counts has likelihood 0")
         if not math.isfinite(fit.draws.r_hat):
-            return point(failed="the chains do not move. Take more warm-up draws (warm_up=...)")
+            return point(failed="the chains do not move. Take more warm-up draws")
         tables = self.mechanism.synthesise(fit, self.columns, rng=rng)
         values = [table[self.column] for table in tables]
         statistics = {
