@@ -111,22 +111,19 @@ class Page:
     def __init__(self, run: Transaction, dataset: str) -> None:
         self._run, self._dataset = run, dataset
 
+    def rows(self, columns: str, where: str = "", order: str = "number", **values: Any) -> Sequence[Any]:
+        """Return columns of events as they are stored, the oldest first, for a condition in words of our own."""
+        statement = f"SELECT {columns} FROM discreet_event WHERE dataset = :dataset {where} ORDER BY {order}"  # noqa: S608
+        return self._run(statement, dataset=self._dataset, **values)
+
     def select(self, where: str = "", order: str = "number", **values: Any) -> list[LedgerEvent]:
-        """Return events, the oldest first, for a condition in words of our own."""
-        statement = f"SELECT body FROM discreet_event WHERE dataset = :dataset {where} ORDER BY {order}"  # noqa: S608
-        return [LedgerEvent.parse(body) for (body,) in self._run(statement, dataset=self._dataset, **values)]
+        """Return events, the oldest first."""
+        return [LedgerEvent.parse(body) for (body,) in self.rows("body", where, order, **values)]
 
     @property
     def last(self) -> LedgerEvent:
         """The last event: it holds all sums."""
         return self.select(order="number DESC LIMIT 1")[0]
-
-    def stored(self) -> Sequence[Any]:
-        """Return the rows as they are stored: number, entry, state, body, hash."""
-        return self._run(
-            "SELECT number, entry, state, body, hash FROM discreet_event WHERE dataset = :dataset ORDER BY number",
-            dataset=self._dataset,
-        )
 
     def state(self, entry: str | None) -> LedgerEvent | None:
         """Return the last event that says the state of an entry; None where there is no such entry."""

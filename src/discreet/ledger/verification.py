@@ -25,7 +25,7 @@ _GUARANTEE = ("epsilon", "delta", "kind", "theorem")
 def problems_of(book: Book, certificates: Iterable[Path]) -> list[str]:
     """Return what is wrong with a ledger, a sentence each; nothing where all agrees."""
     with book.reading() as page:
-        rows = page.stored()
+        rows = page.rows("number, entry, state, body, hash")
     try:
         events = _chain(rows, book.dataset)
     except ParameterError as problem:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import multiprocessing
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -163,9 +165,6 @@ def _from_workers(maker: PartMaker, workers: Workers, folder: Path) -> Iterator[
         if callable(workers):
             yield from workers(maker, list(numbers))
             return
-        import multiprocessing  # with the next line a few per cent of the time that the command needs to start
-        from concurrent.futures import ProcessPoolExecutor
-
         with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
             yield from pool.map(maker, numbers)
     except DiscreetError:

@@ -121,7 +121,7 @@ def require_whole_pair(path: Path, where: Path) -> None:
     if not certificate:
         wrong, problem = path, f"it exists without {where.name}, {replaced}"
     elif facts is not None and facts.file not in (None, path.name):
-        problem = f"it is the certificate of {harmless(str(facts.file))}, which cannot be verified without it"
+        problem = f"it is the certificate of {harmless(str(facts.file))}, which cannot do without it"
     elif table:
         problem = f"it exists and is not the certificate of {'a release' if facts is None else path.name}"
     raise FileProblem(wrong, problem, "give another name: out=... or out=Output(..., certificate=...)")

@@ -19,7 +19,7 @@ from discreet import AddRemove, Checkpoint, Ledger, Output, Replacement, Unit, W
 from discreet.cli.entry import run
 from discreet.domain import Domain, Integer
 from discreet.errors import DataError, FileProblem, Infeasible, ParameterError, Refused
-from discreet.ledger import Request, store
+from discreet.ledger import Request
 from discreet.ledger.ledger import PlannedRelease
 from discreet.ledger.recovery import holder, lease
 from discreet.ledger.store import MIGRATIONS
@@ -450,22 +450,6 @@ def test_tables_of_an_earlier_version_are_brought_up_to_date(place) -> None:
     connection.close()
     with pytest.raises(ParameterError, match="a later version of discreet"):
         Ledger(place)
-
-
-@pytest.mark.parametrize(("kind", "refused"), [("ext4", False), ("nfs4", True), ("fuse.sshfs", True), ("cifs", True)])
-def test_network_file_systems_are_refused(tmp_path, monkeypatch, kind, refused) -> None:
-    mounts = tmp_path / "mountinfo"
-    mounts.write_text(
-        f"22 1 8:1 / / rw - ext4 /dev/sda1 rw\n23 22 0:44 / {tmp_path}/a\\040b rw shared:1 - {kind} server:/x rw\n"
-    )
-    (tmp_path / "a b").mkdir()
-    monkeypatch.setattr(store, "_MOUNTS", mounts)
-    if refused:
-        with pytest.raises(FileProblem, match="network file system"):
-            Ledger.create(tmp_path / "a b" / "l", dataset="d", epsilon=1)
-    else:
-        Ledger.create(tmp_path / "a b" / "l", dataset="d", epsilon=1)
-    Ledger.create(tmp_path / "l", dataset="d", epsilon=1)
 
 
 def test_nothing_confidential_is_in_a_ledger(place, tmp_path) -> None:

@@ -10,13 +10,14 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from discreet import Ledger
-from discreet.errors import FileProblem
+from discreet.errors import FileProblem, ParameterError
 from discreet.ledger import Request, store
 from discreet.privacy import Budget
 
@@ -215,15 +216,19 @@ def test_a_file_that_is_a_mount_point_is_refused(tmp_path: Path, monkeypatch, na
         Ledger.create(place, dataset="e", epsilon=1.0)
 
 
-def test_a_link_onto_a_network_file_system_is_refused(place: Path, tmp_path: Path, monkeypatch) -> None:
-    (tmp_path / "gr\u00f6\u00dfe").mkdir()
-    far = place.rename(tmp_path / "gr\u00f6\u00dfe" / "l.ledger")
+@pytest.mark.parametrize(("kind", "refused"), [("ext4", False), ("nfs4", True), ("fuse.sshfs", True), ("cifs", True)])
+def test_network_file_systems_are_refused(place: Path, tmp_path: Path, monkeypatch, kind: str, refused: bool) -> None:
+    (tmp_path / "gr\u00f6 \u00dfe").mkdir()
+    far, listed = place.rename(tmp_path / "gr\u00f6 \u00dfe" / "l.ledger"), tmp_path / "mountinfo"
     (tmp_path / "link").symlink_to(far)
-    listed = tmp_path / "mountinfo"
-    listed.write_text(f"22 1 8:1 / / rw - ext4 /dev/sda1 rw\n23 22 0:44 / {far.parent} rw - nfs4 server:/x rw\n")
+    line = b"23 22 0:44 / %s rw shared:1 - %s server:/x rw\n" % (escaped(far.parent), kind.encode())
+    listed.write_bytes(b"22 1 8:1 / / rw - ext4 /dev/sda1 rw\n" + line)
     monkeypatch.setattr(store, "_MOUNTS", listed)
-    with pytest.raises(FileProblem, match="network file system"):
-        Ledger(tmp_path / "link")
+    for use in (Ledger, partial(Ledger.create, dataset="e", epsilon=1.0)):
+        for name in (far, tmp_path / "link"):
+            with pytest.raises(FileProblem, match="network file system") if refused else suppress(ParameterError):
+                use(name)
+    Ledger.create(tmp_path / "near", dataset="d", epsilon=1.0)
 
 
 def test_a_system_that_lists_no_mounts_keeps_ledgers(place: Path, tmp_path: Path, monkeypatch) -> None:

@@ -115,17 +115,6 @@ def test_several_tables_are_published_in_memory_and_to_a_folder(tmp_path: Path) 
     assert "answers" in str(check.found)
 
 
-def test_one_table_is_one_file(tmp_path: Path) -> None:
-    made = release(confidential(TABLE, FLAGS), mechanism=Answers(tables=None), out=tmp_path / "one.csv")
-    assert pl.read_csv(tmp_path / "one.csv").height == 20
-    assert (
-        made.certificate.to_dict()["released"]
-        == Certificate.read(tmp_path / "one.certificate.json").to_dict()["released"]
-    )
-    assert len(made.certificate.tables) == 1
-    assert not made.certificate.several
-
-
 @pytest.mark.parametrize(
     ("given", "options", "said"),
     [

@@ -25,7 +25,7 @@ from jsonschema import Draft202012Validator
 from polars.testing import assert_frame_equal
 
 import discreet
-from discreet import Budget, Ledger, Output, release
+from discreet import Budget, Ledger, Output
 from discreet._core.random import seeded
 from discreet.cli.entry import run
 from discreet.domain import (
@@ -41,7 +41,7 @@ from discreet.domain import (
     OpenLabels,
     Records,
 )
-from discreet.errors import DiscreetError, FileProblem, ParameterError
+from discreet.errors import DiscreetError, FileProblem
 from discreet.inference import ReleaseTakenForSample
 from discreet.mechanisms.reading import BLOCK, CellShares, Portion, draw_cells
 from discreet.releases import verify
@@ -592,15 +592,6 @@ def test_a_name_that_exists_is_refused(whole: Path, tmp_path: Path) -> None:
     held().write_parquet(tmp_path / "t.parquet")
     with pytest.raises(FileProblem, match="lies in the folder that is read"):
         discreet.release(tmp_path, DOMAIN, Budget(epsilon=1.0), size=5, out=Output(tmp_path / "out", partitions=2))
-
-
-def test_models_have_no_parts(tmp_path: Path) -> None:
-    from discreet.pseudo_posterior import CensoredPosterior, PoissonMean  # slow, and children import this file
-
-    visits = Domain(columns={"visits": Integer(lower=0, upper=99)})
-    model = CensoredPosterior(PoissonMean(column="visits"), bound=1.0, grid={"mean": np.linspace(1.0, 50.0, 50)})
-    with pytest.raises(ParameterError, match="cannot be released in parts"):
-        release(pl.DataFrame({"visits": [1, 2]}), visits, mechanism=model, out=Output(tmp_path / "o", partitions=2))
 
 
 # -- the command ------------------------------------------------------------------------------------------------------

@@ -104,7 +104,7 @@ def test_a_name_that_is_taken_costs_no_release_its_certificate(here: Path, capsy
     before = contents(here)
     for options in (("--out", "x.parquet"), ("--out", "y.csv", "--certificate", "x.certificate.json")):
         said = refusal(capsys, *options)
-        assert "x.certificate.json: it is the certificate of x.csv, which cannot be verified without it" in said
+        assert "x.certificate.json: it is the certificate of x.csv, which cannot do without it" in said
         assert "Give another name: --out ... or --certificate ..." in said
         assert "emove" not in said
     Path("x.parquet").write_bytes(b"mine")
