@@ -88,10 +88,10 @@ def plans_around(
     epsilons = budgets_around(budget.epsilon)
     for place, epsilon in enumerate(epsilons):
 
-        def report(done: int, mechanisms: int, before: int = place) -> None:
+        def report(done: int, mechanisms: int, start: int = place) -> None:
             if progress is not None:
                 steps = mechanisms + (rehearsal is not None)
-                progress(before * steps + done, len(epsilons) * steps)
+                progress(start * steps + done, len(epsilons) * steps)
 
         option_plan, pairs = plan, None
         if epsilon != budget.epsilon:
@@ -280,13 +280,13 @@ def _unknown_pairs(plan: Plan) -> list[str]:
     comparison = plan.comparison
     if len(comparison.domain.columns) < 2:
         return []
-    reason, known = "no columns", []
+    reason, forecasts = "no columns", []
     for option in plan.feasible[:1]:
         reason = "some columns" if option.errors is not None else reason
-        known = [] if option.forecast is None else wording.pairs(option.forecast, comparison.n)
+        forecasts = [] if option.forecast is None else wording.pairs(option.forecast, comparison.n)
     if comparison.reference.table is None:
         reason = "no table"
-    return [*wording.PAIRS_UNKNOWN[reason], *known]
+    return [*wording.PAIRS_UNKNOWN[reason], *forecasts]
 
 
 def _left(plans: Sequence[Plan], ledger: Ledger | None) -> list[str | None]:

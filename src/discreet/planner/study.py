@@ -257,11 +257,11 @@ def plan_together(
         budgets = _largest_budgets(complete, budget, fractions, start)
         if progress is not None:
             progress(done + 1, _ROUNDS)
-        again = list(map(_completed, candidates, budgets))
-        if again == complete:
+        revised = list(map(_completed, candidates, budgets))
+        if revised == complete:
             parts = map(_planned_part, requests, budgets, map(_calibrated, complete, budgets))
             return Together(budget=budget, parts=tuple(parts))
-        complete = again
+        complete = revised
         # the mechanisms that the first round chose stay
         candidates = [replace(request, mechanism=c.mechanism) for request, c in zip(requests, complete, strict=True)]
     raise ParameterError("the cells that are chosen change with the budget, back and forth. Declare them: cells = ...")
