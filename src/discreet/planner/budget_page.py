@@ -258,7 +258,7 @@ def _of_records(share: float) -> str:
 
 def _pair_texts(pairs: PairErrors, rehearsal: Rehearsal) -> dict[str, Any]:
     """Return the errors of pairs of columns as they are shown: rows of two columns, three texts, and the error."""
-    runs, errors, samples = pairs.rehearsals, pairs.errors.tolist(), rehearsal.without_privacy.tolist()
+    runs, errors, samples = rehearsal.runs, pairs.errors.tolist(), rehearsal.without_privacy.tolist()
     measured = [runs] * len(errors) if pairs.measured is None else pairs.measured.tolist()
     often = {count: f"in {count} of {runs}" for count in range(runs)} | {0: "no", runs: "yes"}
     worst = np.argsort(-pairs.errors, kind="stable")[:_SHOWN_PAIRS].tolist()

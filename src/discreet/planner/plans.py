@@ -166,14 +166,14 @@ class Plan:
 
         Each is a sentence or two.
         """
-        best, comparison = next(iter(self.feasible), None), self.comparison
+        best = next(iter(self.feasible), None)
         verdict = ["no mechanism can release this table: each says why below"]
         if best is not None and best.forecast is not None:
             if not best.poor:
                 return []
             why = poor_utility(best.forecast, self.best)
             verdict = [f"a release by {self.best.name}, the best, would be refused: {why}"]
-        instead = fewer_cells(comparison.domain, comparison.n, comparison.budget, comparison.request.group)
+        instead = fewer_cells(self.comparison)
         return verdict if instead is None else [*verdict, instead]
 
     def with_budget(self, budget: Budget, *, progress: Callable[[int, int], None] | None = None) -> Plan:

@@ -42,16 +42,11 @@ _KEYS = {"name", "domain", "records", "size", "mechanism", "parameters", "share"
 _TABLE = {"name": (str,), "domain": (str,), "records": (int,), "mechanism": (str,), "parameters": (dict,)}
 _SHAPE: dict[str, Any] = {"epsilon": (int, float), "delta": (int, float), "relation": (str,), "releases": (list,)}
 _RELEASE: dict[str, Any] = {
-    "name": (str,),
     "mechanism": {"name": (str,), "parameters": (dict,)},
-    "given": (dict,),
-    "domain": (dict,),
-    "domain_sha256": (str,),
-    "records": (int,),
-    "size": (int,),
-    "max_records": (int,),
-    "epsilon": (int, float),
-    "delta": (int, float),
+    **dict.fromkeys(("name", "domain_sha256"), (str,)),
+    **dict.fromkeys(("given", "domain"), (dict,)),
+    **dict.fromkeys(("records", "size", "max_records"), (int,)),
+    **dict.fromkeys(("epsilon", "delta"), (int, float)),
 }
 
 
