@@ -76,8 +76,8 @@ def budgets_around(epsilon: float) -> list[float]:
     if not epsilon > 0.0:
         raise ParameterError("a page of budgets needs an epsilon above 0. Give epsilon=...")
     steps = [k / _PER_DECADE for k in range(-_EACH_WAY, _EACH_WAY + 1) if k]
-    others = {float(about(epsilon * 10.0**step, 2)) for step in steps}
-    return sorted({epsilon, *(other for other in others if 0.0 < other <= _LARGEST)})
+    rounded = {float(about(epsilon * 10.0**step, 2)) for step in steps}
+    return sorted({epsilon, *(value for value in rounded if 0.0 < value <= _LARGEST)})
 
 
 def plans_around(

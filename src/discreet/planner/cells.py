@@ -47,8 +47,10 @@ def with_sampling(mechanism_type: type[Mechanism], parameters: Mapping[str, Any]
     """Return parameters with the sampling first where the mechanism has one. Raises ParameterError for another."""
     sampling = parameters.get("sampling") or SAMPLINGS[0]
     choice("sampling", sampling, SAMPLINGS)
-    others = {name: value for name, value in parameters.items() if name != "sampling"}
-    return {"sampling": sampling, **others} if "sampling" in mechanism_type.__dataclass_fields__ else others
+    complete = {"sampling": sampling, **parameters} | {"sampling": sampling}
+    if "sampling" not in mechanism_type.__dataclass_fields__:
+        del complete["sampling"]
+    return complete
 
 
 def calibrated(
