@@ -43,8 +43,8 @@ class StatedProfile(Profile):
     def _delta(self, epsilon: float) -> float:
         if epsilon >= self.epsilon_stated:
             return self.delta_stated
-        beyond = -np.expm1(epsilon - self.epsilon_stated) / (1.0 + np.exp(-self.epsilon_stated))
-        return float(min(1.0, (self.delta_stated + (1.0 - self.delta_stated) * beyond) * (1.0 + _ROUNDING)))
+        excess = -np.expm1(epsilon - self.epsilon_stated) / (1.0 + np.exp(-self.epsilon_stated))
+        return float(min(1.0, (self.delta_stated + (1.0 - self.delta_stated) * excess) * (1.0 + _ROUNDING)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +57,14 @@ class Null:
     @classmethod
     def from_profile(cls, profile: Profile) -> Null:
         """Return the bounds that follow from a profile."""
-        last = profile.pure if np.isfinite(profile.pure) else profile.epsilon(_NEGLIGIBLE)
-        last = min(last, _FURTHEST)
-        stated = [profile.epsilon_stated] if isinstance(profile, StatedProfile) else []
-        epsilons = np.unique([*np.linspace(0.0, last, _EPSILONS), *stated])
-        return cls(epsilons=epsilons, deltas=np.array([profile.delta(float(one)) for one in epsilons]))
+        last = min(profile.pure, _FURTHEST)
+        if np.isinf(profile.pure):
+            last = min(profile.epsilon(_NEGLIGIBLE), _FURTHEST)
+        epsilons = np.linspace(0.0, last, _EPSILONS)
+        if isinstance(profile, StatedProfile):
+            epsilons = np.append(epsilons, profile.epsilon_stated)
+        epsilons = np.unique(epsilons)
+        return cls(epsilons=epsilons, deltas=np.array([profile.delta(float(epsilon)) for epsilon in epsilons]))
 
     def tail(self, guesses: int, pairs: int) -> Floats:
         """Bound the probability that at least v guesses, of a number fixed beforehand, are right, for each v from 0."""

@@ -68,7 +68,7 @@ class ReleaseAudit:
             "exploratory": self.exploratory,
             "level": self.level,
             "p_value": self.p_value,
-            "attacks": [one.to_dict() for one in self.attacks],
+            "attacks": [attack.to_dict() for attack in self.attacks],
             "power": {"epsilon": self.detectable, "power": POWER},
         }
 

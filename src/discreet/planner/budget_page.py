@@ -76,8 +76,8 @@ def budgets_around(epsilon: float) -> list[float]:
     if not epsilon > 0.0:
         raise ParameterError("a page of budgets needs an epsilon above 0. Give epsilon=...")
     steps = [k / _PER_DECADE for k in range(-_EACH_WAY, _EACH_WAY + 1) if k]
-    others = {float(about(epsilon * 10.0**step, 2)) for step in steps}
-    return sorted({epsilon, *(other for other in others if 0.0 < other <= _LARGEST)})
+    rounded = {float(about(epsilon * 10.0**step, 2)) for step in steps}
+    return sorted({epsilon, *(value for value in rounded if 0.0 < value <= _LARGEST)})
 
 
 def plans_around(
@@ -88,10 +88,10 @@ def plans_around(
     epsilons = budgets_around(budget.epsilon)
     for place, epsilon in enumerate(epsilons):
 
-        def report(done: int, mechanisms: int, before: int = place) -> None:
+        def report(done: int, mechanisms: int, start: int = place) -> None:
             if progress is not None:
                 steps = mechanisms + (rehearsal is not None)
-                progress(before * steps + done, len(epsilons) * steps)
+                progress(start * steps + done, len(epsilons) * steps)
 
         option_plan, pairs = plan, None
         if epsilon != budget.epsilon:
@@ -258,7 +258,7 @@ def _of_records(share: float) -> str:
 
 def _pair_texts(pairs: PairErrors, rehearsal: Rehearsal) -> dict[str, Any]:
     """Return the errors of pairs of columns as they are shown: rows of two columns, three texts, and the error."""
-    runs, errors, samples = pairs.rehearsals, pairs.errors.tolist(), rehearsal.without_privacy.tolist()
+    runs, errors, samples = rehearsal.runs, pairs.errors.tolist(), rehearsal.without_privacy.tolist()
     measured = [runs] * len(errors) if pairs.measured is None else pairs.measured.tolist()
     often = {count: f"in {count} of {runs}" for count in range(runs)} | {0: "no", runs: "yes"}
     worst = np.argsort(-pairs.errors, kind="stable")[:_SHOWN_PAIRS].tolist()
@@ -280,13 +280,13 @@ def _unknown_pairs(plan: Plan) -> list[str]:
     comparison = plan.comparison
     if len(comparison.domain.columns) < 2:
         return []
-    reason, known = "no columns", []
+    reason, forecasts = "no columns", []
     for option in plan.feasible[:1]:
         reason = "some columns" if option.errors is not None else reason
-        known = [] if option.forecast is None else wording.pairs(option.forecast, comparison.n)
+        forecasts = [] if option.forecast is None else wording.pairs(option.forecast, comparison.n)
     if comparison.reference.table is None:
         reason = "no table"
-    return [*wording.PAIRS_UNKNOWN[reason], *known]
+    return [*wording.PAIRS_UNKNOWN[reason], *forecasts]
 
 
 def _left(plans: Sequence[Plan], ledger: Ledger | None) -> list[str | None]:

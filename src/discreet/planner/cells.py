@@ -47,8 +47,10 @@ def with_sampling(mechanism_type: type[Mechanism], parameters: Mapping[str, Any]
     """Return parameters with the sampling first where the mechanism has one. Raises ParameterError for another."""
     sampling = parameters.get("sampling") or SAMPLINGS[0]
     choice("sampling", sampling, SAMPLINGS)
-    others = {name: value for name, value in parameters.items() if name != "sampling"}
-    return {"sampling": sampling, **others} if "sampling" in mechanism_type.__dataclass_fields__ else others
+    complete = {"sampling": sampling, **parameters} | {"sampling": sampling}
+    if "sampling" not in mechanism_type.__dataclass_fields__:
+        del complete["sampling"]
+    return complete
 
 
 def calibrated(
@@ -179,15 +181,16 @@ def said_before(mechanism: Mechanism, request: Request, *, n: int, reference: An
         return lines
     if mechanism.forecast(n).slow:
         return [*lines, "what no step, or a histogram, would do is not predicted, since that would take minutes"]
-    size, like = request.size or n, Reference.from_data(reference, mechanism.domain)
+    size, public = request.size or n, Reference.from_data(reference, mechanism.domain)
     table = f"a table like {'the inner half of the domain' if reference is None else 'the reference'}"
-    error = predicted_w1(mechanism, n=n, size=size, reference=like)
+    error = predicted_w1(mechanism, n=n, size=size, reference=public)
     stepless = cast(Mechanism, replace(cast(Any, mechanism), steps=0))
-    without = predicted_w1(stepless, n=n, size=size, reference=like)
-    if without <= error:
+    without_steps = predicted_w1(stepless, n=n, size=size, reference=public)
+    if without_steps <= error:
+        errors = f"W1 {about(without_steps, 4)} against {about(error, 4)}"
         lines.append(
-            f"WARNING: no step at all is predicted to do as well (W1 {about(without, 4)} against {about(error, 4)}), "
-            f"for {table}, and costs no privacy. Ask for steps=0, or a larger epsilon"
+            f"WARNING: no step at all is predicted to do as well ({errors}), for {table}, and costs no privacy. Ask "
+            "for steps=0, or a larger epsilon"
         )
     histogram = named(mechanism.traits.one_step_instead)
     if request.budget is None or request.between.name not in histogram.traits.relations:
@@ -195,7 +198,7 @@ def said_before(mechanism: Mechanism, request: Request, *, n: int, reference: An
     sizes: dict[str, Any] = {"budget": request.budget, "n": n, "size": size, "group": request.group}
     try:
         instead = predicted_w1(
-            calibrated(histogram.name, mechanism.domain, {}, **sizes), n=n, size=size, reference=like
+            calibrated(histogram.name, mechanism.domain, {}, **sizes), n=n, size=size, reference=public
         )
     except DiscreetError:  # it has no answer on this domain or for this budget
         return lines

@@ -326,9 +326,10 @@ def carried_cells(n: int, budget: Budget, group: int = 1) -> int:
     return _MOST_CARRIED if fewest is None else fewest - 1
 
 
-def fewer_cells(domain: Domain, n: int, budget: Budget, group: int = 1) -> str | None:
+def fewer_cells(comparison: PlanRequest) -> str | None:
     """Say how many cells would do and which columns have no more together; None where cells are not what is wrong."""
-    most = carried_cells(n, budget, group)
+    domain, n, budget = comparison.domain, comparison.n, comparison.budget
+    most = carried_cells(n, budget, comparison.request.group)
     if domain.size is not None and domain.size <= most:
         return None
     if most < 2:

@@ -106,11 +106,11 @@ class Plan:
     @property
     def why(self) -> str:
         """Why the best option was chosen, from public facts alone."""
-        best, *others = self.feasible
+        best, *rivals = self.feasible
         missing = f". {sentence(self.missing)}" if self.missing else ""
         if best.w1 is None:
             return f"{best.name}: errors are not predicted for records that are mostly not from the data{missing}"
-        better = [option for option in others if _rank(option) < _rank(best)]
+        better = [option for option in rivals if _rank(option) < _rank(best)]
         least, compared, sample, following, unlike = "least predicted W1", "mechanisms that", "", "", ""
         # better ones may come later for no other reason than that they cannot be analysed
         if best.analysed and not all(option.analysed or option.poor or _is_last_resort(option) for option in better):
@@ -122,7 +122,7 @@ class Plan:
         if best.times_sampling is not None:
             records = counted(self.comparison.size, "record")
             sample = f", {about(best.times_sampling, 2)} times that of a sample of {records} without privacy"
-        for option in others[:1]:
+        for option in rivals[:1]:
             following = f". Next: {option.name} ({_estimate(option.w1, none='not predicted')})"
         (column, *more) = self.comparison.domain.columns.values()
         if isinstance(getattr(column, "lower", None), (int, float)) and not more and best.w1 >= _UNLIKE * column.scale:
@@ -166,14 +166,14 @@ class Plan:
 
         Each is a sentence or two.
         """
-        best, asked = next(iter(self.feasible), None), self.comparison
+        best = next(iter(self.feasible), None)
         verdict = ["no mechanism can release this table: each says why below"]
         if best is not None and best.forecast is not None:
             if not best.poor:
                 return []
             why = poor_utility(best.forecast, self.best)
             verdict = [f"a release by {self.best.name}, the best, would be refused: {why}"]
-        instead = fewer_cells(asked.domain, asked.n, asked.budget, asked.request.group)
+        instead = fewer_cells(self.comparison)
         return verdict if instead is None else [*verdict, instead]
 
     def with_budget(self, budget: Budget, *, progress: Callable[[int, int], None] | None = None) -> Plan:
@@ -271,27 +271,24 @@ class Plan:
     @property
     def text(self) -> str:
         """The table and what follows it, without :attr:`verdict`, no wider than the terminal or ``COLUMNS``."""
-        asked, rows = self.comparison, self.rows()
-        lines = wrapped([f"{counted(asked.size, 'record')} from {asked.n:,}, {asked.budget}, {_cells(asked.domain)}"])
+        comparison, rows = self.comparison, self.rows()
+        size, cells = counted(comparison.size, "record"), _cells(comparison.domain)
+        lines = wrapped([f"{size} from {comparison.n:,}, {comparison.budget}, {cells}"])
         calibrated = [row for row in rows if any(row[1:-1])]
         heading, *beside = aligned([row[:-1] for row in (_HEADER, *calibrated)], left=len(_HEADER))
-        if max(map(len, [heading, *beside])) <= _width():
-            lines += [heading] * bool(calibrated)
-        else:  # each row as its name and its numbers in words
-            facts = [zip(_HEADER[1:-1], row[1:-1], strict=True) for row in calibrated]
-            texts = [", ".join(f"{name} {cell}" for name, cell in cells if cell) for cells in facts]
-            beside = [
-                "\n".join([row[0], *wrapped([text], "    ")]) for row, text in zip(calibrated, texts, strict=True)
-            ]
+        fits = max(map(len, [heading, *beside])) <= _width()
+        lines += [heading] * (fits and bool(calibrated))
         for row, line in zip(calibrated, beside, strict=True):
-            lines += [line, *wrapped([row[-1]], "    ")]
+            numbers = [f"{name} {cell}" for name, cell in zip(_HEADER[1:-1], row[1:-1], strict=True) if cell]
+            lines += [line] if fits else [row[0], *wrapped([", ".join(numbers)], "    ")]
+            lines += wrapped([row[-1]], "    ")
         refused: dict[str, list[str]] = {}
-        for name, *cells, why in rows:
-            if not any(cells):
+        for name, *numbers, why in rows:
+            if not any(numbers):
                 refused.setdefault(why, []).append(name)
-        chosen = f"Chosen: {self.why}." if self.feasible else "No mechanism meets this request."
+        conclusion = f"Chosen: {self.why}." if self.feasible else "No mechanism meets this request."
         sentences = [f"{', '.join(names)}: {why}" for why, names in refused.items()]
-        return "\n".join([*lines, *wrapped([*sentences, *self.notes, chosen])])
+        return "\n".join([*lines, *wrapped([*sentences, *self.notes, conclusion])])
 
     def _repr_html_(self) -> str:
         return "".join(map(alarm, self.verdict)) + table(_HEADER, self.rows()) + listing(self.notes)
@@ -368,8 +365,8 @@ def plan(
         size=size,
         parameters=parameters,
     )
-    like = Reference.from_data(reference, domain)
-    comparison = PlanRequest(request=request, reference=like, mechanisms=mechanisms, files=files)
+    public = Reference.from_data(reference, domain)
+    comparison = PlanRequest(request=request, reference=public, mechanisms=mechanisms, files=files)
     return planned(comparison, largest_sizes=largest_sizes, progress=progress)
 
 
@@ -412,11 +409,11 @@ def _ranked(options: Sequence[Option]) -> tuple[Option, ...]:
         return *group(option), _rank(option), share
 
     ranked = sorted(options, key=order)
-    first = ranked[0]
-    if first.w1 is not None:
-        most = (1.0 + _NEAR) * first.w1 + _NEAR * first.comparison.without_privacy
-        near = [o for o in ranked if o.w1 is not None and o.w1 <= most and group(o) == group(first)]
-        best = next((option for option in near if option.analysed), first)
+    leader = ranked[0]
+    if leader.w1 is not None:
+        most = (1.0 + _NEAR) * leader.w1 + _NEAR * leader.comparison.without_privacy
+        contenders = [o for o in ranked if o.w1 is not None and o.w1 <= most and group(o) == group(leader)]
+        best = next((option for option in contenders if option.analysed), leader)
         ranked.sort(key=lambda option: option is not best)
     return tuple(ranked)
 

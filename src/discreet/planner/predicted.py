@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -321,13 +321,11 @@ def _distribution(x: Floats, places: Any, masses: Floats) -> Floats:
 # -- pairs of columns -------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PairErrors:
+class PairErrors(NamedTuple):
     """Predicted total variation of each table of two columns, and in how many rehearsals each was measured."""
 
     errors: Floats
     measured: Integers | None
-    rehearsals: int
 
 
 class Rehearsal:
@@ -372,7 +370,7 @@ class Rehearsal:
         if None not in measurements:
             counts = [sum(pair in (pairs or ()) for pairs in measurements) for pair in self.pairs]
             measured = np.array(counts, dtype=np.int64)
-        return PairErrors(errors=errors / self.runs, measured=measured, rehearsals=self.runs)
+        return PairErrors(errors / self.runs, measured)
 
     def counts(self, domain: Domain) -> Counts:
         """Return the table as a mechanism reads it, on its own cells."""

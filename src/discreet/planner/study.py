@@ -42,16 +42,11 @@ _KEYS = {"name", "domain", "records", "size", "mechanism", "parameters", "share"
 _TABLE = {"name": (str,), "domain": (str,), "records": (int,), "mechanism": (str,), "parameters": (dict,)}
 _SHAPE: dict[str, Any] = {"epsilon": (int, float), "delta": (int, float), "relation": (str,), "releases": (list,)}
 _RELEASE: dict[str, Any] = {
-    "name": (str,),
     "mechanism": {"name": (str,), "parameters": (dict,)},
-    "given": (dict,),
-    "domain": (dict,),
-    "domain_sha256": (str,),
-    "records": (int,),
-    "size": (int,),
-    "max_records": (int,),
-    "epsilon": (int, float),
-    "delta": (int, float),
+    **dict.fromkeys(("name", "domain_sha256"), (str,)),
+    **dict.fromkeys(("given", "domain"), (dict,)),
+    **dict.fromkeys(("records", "size", "max_records"), (int,)),
+    **dict.fromkeys(("epsilon", "delta"), (int, float)),
 }
 
 
@@ -257,11 +252,11 @@ def plan_together(
         budgets = _largest_budgets(complete, budget, fractions, start)
         if progress is not None:
             progress(done + 1, _ROUNDS)
-        again = list(map(_completed, candidates, budgets))
-        if again == complete:
+        revised = list(map(_completed, candidates, budgets))
+        if revised == complete:
             parts = map(_planned_part, requests, budgets, map(_calibrated, complete, budgets))
             return Together(budget=budget, parts=tuple(parts))
-        complete = again
+        complete = revised
         # the mechanisms that the first round chose stay
         candidates = [replace(request, mechanism=c.mechanism) for request, c in zip(requests, complete, strict=True)]
     raise ParameterError("the cells that are chosen change with the budget, back and forth. Declare them: cells = ...")

@@ -1,4 +1,4 @@
-r"""What is checked of every mechanism by running it: its share, predictions, estimates, what its output gives away.
+"""Checks of every mechanism that run it: its share, predictions, estimates, what its output gives away.
 
 The first three are simulations. Each says how often a right mechanism fails, and which wrong ones it rejects as surely;
 the number of runs is derived from that. All take their mechanism as a class, made by its own ``calibrated``, and raise

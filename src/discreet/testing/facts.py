@@ -1,4 +1,4 @@
-"""What is checked of every mechanism without running it: its fields, its parameters, its calibration.
+"""Checks of every mechanism that do not run it: its fields, its parameters, its calibration.
 
 A mechanism is taken as its class, and made by its own ``calibrated`` on a small domain, so that one that is added to
 the registry is checked without a test of its own. All raise AssertionError.
