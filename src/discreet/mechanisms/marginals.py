@@ -144,7 +144,7 @@ class Marginals(WideFacts, PartsMechanism):
 
     Examples
     --------
-    >>> from discreet.domain import Boolean, Integer
+    >>> from discreet.domain import Boolean, Domain, Integer
     >>> wide = Domain(columns={"age": Integer(lower=0, upper=99), "a": Boolean(), "b": Boolean(), "c": Boolean()})
     >>> budget = Budget(epsilon=1.0, delta=1e-6)
     >>> mechanism = Marginals.calibrated(budget, domain=wide, n=10_000)

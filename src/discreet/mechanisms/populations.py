@@ -202,6 +202,8 @@ def check_fits(records: Records, domain: Domain, rows: int, what: str) -> Record
             fits = bool(((cells >= 0) & (cells < column.size)).all())
         elif fits and codes.dtype == np.float64:
             fits = column.nullable or bool(np.isfinite(column.positions(codes)).all())
+        elif fits and codes.dtype == object:
+            fits = column.nullable or all(code is not None for code in codes)
         if not fits:
             raise ParameterError(f"column {name!r}: {what} of the API must give codes of the domain")
     return records

@@ -266,16 +266,12 @@ class PrivateEvolution(EvolutionFacts, SteppedMechanism):
     def could_release(self, step: Votes) -> bool:
         """Return whether a step is one that some run could release, by its candidates and votes alone."""
         rows = len(step.votes)
-        if not 0 < rows <= self.candidates:
-            return False
         try:
             check_fits(step.candidates, self.domain, rows, "a step")
         except ParameterError:
             return False
-        for column, codes in zip(self.domain.columns.values(), step.candidates.columns, strict=True):
-            if codes.dtype == object and not column.nullable and any(code is None for code in codes):
-                return False
-        return self.noise == "gaussian" or bool(((step.votes == 0) | (step.votes >= self.threshold)).all())
+        votes = self.noise == "gaussian" or bool(((step.votes == 0) | (step.votes >= self.threshold)).all())
+        return votes and 0 < rows <= self.candidates
 
     def reading(self, y: Sequence[Votes], *, n: int) -> Reading:
         """Return records drawn from the last step's votes, or from the API where there is no step."""

@@ -279,13 +279,7 @@ def _codes(kind: str, data: memoryview, rows: int) -> np.ndarray[Any, Any]:
 
 # What a mechanism's class and module hold: a kernel that keeps the table there would give it to what comes after.
 
-_MADE_BY_PYTHON = {
-    "__annotations__",
-    "__annotations_cache__",
-    "__builtins__",
-    "__doc__",
-    "__warningregistry__",
-}
+_MADE_BY_PYTHON = {"__annotations__", "__annotations_cache__", "__builtins__", "__doc__", "__warningregistry__"}
 _MOST_LOOKED_AT = 100_000
 _PLAIN = (str, bytes, int, float, complex, bool, type(None))
 

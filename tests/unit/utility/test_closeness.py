@@ -94,7 +94,7 @@ def test_they_are_closed_and_a_function_that_fails_tells_no_value() -> None:
     assert repr(closed) == "<confidential Comparison>"
     api = Callables(domain=SQUARE, label="fails", generate=table,
                     vary=lambda frame, seed: frame, embedding=fails, diameter=1.0)  # fmt: skip
-    with pytest.raises(ParameterError, match="did not give one row of finite numbers") as error:
+    with pytest.raises(ParameterError, match="must give one row of finite numbers") as error:
         compare(data, table(20, 2), SQUARE, api=api)
     assert str(CANARY) not in str(error.value)
     assert error.value.__context__ is None
