@@ -119,7 +119,7 @@ def counted(records: Records) -> Counts:
 def test_a_record_votes_for_the_nearest_candidates_of_its_label(nearest: int) -> None:
     mechanism = evolution(nearest=nearest)
     table, candidates = people(200, 1), people(40, 2)
-    votes = mechanism._votes(Embedded(mechanism._api, counted(table), mechanism._populations), candidates, 0)
+    votes = mechanism._votes(Embedded(mechanism, counted(table)), candidates, 0)
     expected = np.zeros(40, dtype=np.int64)
     at, there = mechanism._api.embed(table), mechanism._api.embed(candidates)
     for row, label in enumerate(table.columns[0]):

@@ -233,7 +233,7 @@ def test_units_vote_for_what_most_of_their_records_are_near_to() -> None:
     mechanism = evolution(4, PrivateEvolution, unit_votes=2)
     table = united(mechanism, (3, 3, 1, 0), (), (2,), (1, 1, 1))
     everything = mechanism.domain.unflat(np.arange(4))
-    held = Embedded(mechanism._api, table, mechanism._populations)
+    held = Embedded(mechanism, table)
     assert mechanism._votes(held, everything, 0).tolist() == [1, 1, 1, 1]
     assert replace(mechanism, unit_votes=1)._votes(held, everything, 0).tolist() == [0, 1, 1, 1]
     with pytest.raises(ParameterError, match="the number of its unit"):
@@ -283,7 +283,7 @@ def test_lookahead_is_the_mean_of_the_variations() -> None:
     mechanism = evolution(4, PrivateEvolution, Next, lookahead=True)
     everything = mechanism.domain.unflat(np.arange(4))
     assert mechanism._ahead(everything, 0).ravel().tolist() == [1.0, 2.0, 3.0, 0.0]
-    table = Embedded(mechanism._api, Counts.of_cells([3]), mechanism._populations)
+    table = Embedded(mechanism, Counts.of_cells([3]))
     assert mechanism._votes(table, everything, 0).tolist() == [0, 0, 1, 0]
 
 
@@ -551,7 +551,7 @@ def test_one_record_moves_one_vote_whatever_the_embedding_rounds() -> None:
             _, rows, frequencies = np.unique(bits, axis=0, return_index=True, return_counts=True)
             order = np.argsort(rows)
             table = Counts(records=domain.encode(frame(bits[rows[order]])), frequencies=frequencies[order])
-            votes.append(mechanism._votes(Embedded(api, table, mechanism._populations), candidates, 0))
+            votes.append(mechanism._votes(Embedded(mechanism, table), candidates, 0))
         assert np.abs(votes[0] - votes[1]).sum() <= 2
 
 

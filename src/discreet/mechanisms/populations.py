@@ -131,8 +131,8 @@ _MOST_KEPT = 1 << 25  # coordinates of embedded records kept in memory
 class Embedded:
     """A table's embedded records with frequencies, units and labels, part by part; kept where they fit into memory."""
 
-    def __init__(self, api: API, x: Parts, populations: Populations) -> None:
-        self._api, self._x, self._populations = api, x, populations
+    def __init__(self, facts: EvolutionFacts, x: Parts) -> None:
+        self._facts, self._x = facts, x
         self._kept: list[Voters] | None = None
 
     def __iter__(self) -> Iterator[Voters]:
@@ -144,8 +144,8 @@ class Embedded:
         kept, values = [], 0
         for part in self._x.parts():
             owners = part.owners if isinstance(part, Units) else None
-            labels = self._populations.labels(part.records)
-            voters = Voters(embedded(self._api, part.records), part.frequencies, owners, labels)
+            labels = self._facts._populations.labels(part.records)
+            voters = Voters(embedded(self._facts._api, part.records), part.frequencies, owners, labels)
             yield voters
             values += voters.points.size
             if values <= _MOST_KEPT:

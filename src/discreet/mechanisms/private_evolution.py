@@ -171,7 +171,7 @@ class PrivateEvolution(EvolutionFacts, SteppedMechanism):
             When the API gives something else than records of the domain: before the votes of that step.
         """
         self._require_solver()
-        draws, table = public(rng), Embedded(self._api, x, self._populations)
+        draws, table = public(rng), Embedded(self, x)
         for step in range(len(released), self.steps):
             candidates = self._candidates(released, rng=draws)
             yield Votes(candidates, self._noisy(self._votes(table, candidates, step), rng))
@@ -291,7 +291,7 @@ class PrivateEvolution(EvolutionFacts, SteppedMechanism):
 
         The law of the candidates given the steps before does not depend on the table: it cancels in every ratio.
         """
-        table = Embedded(self._api, x, self._populations)
+        table = Embedded(self, x)
         total = 0.0
         for step, (candidates, noisy) in enumerate(cast("list[Votes]", y)):
             exact = self._votes(table, candidates, step)
