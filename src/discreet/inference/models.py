@@ -8,11 +8,13 @@ whether or not its model is true. They are computed in closed form or by Newton'
 
 from __future__ import annotations
 
+import ast
 import json
 import math
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,6 +91,45 @@ class _Rows(NamedTuple):
         return [_Rows(*part) for part in zip(*cut, strict=True)]
 
 
+FUNCTIONS = {
+    "": "C I Q log log2 log10 exp exp2 exp10 poly bs cs cr cc center scale standardize",
+    "np": "abs exp expm1 log log1p log2 log10 maximum minimum sign sqrt",
+    "contr": "diff helmert poly sas sum treatment",
+}
+"""What a formula may call, by the module: functions that do nothing but compute."""
+
+_ARITHMETIC: tuple[type[ast.AST], ...] = (
+    *(ast.Expression, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Compare, ast.keyword),
+    *(ast.operator, ast.unaryop, ast.cmpop, ast.Load),
+)
+
+
+def require_listed(expression: str, columns: Collection[str]) -> None:
+    """Refuse a part of a formula that is more than arithmetic and listed functions of columns: it would be run as code.
+
+    Raises ParameterError naming what is not listed.
+    """
+    nodes = list(ast.walk(ast.parse(expression, mode="eval")))
+    listed = {*columns, *FUNCTIONS[""].split(), *FUNCTIONS}
+    for node in nodes:
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            known = node.attr in FUNCTIONS.get(node.value.id, "").split()
+        elif isinstance(node, ast.Name):
+            known = node.id in listed
+        elif isinstance(node, ast.Call):
+            known = isinstance(node.func, (ast.Name, ast.Attribute))
+        else:
+            known = isinstance(node, _ARITHMETIC)
+        if not known:
+            functions = [
+                f"{module}.{name}".lstrip(".") for module, names in FUNCTIONS.items() for name in names.split()
+            ]
+            raise ParameterError(
+                f"{ast.unparse(node)!r} is no column, and nothing that a formula may use. It may use arithmetic and "
+                f"{', '.join(functions)}"
+            )
+
+
 class FormulaDesign:
     """A formula on the columns of a domain: as formulaic reads it."""
 
@@ -102,6 +143,12 @@ class FormulaDesign:
         self._spec = self._read(lambda: Formula(formula))
         if not hasattr(self._spec, "lhs") or not hasattr(self._spec, "rhs"):
             raise ParameterError(f"the formula {formula!r} has no outcome. Write it as 'outcome ~ column + C(column)'")
+        factors = [factor for side in (self._spec.lhs, self._spec.rhs) for term in side for factor in term.factors]
+        for method, expression in ((factor.eval_method.value, str(factor.expr)) for factor in factors):
+            if method == "lookup":
+                require_column(domain, expression)
+            elif method == "python":
+                self._read(partial(require_listed, expression, domain.names))
         self.used = sorted(map(str, self._spec.required_variables))
         for name in self.used:
             require_column(domain, name)
@@ -165,7 +212,7 @@ class FormulaDesign:
     def _read(self, action: Any) -> Any:
         try:
             return action()
-        except self._failed as problem:
+        except (self._failed, SyntaxError) as problem:
             reason = harmless(str(problem).partition("\n")[0].rstrip("."))
         raise ParameterError(
             f"the formula {self.text!r} cannot be used: {reason}. Write 'outcome ~ column + C(column)'"

@@ -266,8 +266,9 @@ class Posterior:
         ----------
         formula : str
             Such as "wage ~ age + C(sex)": see `formulaic <https://matthewwardrop.github.io/formulaic/>`_. Dates count
-            in days, datetimes and durations in seconds; records with a null in one of the columns are left out. It is
-            code: take none from a stranger. ``center`` and the like take the posterior's support without weights.
+            in days, datetimes and durations in seconds; records with a null in one of the columns are left out. It
+            may use arithmetic and the functions that a refusal lists, so that a formula runs no code. ``center`` and
+            the like take the posterior's support without weights.
         kind : {"linear", "logistic"}, optional
             Least squares, or log-odds. By default logistic where the outcome is a column of truth values or of two
             categories.
