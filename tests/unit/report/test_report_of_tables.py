@@ -40,7 +40,7 @@ def model(data: Any) -> None:
 def made(tmp_path_factory: pytest.TempPathFactory) -> Release:
     """Two tables whose visits are drawn on a grid, and whose sexes are published as they are."""
     posterior = CensoredPosterior(
-        FromModel(function=model, sensitive=("visits",), others=("sex",)),
+        FromModel(function=model, sensitive=("visits",), given=("sex",)),
         bound=0.25,
         tables=2,
         grid={"mean": np.linspace(1.0, 50.0, 50)},
