@@ -362,8 +362,8 @@ def shown_cells(cells: int) -> str:
 
 def held_frequencies(domain: Domain, x: Counts, cells: Integers) -> Floats:
     """Return how often each of the cells of a finite domain is held."""
-    held = dict(zip(domain.flat(x.records).tolist(), x.frequencies.tolist(), strict=True))
-    return np.array([held.get(cell, 0) for cell in cells.tolist()], dtype=np.float64)
+    frequencies = dict(zip(domain.flat(x.records).tolist(), x.frequencies.tolist(), strict=True))
+    return np.array([frequencies.get(cell, 0) for cell in cells.tolist()], dtype=np.float64)
 
 
 def require_relation(mechanism: Mechanism | type[Mechanism], relation: str) -> None:

@@ -111,8 +111,8 @@ class DirichletMultinomial(HeldMechanism):
     @cached_property
     def strength_units(self) -> int:
         """The total prior mass in units: every cell a whole number of units where the base is uniform and dense."""
-        whole = self._cells if self._cells <= _DENSE else 1
-        return whole * math.ceil(Fraction(self.prior) * (self._cells // whole) * UNIT)
+        cells = self._cells if self._cells <= _DENSE else 1
+        return cells * math.ceil(Fraction(self.prior) * (self._cells // cells) * UNIT)
 
     @property
     def _strength(self) -> float:
@@ -121,8 +121,8 @@ class DirichletMultinomial(HeldMechanism):
 
     @cached_property
     def _uniform(self) -> bool:
-        least, second = self.domain.least_weights()
-        return least == second == Fraction(1, self._cells)
+        least, next_least = self.domain.least_weights()
+        return least == next_least == Fraction(1, self._cells)
 
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> Iterator[Records]:
         """Draw the records from the exact integer urn, in chunks, in exchangeable order."""
@@ -165,8 +165,8 @@ class DirichletMultinomial(HeldMechanism):
     def _single(self, n: int) -> Profile:
         cells = self._cells
         strength = Fraction(self.strength_units, UNIT)
-        least, second = (strength * w for w in self.domain.least_weights())
-        orders = sorted({(least, second), (second, least)})
+        least, next_least = (strength * w for w in self.domain.least_weights())
+        orders = sorted({(least, next_least), (next_least, least)})
         if cells == 2 and n <= _TWO_CELL_EXACT and n * self.size <= _TWO_CELL_DRAWS:
             pairs = [
                 UrnPair(size=self.size, a=float(a + count), b=float(b + n - 1 - count), rest=0.0)
@@ -175,8 +175,8 @@ class DirichletMultinomial(HeldMechanism):
             ]
         else:
             tight = cells > 2 or n == 1
-            rest = float(n + strength - least - second - 1)
-            pairs = [UrnPair(size=self.size, a=float(a), b=float(b), rest=rest, tight=tight) for a, b in orders]
+            others = float(n + strength - least - next_least - 1)
+            pairs = [UrnPair(size=self.size, a=float(a), b=float(b), rest=others, tight=tight) for a, b in orders]
         return pairs[0] if len(pairs) == 1 else LargestProfile(profiles=pairs)
 
     def held_table(self, x: Counts) -> HeldTable:

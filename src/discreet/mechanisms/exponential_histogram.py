@@ -125,58 +125,58 @@ class ExponentialHistogram(DrawnMechanism):
         """Return the factor of the distance in the exponent."""
         return 0.5 * self.pure_epsilon / self._sensitivity(n, 1)
 
-    def _log_weights(self, held: Integers, drawn: Integers) -> Floats:
+    def _log_weights(self, table: Integers, counts: Integers) -> Floats:
         """Return the exponents of count vectors, of shape ``(.., k)``; one cell at a time for ``l1``, else summed."""
-        n, m = int(held.sum()), self.size
-        apart = (n * drawn - m * held).astype(np.float64) / (n * m)
+        n, m = int(table.sum()), self.size
+        difference = (n * counts - m * table).astype(np.float64) / (n * m)
         if self.loss == "l1":
-            return -self._rate(n) * np.abs(apart)
+            return -self._rate(n) * np.abs(difference)
         if self.loss == "hellinger":
-            roots = np.sqrt(drawn / m) + np.sqrt(held / n)
-            apart = math.sqrt(0.5) * np.divide(apart, roots, out=np.zeros_like(apart), where=roots > 0.0)
-        total: Floats = np.sqrt((apart * apart).sum(axis=-1))
+            roots = np.sqrt(counts / m) + np.sqrt(table / n)
+            difference = math.sqrt(0.5) * np.divide(difference, roots, out=np.zeros_like(difference), where=roots > 0.0)
+        total: Floats = np.sqrt((difference * difference).sum(axis=-1))
         return -self._rate(n) * total
 
     def _held(self, x: Counts) -> Integers:
-        held = np.zeros(self._cells, dtype=np.int64)
-        held[self.domain.flat(x.records)] = x.frequencies
-        return held
+        counts = np.zeros(self._cells, dtype=np.int64)
+        counts[self.domain.flat(x.records)] = x.frequencies
+        return counts
 
-    def _draw(self, held: Integers, rng: np.random.Generator) -> Integers:
+    def _draw(self, table: Integers, rng: np.random.Generator) -> Integers:
         """Return the drawn counts."""
         if self.loss != "l1":
-            vectors = compositions(self.size, len(held))
-            chosen: Integers = vectors[draw_weighted(self._log_weights(held, vectors), rng=rng)]
-            return chosen
-        weights = self._log_weights(held, np.arange(self.size + 1)[:, None]).T
+            vectors = compositions(self.size, len(table))
+            vector: Integers = vectors[draw_weighted(self._log_weights(table, vectors), rng=rng)]
+            return vector
+        weights = self._log_weights(table, np.arange(self.size + 1)[:, None]).T
         sums = _log_sums(weights)
-        drawn = np.zeros_like(held)
-        left = self.size
-        for cell in range(len(held) - 1):
-            given = weights[cell, : left + 1] + sums[cell + 1, left::-1]
-            drawn[cell] = draw_weighted(given, rng=rng)
-            left -= int(drawn[cell])
-        drawn[-1] = left
-        return drawn
+        counts = np.zeros_like(table)
+        remaining = self.size
+        for cell in range(len(table) - 1):
+            log_weights = weights[cell, : remaining + 1] + sums[cell + 1, remaining::-1]
+            counts[cell] = draw_weighted(log_weights, rng=rng)
+            remaining -= int(counts[cell])
+        counts[-1] = remaining
+        return counts
 
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> Iterator[Records]:
         """Draw the counts with integers only, and yield their records in random order, in chunks."""
-        drawn = self._draw(self._held(x), rng)
-        cells = np.repeat(np.arange(len(drawn)), drawn)
+        counts = self._draw(self._held(x), rng)
+        cells = np.repeat(np.arange(len(counts)), counts)
         rng.shuffle(cells)
         for start in range(0, self.size, _BLOCK):
             yield self.domain.unflat(cells[start : start + _BLOCK])
 
     def log_prob(self, y: Records, x: Counts) -> float:
         """Return the log-probability of the sequence ``y``: that of its counts, divided by their arrangements."""
-        held = self._held(x)
-        drawn = np.bincount(self.domain.flat(y), minlength=len(held))
-        arrangements = math.lgamma(self.size + 1) - sum(math.lgamma(c + 1) for c in drawn.tolist())
-        weight = float(self._log_weights(held, drawn).sum())
+        table = self._held(x)
+        counts = np.bincount(self.domain.flat(y), minlength=len(table))
+        arrangements = math.lgamma(self.size + 1) - sum(math.lgamma(c + 1) for c in counts.tolist())
+        weight = float(self._log_weights(table, counts).sum())
         if self.loss == "l1":
-            total = float(_log_sums(self._log_weights(held, np.arange(self.size + 1)[:, None]).T)[0, -1])
+            total = float(_log_sums(self._log_weights(table, np.arange(self.size + 1)[:, None]).T)[0, -1])
         else:
-            total = float(np.logaddexp.reduce(self._log_weights(held, compositions(self.size, len(held)))))
+            total = float(np.logaddexp.reduce(self._log_weights(table, compositions(self.size, len(table)))))
         return weight - total - arrangements
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:

@@ -150,16 +150,16 @@ class PitmanYor(PitmanYorUrn):
             With an atomic base measure and a discount above 0, where different openings may coincide.
         """
         sigma, theta = self.discount, self.strength
-        held = dict(zip(x.records.rows(), x.frequencies.tolist(), strict=True))
+        frequencies = dict(zip(x.records.rows(), x.frequencies.tolist(), strict=True))
         times, density = Counter(y.rows()), dict(zip(y.rows(), self.domain.log_base(y).tolist(), strict=True))
         if self.domain.finite and sigma > 0:
             raise LawNotAvailable("with a finite domain and a discount above 0 new values may coincide with old")
-        total, j = -float(log_rising(theta + x.n, len(y))), len(held)
+        total, j = -float(log_rising(theta + x.n, len(y))), len(frequencies)
         for row, count in times.items():
             if self.domain.finite:
-                total += float(log_rising(theta * math.exp(density[row]) + held.get(row, 0), count))
-            elif row in held:
-                total += float(log_rising(held[row] - sigma, count))
+                total += float(log_rising(theta * math.exp(density[row]) + frequencies.get(row, 0), count))
+            elif row in frequencies:
+                total += float(log_rising(frequencies[row] - sigma, count))
             else:
                 total += math.log(theta + j * sigma) + float(log_rising(1.0 - sigma, count - 1)) + density[row]
                 j += 1

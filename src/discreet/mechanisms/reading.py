@@ -61,9 +61,9 @@ def draw_cells(
     """Yield ``size`` cells of public weights, or a part of them, in chunks, in an order that says nothing."""
     cells = np.flatnonzero(weights)
     for counts in counts_by_chunk(weights[cells], size, block=BLOCK, sampling=sampling, rng=rng, portion=portion):
-        drawn = np.repeat(cells, counts).astype(np.int64, copy=False)
-        rng.shuffle(drawn)
-        yield drawn
+        sample = np.repeat(cells, counts).astype(np.int64, copy=False)
+        rng.shuffle(sample)
+        yield sample
 
 
 def counts_by_chunk(
@@ -89,9 +89,9 @@ def counts_by_chunk(
     chunks = -(-total // block)
     step = portion.parts * chunks
     for chunk in rng.permutation(chunks).tolist():
-        first = portion.number + portion.parts * chunk
-        below = np.maximum(0, np.ceil((ends - first) / step)).astype(np.int64)  # points before each end
-        below[-1] = -(-(size - first) // step)  # nor can it where an end is rounded down to its point
+        point = portion.number + portion.parts * chunk
+        below = np.maximum(0, np.ceil((ends - point) / step)).astype(np.int64)  # points before each end
+        below[-1] = -(-(size - point) // step)  # nor can it where an end is rounded down to its point
         yield np.diff(below, prepend=0)
 
 
@@ -100,10 +100,10 @@ def copies(n: int, size: int, rng: np.random.Generator) -> Iterator[Integers]:
 
     ``size`` are drawn, independently and with replacement, as in a bootstrap sample.
     """
-    held = np.array([min(BLOCK, n - start) for start in range(0, n, BLOCK)])
-    for count, records in zip(rng.multinomial(size, held / n).tolist(), held.tolist(), strict=True):
-        drawn = np.bincount(rng.integers(records, size=count), minlength=records)
-        yield drawn[drawn > 0]
+    sizes = np.array([min(BLOCK, n - start) for start in range(0, n, BLOCK)])
+    for count, records in zip(rng.multinomial(size, sizes / n).tolist(), sizes.tolist(), strict=True):
+        times = np.bincount(rng.integers(records, size=count), minlength=records)
+        yield times[times > 0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,12 +206,12 @@ class Reading(ABC):
 
     def column_shares(self, *, rng: np.random.Generator) -> Sequence[ColumnShares] | None:
         """Return how records are distributed in each column, for forecasts; None where these have to draw records."""
-        drawn = self.cell_shares(rng=rng)
-        if drawn is None:
+        cells = self.cell_shares(rng=rng)
+        if cells is None:
             return None
-        items = np.flatnonzero(drawn.weights)
-        shares = drawn.weights[items] / max(float(drawn.weights.sum()), 1e-300)
-        return [(codes, shares) for codes in drawn.records_in(items, rng=rng).columns]
+        items = np.flatnonzero(cells.weights)
+        shares = cells.weights[items] / max(float(cells.weights.sum()), 1e-300)
+        return [(codes, shares) for codes in cells.records_in(items, rng=rng).columns]
 
     def estimates(self) -> Estimates | None:
         """Return the counts that the output estimates; None where it is of records only."""
@@ -225,8 +225,8 @@ class Reading(ABC):
 class CellReading(Reading):
     """A reading whose records are draws from cells, in one file as in parts."""
 
-    def __init_subclass__(cls, **given: Any) -> None:
-        super().__init_subclass__(**given)
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
         if "draw" in vars(cls):  # a release in parts would have other records
             raise TypeError("records of cells are drawn from their shares. Derive from Reading to draw them otherwise")
 

@@ -140,9 +140,9 @@ class _UrnReading(LabelReading):
 
     def column_shares(self, *, rng: np.random.Generator) -> list[ColumnShares]:
         """Return shares of the labels that remain, drawn as those of infinitely many records."""
-        held, discount = self.y.frequencies, self.mechanism.discount
-        opening = self.mechanism.strength + discount * len(held) + self._missing
-        weights = rng.standard_gamma(np.append(held - discount, opening))
+        counts, discount = self.y.frequencies, self.mechanism.discount
+        opening = self.mechanism.strength + discount * len(counts) + self._missing
+        weights = rng.standard_gamma(np.append(counts - discount, opening))
         return [(codes, weights[:-1] / weights.sum()) for codes in self.y.records.columns]
 
     def draw(self, size: int, *, rng: np.random.Generator) -> Iterator[Records]:

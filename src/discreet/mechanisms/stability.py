@@ -43,8 +43,8 @@ class StableCounts(Mechanism):
         The order has to be made here: that of ``x`` may depend on labels that are left out.
         """
         noisy = x.frequencies + LAPLACE.draw(self.scale, x.distinct, rng=rng)
-        kept = rng.permutation(np.flatnonzero(noisy >= self.threshold))
-        return Counts(records=x.records.take(kept), frequencies=noisy[kept])
+        labels = rng.permutation(np.flatnonzero(noisy >= self.threshold))
+        return Counts(records=x.records.take(labels), frequencies=noisy[labels])
 
     def log_prob(self, y: Counts, x: Counts) -> float:
         """Return the log-probability of the labels and noisy counts ``y``, whatever their order.
@@ -56,11 +56,11 @@ class StableCounts(Mechanism):
         if (y.frequencies < self.threshold).any():
             return -math.inf
         total = 0.0
-        for row, held in zip(x.records.rows(), x.frequencies.tolist(), strict=True):
+        for row, frequency in zip(x.records.rows(), x.frequencies.tolist(), strict=True):
             if row in released:
-                total += float(LAPLACE.log_pmf(self.scale, released.pop(row) - held))
+                total += float(LAPLACE.log_pmf(self.scale, released.pop(row) - frequency))
             else:
-                total += LAPLACE.log_below(self.scale, self.threshold - held)
+                total += LAPLACE.log_below(self.scale, self.threshold - frequency)
         return -math.inf if released else total
 
     def outputs(self, *tables: Counts) -> Outputs:
@@ -113,10 +113,10 @@ class StableCounts(Mechanism):
         Records are counted without the share that noise has in labels held as often; labels as a share of ``n``.
         """
         common = like or Commonness.invented(self.domain)
-        held, place = np.unique(np.rint(common.held(n)).astype(np.int64), return_inverse=True)
-        above = np.array([-math.expm1(LAPLACE.log_below(self.scale, self.threshold - c)) for c in held.tolist()])
-        noise = np.minimum(1.0, 0.5 * LAPLACE.mean_absolute(self.scale) / held)
-        records, labels = (above * (1.0 - noise))[place], (above / held)[place]
+        counts, place = np.unique(np.rint(common.held(n)).astype(np.int64), return_inverse=True)
+        above = np.array([-math.expm1(LAPLACE.log_below(self.scale, self.threshold - c)) for c in counts.tolist()])
+        noise = np.minimum(1.0, 0.5 * LAPLACE.mean_absolute(self.scale) / counts)
+        records, labels = (above * (1.0 - noise))[place], (above / counts)[place]
         return float(common.weight @ records), float(common.weight @ labels)
 
 

@@ -138,9 +138,9 @@ def _whole(sizes: tuple[int, ...], weights: tuple[float, ...]) -> Tree:
 @lru_cache(maxsize=64)
 def _edges(size: int, cuts: int) -> Integers:
     """Return the edges ``floor(i size / 2^cuts)`` of a column's blocks, those without codes left out."""
-    whole, rest = divmod(size, 2**cuts)
+    quotient, remainder = divmod(size, 2**cuts)
     i = np.arange(2**cuts + 1, dtype=np.int64)
-    edges = np.unique(i * whole + i * rest // 2**cuts)
+    edges = np.unique(i * quotient + i * remainder // 2**cuts)
     edges.flags.writeable = False
     return edges
 

@@ -59,30 +59,30 @@ def draw_blocks(
     while done < size:
         length = min(BLOCK, size - done)
         edges = np.cumsum(masses)
-        held = int(edges[-1]) if len(edges) else 0
+        filled = int(edges[-1]) if len(edges) else 0
         # Layout: [values' units | this block's earlier draws | opening units]; the last move up as draws are added.
         # One bound for all is quicker to draw below; what falls beyond a draw's own bound is drawn again below that.
         steps = all_steps[:length]
-        below = held + opening + int(steps[-1])
+        below = filled + opening + int(steps[-1])
         position = rng.integers(missing, below, size=length)
-        late = np.flatnonzero(position >= held)  # few, so that each one's own bound is looked at for these
-        beyond = late[position[late] >= held + opening + steps[late]]
-        position[beyond] = rng.integers(missing, held + opening + steps[beyond])
+        late = np.flatnonzero(position >= filled)  # few, so that each one's own bound is looked at for these
+        outside = late[position[late] >= filled + opening + steps[late]]
+        position[outside] = rng.integers(missing, filled + opening + steps[outside])
         value = locate(edges, position, below=below)
-        late = late[position[late] >= held]
-        opening_late = position[late] >= held + steps[late]
+        late = late[position[late] >= filled]
+        opening_late = position[late] >= filled + steps[late]
         opens = np.zeros(length, dtype=bool)
         opens[late[opening_late]] = True
         if discount:
-            old = np.flatnonzero(position < held)
+            old = np.flatnonzero(position < filled)
             values = value[old]
             opens[old] = position[old] - (edges[values] - masses[values]) < discount
         child = late[~opening_late]
         if len(child):
-            parent = (position[child] - held) // unit
+            parent = (position[child] - filled) // unit
             if discount:
                 # a draw that fell on an earlier draw's founder units opens a value if that draw did
-                on_founder_unit, link = (position[child] - held) % unit < discount, places[:length].copy()
+                on_founder_unit, link = (position[child] - filled) % unit < discount, places[:length].copy()
                 link[child[on_founder_unit]] = parent[on_founder_unit]
                 opens = opens[_jump(link, child[on_founder_unit])]
             root = places[:length]
@@ -102,12 +102,12 @@ def draw_blocks(
 
 def records_of(blocks: Iterator[Integers], x: Counts, domain: Domain, *, rng: np.random.Generator) -> Iterator[Records]:
     """Turn blocks of value numbers into records: the held ones, then new ones from the base measure as they open."""
-    known, held = x.records, x.distinct
+    records, count = x.records, x.distinct
     for values in blocks:
-        opened = int(values.max()) + 1 - len(known)
+        opened = int(values.max()) + 1 - len(records)
         if opened > 0:
-            known = Records.concatenate((known, domain.draw_base(opened, rng, first=len(known) - held + 1)))
-        yield known.take(values)
+            records = Records.concatenate((records, domain.draw_base(opened, rng, first=len(records) - count + 1)))
+        yield records.take(values)
 
 
 def _jump(link: Indices, child: Indices) -> Indices:
@@ -155,17 +155,17 @@ def held_cells(domain: Domain, x: Counts, *, size: int, strength: float) -> Held
     """
     cells = int(domain.size or 0)
     if set(domain.least_weights()) == {Fraction(1, cells)}:
-        held = np.arange(x.distinct + min(2, cells - x.distinct)) < x.distinct
-        mass = np.full(len(held), strength / cells)
-        mass[held] += x.frequencies
+        is_held = np.arange(x.distinct + min(2, cells - x.distinct)) < x.distinct
+        mass = np.full(len(is_held), strength / cells)
+        mass[is_held] += x.frequencies
     elif cells <= _MOST_MASSES:
         mass = strength * np.exp(domain.log_base(domain.unflat(np.arange(cells))))
-        held = np.zeros(cells, dtype=np.bool_)
-        held[domain.flat(x.records)] = True
+        is_held = np.zeros(cells, dtype=np.bool_)
+        is_held[domain.flat(x.records)] = True
         mass[domain.flat(x.records)] += x.frequencies
     else:
         raise ParameterError(f"instance-level deltas with unequal weights are for at most {_MOST_MASSES:,} cells")
-    return HeldTable.dirichlet(mass, held, size=size, total=strength + x.n)
+    return HeldTable.dirichlet(mass, is_held, size=size, total=strength + x.n)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -83,13 +83,13 @@ class UrnHistogram(PitmanYorUrn):
         where ``y`` holds a value that ``x`` does not.
         """
         sigma, theta = self.discount, self.strength
-        held = dict(zip(x.records.rows(), x.frequencies.tolist(), strict=True))
+        frequencies = dict(zip(x.records.rows(), x.frequencies.tolist(), strict=True))
         times = Counter(y.rows())
         dropped = self.size - len(y)
-        if dropped < 0 or set(times) - set(held):
+        if dropped < 0 or set(times) - set(frequencies):
             return -math.inf
         total = math.lgamma(self.size + 1) - math.lgamma(dropped + 1) - math.lgamma(len(y) + 1)
-        total += sum(float(log_rising(held[row] - sigma, count)) for row, count in times.items())
+        total += sum(float(log_rising(frequencies[row] - sigma, count)) for row, count in times.items())
         total += float(log_rising(theta + x.distinct * sigma, dropped))
         return total - float(log_rising(theta + x.n, self.size))
 
@@ -145,8 +145,8 @@ class UrnHistogram(PitmanYorUrn):
         return DrawnFromCounts(log_weight=self._log_weight, log_held=self._log_held if self.discount else None)
 
     def _log_weight(self, _records: int, _cells: Indices, counts: CellCounts, drawn: CellCounts) -> Floats:
-        held = np.asarray(np.maximum(counts, 1) - self.discount, dtype=np.float64)
-        rising = log_rising(held, drawn.astype(np.float64))
+        positive = np.asarray(np.maximum(counts, 1) - self.discount, dtype=np.float64)
+        rising = log_rising(positive, drawn.astype(np.float64))
         return np.where(counts > 0, rising, np.where(drawn > 0, -np.inf, 0.0))
 
     def _log_held(self, held: CellCounts, drawn: int) -> Floats:
