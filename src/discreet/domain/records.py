@@ -302,7 +302,7 @@ def ground_embedding(domain: Domain, records: Records) -> Floats:
 
     Examples
     --------
-    >>> from discreet.domain import Boolean, Integer
+    >>> from discreet.domain import Boolean, Domain, Integer
     >>> domain = Domain(columns={"age": Integer(lower=0, upper=100, nulls="category"), "smokes": Boolean()})
     >>> points = ground_embedding(domain, Records(columns=(np.array([20, 70, 101]), np.array([1, 0, 0]))))
     >>> [float(np.abs(points[a] - points[b]).sum()) for a, b in ((0, 1), (1, 2), (0, 2))]
