@@ -204,7 +204,7 @@ def test_the_stabilised_urn_of_few_released_records(kept: int) -> None:
 def test_counts_of_a_single_column_of_marginals_against_all_tables(prior: str) -> None:
     """Both rounds of measurement together are one of less noise."""
     mechanism = Marginals(domain=CELLS, records=N, scale=9.0, units=90)
-    assert not mechanism.once
+    assert mechanism.allocation.remaining
     y = mechanism.kernel(held((1, 0, 5)), rng=seeded(2))
     counts = mechanism.reading(y, n=N).estimates().counts
 
