@@ -133,7 +133,16 @@ PLURALS = (
 )
 COUNT_OF = re.compile(rf" (?:[a-z]+ )?(?:{'|'.join(PLURALS.split())})\b")
 NEVER_ONE = {  # what is counted there is not one, or the text before is no number
-    *("len(checks)", "name", "digits - 1", "self.name", "cells", "request.mechanism", "kind.traits.least_columns"),
+    *(
+        "len(checks)",
+        "name",
+        "self.doubled_records",
+        "digits - 1",
+        "self.name",
+        "cells",
+        "request.mechanism",
+        "kind.traits.least_columns",
+    ),
     *("least", "most", "mechanism", "tables", "mechanism.name", "kind.__name__", "len(shares)", "pairs", "group"),
 }
 
