@@ -143,7 +143,18 @@ NEVER_ONE = {  # what is counted there is not one, or the text before is no numb
         "request.mechanism",
         "kind.traits.least_columns",
     ),
-    *("least", "most", "mechanism", "tables", "mechanism.name", "kind.__name__", "len(shares)", "pairs", "group"),
+    *(
+        "draws",
+        "least",
+        "most",
+        "mechanism",
+        "tables",
+        "mechanism.name",
+        "kind.__name__",
+        "len(shares)",
+        "pairs",
+        "group",
+    ),
 }
 
 

@@ -376,8 +376,8 @@ def check_likelihood(kind: type[Mechanism]) -> None:
         difference = float(np.ptp(logs[possible] - law[possible]))
         agrees = difference <= 1e-8 and bool((logs[~possible] == -math.inf).all())
         assert agrees, (
-            f"{kind.__name__}.likelihood() is not the law of its kernel: from one table of {n} records to another, its "
-            f"logarithm changes by up to {difference:.3g} more than that of log_prob"
+            f"{kind.__name__}.likelihood() is not the law of its kernel: from one table of {counted(n, 'record')} to "
+            f"another, its logarithm changes by up to {difference:.3g} more than that of log_prob"
         )
 
 
