@@ -43,7 +43,7 @@ def test_the_least_prior(epsilon: float, delta: float, n: int, m: int) -> None:
     budget = Budget(epsilon=epsilon, delta=delta)
     mechanism = DirichletMultinomial.calibrated(budget, domain=cells(20), n=n, size=m)
     assert meets(mechanism, budget, n)
-    assert mechanism.prior < 1e-8 or not meets(replace(mechanism, prior=mechanism.prior * 0.99), budget, n)
+    assert mechanism.prior <= 2**-20 or not meets(replace(mechanism, prior=mechanism.prior * 0.99), budget, n)
 
 
 @settings(max_examples=10, deadline=None)
