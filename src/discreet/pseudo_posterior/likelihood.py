@@ -194,11 +194,9 @@ def _rowwise_primitives() -> frozenset[Any]:
     from jax.extend.core import Primitive, primitives
 
     public = {value for door in (primitives, jax.lax) for value in vars(door).values() if isinstance(value, Primitive)}
-    traced = [  # some of those that JAX does not list
-        jax.make_jaxpr(lambda: jax.random.split(jax.random.PRNGKey(0)))(),
-        jax.make_jaxpr(jnp.linalg.slogdet)(jnp.eye(2)),
-    ]
-    public.update(equation.primitive for closed in traced for equation in _equations(closed.jaxpr))
+    for function in (jnp.diagonal, jnp.linalg.slogdet, lambda _: jax.random.split(jax.random.PRNGKey(0))):
+        equations = _equations(jax.make_jaxpr(function)(jnp.eye(2)).jaxpr)  # of those that JAX does not list
+        public.update(equation.primitive for equation in equations)
     refused = ("custom_vjp", "rng_", "infeed", "outfeed")
     return frozenset(primitive for primitive in public if not primitive.name.startswith(refused))
 

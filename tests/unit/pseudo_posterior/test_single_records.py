@@ -201,6 +201,30 @@ def test_densities_are_those_of_the_model_to_the_last_bit() -> None:
             jax.tree.map(np.testing.assert_array_equal, found, expected)
 
 
+def test_distributions_are_made_of_parts_that_are_taken() -> None:
+    """Densities and draws of those that reach furthest into JAX, with the keys that any program may use."""
+    square = jnp.eye(2) + 0.1
+    laws = [
+        lambda: dist.MultivariateNormal(jnp.zeros(2), precision_matrix=square),
+        lambda: dist.MultivariateStudentT(4.0, jnp.zeros(2), jnp.linalg.cholesky(square)),
+        lambda: dist.LowRankMultivariateNormal(jnp.zeros(2), jnp.ones((2, 1)), jnp.ones(2)),
+        lambda: dist.LKJCholesky(3, 1.0),
+        lambda: dist.WishartCholesky(3.0, scale_tril=jnp.linalg.cholesky(square)),
+        lambda: dist.VonMises(0.0, 2.0),
+        lambda: dist.BetaBinomial(2.0, 3.0, 5),
+        lambda: dist.NegativeBinomial2(3.0, 2.0),
+        lambda: dist.TruncatedNormal(0.0, 1.0, low=-1.0, high=2.0),
+        lambda: dist.OrderedLogistic(0.2, jnp.array([-1.0, 0.0, 1.0])),
+        lambda: dist.DirichletMultinomial(jnp.ones(3), 5),
+    ]
+    with quiet():
+        key = jax.random.PRNGKey(0)
+        for law in laws:
+            value = program(lambda key, law=law: law().sample(key), key)(key)
+            density = program(lambda value, law=law: law().log_prob(value), value)(value)
+            np.testing.assert_allclose(density, law().log_prob(value), rtol=1e-4)
+
+
 def test_no_check_of_a_model_has_a_confidential_value() -> None:
     """Of the sensitive columns it is handed shapes and types alone; a wrong model is refused all the same."""
     points = {"mean": np.array([0.0, 1.0], dtype=np.float32)}
