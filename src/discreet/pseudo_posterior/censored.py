@@ -18,10 +18,11 @@ from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
 from discreet._core.checks import positive_size, real
 from discreet._core.errors import ParameterError, RelationNotSupported
+from discreet._core.lazy import jax, jnp
 from discreet.domain import Domain
 from discreet.privacy import Code, Guarantee, Relation
 from discreet.pseudo_posterior.grid import LARGEST_BOUND, LEAST_BOUND, drawn_on_grid
-from discreet.pseudo_posterior.likelihood import Columns, quiet, records_of, rows
+from discreet.pseudo_posterior.likelihood import Columns, by_row, program, quiet, records_of, rows
 from discreet.pseudo_posterior.mechanism import ModelMechanism, ModelPosterior, least_product, synthetic_tables
 from discreet.pseudo_posterior.sampler import PosteriorDraws, Progress
 from discreet.utility import ks_distance
@@ -83,8 +84,10 @@ class CensoredPosterior(ModelPosterior):
     sensitive, given : tuple of str
         As for :class:`PseudoPosterior`.
     record_weights : callable, optional
-        A **public** function from encoded data to one weight in [0, 1] a record. It is called with one record at a
-        time, and refused where it would give others for the whole table; 1 by default.
+        A **public** function from encoded data to one weight in [0, 1] a record; 1 by default. If JAX can trace it, it
+        is traced on an abstract record: no other record can enter a weight. If not, since it uses NumPy, it is called
+        with one record at a time, and that it keeps nothing from one call to the next is assumed. It is refused where
+        it would give other weights for the whole table.
     survey_weight, survey_mean
         As for :class:`PseudoPosterior`. The product of weight and log-density is clipped, so the bound is that of any
         weights.
@@ -266,21 +269,25 @@ class CensoredPosterior(ModelPosterior):
         """Return one weight per record, from that record alone; the whole table is used only to check this."""
         if self.record_weights is None:
             return np.ones(count)
-        weights = np.empty(count)
-        for i in range(count):
-            weight = np.asarray(self.record_weights(rows(data, slice(i, i + 1))), dtype=np.float64)
-            if weight.shape != (1,) or not 0 <= weight[0] <= 1:
-                raise ParameterError(
-                    "record_weights must give one weight in [0, 1] per record, also for one record by itself"
-                )
-            weights[i] = weight[0]
-        together = np.asarray(self.record_weights(rows(data, np.arange(count))), dtype=np.float64)
-        if together.shape != (count,) or not np.allclose(together, weights, rtol=1e-6, atol=1e-9):
+        function, table = self.record_weights, rows(data, np.arange(count))
+        try:
+            with quiet(), jax.enable_x64(True):
+                weights = list(np.asarray(by_row(lambda _, record: jnp.asarray(function(record)), (), table)))
+                together = program(lambda records: jnp.asarray(function(records)), table)(table)
+        except Exception:  # noqa: BLE001  # it cannot be traced: it is called with values
+            weights = [np.asarray(function(rows(data, slice(i, i + 1)))) for i in range(count)]
+            together = function(table)
+        if not all(weight.shape == (1,) and 0 <= weight[0] <= 1 for weight in weights):
+            raise ParameterError(
+                "record_weights must give one weight in [0, 1] per record, also for one record by itself"
+            )
+        single, together = np.concatenate(weights, dtype=np.float64), np.asarray(together, dtype=np.float64)
+        if together.shape != (count,) or not np.allclose(together, single, rtol=1e-6, atol=1e-9):
             raise ParameterError(
                 "record_weights must give one weight per record, each from its own record alone, or the bound does "
                 "not hold. PseudoPosterior takes other weights, with an asymptotic guarantee"
             )
-        return weights
+        return single
 
 
 @sealed

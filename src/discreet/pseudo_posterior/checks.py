@@ -1,9 +1,10 @@
 """What a model may do with its data, checked before anything is drawn from it.
 
-The posterior is made of runs on one record each (:func:`~discreet.pseudo_posterior.likelihood.alone`): a model that
-looks at more would there be another one than was written. It is refused instead, by running it on altered tables: its
+The posterior is made of a program of one record (:func:`~discreet.pseudo_posterior.likelihood.alone`): a model that
+looks at more would there be another one than was written. It is refused instead, by running it on made-up tables: its
 prior and the law of the records that it draws may not move with the sensitive columns, and the log-density of a record
-not with other records. Where the number of records is confidential, its prior may not move with that either.
+not with other records. Where the number of records is confidential, its prior may not move with that either. Nothing is
+run on the confidential table, so no refusal tells of it.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from discreet.pseudo_posterior.likelihood import (
     is_likelihood,
     latent,
     log_density,
+    program,
     redrawn,
     rows,
     unwrapped,
@@ -109,7 +111,7 @@ def _site_shapes(
                     "numpyro.plate of as many records as the data have"
                 )
 
-    jax.eval_shape(trace, {name: np.asarray(value) for name, value in data.items()})
+    program(trace, {name: np.asarray(value) for name, value in data.items()})
     if not shapes:
         raise ParameterError("the model has no latent variable, so there is nothing to learn")
     return shapes
@@ -154,41 +156,34 @@ def check_model(
 ) -> None:
     """Refuse a model that does more with the sensitive columns than to give each record a log-density.
 
-    It is run on its table, on one with zeros in the sensitive columns, and on one with zeros and ones in turn, always
-    with the same public parameters, one row of ``values`` each. ``blanks``: see :class:`Sampler`.
+    It is run with zeros in the sensitive columns, and with ones and zeros in turn, always with the same public
+    parameters, one row of ``values`` each. ``blanks``: see :class:`Sampler`.
     """
     if blanks:
         _check_any_number(synthesiser, blanks, values)
         check_model(synthesiser, blanks[1], values)
     model, sensitive = synthesiser.model, synthesiser.sensitive
+    blank = {name: jnp.asarray(value) for name, value in visible(data, sensitive).items()}
+    turns = blank | {name: blank[name].at[::2].set(1) for name in sensitive}
+    records = {name: turns[name] for name in sensitive}
 
     @jax.jit  # type: ignore[untyped-decorator]
-    def run(values: Any, data: Any, records: Any) -> Any:
+    def run(values: Any, data: Any) -> Any:
         return jax.vmap(lambda point: (_densities(model, point, data, records), alone(model, point, data)))(values)
 
-    def run_on(data: Any, source: Any) -> Any:
-        """Return the log-densities of a run on one table whose observed sites return the records of another."""
-        return jax.tree.map(np.asarray, run(values, data, {name: source[name] for name in sensitive}))
-
-    table = {name: jnp.asarray(value) for name, value in data.items()}
-    blank = visible(table, sensitive)
-    turns = blank | {name: blank[name].at[1::2].set(1) for name in sensitive}  # with zeros and ones in turn
-    for source in (turns, table):  # the former shows what is wrong without the confidential table
-        (prior, likelihood), _ = run_on(blank, source)
-        for read in (turns, table):
-            (read_prior, read_likelihood), single = run_on(read, source)
-            if site := _changed_site(read_prior, prior):
-                raise ParameterError(
-                    f"site {site!r} changes with the sensitive columns. A prior or a factor must be fixed without "
-                    "looking at them, and what depends on a record belongs in an observed site, obs=data[...]"
-                )
-            if read is source:
-                _check_alone(sum(read_likelihood.values()), single)
-            if site := _changed_site(read_likelihood, likelihood):
-                raise ParameterError(
-                    f"site {site!r} has a law that changes with the sensitive columns. Where one of them depends on "
-                    "another, use what numpyro.sample returns for it"
-                )
+    (prior, likelihood), _ = jax.tree.map(np.asarray, run(values, blank))
+    (turned_prior, turned_likelihood), single = jax.tree.map(np.asarray, run(values, turns))
+    if site := _changed_site(turned_prior, prior):
+        raise ParameterError(
+            f"site {site!r} changes with the sensitive columns. A prior or a factor must be fixed without looking at "
+            "them, and what depends on a record belongs in an observed site, obs=data[...]"
+        )
+    _check_alone(sum(turned_likelihood.values()), single)
+    if site := _changed_site(turned_likelihood, likelihood):
+        raise ParameterError(
+            f"site {site!r} has a law that changes with the sensitive columns. Where one of them depends on another, "
+            "use what numpyro.sample returns for it"
+        )
 
 
 def _check_any_number(synthesiser: Synthesiser, blanks: Sequence[Mapping[str, Any]], values: Mapping[str, Any]) -> None:

@@ -1,9 +1,9 @@
 """A NumPyro model seen record by record: its log-likelihoods, the same with weights, and new records from it.
 
 The observed sites of a model are its likelihood; each gives one log-density per record. Effect handlers read and
-redirect what its sites do. What a record contributes to a posterior is computed by running the model on that record
-alone (:func:`alone`), and the prior by running it without the sensitive columns: so neither can see anything else,
-whatever the model does with its data.
+redirect what its sites do. What a record contributes to a posterior is computed by a program that was traced on one
+abstract record (:func:`alone`), and the prior by running the model without the sensitive columns: so neither can see
+anything else, whatever the model does with its data.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -116,19 +116,89 @@ def by_record(model: Model, data: Mapping[str, Any], count: int) -> Any:
 
 
 def alone(model: Model, values: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
-    """Return the log-density of each record, from the model run on that record alone, times its survey weight; nats."""
-    shared = {name: value for name, value in data.items() if name.startswith(SHARED)}
-    single = {name: jnp.asarray(value)[:, None] for name, value in data.items() if name not in {*shared, SURVEY}}
+    """Return the log-density of each record, from the model on that record alone, times its survey weight; nats."""
 
-    def density(row: Mapping[str, Any]) -> Any:
+    def density(values: Mapping[str, Any], record: Mapping[str, Any]) -> Any:
         with handlers.block(), handlers.seed(rng_seed=0), handlers.substitute(data=values):
-            return by_record(model, {**row, **shared}, 1)[0]
+            return by_record(model, record, 1)[0]
 
-    logs = jax.vmap(density)(single)
+    logs = by_row(density, values, visible(data))
     if SURVEY not in data:
         return logs
     weights = jnp.asarray(data[SURVEY], dtype=logs.dtype)
     return jnp.where(weights > 0.0, weights * logs, 0.0)  # a record of weight 0 says nothing, whatever its density
+
+
+def by_row(function: Callable[[Any, Any], Any], values: Any, data: Mapping[str, Any]) -> Any:
+    """Return what a function of values and of data of one record is for each record: one program for all of them."""
+    values, arrays = jax.tree.map(jnp.asarray, (values, dict(data)))
+    shared = {name: array for name, array in arrays.items() if name.startswith(SHARED)}
+    records = {name: array[:, None] for name, array in arrays.items() if name not in shared}
+    record = {name: jax.ShapeDtypeStruct(array.shape[1:], array.dtype) for name, array in records.items()}
+    single = program(lambda values, shared, record: function(values, {**shared, **record}), values, shared, record)
+    return jax.vmap(partial(single, values, shared))(records)
+
+
+def program(function: Callable[..., Any], *examples: Any) -> Callable[..., Any]:
+    """Return the program of a function on arrays of these shapes and types, of which it is shown no value.
+
+    Raises ParameterError where the function asks for a value, or the program does more than JAX's own operations do,
+    each of which takes the rows of a batch one by one.
+    """
+    from jax.extend.core import jaxpr_as_fun
+
+    try:
+        with jax.default_prng_impl("threefry2x32"):  # of others, rows of a batch share random numbers
+            closed, shapes = jax.make_jaxpr(function, return_shape=True)(*examples)
+    except (jax.errors.JAXTypeError, jax.errors.JAXIndexError):
+        raise ParameterError(
+            "the model asks for a value of its data or parameters, as if, float() and NumPy do, and is shown none. "
+            "Write jnp.where or jax.lax.cond in place of if, and jnp in place of np"
+        ) from None
+    if name := next(_foreign_parts(closed), ""):
+        raise ParameterError(
+            f"the model has a part that could see several records at once ({name}). Leave out callbacks, custom_vmap, "
+            "custom_vjp, primitives of your own, changes of state, and keys that are not threefry2x32"
+        )
+    evaluate, structure = jaxpr_as_fun(closed), jax.tree.structure(shapes)
+    return lambda *arguments: jax.tree.unflatten(structure, evaluate(*jax.tree.leaves(arguments)))
+
+
+def _foreign_parts(closed: Any) -> Iterator[str]:
+    """Yield the names of what a program must not have, so that each row of a batch gives a number of its own."""
+    yield from (f"effect {effect}" for effect in closed.effects)
+    yield from ("a value of an outer program" for value in closed.consts if isinstance(value, jax.core.Tracer))
+    threefry = jax.random.key(0, impl="threefry2x32").dtype
+    for equation in _equations(closed.jaxpr):
+        if equation.primitive not in _rowwise_primitives():
+            yield equation.primitive.name
+        for variable in (*equation.invars, *equation.outvars):
+            dtype = getattr(variable.aval, "dtype", threefry)
+            if jax.dtypes.issubdtype(dtype, jax.dtypes.extended) and dtype != threefry:
+                yield str(dtype)
+
+
+def _equations(jaxpr: Any) -> Iterator[Any]:
+    """Yield the equations of a program, and of the programs in them."""
+    for equation in jaxpr.eqns:
+        yield equation
+        for part in jax.tree.leaves(dict(equation.params)):
+            inner = getattr(part, "jaxpr", part)
+            if hasattr(inner, "eqns"):
+                yield from _equations(inner)
+
+
+@cache
+def _rowwise_primitives() -> frozenset[Any]:
+    """Return JAX's own primitives, but for those that draw one number for a batch or run code of the user on it."""
+    from jax.extend.core import Primitive, primitives
+
+    public = {value for door in (primitives, jax.lax) for value in vars(door).values() if isinstance(value, Primitive)}
+    for function in (jnp.diagonal, jnp.linalg.slogdet, lambda _: jax.random.split(jax.random.PRNGKey(0))):
+        equations = _equations(jax.make_jaxpr(function)(jnp.eye(2)).jaxpr)  # of those that JAX does not list
+        public.update(equation.primitive for equation in equations)
+    refused = ("custom_vjp", "rng_", "infeed", "outfeed")
+    return frozenset(primitive for primitive in public if not primitive.name.startswith(refused))
 
 
 def censored(logs: Any, bound: float | None) -> Any:

@@ -81,7 +81,8 @@ class Synthesiser(ABC):
     def coded(self, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return values of a sensitive column on the scale of the model, one for one; as they are by default.
 
-        It is handed one value at a time, so that no record can enter the encoding of another.
+        It is handed one value at a time, so that no record can enter the encoding of another. The type of the code of 0
+        is that of all codes: it shows no value to the model. A code that has no equal in that type is refused.
         """
         return values
 
@@ -91,7 +92,7 @@ class Synthesiser(ABC):
         Raises
         ------
         ParameterError
-            When a value is coded as anything but one value.
+            When a value is coded as anything but one value of the type of the code of 0.
         """
         public = self.public({name: columns[name] for name in self.given}, len(columns[self.sensitive[0]]))
         return public | {name: self._one_by_one(name, np.asarray(columns[name])) for name in self.sensitive}
@@ -123,10 +124,20 @@ class Synthesiser(ABC):
         if not len(column):
             return column
         values, place = np.unique(column, return_inverse=True, axis=0)
-        codes = [np.asarray(self.coded(name, values[i : i + 1].copy())) for i in range(len(values))]
-        if any(len(code) != 1 for code in codes):
-            raise ParameterError(f"column {name!r}: each value must be coded as one value, by itself")
-        return np.concatenate(codes)[place.reshape(-1)]
+        zero = np.zeros((1, *column.shape[1:]), dtype=column.dtype)
+        singles = (zero, *(values[i : i + 1].copy() for i in range(len(values))))
+        codes = [np.asarray(self.coded(name, single)) for single in singles]
+        shape, dtype = codes[0].shape, codes[0].dtype
+        if shape[:1] != (1,) or any(
+            code.shape != shape
+            or (code.dtype != dtype and not np.array_equal(code, code.astype(dtype), equal_nan=True))
+            for code in codes
+        ):
+            raise ParameterError(
+                f"column {name!r}: each value must be coded as one value, by itself, in the shape and type of the code "
+                "of 0"
+            )
+        return np.concatenate([code.astype(dtype, copy=False) for code in codes[1:]])[place.reshape(-1)]
 
     @property
     def bounds(self) -> dict[str, tuple[float, float]]:

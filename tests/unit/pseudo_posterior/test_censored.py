@@ -186,8 +186,9 @@ def test_weights_are_computed_from_single_rows() -> None:
     asked = []
 
     def weights(data):
-        asked.append(len(data["y"]))
-        return np.where(data["y"] > 2, 0.25, 1.0)
+        y = np.asarray(data["y"])  # which JAX cannot trace
+        asked.append(len(y))
+        return np.where(y > 2, 0.25, 1.0)
 
     mechanism = CensoredPosterior(PoissonMean(column="y"), bound=1.0, record_weights=weights)
     found = mechanism._weights({"y": np.array([1, 2, 3, 4])}, 4)
