@@ -167,7 +167,7 @@ class Ledger:
         from discreet.ledger.statement import status_of
 
         with self._book.reading() as page:
-            return status_of(self._book, page)
+            return status_of(self._book, page.last)
 
     def log(self) -> list[dict[str, Any]]:
         """Return all events, the oldest first, as JSON values, each with its hash."""
@@ -227,6 +227,7 @@ class Ledger:
             guarantee = mechanism.guarantee(request.between, n=n)
             book.require_covered(request.between, unit=request.column, kind=guarantee.kind)
             cost, facts["made"] = book.cost_of(guarantee, budget), request.purpose(mechanism, n=n)
+            facts["request"]["kind"] = guarantee.kind
         with book.appending() as page:
             if paid_before := _earlier_payment(page, facts) or _planned_part(page, request, facts):
                 cost, facts = Cost(), facts | paid_before | {"free": True}
@@ -370,6 +371,12 @@ def _facts_of(request: Request, budget: Budget) -> dict[str, Any]:
         "unit": request.column,
         "group": request.group,
         "domain": None if request.domain is None else hash_of(request.domain),
+        "request": {
+            "mechanism": {"name": request.mechanism},
+            "size": request.size,
+            "counts": request.counts,
+            "kind": request.kind,
+        },
         "out": [os.fspath(canonical(Path(path))) for path in request.out],
         "checkpoint": None,
         "lease": lease(),
