@@ -50,7 +50,7 @@ nulls = "category"
 """
 ROWS = [(number * 7 % 100, "abc"[number % 3]) for number in range(60)]
 FITTING = [(3, "a"), (97, "c"), (3, "b"), (99, "a"), (3, "")]
-"""The last record of a table: other values, another label, a value that nobody else has, a null."""
+"""The last record of a table: other values, another label, and a null, which nobody else has."""
 REFUSED = [(100, "a"), (10**12, "a"), ("", "a"), ("three", "a"), (3, "d")]
 """Outside the bounds, far outside, a null that is not declared, no number, an unknown label: found while counting."""
 
@@ -224,7 +224,7 @@ def printed(public: Statement, ledger: Ledger) -> Statement:
 
 def telling(self: PerturbedHistogram, x: Counts, *, rng: np.random.Generator) -> Any:
     """Say on standard output what is in the table; what is released is public."""
-    click.echo(str(sorted(self.domain.flat(x.records).tolist())))
+    click.echo(str(self.domain.flat(x.records) @ x.frequencies))
     return of_a_public_table(KERNEL)(self, x, rng=rng)
 
 

@@ -52,7 +52,7 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerEvent:
-    """One row of a ledger: public facts as JSON values, and sums over all entries after it."""
+    """One row of a ledger: facts as JSON values, none of which is a confidential value, and sums over all entries."""
 
     number: int
     at: str  # in ISO form, by the machine's clock: for people. Nothing is decided by it

@@ -62,7 +62,8 @@ class Ledger:
     satisfy it together, where every release of the data set is made with the ledger. The currency says by which
     theorem: ``sums`` adds up pairs of epsilon and delta (Rogers, Roth, Ullman and Vadhan, 2016, Theorem 3.6), ``zcdp``
     adds up approximate zero-concentrated costs (Whitehouse, Ramdas, Rogers and Wu, 2023, Theorem 1). A ledger holds
-    public facts alone: names, budgets, parameters, hashes of what was released.
+    names, budgets, parameters and hashes of what was released. It is for the custodian, since one record may decide
+    whether an entry was committed. ``discreet ledger export`` and ``report`` write what may be published.
 
     Examples
     --------
@@ -163,14 +164,14 @@ class Ledger:
     # -- what is there --------------------------------------------------------------------------------------------
 
     def status(self) -> LedgerStatus:
-        """Return what is spent, what is left, and how many entries are in each state."""
+        """Return what is spent, what is left, and how many entries are in each state: for the custodian."""
         from discreet.ledger.statement import status_of
 
         with self._book.reading() as page:
             return status_of(self._book, page.last)
 
     def log(self) -> list[dict[str, Any]]:
-        """Return all events, the oldest first, as JSON values, each with its hash."""
+        """Return all events, the oldest first, as JSON values, each with its hash: for the custodian."""
         with self._book.reading() as page:
             return [{**event.to_dict(), "hash": event.hash} for event in page.select()]
 
