@@ -241,7 +241,7 @@ def leaving(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 TWINS: dict[str, tuple[Twin, str]] = {
-    "state": (entries(void=lambda end: end["state"] == "FORFEITED"), "export.json"),
+    "state": (entries(state=lambda end: {"COMMITTED": "paid", "FORFEITED": "void"}[end["state"]]), "export.json"),
     "cost": (entries(cost=lambda end: Cost.from_dict(end["cost"])), "export.csv"),
     "records": (entries(request=lambda end: end["facts"]), "export.csv"),
     "time": (entries(reserved=lambda end: end["state"]), "ledger.html"),

@@ -157,8 +157,6 @@ class Page:
     ) -> LedgerEvent:
         """Append an event; the cost of an entry is what it was where none is given.
 
-        Its facts get a salt: certificates hold later hashes, from which nobody can guess what became of an entry.
-
         Raises ParameterError when the entry cannot have this state now.
         """
         current = self.state(entry)
@@ -166,7 +164,7 @@ class Page:
         if state in STATES and state not in AFTER.get(name, ()):
             raise ParameterError(f"the entry {entry} of the ledger is {name or 'unknown'} and cannot become {state}")
         cost = cost or (current and current.cost) or Cost()
-        salted = {**facts, "salt": fresh_identity()}
+        salted = {**facts, "salt": fresh_identity()}  # certificates hold later hashes, which tell nothing of it
         event = self.last.successor(entry, state, current=current, at=now(), cost=cost, facts=salted)
         self.insert(event)
         return event

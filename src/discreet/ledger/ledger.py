@@ -372,12 +372,7 @@ def _facts_of(request: Request, budget: Budget) -> dict[str, Any]:
         "unit": request.column,
         "group": request.group,
         "domain": None if request.domain is None else hash_of(request.domain),
-        "request": {
-            "mechanism": {"name": request.mechanism},
-            "size": request.size,
-            "counts": request.counts,
-            "kind": request.kind,
-        },
+        "request": {key: getattr(request, key) for key in ("mechanism", "size", "counts", "kind")},
         "out": [os.fspath(canonical(Path(path))) for path in request.out],
         "checkpoint": None,
         "lease": lease(),

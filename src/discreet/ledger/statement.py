@@ -176,7 +176,7 @@ def left_after(
 
 # What the public may see of a ledger.
 
-_SHOWN = ("what", "relation", "unit", "group", "domain", "continues")
+_SHOWN = ("budget", "what", "relation", "unit", "group", "domain", "continues")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,7 +186,7 @@ class Entry:
     name: str
     reserved: str = ""  # when, in ISO form
     cost: Cost  # what was set aside: it costs at most that
-    void: bool = False
+    state: str = "paid"  # or void. That an entry was committed, or forfeited, is not public
     budget: Mapping[str, float] = field(default_factory=dict)  # epsilon and delta
     what: str = "release"
     relation: str | None = None
@@ -202,44 +202,35 @@ class Entry:
     @classmethod
     def from_reservation(cls, event: LedgerEvent, *, void: bool) -> Self:
         """Return the entry of a RESERVED event; ``void`` where it was given up before its table was opened."""
+        if void:
+            return replace(cls.from_reservation(event, void=False), state="void", cost=Cost())
         facts = event.facts
-        part = facts.get("part", {})
+        request, part = facts.get("request", {}), facts.get("part", {})
         return cls(
             name=str(event.entry),
             reserved=event.at,
-            cost=Cost() if void else event.cost,
-            void=void,
-            budget=facts["budget"],
+            cost=event.cost,
             parts=tuple(release["name"] for release in facts.get("parts", ())),
             part=part.get("name"),
-            request={**facts.get("request", {}), **part, **facts.get("made", {})},
+            request={**request, "mechanism": {"name": request.get("mechanism")}, **part, **facts.get("made", {})},
             files=tuple(PurePath(path).name for path in facts.get("out", ())),
             **{key: facts[key] for key in _SHOWN if key in facts},
         )
 
     @property
-    def state(self) -> str:
-        """All that is public: an entry that was committed is as one that was forfeited."""
-        return "void" if self.void else "paid"
-
-    @property
     def mechanism(self) -> str | None:
-        """The name of the mechanism; None where the plan was to choose it once the table was counted."""
-        name: str | None = self.request.get("mechanism", {}).get("name")
-        return name
+        """The name of the mechanism; None where it was to be chosen once the table is counted."""
+        mechanism: Mapping[str, Any] = self.request.get("mechanism", {})
+        return mechanism.get("name")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """A ledger as the public may see it: a function of public facts, whatever the tables were.
+    """A ledger as the public may see it: a function of public facts, whatever the tables were."""
 
-    ``status`` is that of ``LedgerStatus.to_dict`` without the last hash. What is spent in it is at most so, and what is
-    left at least: sums of what was set aside, within the limit.
-    """
-
-    status: Mapping[str, Any]
+    status: Mapping[str, Any]  # of LedgerStatus.to_dict. At most that is spent, and at least that is left
     entries: Sequence[Entry]  # in the order of their reservations
-    spent: Cost
+    spent: Cost  # the sum of what was set aside, within the limit
     limit: Cost
 
     @classmethod
@@ -442,5 +433,5 @@ def _loss(entry: Entry) -> dict[str, Any]:
     if entry.relation in _BETWEEN:
         fields["privacy_unit_details"] = _BETWEEN[entry.relation]
     fields["privacy_parameters"] = dict(entry.budget)
-    fields["privacy_parameters_details"] = "At most: what was asked for. The certificate of the release states its own."
+    fields["privacy_parameters_details"] = "At most. The certificate of the release has its own."
     return fields

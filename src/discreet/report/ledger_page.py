@@ -1,4 +1,4 @@
-"""What is public of a ledger, as texts rounded to the safe side: for its own page, and for the report of a release."""
+"""The public view of a ledger as texts, rounded to the safe side: for its page, and for the report of a release."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def place_in_ledger(path: FilePath, dataset: str | None, *, certificate: Path, s
     name = getattr(stamp, "entry", None)
     with Ledger(path, dataset or getattr(stamp, "dataset", None)) as ledger:
         problems, statement = ledger.verify([certificate]), Statement.from_ledger(ledger)
-    others = [entry for entry in statement.entries if not entry.void and entry.name != name]
+    others = [entry for entry in statement.entries if entry.state == "paid" and entry.name != name]
     rows = entry_rows(others)
     return {
         "dataset": statement.status["dataset"],
@@ -101,8 +101,7 @@ def write_ledger_report(
 ) -> list[str]:
     """Write what is public of a ledger as one HTML file that needs no network.
 
-    Returns what is wrong with the ledger, which is for the custodian. Only with ``certificates`` is it seen that it was
-    rolled back.
+    Returns what is wrong with it, for the custodian: only with ``certificates``, that it was rolled back.
     """
     path = require_page(out, inputs := (place, *certificates))
     with Ledger(place, dataset) as ledger:
@@ -118,7 +117,7 @@ def page(statement: Statement, *, broken: bool = False, checked: int = 0, place:
     """Return the page as text; what is wrong with a broken ledger is not on it."""
     status, chart, bars, lines = statement.status, None, [], []
     spending, covers = spending_texts(status), status["covers"]
-    costs = [entry.cost for entry in statement.entries if not entry.void]
+    costs = [entry.cost for entry in statement.entries if entry.state == "paid"]
     for kind, name, key in (("this", spending["loss"], "loss"), ("together", "delta", "delta")):
         if (limit := getattr(statement.limit, key)) > 0:
             share = float(100 * getattr(statement.spent, key) / limit)
