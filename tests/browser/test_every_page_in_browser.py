@@ -49,5 +49,5 @@ def test_what_matters_of_a_ledger_is_on_the_first_screen(chromium: Any, ledger_p
 def test_a_ledger_prints(chromium: Any, ledger_page: Path) -> None:
     texts = [sheet.extract_text() for sheet in printed(opened(chromium, ledger_page, scheme="dark")).pages]
     assert 1 <= len(texts) <= 4
-    assert "FORFEITED" in "".join(texts)
+    assert "set aside" in "".join(texts)
     assert f"1 / {len(texts)}" in texts[0]

@@ -134,7 +134,7 @@ def recover(book: Ledger, entries: tuple[str, ...], as_json: bool) -> None:
 @option("--out", PATH, "File to write: .html. By default DATASET.ledger.html.")
 @shared("dataset")
 def report(file: str, certificates: tuple[str, ...], out: str | None, dataset: str | None, as_json: bool) -> int:
-    """Write what the ledger FILE says as one HTML page: what is spent and left, what that means, and every release.
+    """Write what is public of the ledger FILE as one HTML page: what is set aside and left, and every entry.
 
     That it was rolled back shows only with the CERTIFICATES of releases. The exit status is 1 where anything is wrong.
     """
@@ -148,7 +148,9 @@ def report(file: str, certificates: tuple[str, ...], out: str | None, dataset: s
     document = {"out": page, "ok": not problems, "problems": problems, "rollback_checked": bool(certificates)}
     answer(as_json, document, f"wrote {page}")
     if problems and not as_json:
-        echo(f"{counted(len(problems), 'problem')}: do not rely on this ledger. The page names them.", err=True)
+        echo("Do not rely on this ledger. The page does not say why, and this is for you alone:", err=True)
+        for problem in problems:
+            alarm(problem, err=True)
     return int(bool(problems))
 
 
@@ -158,7 +160,8 @@ def report(file: str, certificates: tuple[str, ...], out: str | None, dataset: s
 def export(file: str, out: str, dataset: str | None, as_json: bool) -> None:
     """Write every entry of the ledger FILE for an oversight body, with the fields of the registry of deployments.
 
-    It is public: it holds names of files and no folders, and neither machines nor processes.
+    It is public: it tells what was asked for and set aside, and never whether a release was completed, which the table
+    may decide. It holds names of files and no folders, and neither machines nor processes.
     """
     from discreet.ledger import TO_FILL_IN, Ledger, write_registry
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
         TO_FILL_IN,
         Entry,
         LedgerStatus,
-        entries,
+        Statement,
         left_after,
         power,
         write_registry,

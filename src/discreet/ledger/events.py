@@ -52,7 +52,7 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerEvent:
-    """One row of a ledger: public facts as JSON values, and sums over all entries after it."""
+    """One row of a ledger: facts as JSON values, none of which is a confidential value, and sums over all entries."""
 
     number: int
     at: str  # in ISO form, by the machine's clock: for people. Nothing is decided by it
@@ -164,7 +164,8 @@ class Page:
         if state in STATES and state not in AFTER.get(name, ()):
             raise ParameterError(f"the entry {entry} of the ledger is {name or 'unknown'} and cannot become {state}")
         cost = cost or (current and current.cost) or Cost()
-        event = self.last.successor(entry, state, current=current, at=now(), cost=cost, facts=facts)
+        salted = {**facts, "salt": fresh_identity()}  # certificates hold later hashes, which tell nothing of it
+        event = self.last.successor(entry, state, current=current, at=now(), cost=cost, facts=salted)
         self.insert(event)
         return event
 

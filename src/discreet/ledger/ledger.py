@@ -62,7 +62,8 @@ class Ledger:
     satisfy it together, where every release of the data set is made with the ledger. The currency says by which
     theorem: ``sums`` adds up pairs of epsilon and delta (Rogers, Roth, Ullman and Vadhan, 2016, Theorem 3.6), ``zcdp``
     adds up approximate zero-concentrated costs (Whitehouse, Ramdas, Rogers and Wu, 2023, Theorem 1). A ledger holds
-    public facts alone: names, budgets, parameters, hashes of what was released.
+    names, budgets, parameters and hashes of what was released. It is for the custodian, since one record may decide
+    whether an entry was committed. ``discreet ledger export`` and ``report`` write what may be published.
 
     Examples
     --------
@@ -163,14 +164,14 @@ class Ledger:
     # -- what is there --------------------------------------------------------------------------------------------
 
     def status(self) -> LedgerStatus:
-        """Return what is spent, what is left, and how many entries are in each state."""
+        """Return what is spent, what is left, and how many entries are in each state: for the custodian."""
         from discreet.ledger.statement import status_of
 
         with self._book.reading() as page:
-            return status_of(self._book, page)
+            return status_of(self._book, page.last)
 
     def log(self) -> list[dict[str, Any]]:
-        """Return all events, the oldest first, as JSON values, each with its hash."""
+        """Return all events, the oldest first, as JSON values, each with its hash: for the custodian."""
         with self._book.reading() as page:
             return [{**event.to_dict(), "hash": event.hash} for event in page.select()]
 
@@ -227,6 +228,7 @@ class Ledger:
             guarantee = mechanism.guarantee(request.between, n=n)
             book.require_covered(request.between, unit=request.column, kind=guarantee.kind)
             cost, facts["made"] = book.cost_of(guarantee, budget), request.purpose(mechanism, n=n)
+            facts["request"]["kind"] = guarantee.kind
         with book.appending() as page:
             if paid_before := _earlier_payment(page, facts) or _planned_part(page, request, facts):
                 cost, facts = Cost(), facts | paid_before | {"free": True}
@@ -370,6 +372,7 @@ def _facts_of(request: Request, budget: Budget) -> dict[str, Any]:
         "unit": request.column,
         "group": request.group,
         "domain": None if request.domain is None else hash_of(request.domain),
+        "request": {key: getattr(request, key) for key in ("mechanism", "size", "counts", "kind")},
         "out": [os.fspath(canonical(Path(path))) for path in request.out],
         "checkpoint": None,
         "lease": lease(),

@@ -1,9 +1,11 @@
-"""What people are shown of a ledger: where it stands, its entries, and a record of each for an oversight body.
+"""What people are shown of a ledger: the custodian where it stands, and the public what was set aside for each entry.
+
+What the public may see is made of reservations alone, which public facts decide. Whether an entry was committed or
+forfeited depends on the table, and neither its final cost, number of records and files, nor a later hash is shown.
 
 The fields of a record are those of the Differential Privacy Deployments Registry of OpenDP, which NIST has proposed to
 host: ``schemas/deployments-schema.yaml`` of https://github.com/opendp/deployments-registry-data, as of 15 July 2026.
-What no ledger knows (who published it, for what use, where) is listed and left to fill in. Everything is public:
-neither paths, nor who ran what where, are in it.
+What no ledger knows (who published it, for what use, where) is listed and left to fill in.
 """
 
 from __future__ import annotations
@@ -14,18 +16,19 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from discreet._core.boundary import sealed
 from discreet._core.errors import FileProblem
 from discreet._core.files import check_outputs, together
 from discreet._core.text import as_written, counted, harmless, listing, paragraph, rounded_down, rounded_up, table
 from discreet.domain import escaped
-from discreet.ledger.events import STATES, Book, Page
+from discreet.ledger.events import Book, LedgerEvent
+from discreet.ledger.filters import Cost
 from discreet.privacy import Budget, Guarantee
 
 if TYPE_CHECKING:
@@ -122,19 +125,19 @@ class LedgerStatus:
         return [f"{state}: {counted(number, 'entry', 'entries')}" for state, number in self.counts.items() if number]
 
 
-def status_of(book: Book, page: Page) -> LedgerStatus:
+def status_of(book: Book, last: LedgerEvent) -> LedgerStatus:
     """Return where a ledger stands after its last event."""
-    latest, currency = page.last, book.currency
-    spent, left = (convert(latest.spent, book.budget) for convert in (currency.worth, currency.left))
+    currency = book.currency
+    spent, left = (convert(last.spent, book.budget) for convert in (currency.worth, currency.left))
     return LedgerStatus(
         dataset=book.dataset,
         currency=currency.name,
         budget=asdict(book.budget),
         spent=dict(zip(("epsilon", "delta"), spent, strict=True)),
         left=dict(zip(("epsilon", "delta"), left, strict=True)),
-        counts=dict(latest.counts),
+        counts=dict(last.counts),
         covers=dict(book.covers),
-        head=latest.hash,
+        head=last.hash,
         created=book.created,
     )
 
@@ -158,7 +161,8 @@ def left_after(
     """
     book = ledger._book
     with book.reading() as page:
-        status, spent = status_of(book, page), page.last.spent
+        last = page.last
+    status, spent = status_of(book, last), last.spent
     remainders: list[tuple[float, float] | None] = []
     for guarantee, budget in releases:
         unit = status.covers["unit"]  # a plan has none: what the ledger's is, is up to the release
@@ -170,20 +174,21 @@ def left_after(
     return status, remainders
 
 
-# The entries of a ledger, put together from its events: what people and other programs are shown of each.
+# What the public may see of a ledger.
+
+_SHOWN = ("budget", "what", "relation", "unit", "group", "domain", "continues")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One entry, as its events say: public facts alone, and of files their names and hashes."""
+    """One entry as its reservation says, which is made before its table is opened; of files their names."""
 
     name: str
+    reserved: str = ""  # when, in ISO form
+    cost: Cost  # what was set aside: it costs at most that
+    state: str = "paid"  # or void. That an entry was committed, or forfeited, is not public
+    budget: Mapping[str, float] = field(default_factory=dict)  # epsilon and delta
     what: str = "release"
-    state: str = "RESERVED"
-    reserved: str | None = None  # when, in ISO form
-    committed: str | None = None
-    cost: Mapping[str, str] = field(default_factory=dict)  # as exact decimals
-    asked: Mapping[str, float] = field(default_factory=dict)  # epsilon and delta
     relation: str | None = None
     unit: str | None = None
     group: int = 1
@@ -191,55 +196,57 @@ class Entry:
     parts: tuple[str, ...] = ()  # the names of the releases of a plan
     part: str | None = None  # its name in the plan that paid for it
     continues: str | None = None  # the entry whose run it goes on with, and which paid for it
-    fate: str | None = None  # DELIVERED or LOST, once that is known
-    released: Mapping[str, Any] = field(default_factory=dict)  # empty before it is committed
-    files: tuple[tuple[str, str], ...] = ()  # names and SHA-256
-    out: tuple[str, ...] = ()  # the names of the files that were asked for
+    request: Mapping[str, Any] = field(default_factory=dict)  # what is known before the table is counted
+    files: tuple[str, ...] = ()
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of its files: those that were written, else those that were asked for."""
-        return tuple(name for name, _ in self.files) or self.out
+    @classmethod
+    def from_reservation(cls, event: LedgerEvent, *, void: bool) -> Self:
+        """Return the entry of a RESERVED event; ``void`` where it was given up before its table was opened."""
+        if void:
+            return replace(cls.from_reservation(event, void=False), state="void", cost=Cost())
+        facts = event.facts
+        request, part = facts.get("request", {}), facts.get("part", {})
+        return cls(
+            name=str(event.entry),
+            reserved=event.at,
+            cost=event.cost,
+            parts=tuple(release["name"] for release in facts.get("parts", ())),
+            part=part.get("name"),
+            request={**request, "mechanism": {"name": request.get("mechanism")}, **part, **facts.get("made", {})},
+            files=tuple(PurePath(path).name for path in facts.get("out", ())),
+            **{key: facts[key] for key in _SHOWN if key in facts},
+        )
 
     @property
     def mechanism(self) -> str | None:
-        """The name of the mechanism; None before the entry is committed."""
-        mechanism: Mapping[str, Any] = self.released.get("mechanism", {})
+        """The name of the mechanism; None where it was to be chosen once the table is counted."""
+        mechanism: Mapping[str, Any] = self.request.get("mechanism", {})
         return mechanism.get("name")
 
-    @property
-    def promised(self) -> Mapping[str, float]:
-        """The epsilon and delta of the guarantee; what was asked for before the entry is committed."""
-        guarantee = self.released.get("guarantee", self.asked)
-        return {key: guarantee[key] for key in ("epsilon", "delta") if key in guarantee}
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """A ledger as the public may see it: a function of public facts, whatever the tables were."""
 
-def entries(events: Iterable[Mapping[str, Any]]) -> list[Entry]:
-    """Return the entries of the events of :meth:`Ledger.log`, in the order of their reservations."""
-    by_name: dict[str, Entry] = {}
-    for event in events:
-        if (name := event["entry"]) is None:
-            continue
-        entry, state, facts = by_name.setdefault(name, Entry(name=name)), event["state"], event["facts"]
-        if state in STATES:
-            entry.state, entry.cost = state, event["cost"]
-        if state == "RESERVED":
-            entry.reserved, entry.asked = event["at"], facts["budget"]
-            for key in ("what", "relation", "unit", "group", "domain", "continues"):
-                setattr(entry, key, facts.get(key, getattr(entry, key)))
-            entry.parts = tuple(part["name"] for part in facts.get("parts", ()))
-            entry.part = facts.get("part", {}).get("name")
-            entry.out = tuple(PurePath(path).name for path in facts.get("out", ()))
-        elif state == "COMMITTED":
-            entry.committed = event["at"]
-            keys = ("mechanism", "guarantee", "records", "size", "identity")
-            entry.released = {key: facts[key] for key in keys if key in facts}
-            hashes = [(file["path"], file["sha256"]) for file in facts.get("files", ())]
-            hashes += sorted(facts.get("folder", {"files": {}})["files"].items())
-            entry.files = tuple((PurePath(path).name, sha256) for path, sha256 in hashes)
-        elif state in ("DELIVERED", "LOST"):
-            entry.fate = state
-    return list(by_name.values())
+    status: Mapping[str, Any]  # of LedgerStatus.to_dict. At most that is spent, and at least that is left
+    entries: Sequence[Entry]  # in the order of their reservations
+    spent: Cost  # the sum of what was set aside, within the limit
+    limit: Cost
+
+    @classmethod
+    def from_ledger(cls, ledger: Ledger) -> Self:
+        """Return what is public of a ledger, as it is now."""
+        book = ledger._book
+        with book.reading() as page:
+            void = {name for (name,) in page.rows("entry", "AND state = 'VOID'")}
+            entries = [Entry.from_reservation(event, void=event.entry in void) for event in page.reservations()]
+            last = page.last
+        paid = sum((entry.cost for entry in entries), Cost())
+        spent = Cost(min(paid.loss, book.limit.loss), min(paid.delta, book.limit.delta))
+        counts = {"paid": len(entries) - len(void), "void": len(void)}
+        status = status_of(book, replace(last, spent=spent, counts=counts)).to_dict()
+        del status["head"]
+        return cls(status=status, entries=entries, spent=spent, limit=book.limit)
 
 
 # The record of an entry, for the registry of deployments.
@@ -271,11 +278,8 @@ _BETWEEN = {
     "add-remove": "Two tables are adjacent where one has the records of one unit more than the other.",
 }
 _STATES = {
-    "RESERVED": "its budget is set aside, and nothing was released yet",
-    "OPENED": "the table was opened, and nothing was released yet",
-    "COMMITTED": "it was released",
-    "VOID": "it was given up before the table was opened, and costs nothing",
-    "FORFEITED": "the table was opened and nothing was released. Its budget is spent",
+    "paid": "its budget is set aside, whatever becomes of it",
+    "void": "it was given up before the table was opened, and costs nothing",
 }
 
 
@@ -291,24 +295,28 @@ def write_registry(ledger: Ledger, out: str | os.PathLike[str]) -> int:
         raise FileProblem(out, "the format is not known by this ending", "end the name in .json or .csv")
     check_outputs([path], [ledger.place])
     require_own(path)
-    document = registry(ledger.status().to_dict(), ledger.log())
+    document = registry(Statement.from_ledger(ledger))
     text = registry_csv(document) if ending == ".csv" else json.dumps(document, indent=2, allow_nan=False) + "\n"
     with together(path, inputs=[ledger.place], check=lambda: require_own(path)) as (file,):
         file.write(text.encode())
     return len(document["entries"])
 
 
-def registry(status: Mapping[str, Any], events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the export of a ledger as JSON values, from its ``LedgerStatus.to_dict`` and its log."""
+def registry(statement: Statement) -> dict[str, Any]:
+    """Return the export of a ledger as JSON values."""
     from discreet._core.page import OWN
 
-    keys = ("dataset", "currency", "budget", "spent", "left", "counts", "covers", "created", "head")
+    status = statement.status
     return {
         "written_by": f"{OWN} {version('discreet')}",
         "schema": SCHEMA,
         "to_fill_in": list(TO_FILL_IN),
-        "ledger": {key: status[key] for key in keys},
-        "entries": [{"entry": _facts(entry), "record": _record(entry, status)} for entry in entries(events)],
+        "ledger": {
+            **{key: status[key] for key in ("dataset", "currency", "budget", "counts", "covers", "created")},
+            "spent_at_most": status["spent"],
+            "left_at_least": status["left"],
+        },
+        "entries": [{"entry": _facts(entry), "record": _record(entry, status)} for entry in statement.entries],
     }
 
 
@@ -332,7 +340,7 @@ def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
         for key, part in value.items():
             yield from _flat(part, f"{name}.{key}".removeprefix("."))
     elif isinstance(value, list):
-        yield name, "; ".join(" ".join(map(str, part.values())) for part in value)
+        yield name, "; ".join(value)
     else:
         yield name, value
 
@@ -340,25 +348,25 @@ def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 def _facts(entry: Entry) -> dict[str, Any]:
     """Return what the ledger says of an entry, and the registry has no field for."""
     return {
-        **{key: getattr(entry, key) for key in ("name", "state", "what", "reserved", "committed", "fate")},
-        "cost": dict(entry.cost),
-        "asked": {key: entry.asked[key] for key in ("epsilon", "delta") if key in entry.asked},
+        **{key: getattr(entry, key) for key in ("name", "state", "what", "reserved")},
+        "cost_at_most": entry.cost.to_dict(),
+        "asked": dict(entry.budget),
         "domain_sha256": entry.domain,
-        "release_identity": entry.released.get("identity"),
-        "files": [{"name": name, "sha256": sha256} for name, sha256 in entry.files],
+        "files": list(entry.files),
     }
 
 
 def _record(entry: Entry, status: Mapping[str, Any]) -> dict[str, Any]:
     """Return an entry as a record of the registry; what is not known is not in it."""
     dataset, total = status["dataset"], status["budget"]
-    mechanism, note = "Not released.", f"Entry {entry.name} of the ledger of {dataset}: {_STATES[entry.state]}."
+    mechanism = "Not asked for by name."
+    note = f"Entry {entry.name} of the ledger of {dataset}: {_STATES[entry.state]}."
     if entry.parts:
         mechanism = f"Of each release, see its own entry: {', '.join(entry.parts)}."
-        note = f"Entry {entry.name} of the ledger of {dataset}: it is paid for."
     elif entry.mechanism is not None:
-        parameters = json.dumps(entry.released["mechanism"].get("parameters", {}), sort_keys=True)
-        mechanism = f"{entry.mechanism} of the library discreet, with the parameters {parameters}."
+        mechanism = f"{entry.mechanism} of the library discreet."
+        if (parameters := entry.request["mechanism"].get("parameters")) is not None:
+            mechanism += f" Parameters: {json.dumps(parameters, sort_keys=True)}."
     if entry.part is not None:
         note += f" It is the release {entry.part} of a plan, which paid for it: it adds nothing to the plan's loss."
     if entry.continues is not None:
@@ -390,24 +398,23 @@ def _basic(entry: Entry, dataset: str) -> dict[str, Any]:
         plan = f"plan of {', '.join(entry.parts)}"
         description = "No data product: releases that were declared together, and satisfy together what is stated here."
         return {"name": f"{dataset}: {plan}", "description": description, "data_product_type": "Synthetic data"}
-    size, records = entry.released.get("size"), entry.released.get("records")
     name, kind, product, number = f"{dataset}, entry {entry.name}", "Synthetic data", "Synthetic records", ""
-    if entry.names:
-        name = f"{dataset}: {entry.names[0]}"
-    if size is not None:
+    if entry.files:
+        name = f"{dataset}: {entry.files[0]}"
+    if (size := entry.request.get("size")) is not None:
         product = counted(size, "synthetic record")
-    elif entry.released:
+    elif entry.request.get("counts"):
         kind, product = "Summary statistics", "Counts with noise"
-    if records is not None:
+    if (records := entry.request.get("records")) is not None:
         number = f", which has {counted(records, 'record')}"
     return {"name": name, "description": f"{product} from {dataset}{number}.", "data_product_type": kind}
 
 
 def _variant(entry: Entry) -> dict[str, Any]:
     fields = {"variant_name": "Approximate DP"}
-    if entry.released.get("guarantee", {}).get("kind", "unconditional") != "unconditional":
+    if entry.request.get("kind") not in (None, "unconditional"):
         fields["variant_name"] = "Custom"
-    elif entry.promised.get("delta") == 0:
+    elif entry.budget.get("delta") == 0:
         fields["variant_name"] = "Pure DP"
     if entry.domain is not None:
         fields["data_domain"] = f"Tables on the declared domain with SHA-256 {entry.domain}."
@@ -425,8 +432,6 @@ def _loss(entry: Entry) -> dict[str, Any]:
     fields: dict[str, Any] = {"privacy_unit": unit}
     if entry.relation in _BETWEEN:
         fields["privacy_unit_details"] = _BETWEEN[entry.relation]
-    fields["privacy_parameters"] = dict(entry.promised)
-    if (guarantee := entry.released.get("guarantee")) is not None:
-        details = f"{guarantee['statement']} Kind: {guarantee['kind']}. Theorem {guarantee['theorem']}."
-        fields["privacy_parameters_details"] = details
+    fields["privacy_parameters"] = dict(entry.budget)
+    fields["privacy_parameters_details"] = "At most. The certificate of the release has its own."
     return fields

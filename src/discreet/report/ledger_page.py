@@ -1,4 +1,4 @@
-"""What a ledger says, as texts that are rounded to the safe side: for its own page, and for the report of a release."""
+"""The public view of a ledger as texts, rounded to the safe side: for its page, and for the report of a release."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from discreet._core.page import FilePath, Points, rendered, require_page, spending_chart, write_own
 from discreet._core.text import about, as_written, counted, rounded_down, rounded_up
-from discreet.ledger import Entry, Ledger, entries, power
+from discreet.ledger import Entry, Ledger, Statement, power
 
 MOST_ENTRIES = 500
 """Rows of a table of entries."""
@@ -48,9 +48,7 @@ def entry_rows(entries: Sequence[Entry]) -> list[dict[str, Any]]:
     """Return the newest entries as texts, the newest first; costs are rounded up."""
     rows = []
     for number, entry in list(enumerate(entries, start=1))[: -MOST_ENTRIES - 1 : -1]:
-        costs, words = {"loss": "0", "delta": "0"}, entry.what
-        if entry.state != "VOID":
-            costs = {key: rounded_up(float(Fraction(entry.cost[key])), 6) for key in costs}
+        words = entry.what
         if entry.parts:
             words += f" of {', '.join(entry.parts)}"
         elif entry.part is not None:
@@ -61,13 +59,13 @@ def entry_rows(entries: Sequence[Entry]) -> list[dict[str, Any]]:
             {
                 "number": number,
                 "name": entry.name,
-                "when": (entry.committed or entry.reserved or "").replace("T", " ").removesuffix("+00:00"),
+                "when": entry.reserved.replace("T", " ").removesuffix("+00:00"),
                 "what": words,
                 "mechanism": entry.mechanism or "-",
                 "state": entry.state,
-                "lost": entry.fate == "LOST",
-                **costs,
-                "files": entry.names or ("-",),
+                "loss": rounded_up(float(entry.cost.loss), 6),
+                "delta": rounded_up(float(entry.cost.delta), 6),
+                "files": entry.files or ("-",),
             }
         )
     return rows
@@ -76,21 +74,20 @@ def entry_rows(entries: Sequence[Entry]) -> list[dict[str, Any]]:
 def place_in_ledger(path: FilePath, dataset: str | None, *, certificate: Path, stamp: Any) -> dict[str, Any]:
     """Return where a release stands in the ledger of its data set, by default the one that the certificate names.
 
-    ``entry`` is None where the certificate names none; ``others`` were released or may have been.
+    ``entry`` is None where the certificate names none; ``others`` are paid for, and may have been released.
     """
     name = getattr(stamp, "entry", None)
     with Ledger(path, dataset or getattr(stamp, "dataset", None)) as ledger:
-        problems = ledger.verify([certificate])
-        status, events = ledger.status().to_dict(), ledger.log()
-    others = [entry for entry in entries(events) if entry.state != "VOID" and entry.name != name]
+        problems, statement = ledger.verify([certificate]), Statement.from_ledger(ledger)
+    others = [entry for entry in statement.entries if entry.state == "paid" and entry.name != name]
     rows = entry_rows(others)
     return {
-        "dataset": status["dataset"],
+        "dataset": statement.status["dataset"],
         "entry": name,
-        "spending": spending_texts(status),
+        "spending": spending_texts(statement.status),
         "others": rows,
         "left_out": len(others) - len(rows),
-        "problems": problems,
+        "broken": bool(problems),
     }
 
 
@@ -102,41 +99,31 @@ _MOST_STEPS = 400  # of the picture
 def write_ledger_report(
     place: FilePath, out: FilePath, *, dataset: str | None = None, certificates: Sequence[FilePath] = ()
 ) -> list[str]:
-    """Write what a ledger says as one HTML file that needs no network: as public as the certificates are.
+    """Write what is public of a ledger as one HTML file that needs no network.
 
-    Returns what is wrong with the ledger. Only with ``certificates`` is it seen that it was rolled back.
+    Returns what is wrong with it, for the custodian: only with ``certificates``, that it was rolled back.
     """
     path = require_page(out, inputs := (place, *certificates))
     with Ledger(place, dataset) as ledger:
-        problems, status = ledger.verify(certificates), ledger.status().to_dict()
+        problems, statement = ledger.verify(certificates), Statement.from_ledger(ledger)
         # as the page's commands name it: no folder, and no address of a database
         name = "ADDRESS" if "://" in str(place) else shlex.quote(Path(place).name)
-        text = page(status, ledger.log(), problems, checked=len(certificates), place=name)
+    text = page(statement, broken=bool(problems), checked=len(certificates), place=name)
     write_own(path, text, inputs=inputs)
     return problems
 
 
-def page(
-    status: Mapping[str, Any],
-    events: Sequence[Mapping[str, Any]],
-    problems: Sequence[str],
-    *,
-    checked: int = 0,
-    place: str = "FILE",
-) -> str:
-    """Return the page as text, for a status from ``LedgerStatus.to_dict`` and events from :meth:`Ledger.log`."""
-    releases, spending = entries(events), spending_texts(status)
-    limits = {key: Fraction(value) for key, value in events[0]["facts"]["limit"].items()}
-    covers, counts = status["covers"], status["counts"]
-    chart, bars = None, []
-    for name, key in ((spending["loss"], "loss"), ("delta", "delta")):
-        if limits[key] > 0:
-            share = float(min(Fraction(100), 100 * Fraction(events[-1]["spent"][key]) / limits[key]))
+def page(statement: Statement, *, broken: bool = False, checked: int = 0, place: str = "FILE") -> str:
+    """Return the page as text; what is wrong with a broken ledger is not on it."""
+    status, chart, bars, lines = statement.status, None, [], []
+    spending, covers = spending_texts(status), status["covers"]
+    costs = [entry.cost for entry in statement.entries if entry.state == "paid"]
+    for kind, name, key in (("this", spending["loss"], "loss"), ("together", "delta", "delta")):
+        if (limit := getattr(statement.limit, key)) > 0:
+            share = float(100 * getattr(statement.spent, key) / limit)
             bars.append((name, f"{rounded_up(share)} %", round(share, 2)))
-    if releases:
-        costs = [entry.cost for entry in releases if entry.state != "VOID"]
-        kinds = [(kind, key) for kind, key in (("this", "loss"), ("together", "delta")) if limits[key] > 0]
-        lines = [(kind, _shares([Fraction(cost[key]) for cost in costs], limits[key])) for kind, key in kinds]
+            lines.append((kind, _shares([getattr(cost, key) for cost in costs], limit)))
+    if statement.entries:
         chart = spending_chart(lines, len(costs))
     return rendered(
         "discreet.report",
@@ -146,15 +133,13 @@ def page(
             "status": status,
             "spending": spending,
             "bars": bars,
-            "counts": counts,
-            "waiting": sum(counts.get(state, 0) for state in ("RESERVED", "OPENED")),
-            "entries": entry_rows(releases),
-            "in_all": len(releases),
+            "entries": entry_rows(statement.entries),
+            "in_all": len(statement.entries),
             "chart": chart,
-            "with_delta": limits["delta"] > 0,
+            "with_delta": statement.limit.delta > 0,
             "unit": "one record" if covers["unit"] is None else f"one {covers['unit']}",
             "most": counted(covers["max_records"], "record"),
-            "problems": problems,
+            "broken": broken,
             "checked": checked,
             "place": place,
         },
@@ -162,10 +147,10 @@ def page(
 
 
 def _shares(costs: Sequence[Fraction], limit: Fraction) -> Points:
-    """Return which share of a limit is spent after each cost; of many, some."""
+    """Return which share of a limit is spent at most after each cost; of many, some."""
     every, total, points = max(1, -(-len(costs) // _MOST_STEPS)), Fraction(0), []
     for place, cost in enumerate(costs, start=1):
         total += cost
         if place % every == 0 or place == len(costs):
-            points.append((float(place), float(total / limit)))
+            points.append((float(place), min(1.0, float(total / limit))))
     return points

@@ -5,17 +5,18 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
-from discreet import Ledger, Replacement, release
+from discreet import AddRemove, Ledger, Replacement, Unit, release
 from discreet.cli.entry import run
 from discreet.domain import Domain, Integer
 from discreet.ledger import Request
-from discreet.ledger.statement import TO_FILL_IN, registry, registry_csv
+from discreet.ledger.statement import TO_FILL_IN, Statement, registry, registry_csv
 from discreet.mechanisms import PerturbedHistogram
 from discreet.planner.study import plan_together
 from discreet.privacy import Budget
@@ -109,12 +110,13 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def document(place: Path) -> dict[str, Any]:
     with Ledger(place) as ledger:
-        return registry(ledger.status().to_dict(), ledger.log())
+        return registry(Statement.from_ledger(ledger))
 
 
 def test_every_entry_has_a_record_of_the_registry(document: dict[str, Any]) -> None:
     states = [one["entry"]["state"] for one in document["entries"]]
-    assert states == ["COMMITTED", "COMMITTED", "COMMITTED", "VOID", "FORFEITED", "RESERVED", "OPENED"]
+    assert states == ["paid", "paid", "paid", "void", "paid", "paid", "paid"]
+    assert document["ledger"]["counts"] == {"paid": 6, "void": 1}
     for one in document["entries"]:
         told = leaves(FIELDS, one["record"])
         assert set(TO_FILL_IN).isdisjoint(told)
@@ -122,28 +124,29 @@ def test_every_entry_has_a_record_of_the_registry(document: dict[str, Any]) -> N
     assert all(field(name) for name in TO_FILL_IN)
 
 
-def test_a_record_says_what_was_released(document: dict[str, Any]) -> None:
+def test_a_record_says_what_was_asked_for(document: dict[str, Any]) -> None:
     first, pure, counts, void, *_ = (one["record"]["deployment"] for one in document["entries"])
     assert first["basic"]["name"] == "visits: =ages.csv"
-    assert first["basic"]["description"] == "50 synthetic records from visits, which has 2,000 records."
+    assert first["basic"]["description"] == "50 synthetic records from visits."
     assert first["dp_variant"]["variant_name"] == "Approximate DP"
-    assert first["privacy_loss"]["privacy_parameters"]["epsilon"] == 0.5
-    assert 0 < first["privacy_loss"]["privacy_parameters"]["delta"] <= 1e-6
-    assert first["implementation"]["mechanisms"].startswith("perturbed-histogram of the library discreet")
+    assert first["privacy_loss"]["privacy_parameters"] == {"epsilon": 0.5, "delta": 1e-6}
+    assert first["implementation"]["mechanisms"] == "perturbed-histogram of the library discreet."
     assert pure["dp_variant"]["variant_name"] == "Pure DP"
     assert pure["privacy_loss"]["privacy_parameters"]["delta"] == 0
     assert counts["basic"]["data_product_type"] == "Summary statistics"
-    assert void["implementation"]["mechanisms"] == "Not released."
-    files = document["entries"][0]["entry"]["files"]
-    assert [one["name"] for one in files] == ["=ages.csv", "=ages.certificate.json"]
+    assert void["implementation"]["mechanisms"] == "Not asked for by name."
+    assert document["entries"][0]["entry"]["files"] == ["=ages.csv", "=ages.certificate.json"]
+    assert [one["entry"]["cost_at_most"]["loss"] for one in document["entries"][:4]] == ["0.5", "0.5", "0.5", "0"]
 
 
-def test_units_and_other_relations() -> None:
-    cost, budget = {"loss": "0.1", "delta": "0"}, {"epsilon": 0.1, "delta": 0.0}
-    facts = {"budget": budget, "relation": "add-remove", "unit": "person", "group": 3, "continues": "a0"}
-    status = dict.fromkeys(("spent", "left", "counts", "covers", "created", "head"))
-    event = {"entry": "a1", "state": "RESERVED", "at": "2026-01-01T00:00:00+00:00", "cost": cost, "facts": facts}
-    made = registry({**status, "dataset": "Visits: \N{SNOWMAN}", "currency": "zcdp", "budget": budget}, [event])
+def test_units_and_other_relations(tmp_path: Path) -> None:
+    unit = Unit("person", max_records=3)
+    place, how = tmp_path / "l.ledger", {"currency": "zcdp", "relation": "add-remove", "unit": unit}
+    with Ledger.create(place, dataset="Visits: \N{SNOWMAN}", epsilon=1.0, delta=1e-6, **how) as ledger:
+        ledger.pay(Request(budget=Budget(epsilon=0.1), relation=AddRemove(records=9), unit=unit))
+        statement = Statement.from_ledger(ledger)
+    entry = replace(statement.entries[0], name="a1", continues="a0")
+    made = registry(replace(statement, entries=[entry]))
     record = made["entries"][0]["record"]
     leaves(FIELDS, record)
     assert record["url_slug"] == "visits-a1"
@@ -166,37 +169,64 @@ def test_a_plan_pays_for_its_releases(tmp_path: Path) -> None:
         part = plan.parts[0]
         asked = {"mechanism": part.mechanism.name, "accept": {"poor-utility"}, **part.request.parameters}
         release(AGES, DOMAIN, part.budget, size=20, ledger=ledger.part("first"), **asked)
-        made = registry(ledger.status().to_dict(), ledger.log())
+        made = registry(Statement.from_ledger(ledger))
     whole, first = made["entries"]
     for one in (whole, first):
         leaves(FIELDS, one["record"])
     assert whole["record"]["deployment"]["privacy_loss"]["privacy_parameters"] == {"epsilon": 0.9, "delta": 1e-7}
     assert whole["record"]["deployment"]["basic"]["name"] == "ages: plan of first, second"
-    assert first["entry"]["cost"] == {"loss": "0", "delta": "0"}
+    assert first["entry"]["cost_at_most"] == {"loss": "0", "delta": "0"}
+    mechanism = first["record"]["deployment"]["implementation"]["mechanisms"]
+    assert mechanism.startswith("perturbed-histogram of the library discreet. Parameters: {")  # the plan is public
     assert "the release first of a plan, which paid for it" in first["record"]["deployment"]["administrative"]["notes"]
 
 
 def test_nothing_else_is_told(place: Path, document: dict[str, Any]) -> None:
-    """No folder, no process, no machine: planted words of the events do not come out."""
+    """No folder, no process, no machine: the words of the events that are not for the public do not come out."""
     with Ledger(place) as ledger:
         events = ledger.log()
     assert str(place.parent) in json.dumps(events)
-    for event in events:
-        event["facts"] = {**event["facts"], "fingerprint": "canary-1", "lease": {"boot": "canary-2", "pid": "canary-3"}}
-    planted = registry({**document["ledger"], "more": "canary-4"}, events)
-    for text in (json.dumps(document), registry_csv(document), json.dumps(planted), registry_csv(planted)):
-        assert "canary" not in text
-        assert place.parent.name not in text
-        assert '"lease"' not in text
-        assert '"pid"' not in text
+    hidden = {event["hash"] for event in events} | {file["sha256"] for file in files_of(events)}
+    hidden |= {str(event["facts"]["lease"]["boot"]) for event in events if "lease" in event["facts"]}
+    for text in (json.dumps(document), registry_csv(document)):
+        assert not [word for word in (*hidden, place.parent.name, '"lease"', "salt", "COMMITTED") if word in text]
+
+
+def files_of(events: list[dict[str, Any]]) -> list[dict[str, str]]:
+    """Return the files of a log; there are some."""
+    files = [file for event in events for file in event["facts"].get("files", ())]
+    assert files
+    return files
+
+
+def test_no_hash_of_an_event_can_be_guessed(place: Path) -> None:
+    """A certificate holds a later hash: each event has 128 bits of its own, so that none can be tried out."""
+    with Ledger(place) as ledger:
+        events = ledger.log()[1:]
+        assert ledger.verify() == []
+    salts = [event["facts"]["salt"] for event in events]
+    assert {len(salt) for salt in salts} == {32}
+    assert len(set(salts)) == len(events)
+
+
+def test_sums_of_reservations_stay_within_the_limit(tmp_path: Path) -> None:
+    """In zcdp a release may cost far less than its budget could: what is spent is at most the limit."""
+    with Ledger.create(tmp_path / "l", dataset="d", epsilon=3.0, delta=1e-3, currency="zcdp") as ledger:
+        for _ in range(3):
+            budget = Budget(epsilon=0.5, delta=1e-5)
+            how: dict[str, Any] = {"noise": "gaussian", "counts": True, "accept": {"poor-utility"}}
+            release(AGES, DOMAIN, budget, mechanism="perturbed-histogram", ledger=ledger, **how)
+        status, made = ledger.status(), registry(Statement.from_ledger(ledger))["ledger"]
+    assert status.spent["epsilon"] < made["spent_at_most"]["epsilon"] <= 3.0
+    assert status.left["epsilon"] > made["left_at_least"]["epsilon"]
 
 
 def test_a_spreadsheet_runs_nothing(document: dict[str, Any]) -> None:
     rows = list(csv.DictReader(io.StringIO(registry_csv(document))))
     assert len(rows) == 7
-    assert rows[0]["entry.files"].startswith("'=ages.csv ")
+    assert rows[0]["entry.files"] == "'=ages.csv; =ages.certificate.json"
     assert rows[0]["record.deployment.privacy_loss.privacy_parameters.epsilon"] == "0.5"
-    assert rows[3]["entry.state"] == "VOID"
+    assert rows[3]["entry.state"] == "void"
     assert {row["written_by"][:19] for row in rows} == {"written by discreet"}
     assert registry_csv({**document, "entries": []}) == "entry.name,entry.state\n"
 
@@ -230,6 +260,6 @@ def test_what_was_calibrated_and_not_released_is_not_shown(tmp_path: Path) -> No
             raise KeyboardInterrupt
         assert "1234567" in json.dumps(ledger.log())
         for shown in (json.dumps, registry_csv):
-            text = shown(registry(ledger.status().to_dict(), ledger.log()))
+            text = shown(registry(Statement.from_ledger(ledger)))
             assert "1234567" not in text
             assert "perturbed" not in text

@@ -193,16 +193,16 @@ def attack_chart(curves: Sequence[tuple[str, Points]]) -> Chart:
 
 
 def spending_chart(shares: Sequence[tuple[str, Points]], entries: int) -> Chart:
-    """Draw which share of a budget was spent after each entry of a ledger, in steps, and the whole budget."""
+    """Draw which share of a budget is set aside after each entry of a ledger, in steps, and the whole budget."""
     count = float(max(1, entries))
     chart = Chart(
-        title="What was spent, release by release",
-        description="The share of the budget that is spent after each entry of the ledger, in the order of their "
+        title="What was set aside, entry by entry",
+        description="The share of the budget that is set aside after each entry of the ledger, in the order of their "
         "reservations. The dotted line is the whole budget. The same numbers are in the table of all entries.",
         size=(860, 280),
         area=(66, 16, 800, 230),
         x=(0.0, count),
-        labels=("entries", "spent"),
+        labels=("entries", "set aside"),
     )
     numbers = [(number, f"{number:,.0f}") for number in _round_numbers(count) if number.is_integer()]
     chart.tick(x=numbers, y=_percentages(4))
