@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from itertools import product
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,7 @@ from discreet.mechanisms.reading import Contents, Reading
 from discreet.privacy import Budget, Guarantee, Relation
 
 if TYPE_CHECKING:
+    from discreet.mechanisms.chosen_tables import LabelledTables
     from discreet.mechanisms.likelihood import Likelihood
 
 MOST_LISTED = 2_000_000  # outcomes
@@ -50,21 +51,9 @@ class Votes(NamedTuple):
     votes: CellCounts
 
 
-class KeptLabels(NamedTuple):
-    """The released labels of an open column, ascending, and their noisy counts times the units of its table."""
-
-    labels: tuple[str, ...]
-    counts: CellCounts
-
-
-class LabelledTables(NamedTuple):
-    """The labels of each open column, in the order of the domain, and noisy counts and scores on these labels."""
-
-    kept: tuple[KeptLabels, ...]
-    tables: CellCounts
-
-
-KernelOutput = Iterator[Records] | CellCounts | Counts | LabelledTables | Sequence[Votes] | Sequence[DrawnTable]
+KernelOutput: TypeAlias = (
+    "Iterator[Records] | CellCounts | Counts | LabelledTables | Sequence[Votes] | Sequence[DrawnTable]"
+)
 """What a kernel gives: records in chunks, noisy counts, those of the records that are kept, steps, or drawn tables."""
 
 NEIGHBOURS = Relation()

@@ -13,7 +13,6 @@ from unicodedata import normalize
 
 import numpy as np
 
-from discreet._core import arrow
 from discreet._core.errors import DiscreetError, FileProblem, ParameterError
 from discreet._core.files import check_outputs, check_writable, new_folder, recover, together, writing_problem
 from discreet._core.formats import ENDINGS, PARQUET, Format, format_of, with_ending
@@ -82,7 +81,9 @@ def check_output(
     if form is None:
         raise FileProblem(out, "the format is not known by this ending", f"end the name in {ENDINGS}")
     if form.kind == "arrow":
-        arrow.pyarrow("writing an Arrow file")
+        from discreet._core.arrow import pyarrow
+
+        pyarrow("writing an Arrow file")
     certificate_file = certificate_path(path, certificate)
     check_outputs([path, certificate_file, *_paths(outputs)], inputs)
     for file in (path, certificate_file):
@@ -259,6 +260,8 @@ def write_table(
         if form.texts:
             _write_csv(stream(), file, form, separator)
         elif form.kind == "arrow":
+            from discreet._core import arrow
+
             arrow.write(stream(), schema, file, metadata)
         else:
             _sink_parquet(stream(), schema, file, metadata)
