@@ -218,14 +218,14 @@ def release(
     if calibrated is None:
         require_complete(request)
     else:  # a size that it does not release is refused before anything is opened
-        contents_of(calibrated, request.declared or 1, size=size, counts=counts)
+        contents_of(calibrated, request.relation.records or 1, size=size, counts=counts)
     request = _with_files(request, calibrated, inputs=(data, domain, reference, *parameters.values()))
     if (kind := request.mechanism_type) is not None:
         require_known(kind, with_sampling(kind, parameters))
     table = _Table(data, request, calibrated, secure() if seed is None else seeded(seed))
 
     like = None if reference is None else public_table(reference, base)
-    facts = PublicFacts(domain=base, n=request.declared, reference=like)
+    facts = PublicFacts(domain=base, n=request.relation.records, reference=like)
     why, offer = "" if calibrated is None else f"{calibrated.name}: given", None
     if (n := facts.n) is not None:
         if calibrated is None:
@@ -331,7 +331,9 @@ def _calibrated(mechanism: Any, domain: Domain, parameters: Mapping[str, Any], w
 def _with_files(request: Request, calibrated: Mechanism | None, *, inputs: tuple[Any, ...]) -> Request:
     """Return the request with the files that it writes, once they are known to be writable and to be no inputs."""
     output, checkpoint = request.output, request.checkpoint
-    several = request.several if calibrated is None else calibrated.contents(request.declared or 1).tables is not None
+    several = request.several
+    if calibrated is not None:
+        several = calibrated.contents(request.relation.records or 1).tables is not None
     parts = output.partitions is not None
     require_parts(output, request.domain, records=not (several or request.counts))
     files: tuple[Path, ...] = ()
@@ -412,7 +414,7 @@ def _paid(ledger: Ledger | PlannedRelease | None, request: Request, calibrated: 
     """Return the run of a request, paid for where there is a ledger."""
     if ledger is None:
         return Run.unpaid(request)
-    if request.declared is not None:
+    if request.relation.records is not None:
         return ledger.pay(request, calibrated)
     if calibrated is not None:
         request = replace(request, kind=calibrated.guarantee(request.between, n=1).kind)

@@ -220,7 +220,7 @@ class Ledger:
         if mechanism is None:
             book.require_covered(request.between, unit=request.column, kind=request.kind)
             cost = book.currency.of_budget(budget)
-        elif (n := request.declared) is None:
+        elif (n := request.relation.records) is None:
             raise ParameterError("the cost depends on the number of records. Write relation=Replacement(records=...)")
         else:
             request.require_steps(type(mechanism))
@@ -398,7 +398,7 @@ def _planned_part(page: Page, request: Request, facts: Mapping[str, Any]) -> dic
             f"the release {name!r} was declared with epsilon {as_written(part['budget']['epsilon'])}, delta "
             f"{as_written(part['budget']['delta'])}, a domain and max_records. Use exactly those"
         )
-    options = {"size": request.size, "records": request.declared}
+    options = {"size": request.size, "records": request.relation.records}
     require_planned(part, facts.get("made", {key: value for key, value in options.items() if value is not None}))
     for event in page.reservations():
         if event.facts.get("part", {}).get("name") == name and page.state_of(event) != "VOID":

@@ -276,14 +276,12 @@ class Run:
         """
         self._append("COMMITTED", {**facts, **placed}, self._cost)
 
-    def on_commit(self, facts: Callable[[], Mapping[str, Any]]) -> Any:
+    def on_commit(self, complete: Callable[[Mapping[str, Any]], None]) -> OnCommit | None:
         """Return the hook by which a write commits before its files get their names; None where no ledger pays.
 
-        ``facts`` returns those of the certificate, once all is on the disk.
+        ``complete`` calls :meth:`commit`, once all is on the disk.
         """
-        if self._reservation is None:
-            return None
-        return OnCommit(str(self._reservation.entry), lambda placed: self.commit(facts(), placed))
+        return None if self._reservation is None else OnCommit(str(self._reservation.entry), complete)
 
     def cancel(self) -> None:
         """Give the reservation back, where the block was not entered, so that nothing was opened."""

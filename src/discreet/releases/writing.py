@@ -214,7 +214,7 @@ def write(
 ) -> Certificate:
     """Write everything at once, to be committed by the run; return the certificate with what was written."""
     (path, certificate), metadata = paths, metadata_of(document, paths[1])
-    on_commit = run.on_commit(lambda: document.paid_for)
+    on_commit = run.on_commit(lambda placed: run.commit(document.paid_for, placed))
     if document.several:
         files = []
         with new_folder(path, on_commit=on_commit) as draft:
