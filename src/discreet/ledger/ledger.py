@@ -18,9 +18,8 @@ from discreet._core.random import fresh_identity
 from discreet._core.reading import bounded_text, parsed_toml
 from discreet._core.text import as_written, harmless, rounded_down, rounded_up
 from discreet.domain import Domain
-from discreet.ledger.events import Book, Page, begin
+from discreet.ledger.events import Book, Page, begin, lease, settle_entries
 from discreet.ledger.filters import CURRENCIES, Cost
-from discreet.ledger.recovery import lease, settle_entries
 from discreet.ledger.request import Request, hash_of
 from discreet.ledger.run import Run, require_planned, require_unseeded
 from discreet.ledger.store import shown, store_at
