@@ -340,7 +340,7 @@ def _with_files(request: Request, calibrated: Mechanism | None, *, inputs: tuple
     if (several or parts) and output.path is not None:
         files = place(output.path, output.certificate, several=several, parts=parts, inputs=inputs)[:1]
     elif output.path is not None:
-        others = () if checkpoint is None else (checkpoint.path,)
+        others = () if checkpoint is None else (Path(checkpoint.path),)
         files = check_output(output.path, output.certificate, inputs=inputs, outputs=others)
         require_whole_pair(*files)
         if files[0].exists():

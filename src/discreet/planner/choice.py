@@ -100,7 +100,7 @@ def chosen_mechanism(request: Request, facts: PublicFacts) -> tuple[Mechanism, s
         parameters,
         relation=request.between.name,
         n=facts.n,
-        budget=required(request.budget),
+        budget=request.budget,
         size=request.size,
         group=request.group,
     )

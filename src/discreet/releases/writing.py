@@ -73,7 +73,7 @@ def check_output(
     certificate: str | os.PathLike[str] | None = None,
     *,
     inputs: Iterable[Any],
-    outputs: Iterable[Any] = (),
+    outputs: Iterable[Path] = (),
 ) -> tuple[Path, Path]:
     """Return where both go, once they are known to be writable and to overwrite no input. Raises FileProblem."""
     path = Path(out)
@@ -85,7 +85,7 @@ def check_output(
 
         pyarrow("writing an Arrow file")
     certificate_file = certificate_path(path, certificate)
-    check_outputs([path, certificate_file, *_paths(outputs)], inputs)
+    check_outputs([path, certificate_file, *outputs], inputs)
     for file in (path, certificate_file):
         _require_apart(file, inputs)
         check_writable(file)
@@ -94,13 +94,9 @@ def check_output(
 
 def _require_apart(path: Path, inputs: Iterable[Any]) -> None:
     """Refuse an output within a folder that is read. Raises FileProblem."""
-    for folder in _paths(inputs):
+    for folder in [Path(source) for source in inputs if isinstance(source, (str, os.PathLike))]:
         if folder.is_dir() and folder.resolve() in path.resolve().parents:
             raise FileProblem(path, "it lies in the folder that is read", "write it elsewhere")
-
-
-def _paths(sources: Iterable[Any]) -> list[Path]:
-    return [Path(source) for source in sources if isinstance(source, (str, os.PathLike))]
 
 
 def certificate_path(out: Path, certificate: str | os.PathLike[str] | None) -> Path:
