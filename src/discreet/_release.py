@@ -36,7 +36,6 @@ from discreet.ledger import Ledger, PlannedRelease, Request, Run, ledger_for
 from discreet.mechanisms import (
     Mechanism,
     PartsMechanism,
-    checkpoint_state,
     declared,
     first_names,
     named,
@@ -349,6 +348,8 @@ def _with_files(request: Request, calibrated: Mechanism | None, *, inputs: tuple
                 f"{files[0]} exists and will be replaced. The earlier release spent privacy of its own",
             )
     if checkpoint is not None:
+        from discreet.mechanisms import checkpoint_state
+
         check_outputs([*files, Path(checkpoint.path)], inputs)
         check_writable(Path(checkpoint.path))
         if done := checkpoint_state(checkpoint.path)[0]:

@@ -23,7 +23,7 @@ from discreet.ledger.filters import CURRENCIES, Cost
 from discreet.ledger.request import Request, hash_of
 from discreet.ledger.run import Run, require_planned, require_unseeded
 from discreet.ledger.store import shown, store_at
-from discreet.mechanisms import Mechanism, checkpoint_state
+from discreet.mechanisms import Mechanism
 from discreet.privacy import Budget, Relation, Unit
 
 if TYPE_CHECKING:
@@ -374,6 +374,8 @@ def _facts_of(request: Request, budget: Budget) -> dict[str, Any]:
         "lease": lease(),
     }
     if request.checkpoint is not None:
+        from discreet.mechanisms import checkpoint_state
+
         steps, sha256 = checkpoint_state(request.checkpoint.path)
         path = os.fspath(canonical(Path(request.checkpoint.path)))
         facts |= {"checkpoint": path, "held": {"steps": steps, "sha256": sha256}}
