@@ -194,7 +194,7 @@ def release(
     names = parameter_names(named(mechanism)) if isinstance(mechanism, str) else ()
     require_current([name for name in parameters if name not in names], _MOVED)
     refuse_same(data, reference, *parameters.values())
-    base = _domain_of(data, domain)
+    base, unit = _domain_and_unit(data, domain, unit)
     calibrated = _calibrated(mechanism, base, parameters, watch)
     if parameters.get("tables") == 1:  # as without it
         del parameters["tables"]
@@ -204,7 +204,7 @@ def release(
         budget=budget,
         domain=base,
         relation=_relation_of(data, calibrated, relation),
-        unit=_unit_of(data, unit),
+        unit=unit,
         size=size,
         counts=counts,
         mechanism=mechanism if isinstance(mechanism, str) else None,
@@ -265,29 +265,22 @@ def _facts(closed: Confidential[Any]) -> Provenance:
     return closed.provenance or Provenance(frame_kind="polars", columns=())
 
 
-def _domain_of(data: Any, domain: Any) -> Domain:
-    """Return the declared domain; a table that is closed was counted on its own."""
-    if isinstance(data, Confidential):
-        counted_on = _facts(data).domain
-        if counted_on is None:
-            raise ParameterError("the confidential table must be encoded with a domain. Use confidential(data, domain)")
-        if domain is not None and public_domain(domain, data=data) != counted_on:
-            raise ParameterError("the closed table was counted on another domain. Leave the domain out")
-        return counted_on
-    if domain is None:
-        raise ParameterError(
-            "the domain is missing: what is public about the columns. Write release(data, domain, ...)"
-        )
-    return public_domain(domain, data=data)
-
-
-def _unit_of(data: Any, unit: Unit | None) -> Unit | None:
-    """Return the privacy unit; a table that is closed was read with its own."""
+def _domain_and_unit(data: Any, domain: Any, unit: Unit | None) -> tuple[Domain, Unit | None]:
+    """Return the declared domain and the privacy unit; a table that is closed was counted with its own."""
     if not isinstance(data, Confidential):
-        return unit
-    if unit not in (None, _facts(data).unit):
+        if domain is None:
+            raise ParameterError(
+                "the domain is missing: what is public about the columns. Write release(data, domain, ...)"
+            )
+        return public_domain(domain, data=data), unit
+    facts = _facts(data)
+    if facts.domain is None:
+        raise ParameterError("the confidential table must be encoded with a domain. Use confidential(data, domain)")
+    if domain is not None and public_domain(domain, data=data) != facts.domain:
+        raise ParameterError("the closed table was counted on another domain. Leave the domain out")
+    if unit not in (None, facts.unit):
         raise ParameterError("the closed table was read with another unit. Leave the unit out")
-    return _facts(data).unit
+    return facts.domain, facts.unit
 
 
 def _relation_of(data: Any, calibrated: Mechanism | None, relation: Any) -> Any:

@@ -204,7 +204,7 @@ def enclosed_parts(function: Callable[_P, Iterator[_T]]) -> Callable[_P, Iterato
     @functools.wraps(function)
     def inside(*args: _P.args, **kwargs: _P.kwargs) -> Iterator[_T]:
         parts = function(*args, **kwargs)
-        while (part := quietly(lambda: next(parts, None), DataError(*_UNREADABLE))) is not None:
+        while (part := quietly(functools.partial(next, parts, None), DataError(*_UNREADABLE))) is not None:
             yield part
 
     return inside

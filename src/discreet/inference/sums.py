@@ -268,8 +268,8 @@ def _split(
     Numbers are proposed by the narrower law and kept in proportion to the weight of what is left for the other.
     """
     swapped = np.array([len(a.weights) > len(b.weights) for a, b in zip(ones, others, strict=True)])
-    narrow = [b if swap else a for a, b, swap in zip(ones, others, swapped, strict=True)]
-    wide = [a if swap else b for a, b, swap in zip(ones, others, swapped, strict=True)]
+    pairs = [sorted(pair, key=lambda law: len(law.weights)) for pair in zip(ones, others, strict=True)]
+    narrow, wide = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     line = np.concatenate([row + np.cumsum(law.weights) / law.weights.sum() for row, law in enumerate(narrow)])
     starts, ends = _ends(narrow), _ends(wide)
     weights = np.concatenate([law.weights for law in wide])
