@@ -36,7 +36,6 @@ from discreet.ledger import Ledger, PlannedRelease, Request, Run, ledger_for
 from discreet.mechanisms import (
     Mechanism,
     PartsMechanism,
-    checkpoint_state,
     declared,
     first_names,
     named,
@@ -195,7 +194,7 @@ def release(
     names = parameter_names(named(mechanism)) if isinstance(mechanism, str) else ()
     require_current([name for name in parameters if name not in names], _MOVED)
     refuse_same(data, reference, *parameters.values())
-    base = _domain_of(data, domain)
+    base, unit = _domain_and_unit(data, domain, unit)
     calibrated = _calibrated(mechanism, base, parameters, watch)
     if parameters.get("tables") == 1:  # as without it
         del parameters["tables"]
@@ -205,7 +204,7 @@ def release(
         budget=budget,
         domain=base,
         relation=_relation_of(data, calibrated, relation),
-        unit=_unit_of(data, unit),
+        unit=unit,
         size=size,
         counts=counts,
         mechanism=mechanism if isinstance(mechanism, str) else None,
@@ -218,14 +217,14 @@ def release(
     if calibrated is None:
         require_complete(request)
     else:  # a size that it does not release is refused before anything is opened
-        contents_of(calibrated, request.declared or 1, size=size, counts=counts)
+        contents_of(calibrated, request.relation.records or 1, size=size, counts=counts)
     request = _with_files(request, calibrated, inputs=(data, domain, reference, *parameters.values()))
     if (kind := request.mechanism_type) is not None:
         require_known(kind, with_sampling(kind, parameters))
     table = _Table(data, request, calibrated, secure() if seed is None else seeded(seed))
 
     like = None if reference is None else public_table(reference, base)
-    facts = PublicFacts(domain=base, n=request.declared, reference=like)
+    facts = PublicFacts(domain=base, n=request.relation.records, reference=like)
     why, offer = "" if calibrated is None else f"{calibrated.name}: given", None
     if (n := facts.n) is not None:
         if calibrated is None:
@@ -266,29 +265,22 @@ def _facts(closed: Confidential[Any]) -> Provenance:
     return closed.provenance or Provenance(frame_kind="polars", columns=())
 
 
-def _domain_of(data: Any, domain: Any) -> Domain:
-    """Return the declared domain; a table that is closed was counted on its own."""
-    if isinstance(data, Confidential):
-        counted_on = _facts(data).domain
-        if counted_on is None:
-            raise ParameterError("the confidential table must be encoded with a domain. Use confidential(data, domain)")
-        if domain is not None and public_domain(domain, data=data) != counted_on:
-            raise ParameterError("the closed table was counted on another domain. Leave the domain out")
-        return counted_on
-    if domain is None:
-        raise ParameterError(
-            "the domain is missing: what is public about the columns. Write release(data, domain, ...)"
-        )
-    return public_domain(domain, data=data)
-
-
-def _unit_of(data: Any, unit: Unit | None) -> Unit | None:
-    """Return the privacy unit; a table that is closed was read with its own."""
+def _domain_and_unit(data: Any, domain: Any, unit: Unit | None) -> tuple[Domain, Unit | None]:
+    """Return the declared domain and the privacy unit; a table that is closed was counted with its own."""
     if not isinstance(data, Confidential):
-        return unit
-    if unit not in (None, _facts(data).unit):
+        if domain is None:
+            raise ParameterError(
+                "the domain is missing: what is public about the columns. Write release(data, domain, ...)"
+            )
+        return public_domain(domain, data=data), unit
+    facts = _facts(data)
+    if facts.domain is None:
+        raise ParameterError("the confidential table must be encoded with a domain. Use confidential(data, domain)")
+    if domain is not None and public_domain(domain, data=data) != facts.domain:
+        raise ParameterError("the closed table was counted on another domain. Leave the domain out")
+    if unit not in (None, facts.unit):
         raise ParameterError("the closed table was read with another unit. Leave the unit out")
-    return _facts(data).unit
+    return facts.domain, facts.unit
 
 
 def _relation_of(data: Any, calibrated: Mechanism | None, relation: Any) -> Any:
@@ -331,14 +323,16 @@ def _calibrated(mechanism: Any, domain: Domain, parameters: Mapping[str, Any], w
 def _with_files(request: Request, calibrated: Mechanism | None, *, inputs: tuple[Any, ...]) -> Request:
     """Return the request with the files that it writes, once they are known to be writable and to be no inputs."""
     output, checkpoint = request.output, request.checkpoint
-    several = request.several if calibrated is None else calibrated.contents(request.declared or 1).tables is not None
+    several = request.several
+    if calibrated is not None:
+        several = calibrated.contents(request.relation.records or 1).tables is not None
     parts = output.partitions is not None
     require_parts(output, request.domain, records=not (several or request.counts))
     files: tuple[Path, ...] = ()
     if (several or parts) and output.path is not None:
         files = place(output.path, output.certificate, several=several, parts=parts, inputs=inputs)[:1]
     elif output.path is not None:
-        others = () if checkpoint is None else (checkpoint.path,)
+        others = () if checkpoint is None else (Path(checkpoint.path),)
         files = check_output(output.path, output.certificate, inputs=inputs, outputs=others)
         require_whole_pair(*files)
         if files[0].exists():
@@ -347,6 +341,8 @@ def _with_files(request: Request, calibrated: Mechanism | None, *, inputs: tuple
                 f"{files[0]} exists and will be replaced. The earlier release spent privacy of its own",
             )
     if checkpoint is not None:
+        from discreet.mechanisms import checkpoint_state
+
         check_outputs([*files, Path(checkpoint.path)], inputs)
         check_writable(Path(checkpoint.path))
         if done := checkpoint_state(checkpoint.path)[0]:
@@ -412,7 +408,7 @@ def _paid(ledger: Ledger | PlannedRelease | None, request: Request, calibrated: 
     """Return the run of a request, paid for where there is a ledger."""
     if ledger is None:
         return Run.unpaid(request)
-    if request.declared is not None:
+    if request.relation.records is not None:
         return ledger.pay(request, calibrated)
     if calibrated is not None:
         request = replace(request, kind=calibrated.guarantee(request.between, n=1).kind)

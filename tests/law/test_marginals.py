@@ -21,8 +21,7 @@ from discreet._core.random import seeded
 from discreet.domain import Boolean, Category, Counts, Domain, Integer, OpenLabels, Records
 from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms import Marginals, chosen_tables, marginals, wide_facts
-from discreet.mechanisms.base import KeptLabels
-from discreet.mechanisms.chosen_tables import ChosenTables, Merged, OneWay
+from discreet.mechanisms.chosen_tables import ChosenTables, KeptLabels, Merged, OneWay
 from discreet.mechanisms.marginals import _score, one_way_tables, two_way_tables
 from discreet.mechanisms.noise import GAUSSIAN, DiscreteGaussian
 from discreet.mechanisms.wide_facts import Allocation

@@ -23,8 +23,14 @@ from discreet.domain import Boolean, Category, Counts, Domain, Integer, Numeric,
 from discreet.domain.records import Parts
 from discreet.errors import DomainError, Infeasible, ParameterError
 from discreet.mechanisms import Marginals, marginals, wide_facts
-from discreet.mechanisms.base import KeptLabels, LabelledTables
-from discreet.mechanisms.chosen_tables import LabelThreshold, closed_domain, coded_parts, label_counts
+from discreet.mechanisms.chosen_tables import (
+    KeptLabels,
+    LabelledTables,
+    LabelThreshold,
+    closed_domain,
+    coded_parts,
+    label_counts,
+)
 from discreet.mechanisms.noise import GAUSSIAN
 from discreet.planner import plan
 from discreet.privacy import Budget, DiscreteGaussianPair, Relation

@@ -171,6 +171,9 @@ def _fault(problem: BaseException) -> Fault:
 # -- where confidential data are read -------------------------------------------------------------------------------
 
 
+_UNREADABLE = None, "could not be read", "check that the type of each column is the declared one"
+
+
 def quietly(action: Callable[[], _T], otherwise: DiscreetError) -> _T:
     """Run ``action``; where it fails, raise ``otherwise`` with no trace of the first error, which may hold values."""
     try:
@@ -190,7 +193,7 @@ def enclosed(function: Callable[_P, _T]) -> Callable[_P, _T]:
 
     @functools.wraps(function)
     def inside(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-        return quietly(functools.partial(function, *args, **kwargs), _unreadable())
+        return quietly(functools.partial(function, *args, **kwargs), DataError(*_UNREADABLE))
 
     return inside
 
@@ -201,14 +204,10 @@ def enclosed_parts(function: Callable[_P, Iterator[_T]]) -> Callable[_P, Iterato
     @functools.wraps(function)
     def inside(*args: _P.args, **kwargs: _P.kwargs) -> Iterator[_T]:
         parts = function(*args, **kwargs)
-        while (part := quietly(lambda: next(parts, None), _unreadable())) is not None:
+        while (part := quietly(functools.partial(next, parts, None), DataError(*_UNREADABLE))) is not None:
             yield part
 
     return inside
-
-
-def _unreadable() -> DataError:
-    return DataError(None, "could not be read", "check that the type of each column is the declared one")
 
 
 # -- which argument is to blame ---------------------------------------------------------------------------------------

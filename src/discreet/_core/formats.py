@@ -20,7 +20,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from discreet._core import arrow
 from discreet._core.checks import unfit
 from discreet._core.errors import ParameterError
 from discreet._core.lazy import pl
@@ -117,6 +116,8 @@ def scanned(path: str | PathLike[str], form: Format) -> pl.LazyFrame:
     """Scan a file; of CSV every column is text, and nothing is inferred. The headers of Parquet are checked first."""
     path = Path(path)
     if form.kind == "arrow":
+        from discreet._core import arrow
+
         return arrow.scanned(path)
     if form.kind == "parquet":
         with _parquet(path) as (data, footer):
@@ -142,6 +143,8 @@ def scanned(path: str | PathLike[str], form: Format) -> pl.LazyFrame:
 def texts(path: str | PathLike[str], form: Format) -> dict[str, str]:
     """Return what a file says of itself: the texts of its metadata, by key. CSV says nothing."""
     if form.kind == "arrow":
+        from discreet._core import arrow
+
         return arrow.texts(path)
     if form.kind == "csv":
         return {}

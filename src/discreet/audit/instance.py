@@ -17,7 +17,7 @@ from discreet.audit.guesses import MonteCarlo, simulate
 from discreet.confidential import Confidential, open_confidential
 from discreet.domain import Counts
 from discreet.mechanisms import HeldMechanism, Mechanism
-from discreet.papers.bnp24 import dirichlet_multinomial_thesis, empirical_bayes_strength
+from discreet.papers import bnp24
 from discreet.privacy import HeldTable, InstanceDelta, instance_readings
 
 BANNER = "CONFIDENTIAL: computed from the data. Do not publish"
@@ -235,9 +235,9 @@ def paper_choices(
     """
     x, priors = open_confidential(confidential, caller=__name__), {}
     if epsilon is not None and size is not None:
-        masses = dirichlet_multinomial_thesis(x.frequencies, epsilon, size=size)
+        masses = bnp24.dirichlet_multinomial_thesis(x.frequencies, epsilon, size=size)
         priors = {"least_prior": float(masses.min()), "largest_prior": float(masses.max())}
-    strength, singletons = empirical_bayes_strength(x.n, x.distinct), int((x.frequencies == 1).sum())
+    strength, singletons = bnp24.empirical_bayes_strength(x.n, x.distinct), int((x.frequencies == 1).sum())
     return Confidential(
         PaperChoices(strength=strength, singletons=singletons, doubled_records=x.n + singletons, **priors)
     )

@@ -27,7 +27,6 @@ from discreet.confidential.count import Tally
 from discreet.confidential.opening import open_confidential
 from discreet.confidential.source import parsed, require_names
 from discreet.confidential.tables import open_source
-from discreet.confidential.values import all_rows
 from discreet.domain import Counts, Domain, Parts, Records
 
 Closed = TypeVar("Closed", bound=Confidential[Any])
@@ -58,6 +57,8 @@ def public_domain(domain: Domain | str | os.PathLike[str], *, data: Any) -> Doma
 @enclosed
 def public_table(data: Any, domain: Domain) -> pl.DataFrame:
     """Return the declared columns of a public table. Raises DataError or FileProblem where it cannot be read."""
+    from discreet.confidential.values import all_rows
+
     source = open_source(data)
     require_names(source, domain.names, table="public table")
     frame = all_rows(source, domain.names)

@@ -124,7 +124,7 @@ class UnseenCells:
     def withheld(cls, likelihood: ThresholdedCounts, release: Observation) -> UnseenCells:
         """Return the cells of which nothing was released; ``most`` is of the table."""
         cells = ~(release.values > 0)  # no count that reached the threshold, or no record
-        noise = Noise.of(likelihood.law, likelihood.scale)
+        noise = Noise.from_law(likelihood.law, likelihood.scale)
         missed = _MISSED / max(1, int(cells.sum()))
         possible = np.arange(likelihood.threshold + int(noise.reach) + 2)
         most = int(possible[np.argmax(noise.below(likelihood.threshold - possible) <= missed)])

@@ -170,7 +170,7 @@ class NoisyUrn:
         rng: np.random.Generator,
     ) -> None:
         self._records, self._size, self._kept = records, int(drawn.sum()), kept
-        self._noise, self._minimum = Noise.of(likelihood.law, likelihood.scale), likelihood.threshold
+        self._noise, self._minimum = Noise.from_law(likelihood.law, likelihood.scale), likelihood.threshold
         self._strength = likelihood.strength
         self._kinds = [
             *zip(drawn.tolist(), likelihood.base().tolist(), strict=True)

@@ -32,7 +32,7 @@ class Positive:
     def __init__(self, likelihood: NoisyCellCounts, prior: Prior, records: int, drawn: Integers) -> None:
         self._likelihood, self._records = likelihood, records
         self._drawn, self._size = np.asarray(drawn, dtype=np.int64), int(drawn.sum())
-        self._noise = Noise.of(likelihood.law, likelihood.scale)
+        self._noise = Noise.from_law(likelihood.law, likelihood.scale)
         self._each = records / self._size
         self._stratified = likelihood.sampling == "stratified"
         self._least = likelihood.threshold

@@ -13,7 +13,7 @@ import numpy as np
 
 from discreet._core.arrays import Floats, Integers
 from discreet._core.checks import choice, real
-from discreet.inference.sums import Law, Level, LogWeights, Sums, each_once
+from discreet.inference.sums import IntegerLaw, Level, LogWeights, Sums, each_once
 from discreet.mechanisms import NoiseLaw, Tree
 
 # The strength of the first splits: shares of halves are uniform; and where little is seen, so that much is left to the
@@ -270,7 +270,7 @@ class Noise:
             choice("noise", self.law, ("laplace", "gaussian"))
 
     @classmethod
-    def of(cls, law: NoiseLaw, scale: float) -> Noise:
+    def from_law(cls, law: NoiseLaw, scale: float) -> Noise:
         """Return a law of this library; one that has no formula here by its log-probabilities."""
         return cls(law.name if law.name in ("laplace", "gaussian") else partial(law.log_pmf, scale), scale)
 
@@ -378,7 +378,10 @@ class Lattice:
             rows = indices == index
             weights[rows] += each_once(partial(self._log_prior, alpha, rate), joined[rows])
         parts = np.split(weights, np.cumsum(lengths)[:-1])
-        laws = {pair: Law.of(int(own[0]), part) for pair, own, part in zip(pairs, numbers, parts, strict=True)}
+        laws = {
+            pair: IntegerLaw.from_logarithms(int(own[0]), part)
+            for pair, own, part in zip(pairs, numbers, parts, strict=True)
+        }
         return Sums([laws[key] for key in keys], self.total, self.levels if levels is None else levels, tilt=tilt)
 
     def _log_prior(self, alpha: float, rate: float, numbers: Integers) -> Floats:

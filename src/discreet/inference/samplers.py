@@ -180,7 +180,7 @@ def _given_noisy(
 ) -> list[CountPosterior]:
     if isinstance(release, ReleasedCounts):
         _require_complete(release.values)
-        return noisy(priors, release.n, release.values, Noise.of(likelihood.law, likelihood.scale))
+        return noisy(priors, release.n, release.values, Noise.from_law(likelihood.law, likelihood.scale))
     kind = Moved if likelihood.surplus == "moved" else Positive
     positive = kind.under(priors, likelihood, release.n, release.values)
     return [CountPosterior(counts.log, counts.draw, counts.step, counts.approximation) for counts in positive]
@@ -191,7 +191,7 @@ def _given_thresholded(
 ) -> list[CountPosterior]:
     if isinstance(release, ReleasedRecords):
         return _given_noisy(likelihood, priors, release, rng)
-    records, counts, noise = release.n, release.values, Noise.of(likelihood.law, likelihood.scale)
+    records, counts, noise = release.n, release.values, Noise.from_law(likelihood.law, likelihood.scale)
     withheld, minimum = np.isnan(counts), likelihood.threshold
     remainder = max(0.0, records - float(counts[~withheld].sum())) / max(1, int(withheld.sum()))
 
@@ -301,7 +301,7 @@ def tree_records(likelihood: NoisyTree, prior: Prior, records: int, drawn: Integ
     """Return the posterior of the leaves of a tree, of which released records reach some."""
     reading = likelihood.consistent
     nothing = np.zeros(sum(reading.tree.nodes(level) for level in reading.measured), dtype=np.int64)
-    splits = Splits.of(reading.tree, reading.upward(nothing)[1], drawn)
+    splits = Splits.from_tree(reading.tree, reading.upward(nothing)[1], drawn)
     spread, stratified = likelihood.law.standard_deviation(likelihood.scale), likelihood.sampling == "stratified"
     alpha, start = (prior.layers[0].masses, None) if prior.base is None else (prior.base, prior.start)
     merged = np.asarray(np.bincount(splits.leaf, weights=alpha), dtype=np.float64)

@@ -25,7 +25,7 @@ _DIRECT = 1 << 20  # multiplications, beyond which convolutions use Fourier tran
 
 
 @dataclass(frozen=True, slots=True)
-class Law:
+class IntegerLaw:
     """Weights of the numbers ``low, low + 1, ...``, the largest of them 1; ``scale``: the logarithm of their factor."""
 
     low: int
@@ -33,12 +33,12 @@ class Law:
     scale: float = 0.0
 
     @classmethod
-    def of(cls, low: int, logarithms: Floats) -> Law:
+    def from_logarithms(cls, low: int, logarithms: Floats) -> IntegerLaw:
         """Return the law with these logarithms of weights."""
         largest = float(logarithms.max())
         return cls(low, np.exp(logarithms - largest), largest)
 
-    def plus(self, other: Law) -> Law:
+    def plus(self, other: IntegerLaw) -> IntegerLaw:
         """Return the law of the sum of two independent numbers, its ends not trimmed."""
         a, b = self.weights, other.weights
         if len(a) * len(b) <= _DIRECT:
@@ -47,7 +47,7 @@ class Law:
             length = len(a) + len(b) - 1
             size = 1 << (length - 1).bit_length()
             weights = np.maximum(np.fft.irfft(np.fft.rfft(a, size) * np.fft.rfft(b, size), size)[:length], 0.0)
-        return Law(self.low + other.low, weights, self.scale + other.scale)
+        return IntegerLaw(self.low + other.low, weights, self.scale + other.scale)
 
     @property
     def mean(self) -> float:
@@ -96,9 +96,9 @@ class Sums:
     """
 
     def __init__(
-        self, laws: Sequence[Law], total: int, levels: Sequence[Level] = (), *, tilt: float | None = None
+        self, laws: Sequence[IntegerLaw], total: int, levels: Sequence[Level] = (), *, tilt: float | None = None
     ) -> None:
-        self._total, self._whole = total, Law(total, np.zeros(1))
+        self._total, self._whole = total, IntegerLaw(total, np.zeros(1))
         least, most = sum(law.low for law in laws), sum(law.low + len(law.weights) - 1 for law in laws)
         self.away = abs(total - float(_means(laws).sum()))
         self.tilt = 0.0
@@ -116,9 +116,10 @@ class Sums:
             further = self.tilt + max(-10.0, min(10.0, apart / spread)) / spread
             self.tilt = further if near < further < far else 0.5 * (near + far)
 
-    def _join(self, laws: Sequence[Law], levels: Sequence[Level]) -> None:
+    def _join(self, laws: Sequence[IntegerLaw], levels: Sequence[Level]) -> None:
         """Join the laws to that of the sum of all."""
-        self._steps: list[tuple[Indices, list[Law]]] = []  # the first of each pair, and all laws before they are joined
+        # the first of each pair, and all laws before they are joined
+        self._steps: list[tuple[Indices, list[IntegerLaw]]] = []
         # Equal laws are one object. Where any two may be joined first, equal ones are: their sums are equal again.
         first: dict[int, int] = {}
         kinds = [first.setdefault(id(law), i) for i, law in enumerate(laws)]
@@ -131,7 +132,7 @@ class Sums:
             nodes = _weighted(self._joined(nodes, of), log_weights)
         (self._whole,) = self._joined(nodes, np.zeros(len(nodes), dtype=np.intp))
 
-    def _joined(self, nodes: list[Law], of: Integers) -> list[Law]:
+    def _joined(self, nodes: list[IntegerLaw], of: Integers) -> list[IntegerLaw]:
         """Return the laws of the sums of sets, which are joined pair by pair."""
         while True:
             place = np.arange(len(of)) - np.searchsorted(of, of)  # within its set
@@ -166,9 +167,9 @@ class Sums:
         return numbers.T
 
 
-def _weighted(laws: Sequence[Law], log_weights: Sequence[LogWeights]) -> list[Law]:
+def _weighted(laws: Sequence[IntegerLaw], log_weights: Sequence[LogWeights]) -> list[IntegerLaw]:
     """Return laws times weights; equal laws with equal weights are one object again."""
-    made: dict[tuple[int, int], tuple[Law, LogWeights]] = {}
+    made: dict[tuple[int, int], tuple[IntegerLaw, LogWeights]] = {}
     keys = []
     for law, log in zip(laws, log_weights, strict=True):
         keys.append((id(law), id(log)))
@@ -187,7 +188,7 @@ def _weighted(laws: Sequence[Law], log_weights: Sequence[LogWeights]) -> list[La
     return [found[key] for key in keys]
 
 
-def _times(laws: Sequence[Law], logarithms: Callable[[Integers, Integers], Floats]) -> list[Law]:
+def _times(laws: Sequence[IntegerLaw], logarithms: Callable[[Integers, Integers], Floats]) -> list[IntegerLaw]:
     """Return laws with their weights multiplied by others.
 
     ``logarithms``: of these, from the numbers of one law after the other, and how many each law has.
@@ -203,19 +204,19 @@ def _times(laws: Sequence[Law], logarithms: Callable[[Integers, Integers], Float
     return _without_ends(laws, weights, ends, largest)
 
 
-def _trimmed(laws: Sequence[Law]) -> list[Law]:
+def _trimmed(laws: Sequence[IntegerLaw]) -> list[IntegerLaw]:
     """Return laws without the ends that weigh nothing, scaled."""
     ends, weights = _ends(laws), np.concatenate([law.weights for law in laws])
     largest = np.maximum.reduceat(weights, ends[:-1])
     return _without_ends(laws, weights / np.repeat(largest, np.diff(ends)), ends, np.log(largest))
 
 
-def _without_ends(laws: Sequence[Law], weights: Floats, ends: Indices, scales: Floats) -> list[Law]:
+def _without_ends(laws: Sequence[IntegerLaw], weights: Floats, ends: Indices, scales: Floats) -> list[IntegerLaw]:
     """Return laws with other weights, one after the other, each without the ends that weigh nothing."""
     held = np.flatnonzero(weights > _TRIMMED)
     first, last = held[np.searchsorted(held, ends[:-1])], held[np.searchsorted(held, ends[1:]) - 1] + 1
     parts = zip(laws, ends[:-1].tolist(), first.tolist(), last.tolist(), scales.tolist(), strict=True)
-    return [Law(law.low + i - start, weights[i:j], law.scale + scale) for law, start, i, j, scale in parts]
+    return [IntegerLaw(law.low + i - start, weights[i:j], law.scale + scale) for law, start, i, j, scale in parts]
 
 
 def each_once(function: Callable[[Integers], Floats], numbers: Integers) -> Floats:
@@ -226,7 +227,7 @@ def each_once(function: Callable[[Integers], Floats], numbers: Integers) -> Floa
     return function(np.arange(low, high + 1))[numbers - low]
 
 
-def _tilt(laws: Sequence[Law], total: int) -> float:
+def _tilt(laws: Sequence[IntegerLaw], total: int) -> float:
     """Return by what the laws are tilted for the sum to be near its mean: this changes no draw, only precision."""
     starts = _ends(laws)[:-1]
     low = np.array([law.low for law in laws])
@@ -259,14 +260,16 @@ def _tilt(laws: Sequence[Law], total: int) -> float:
     return middle
 
 
-def _split(ones: Sequence[Law], others: Sequence[Law], sums: Integers, rng: np.random.Generator) -> Integers:
+def _split(
+    ones: Sequence[IntegerLaw], others: Sequence[IntegerLaw], sums: Integers, rng: np.random.Generator
+) -> Integers:
     """Return the first of two numbers with a given sum, pair by pair (rows) and draw by draw.
 
     Numbers are proposed by the narrower law and kept in proportion to the weight of what is left for the other.
     """
     swapped = np.array([len(a.weights) > len(b.weights) for a, b in zip(ones, others, strict=True)])
-    narrow = [b if swap else a for a, b, swap in zip(ones, others, swapped, strict=True)]
-    wide = [a if swap else b for a, b, swap in zip(ones, others, swapped, strict=True)]
+    pairs = [sorted(pair, key=lambda law: len(law.weights)) for pair in zip(ones, others, strict=True)]
+    narrow, wide = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     line = np.concatenate([row + np.cumsum(law.weights) / law.weights.sum() for row, law in enumerate(narrow)])
     starts, ends = _ends(narrow), _ends(wide)
     weights = np.concatenate([law.weights for law in wide])
@@ -332,11 +335,11 @@ def _listed(
     return found
 
 
-def _ends(laws: Sequence[Law]) -> Indices:
+def _ends(laws: Sequence[IntegerLaw]) -> Indices:
     return np.concatenate(([0], np.cumsum([len(law.weights) for law in laws])))
 
 
-def _means(laws: Sequence[Law]) -> Floats:
+def _means(laws: Sequence[IntegerLaw]) -> Floats:
     if not laws:
         return np.zeros(0)
     starts, weights = _ends(laws)[:-1], np.concatenate([law.weights for law in laws])

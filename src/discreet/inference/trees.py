@@ -48,7 +48,7 @@ class Splits:
     depth: Indices
 
     @classmethod
-    def of(cls, tree: Tree, variances: list[Floats], drawn: Integers) -> Splits:
+    def from_tree(cls, tree: Tree, variances: list[Floats], drawn: Integers) -> Splits:
         """Return the splits of a tree with so many released records of each leaf, shape (k,).
 
         ``variances``: of the upward estimates, as :func:`upward <discreet.mechanisms.tree.upward>` returns them.

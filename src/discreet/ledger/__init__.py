@@ -7,7 +7,7 @@ from discreet._core.lazy import door
 if TYPE_CHECKING:
     from discreet.ledger.ledger import Ledger, PlannedRelease, ledger_for
     from discreet.ledger.request import MOST_PARTS, AddRemove, Checkpoint, Output, Replacement, Request, Watch, Workers
-    from discreet.ledger.run import Run
+    from discreet.ledger.run import Run, kept_state
     from discreet.ledger.statement import (
         TO_FILL_IN,
         Entry,

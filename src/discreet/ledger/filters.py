@@ -18,9 +18,10 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from fractions import Fraction
 from typing import Any, Self
 
+from discreet import privacy
 from discreet._core.errors import Infeasible, ParameterError
 from discreet._core.numeric import above, below, written
-from discreet.privacy import Budget, Profile, approximate_zcdp, pair_as_zcdp, zcdp_budget, zcdp_epsilon
+from discreet.privacy import Budget, Profile
 
 _UP, _DOWN = Context(prec=12, rounding=ROUND_CEILING), Context(prec=12, rounding=ROUND_FLOOR)
 _DECIMAL = re.compile(r"[0-9]{1,400}(?:\.[0-9]{1,800})?(?:E-[0-9]{1,3})?")
@@ -131,12 +132,12 @@ class ApproximateZCDP(Currency):
 
     def limit(self, total: Budget) -> Cost:
         """Return the rho and the delta that convert to the budget."""
-        rho, delta = zcdp_budget(total.epsilon, total.delta)
+        rho, delta = privacy.zcdp_budget(total.epsilon, total.delta)
         return Cost(_rounded(rho, _DOWN), written(delta))
 
     def of_budget(self, budget: Budget) -> Cost:
         """Return what a bare (epsilon, delta) promise is worth: epsilon tanh(epsilon/2), and delta."""
-        rho, _ = pair_as_zcdp(budget.epsilon, budget.delta)
+        rho, _ = privacy.pair_as_zcdp(budget.epsilon, budget.delta)
         return Cost(_rounded(rho, _UP), written(budget.delta))
 
     def _exact(self, profile: Profile, maximum: Cost, budget: Budget, total: Budget) -> Cost:
@@ -148,13 +149,13 @@ class ApproximateZCDP(Currency):
         share = min(Fraction(1), (written(budget.epsilon) / written(total.epsilon)) ** 2)
         room = maximum.delta - written(profile.delta(math.inf))
         cut = below(max(_NOTHING, min(room, share * _CUT * self.limit(total).delta)))
-        rho, delta = approximate_zcdp(profile, cut=cut)
+        rho, delta = privacy.approximate_zcdp(profile, cut=cut)
         return Cost(_rounded(rho, _UP), _rounded(delta, _UP)) if rho < math.inf else maximum
 
     def worth(self, spent: Cost, total: Budget) -> tuple[float, float]:
         """Return the epsilon of what is spent, at the ledger's delta."""
         delta = written(total.delta) - spent.delta
-        epsilon = zcdp_epsilon(above(spent.loss), below(delta)) if delta > 0 else math.inf
+        epsilon = privacy.zcdp_epsilon(above(spent.loss), below(delta)) if delta > 0 else math.inf
         return (min(epsilon, total.epsilon) if spent.within(self.limit(total)) else epsilon), total.delta
 
     def left(self, spent: Cost, total: Budget) -> tuple[float, float]:
@@ -163,7 +164,7 @@ class ApproximateZCDP(Currency):
         remainder = limit - spent
         if remainder.loss <= 0 or remainder.delta < 0:
             return 0.0, total.delta
-        epsilon = zcdp_epsilon(below(remainder.loss), below(written(total.delta) - limit.delta))
+        epsilon = privacy.zcdp_epsilon(below(remainder.loss), below(written(total.delta) - limit.delta))
         return min(total.epsilon, epsilon), total.delta
 
 

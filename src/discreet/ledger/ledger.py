@@ -18,13 +18,12 @@ from discreet._core.random import fresh_identity
 from discreet._core.reading import bounded_text, parsed_toml
 from discreet._core.text import as_written, harmless, rounded_down, rounded_up
 from discreet.domain import Domain
-from discreet.ledger.events import Book, Page, begin
+from discreet.ledger.events import Book, Page, begin, lease, settle_entries
 from discreet.ledger.filters import CURRENCIES, Cost
-from discreet.ledger.recovery import lease, settle_entries
 from discreet.ledger.request import Request, hash_of
 from discreet.ledger.run import Run, require_planned, require_unseeded
 from discreet.ledger.store import shown, store_at
-from discreet.mechanisms import Mechanism, checkpoint_state
+from discreet.mechanisms import Mechanism
 from discreet.privacy import Budget, Relation, Unit
 
 if TYPE_CHECKING:
@@ -221,7 +220,7 @@ class Ledger:
         if mechanism is None:
             book.require_covered(request.between, unit=request.column, kind=request.kind)
             cost = book.currency.of_budget(budget)
-        elif (n := request.declared) is None:
+        elif (n := request.relation.records) is None:
             raise ParameterError("the cost depends on the number of records. Write relation=Replacement(records=...)")
         else:
             request.require_steps(type(mechanism))
@@ -378,6 +377,8 @@ def _facts_of(request: Request, budget: Budget) -> dict[str, Any]:
         "lease": lease(),
     }
     if request.checkpoint is not None:
+        from discreet.mechanisms import checkpoint_state
+
         steps, sha256 = checkpoint_state(request.checkpoint.path)
         path = os.fspath(canonical(Path(request.checkpoint.path)))
         facts |= {"checkpoint": path, "held": {"steps": steps, "sha256": sha256}}
@@ -401,7 +402,7 @@ def _planned_part(page: Page, request: Request, facts: Mapping[str, Any]) -> dic
             f"the release {name!r} was declared with epsilon {as_written(part['budget']['epsilon'])}, delta "
             f"{as_written(part['budget']['delta'])}, a domain and max_records. Use exactly those"
         )
-    options = {"size": request.size, "records": request.declared}
+    options = {"size": request.size, "records": request.relation.records}
     require_planned(part, facts.get("made", {key: value for key, value in options.items() if value is not None}))
     for event in page.reservations():
         if event.facts.get("part", {}).get("name") == name and page.state_of(event) != "VOID":

@@ -270,11 +270,6 @@ class Request:
         return None if self.unit is None else self.unit.column
 
     @property
-    def declared(self) -> int | None:
-        """The number of records as it was declared; None where it is to be counted."""
-        return self.relation.records
-
-    @property
     def checkpoint(self) -> Checkpoint | None:
         """The checkpoint of a mechanism that works in steps."""
         return cast("Checkpoint | None", self.output.checkpoint)  # which the output made of a path

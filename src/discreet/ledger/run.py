@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import sys
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Lock
-from types import MappingProxyType, TracebackType
+from types import FunctionType, MappingProxyType, ModuleType, SimpleNamespace, TracebackType
 from typing import Any, Self, TypeVar, cast
 
 import numpy as np
@@ -20,7 +23,7 @@ from discreet.domain import Counts, Units
 from discreet.ledger.events import STATES, Book, LedgerEvent, Page
 from discreet.ledger.filters import Cost
 from discreet.ledger.request import Request
-from discreet.mechanisms import Mechanism, PartsMechanism, SteppedMechanism, StepsFile, kept_state, steps_taken
+from discreet.mechanisms import Mechanism, PartsMechanism, SteppedMechanism
 from discreet.privacy import Budget, Guarantee
 
 T = TypeVar("T")
@@ -190,6 +193,8 @@ class Run:
             )
         if not isinstance(mechanism, SteppedMechanism):
             return mechanism.kernel(x, rng=rng)
+        from discreet.mechanisms import StepsFile, steps_taken
+
         file, redraw = None, False
         if (checkpoint := self.request.checkpoint) is not None:
             file, redraw = StepsFile(checkpoint.path, mechanism), checkpoint.redraw
@@ -276,14 +281,12 @@ class Run:
         """
         self._append("COMMITTED", {**facts, **placed}, self._cost)
 
-    def on_commit(self, facts: Callable[[], Mapping[str, Any]]) -> Any:
+    def on_commit(self, complete: Callable[[Mapping[str, Any]], None]) -> OnCommit | None:
         """Return the hook by which a write commits before its files get their names; None where no ledger pays.
 
-        ``facts`` returns those of the certificate, once all is on the disk.
+        ``complete`` calls :meth:`commit`, once all is on the disk.
         """
-        if self._reservation is None:
-            return None
-        return OnCommit(str(self._reservation.entry), lambda placed: self.commit(facts(), placed))
+        return None if self._reservation is None else OnCommit(str(self._reservation.entry), complete)
 
     def cancel(self) -> None:
         """Give the reservation back, where the block was not entered, so that nothing was opened."""
@@ -341,3 +344,90 @@ def _require_step(page: Page, reservation: LedgerEvent, step: int) -> None:
         raise Refused(f"this run goes on from a run with another mechanism, domain or number of records. {remedy}")
     if any(event.facts.get("step", 0) >= step for event in events):
         raise Refused(f"step {step} was taken before, by another entry that goes on from the same checkpoint. {remedy}")
+
+
+# What a mechanism's class and module hold: a kernel that keeps the table there would give it to what comes after.
+
+_MADE_BY_PYTHON = {"__annotations__", "__annotations_cache__", "__builtins__", "__doc__", "__warningregistry__"}
+_MOST_LOOKED_AT = 100_000
+_PLAIN = (str, bytes, int, float, complex, bool, type(None))
+
+
+def kept_state(kind: type) -> dict[tuple[str, str], Any]:
+    """Return what the classes of a mechanism, and the modules that they are in, hold under each name.
+
+    Containers, arrays, what functions carry along, and what the modules' own classes and their instances hold are
+    compared by their content, containers of more than 100,000 entries by their length, all other objects by identity.
+    The standard library's own classes, and modules that a name was imported for, are passed over.
+    """
+    classes = [cls for cls in kind.__mro__ if cls.__module__.partition(".")[0] not in sys.stdlib_module_names]
+    modules = [sys.modules[name] for name in dict.fromkeys([cls.__module__ for cls in classes]) if name in sys.modules]
+    holders: list[type | ModuleType] = [*classes, *modules]
+    names, visited = {module.__name__ for module in modules}, set(map(id, holders))
+    return {
+        (holder.__name__, name): _marks(value, names, visited)
+        for holder in holders
+        for name, value in tuple(vars(holder).items())
+        if name not in _MADE_BY_PYTHON
+        and not (isinstance(value, ModuleType) and sys.modules.get(value.__name__) is value)
+    }
+
+
+def _marks(value: Any, modules: set[str], visited: set[int]) -> list[Any]:
+    """Return marks that are equal as long as a value is unchanged; each object is looked at once."""
+    marks: list[Any] = []
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, _PLAIN):
+            marks.append(repr(item))
+            continue
+        marks.append(id(item))
+        if id(item) in visited or isinstance(item, ModuleType):
+            continue
+        visited.add(id(item))
+        if isinstance(item, (list, tuple, dict, set, frozenset, deque)) and len(item) > _MOST_LOOKED_AT:
+            marks.append(len(item))
+        elif isinstance(item, np.ndarray) and item.dtype != object:
+            marks += [item.shape, hashlib.sha256(np.ascontiguousarray(item).view(np.uint8).data).hexdigest()]
+        elif isinstance(item, bytearray):
+            marks.append(bytes(item))
+        else:
+            parts = (*_parts(item), *_attributes(item, modules))
+            marks.append(len(parts))
+            stack += reversed(parts)
+    return marks
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """Yield what can change within a value while it stays the same object."""
+    if isinstance(value, (dict, MappingProxyType)):
+        for key, part in tuple(value.items()):
+            yield key
+            yield part
+    elif isinstance(value, (list, tuple, deque)):
+        yield from tuple(value)
+    elif isinstance(value, np.ndarray):
+        yield from value.ravel().tolist()
+    elif isinstance(value, (set, frozenset)):
+        yield from sorted(value, key=id)
+    elif isinstance(value, FunctionType):
+        yield vars(value)
+        yield value.__defaults__
+        yield value.__kwdefaults__
+        for cell in value.__closure__ or ():
+            yield getattr(cell, "cell_contents", None)
+    elif isinstance(value, (staticmethod, classmethod)):
+        yield value.__func__
+    elif isinstance(value, property):
+        yield from (value.fget, value.fset, value.fdel)
+
+
+def _attributes(value: Any, modules: set[str]) -> Iterator[Any]:
+    """Yield what a class of one of the modules, an instance of one, or a namespace holds."""
+    holder = value if isinstance(value, type) else type(value)
+    if holder is SimpleNamespace or holder.__module__ in modules:
+        for name, part in tuple(getattr(value, "__dict__", {}).items()):
+            if name not in _MADE_BY_PYTHON:
+                yield name
+                yield part

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         DrawnTable,
         Mechanism,
         PartsMechanism,
+        SteppedMechanism,
         declared,
         parameter_names,
         public_inputs,
@@ -82,7 +83,7 @@ if TYPE_CHECKING:
     from discreet.mechanisms.smoothed_histogram import SmoothedHistogram
     from discreet.mechanisms.stabilised_pitman_yor import StabilisedPitmanYor
     from discreet.mechanisms.stability_histogram import StabilityHistogram
-    from discreet.mechanisms.steps import SteppedMechanism, StepsFile, checkpoint_state, kept_state, steps_taken
+    from discreet.mechanisms.steps import StepsFile, checkpoint_state, steps_taken
     from discreet.mechanisms.subsampled_randomised_response import SubsampledRandomisedResponse
     from discreet.mechanisms.tree import Consistent, Tree
     from discreet.mechanisms.urn import HeldMechanism

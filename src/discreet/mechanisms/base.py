@@ -3,7 +3,7 @@
 A mechanism is a frozen dataclass. Its **fields are public facts; its call arguments are secret.** Its *private step* is
 ``kernel``, the only method that reads confidential data in a release, with its law (``log_prob``, ``outputs``) and what
 is promised of it (``guarantee``). Its *reading* (``reading.py``) is public: it is made of what the kernel gave, never
-of the table. Mechanisms that work in steps are in ``steps.py``.
+of the table.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from itertools import product
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,9 +28,10 @@ from discreet.domain import Commonness, Counts, Domain, Parts, Records
 from discreet.mechanisms.calibration import Search
 from discreet.mechanisms.forecast import Forecast, Traits
 from discreet.mechanisms.reading import Contents, Reading
-from discreet.privacy import Budget, Guarantee, Relation
+from discreet.privacy import Budget, Code, Guarantee, Relation
 
 if TYPE_CHECKING:
+    from discreet.mechanisms.chosen_tables import LabelledTables
     from discreet.mechanisms.likelihood import Likelihood
 
 MOST_LISTED = 2_000_000  # outcomes
@@ -50,21 +51,9 @@ class Votes(NamedTuple):
     votes: CellCounts
 
 
-class KeptLabels(NamedTuple):
-    """The released labels of an open column, ascending, and their noisy counts times the units of its table."""
-
-    labels: tuple[str, ...]
-    counts: CellCounts
-
-
-class LabelledTables(NamedTuple):
-    """The labels of each open column, in the order of the domain, and noisy counts and scores on these labels."""
-
-    kept: tuple[KeptLabels, ...]
-    tables: CellCounts
-
-
-KernelOutput = Iterator[Records] | CellCounts | Counts | LabelledTables | Sequence[Votes] | Sequence[DrawnTable]
+KernelOutput: TypeAlias = (
+    "Iterator[Records] | CellCounts | Counts | LabelledTables | Sequence[Votes] | Sequence[DrawnTable]"
+)
 """What a kernel gives: records in chunks, noisy counts, those of the records that are kept, steps, or drawn tables."""
 
 NEIGHBOURS = Relation()
@@ -337,6 +326,38 @@ class PartsMechanism(Mechanism):
     @abstractmethod
     def kernel(self, x: Parts, *, rng: np.random.Generator) -> KernelOutput:
         """Take the private step on a table that may be read more than once, a part at a time."""
+
+
+class SteppedMechanism(PartsMechanism):
+    """A mechanism whose kernel takes ``steps`` steps, each of which may be long."""
+
+    steps: int
+
+    @abstractmethod
+    def further(self, x: Parts, released: list[Votes], *, rng: np.random.Generator) -> Iterator[Votes]:
+        """Take the steps that come after those released so far, one at a time.
+
+        ``released``: all steps so far; the caller adds each one to it before it asks for the next.
+        """
+
+    def kernel(self, x: Parts, *, rng: np.random.Generator) -> list[Votes]:
+        """Take all steps."""
+        released: list[Votes] = []
+        for step in self.further(x, released, rng=rng):
+            released.append(step)  # noqa: PERF402 - the next step is taken after those before it
+        return released
+
+    @abstractmethod
+    def could_release(self, step: Votes) -> bool:
+        """Return whether a step is one that some run could release, by its candidates and votes alone."""
+
+    @abstractmethod
+    def shown(self, number: int, step: Votes) -> Any:
+        """Return what a step released, as it is shown while the run goes on: public post-processing."""
+
+    @abstractmethod
+    def announcement(self) -> Code:
+        """Return what the steps will do, before the first one."""
 
 
 def numbered_cells(domain: Domain, name: str, *, most: float = MOST_CELLS) -> int:

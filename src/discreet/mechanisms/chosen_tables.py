@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from discreet._core.arrays import Floats, Integers
-from discreet.domain import Category, Column, Counts, Domain, OpenLabels, Parts, Records
-from discreet.mechanisms.base import CellCounts, KeptLabels
+from discreet.domain import Column, Counts, Domain, Parts, Records
+from discreet.mechanisms.base import CellCounts
 from discreet.mechanisms.latent_classes import Pair
 from discreet.mechanisms.noise import GAUSSIAN
 from discreet.mechanisms.projections import nearest_probabilities
@@ -38,6 +38,20 @@ def label_counts(x: Parts, columns: Sequence[int]) -> list[dict[str, int]]:
                 if label is not None:
                     column[label] = column.get(label, 0) + count
     return [dict(sorted(column.items())) for column in counts]
+
+
+class KeptLabels(NamedTuple):
+    """The released labels of an open column, ascending, and their noisy counts times the units of its table."""
+
+    labels: tuple[str, ...]
+    counts: CellCounts
+
+
+class LabelledTables(NamedTuple):
+    """The labels of each open column, in the order of the domain, and noisy counts and scores on these labels."""
+
+    kept: tuple[KeptLabels, ...]
+    tables: CellCounts
 
 
 class LabelThreshold(NamedTuple):
@@ -89,6 +103,8 @@ def closed_domain(domain: Domain, kept_labels: Sequence[KeptLabels], *, most: in
 
     ``most``: cells of a column. Of more labels, the commonest are taken.
     """
+    from discreet.domain import Category, OpenLabels
+
     columns = dict(domain.columns)
     for i, (labels, counts) in zip(open_columns(domain), kept_labels, strict=True):
         column = columns[domain.names[i]]

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Floats
+from discreet._core.numeric import isotonic
 
 _SEARCH = 100  # most prices of created mass that are tried; some twenty are enough for no gap at all
 _ROUNDING = 1e-14
@@ -47,41 +48,6 @@ def fill_line(masses: Floats, positions: Floats, *, created: float, tolerance: f
     remains = np.maximum(np.diff(fitted, prepend=0.0, append=total), 0.0)
     potential = _largest_potential(signed, proof, positions, total, price)
     return LineFilling(remains, float(gaps @ np.abs(signed - fitted)), potential)
-
-
-def isotonic(values: Floats, weights: Floats) -> Floats:
-    r"""Return a non-decreasing ``G`` that minimises :math:`\sum_i w_i |G_i - F_i|`.
-
-    ``values``, shape (.., k): ``F``, one vector or rows of them. ``weights``, shape (k,): ``w``, at least 0.
-
-    Whether ``G`` reaches a threshold is a regression of 0 and 1, solved by the least prefix sum of signed weights; and
-    the solutions of growing thresholds can be taken nested. So the rank of each value of ``G`` is found bit by bit, for
-    all points of all rows at once: the points of a row that agree so far are neighbours.
-    """
-    k = values.shape[-1]
-    if not values.size:
-        return values
-    order = np.argsort(values, axis=-1, kind="stable")
-    rank = np.empty(values.shape, np.int64)
-    np.put_along_axis(rank, order, np.broadcast_to(np.arange(k), values.shape), axis=-1)
-    flat, heights = rank.ravel(), np.broadcast_to(weights, values.shape).ravel()
-    starts = np.arange(0, values.size, k)
-    least = np.zeros(len(starts), np.int64)
-    step = 1 << max(0, (k - 1).bit_length() - 1)
-    while step:
-        lengths = np.diff(starts, append=values.size)
-        sums = np.cumsum(np.where(flat >= np.repeat(least + step, lengths), heights, -heights))
-        initial = np.concatenate(([0.0], sums[starts[1:] - 1]))
-        lowest = np.minimum.reduceat(sums, starts)
-        places = np.flatnonzero(sums == np.repeat(lowest, lengths))
-        cut = np.where(lowest < initial, places[np.searchsorted(places, starts)] + 1, starts)
-        pairs = np.stack((starts, cut), axis=1).ravel()
-        wide = np.stack((cut, starts + lengths), axis=1).ravel() > pairs
-        starts = pairs[wide]
-        least = np.stack((least, least + step), axis=1).ravel()[wide]
-        step >>= 1
-    ranks = np.minimum(np.repeat(least, np.diff(starts, append=values.size)), k - 1).reshape(values.shape)
-    return np.asarray(np.take_along_axis(np.take_along_axis(values, order, axis=-1), ranks, axis=-1))
 
 
 class _PricedFit(NamedTuple):

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -25,8 +25,6 @@ from discreet.domain import Commonness, Counts, Parts, Units, inner_half
 from discreet.mechanisms.base import (
     NEIGHBOURS,
     CellCounts,
-    KeptLabels,
-    LabelledTables,
     Outputs,
     PartsMechanism,
     listed,
@@ -35,6 +33,8 @@ from discreet.mechanisms.base import (
 from discreet.mechanisms.calibration import THRESHOLD, Free, Search, require_budget
 from discreet.mechanisms.chosen_tables import (
     ChosenTables,
+    KeptLabels,
+    LabelledTables,
     LabelThreshold,
     OneWay,
     closed_domain,
@@ -43,7 +43,6 @@ from discreet.mechanisms.chosen_tables import (
 )
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.latent_classes import Pair
-from discreet.mechanisms.likelihood import NoisyCellCounts, NoisyTree, NoLikelihood
 from discreet.mechanisms.measured_tables import TABLE, MarginalsReading, MeasuredTables
 from discreet.mechanisms.noise import GAUSSIAN
 from discreet.mechanisms.reading import Contents, Reading
@@ -68,6 +67,9 @@ from discreet.privacy import (
     Relation,
     ThresholdedGaussian,
 )
+
+if TYPE_CHECKING:
+    from discreet.mechanisms.likelihood import NoisyCellCounts, NoLikelihood
 
 _UNITS_EACH = 40  # units per table that may be measured
 _INVENTED = 128  # labels drawn for an invented table, of which not all are held
@@ -308,6 +310,8 @@ class Marginals(WideFacts, PartsMechanism):
 
     def likelihood(self) -> NoisyCellCounts | NoLikelihood:
         """Return the law of the noise on a single column; of several, one table is a function of a model of all."""
+        from discreet.mechanisms.likelihood import NoisyCellCounts, NoisyTree, NoLikelihood
+
         if self.tables is not None:
             return NoLikelihood(reason="several tables are analysed together. Take discreet.read(...).estimate")
         if len(self.sizes) > 1 or self.open:

@@ -12,8 +12,15 @@ import numpy as np
 from discreet._core.arrays import Floats, Integers
 from discreet._core.random import seeded
 from discreet.domain import Column, Domain, Records
-from discreet.mechanisms.base import CellCounts, KeptLabels
-from discreet.mechanisms.chosen_tables import ChosenTables, combined_shares, labelled, number_of_records, one_way_counts
+from discreet.mechanisms.base import CellCounts
+from discreet.mechanisms.chosen_tables import (
+    ChosenTables,
+    KeptLabels,
+    combined_shares,
+    labelled,
+    number_of_records,
+    one_way_counts,
+)
 from discreet.mechanisms.latent_classes import Block, LatentClasses, Pair, PairTable, Within, denoised, fitted
 from discreet.mechanisms.reading import (
     BLOCK,

@@ -19,7 +19,7 @@ from discreet._core.errors import MissingExtra, ParameterError
 from discreet._core.random import public, seeded
 from discreet.domain import Commonness, Parts, Records
 from discreet.evolution import EvolvedStep
-from discreet.mechanisms.base import NEIGHBOURS, CellCounts, KernelOutput, Votes
+from discreet.mechanisms.base import NEIGHBOURS, CellCounts, KernelOutput, SteppedMechanism, Votes
 from discreet.mechanisms.bounded_lipschitz import transport_available
 from discreet.mechanisms.calibration import Search
 from discreet.mechanisms.evolution_search import EvolutionSearch, is_slow, predicted_loss, remedies
@@ -35,7 +35,6 @@ from discreet.mechanisms.populations import (
     settled_api,
 )
 from discreet.mechanisms.reading import Reading, draw_cells
-from discreet.mechanisms.steps import SteppedMechanism
 from discreet.privacy import (
     Code,
     ConstantProfile,

@@ -16,9 +16,9 @@ import numpy as np
 
 from discreet._core.arrays import Floats, Integers
 from discreet._core.errors import DomainError
+from discreet._core.numeric import isotonic
 from discreet._core.text import counted
 from discreet.domain import Domain, Records, ground_diameter, ground_embedding
-from discreet.mechanisms.line_transport import isotonic
 
 _MOST_ON_A_LINE = 1 << 20
 _MOST_WORK = 1 << 31  # cells squared times coordinates: some seconds of projection

@@ -10,7 +10,7 @@ from discreet._core.boundary import sealed
 from discreet._core.checks import integer
 from discreet._core.errors import ParameterError
 from discreet._core.text import as_written
-from discreet.domain import DECLARED, Domain, Integer, Numeric
+from discreet.domain import DECLARED, Domain, Integer
 from discreet.mechanisms.base import Mechanism, parameter_names, require_relation
 from discreet.privacy import Budget, Guarantee, Relation, RelationName
 
@@ -196,6 +196,8 @@ def _resolved(
         require_kept(mechanism, domain, keeps=traits.keeps_declared)
         return mechanism_type, domain, group, fixed
     if cells is None and not traits.needs_cells:
+        from discreet.domain import Numeric
+
         return mechanism_type, Domain(columns={"value": Numeric(lower=0.0, upper=1.0)}), group, fixed
     if cells is None and traits.cells_cost:
         raise ParameterError(f"{mechanism} needs cells=..., the number of cells of its public domain")

@@ -1,17 +1,13 @@
-"""How a kernel runs: in steps, which a checkpoint continues, and without a trace in its class or its module."""
+"""How a kernel runs in steps, which a checkpoint continues."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-import sys
-from abc import abstractmethod
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from types import FunctionType, MappingProxyType, ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,37 +16,7 @@ from discreet._core.errors import FileProblem, ParameterError, Refused
 from discreet._core.files import locked, require_settled, together
 from discreet._core.random import SecureGenerator
 from discreet.domain import Parts, Records
-from discreet.mechanisms.base import PartsMechanism, Votes, declared
-from discreet.privacy import Code
-
-
-class SteppedMechanism(PartsMechanism):
-    """A mechanism whose kernel takes ``steps`` steps, each of which may be long."""
-
-    steps: int
-
-    @abstractmethod
-    def further(self, x: Parts, released: list[Votes], *, rng: np.random.Generator) -> Iterator[Votes]:
-        """Take the steps that come after those released so far, one at a time.
-
-        ``released``: all steps so far; the caller adds each one to it before it asks for the next.
-        """
-
-    def kernel(self, x: Parts, *, rng: np.random.Generator) -> list[Votes]:
-        """Take all steps."""
-        return steps_taken(self, x, rng=rng)
-
-    @abstractmethod
-    def could_release(self, step: Votes) -> bool:
-        """Return whether a step is one that some run could release, by its candidates and votes alone."""
-
-    @abstractmethod
-    def shown(self, number: int, step: Votes) -> Any:
-        """Return what a step released, as it is shown while the run goes on: public post-processing."""
-
-    @abstractmethod
-    def announcement(self) -> Code:
-        """Return what the steps will do, before the first one."""
+from discreet.mechanisms.base import SteppedMechanism, Votes, declared
 
 
 def steps_taken(
@@ -275,90 +241,3 @@ def _codes(kind: str, data: memoryview, rows: int) -> np.ndarray[Any, Any]:
     column = np.empty(rows, dtype=object)
     column[:] = labels
     return column
-
-
-# What a mechanism's class and module hold: a kernel that keeps the table there would give it to what comes after.
-
-_MADE_BY_PYTHON = {"__annotations__", "__annotations_cache__", "__builtins__", "__doc__", "__warningregistry__"}
-_MOST_LOOKED_AT = 100_000
-_PLAIN = (str, bytes, int, float, complex, bool, type(None))
-
-
-def kept_state(kind: type) -> dict[tuple[str, str], Any]:
-    """Return what the classes of a mechanism, and the modules that they are in, hold under each name.
-
-    Containers, arrays, what functions carry along, and what the modules' own classes and their instances hold are
-    compared by their content, containers of more than 100,000 entries by their length, all other objects by identity.
-    The standard library's own classes, and modules that a name was imported for, are passed over.
-    """
-    classes = [cls for cls in kind.__mro__ if cls.__module__.partition(".")[0] not in sys.stdlib_module_names]
-    modules = [sys.modules[name] for name in dict.fromkeys([cls.__module__ for cls in classes]) if name in sys.modules]
-    holders: list[type | ModuleType] = [*classes, *modules]
-    names, visited = {module.__name__ for module in modules}, set(map(id, holders))
-    return {
-        (holder.__name__, name): _marks(value, names, visited)
-        for holder in holders
-        for name, value in tuple(vars(holder).items())
-        if name not in _MADE_BY_PYTHON
-        and not (isinstance(value, ModuleType) and sys.modules.get(value.__name__) is value)
-    }
-
-
-def _marks(value: Any, modules: set[str], visited: set[int]) -> list[Any]:
-    """Return marks that are equal as long as a value is unchanged; each object is looked at once."""
-    marks: list[Any] = []
-    stack = [value]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, _PLAIN):
-            marks.append(repr(item))
-            continue
-        marks.append(id(item))
-        if id(item) in visited or isinstance(item, ModuleType):
-            continue
-        visited.add(id(item))
-        if isinstance(item, (list, tuple, dict, set, frozenset, deque)) and len(item) > _MOST_LOOKED_AT:
-            marks.append(len(item))
-        elif isinstance(item, np.ndarray) and item.dtype != object:
-            marks += [item.shape, hashlib.sha256(np.ascontiguousarray(item).view(np.uint8).data).hexdigest()]
-        elif isinstance(item, bytearray):
-            marks.append(bytes(item))
-        else:
-            parts = (*_parts(item), *_attributes(item, modules))
-            marks.append(len(parts))
-            stack += reversed(parts)
-    return marks
-
-
-def _parts(value: Any) -> Iterator[Any]:
-    """Yield what can change within a value while it stays the same object."""
-    if isinstance(value, (dict, MappingProxyType)):
-        for key, part in tuple(value.items()):
-            yield key
-            yield part
-    elif isinstance(value, (list, tuple, deque)):
-        yield from tuple(value)
-    elif isinstance(value, np.ndarray):
-        yield from value.ravel().tolist()
-    elif isinstance(value, (set, frozenset)):
-        yield from sorted(value, key=id)
-    elif isinstance(value, FunctionType):
-        yield vars(value)
-        yield value.__defaults__
-        yield value.__kwdefaults__
-        for cell in value.__closure__ or ():
-            yield getattr(cell, "cell_contents", None)
-    elif isinstance(value, (staticmethod, classmethod)):
-        yield value.__func__
-    elif isinstance(value, property):
-        yield from (value.fget, value.fset, value.fdel)
-
-
-def _attributes(value: Any, modules: set[str]) -> Iterator[Any]:
-    """Yield what a class of one of the modules, an instance of one, or a namespace holds."""
-    holder = value if isinstance(value, type) else type(value)
-    if holder is SimpleNamespace or holder.__module__ in modules:
-        for name, part in tuple(getattr(value, "__dict__", {}).items()):
-            if name not in _MADE_BY_PYTHON:
-                yield name
-                yield part

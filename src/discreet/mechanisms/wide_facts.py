@@ -17,7 +17,7 @@ from discreet._core.checks import choice, integer, positive_size, unfit
 from discreet._core.errors import DomainError, ParameterError
 from discreet._core.reading import parsed_toml
 from discreet._core.text import as_written
-from discreet.domain import CellReader, Column, Domain, Records, plain_condition, refuse_large
+from discreet.domain import Column, Domain, Records
 from discreet.mechanisms.latent_classes import Pair
 from discreet.mechanisms.noise import GAUSSIAN
 from discreet.mechanisms.reading import MOST_TABLES, READING_ONLY, SAMPLINGS, Sampling
@@ -386,6 +386,10 @@ class WideFacts:
         Raises ParameterError when there are more joint cells than can be held, or none is allowed.
         """
         constraints = self.domain.constraints
+        if not constraints:
+            return {}
+        from discreet.domain import refuse_large
+
         refuse_large(self.domain.names, constraints, most_cells=_MOST_JOINT, name=_NAME)
         linked: list[set[int]] = []
         for constraint in constraints:
@@ -416,6 +420,8 @@ class WideFacts:
             return {}
         if not isinstance(self.given, str):
             raise unfit("given", "TOML text", self.given, remedy=_EXAMPLE)
+        from discreet.domain import CellReader, plain_condition
+
         try:
             conditions = parsed_toml(f"given = {{{self.given}}}")["given"].items()
         except DomainError:

@@ -6,18 +6,21 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cache
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from discreet._core.checks import choice
 from discreet._core.errors import DiscreetError, ParameterError
 from discreet._core.text import about
-from discreet.domain import Domain, Numeric
+from discreet.domain import Domain
 from discreet.ledger import Request
 from discreet.mechanisms import SAMPLINGS, Mechanism, SteppedMechanism, named, require_kept
 from discreet.privacy import Budget
 from discreet.releases import POOR_UTILITY
+
+if TYPE_CHECKING:
+    from discreet.domain import Numeric
 
 _LOG_RATIO = 100.0
 _FIRST = 64  # cells in all that a search begins with
@@ -107,6 +110,8 @@ def _cut(domain: Domain, names: list[str], cells: int, *, judged: bool = False) 
     """Return the domain with so many cells for each of some numeric columns, without what it declares beside them."""
     # Log-spaced cells are judged as linear ones of the logarithm: their widths in the column's unit differ a
     # hundredfold, and the unit says nothing of where among them the table is.
+    from discreet.domain import Numeric
+
     columns = dict(domain.columns)
     for name in names:
         column = cast("Numeric", columns[name])

@@ -100,7 +100,7 @@ def chosen_mechanism(request: Request, facts: PublicFacts) -> tuple[Mechanism, s
         parameters,
         relation=request.between.name,
         n=facts.n,
-        budget=required(request.budget),
+        budget=request.budget,
         size=request.size,
         group=request.group,
     )
@@ -122,7 +122,7 @@ def _chosen_by_plan(request: Request, facts: PublicFacts) -> tuple[Mechanism, st
     if relation != "replacement":
         names = [name for name in names if relation in named(name).traits.relations]
         request = replace(request, parameters={**request.parameters, "relation": relation})
-    elif request.declared is None:
+    elif request.relation.records is None:
         request = replace(request, relation=Replacement(records=facts.n or 0))
     comparison = PlanRequest(
         request=replace(request, domain=facts.domain),

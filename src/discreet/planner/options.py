@@ -66,7 +66,7 @@ class PlanRequest:
     @property
     def n(self) -> int:
         """The number of records of the table."""
-        return cast("int", self.request.declared)
+        return cast("int", self.request.relation.records)
 
     @property
     def size(self) -> int:

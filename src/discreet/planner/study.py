@@ -233,7 +233,7 @@ def plan_together(
     for request in requests:
         if not request.part or not request.part.strip() or not request.part.isprintable():
             raise ParameterError("each release must have a name of printable characters")
-        if None in (request.domain, request.declared, request.size):
+        if None in (request.domain, request.relation.records, request.size):
             raise ParameterError(f"{request.part}: the domain, number of records or size is missing. Give all three")
         if not isinstance(request.relation, Replacement):
             raise ParameterError(
@@ -263,7 +263,7 @@ def plan_together(
 
 
 def _records(request: Request) -> int:
-    return request.declared or 0  # which a planned request declares
+    return request.relation.records or 0  # which a planned request declares
 
 
 def _require_one_table(requests: Sequence[Request]) -> None:

@@ -20,7 +20,6 @@ from discreet._core.files import require_settled
 from discreet._core.reading import read_json
 from discreet._core.text import alarm, counted, harmless, listing, paragraph, rounded_up
 from discreet.domain import Domain
-from discreet.releases import certificate_v1
 from discreet.releases.content import POOR_UTILITY, SEEDED, certified_mechanism, utility_facts
 from discreet.releases.facts import CertificateFacts, FileFacts
 
@@ -155,7 +154,9 @@ class Certificate:
         ParameterError
             When a field is missing, of the wrong kind, or not known to this version.
         """
-        if certificate_v1.is_earlier(document):
+        if _is_earlier(document):
+            from discreet.releases import certificate_v1
+
             return cls(facts=certificate_v1.read(document))
         if document.get("discreet_certificate") != SCHEMA:
             raise ParameterError(f"it is not a discreet certificate of version 1 or {SCHEMA}. Update discreet")
@@ -176,7 +177,7 @@ class Certificate:
         file = certificate_in(Path(path)) if Path(path).is_dir() else path
         require_settled(file)
         document = read_json(file, remedy="give the certificate written beside the release")
-        if document.get("discreet_certificate") != SCHEMA and not certificate_v1.is_earlier(document):
+        if document.get("discreet_certificate") != SCHEMA and not _is_earlier(document):
             raise FileProblem(
                 file, f"it is not a discreet certificate of version 1 or {SCHEMA}", "check the file, or update discreet"
             )
@@ -223,6 +224,11 @@ class Certificate:
         if outcome and outcome not in (self.poor or ""):
             notes.append(outcome)
         return notes
+
+
+def _is_earlier(document: Mapping[str, Any]) -> bool:
+    """Return whether a document is a certificate of schema 1, or of tables by version 0.1.0."""
+    return 1 in (document.get("discreet_certificate"), document.get("discreet_tables_certificate"))
 
 
 def certificate_in(folder: Path) -> Path:

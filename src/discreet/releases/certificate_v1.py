@@ -25,11 +25,6 @@ _ROUNDED, _NOISE = 0.01, 1e-6
 _SEEDED = "seeded: not for publication, since whoever knows or guesses the seed can repeat the draws"
 
 
-def is_earlier(document: Mapping[str, Any]) -> bool:
-    """Return whether a document is a certificate of schema 1, or of tables by version 0.1.0."""
-    return 1 in (document.get("discreet_certificate"), document.get("discreet_tables_certificate"))
-
-
 def read(document: Mapping[str, Any]) -> CertificateFacts:
     """Return the facts of an earlier certificate, whose sentences are codes of themselves.
 

@@ -49,7 +49,7 @@ def write_parts(
     shares, folders = reading.cell_shares(rng=rng), {}
     if output.partition_by is not None:
         folders = folders_of(contents.domain, output.partition_by)
-    on_commit = run.on_commit(lambda: document.paid_for)
+    on_commit = run.on_commit(lambda placed: run.commit(document.paid_for, placed))
     with new_folder(folder, on_commit=on_commit, folders=folders.values()) as draft:
         metadata = metadata_of(document, folder / PARTS_CERTIFICATE)
         writer = PartWriter(draft, output.partition_by, folders, dict(no_rows(contents).schema), metadata)

@@ -20,7 +20,6 @@ from discreet.ledger import Request, Run
 from discreet.mechanisms import REGISTRY
 from discreet.releases.certificate import Certificate, certificate_in
 from discreet.releases.content import certified_mechanism
-from discreet.releases.table import as_polars, file_text, require_own, typed
 from discreet.releases.writing import CERTIFICATE_KEY, certificate_path, place, write
 
 # What is wrong with taking released records for a sample: a standard error made so is too small, by a known factor.
@@ -222,6 +221,8 @@ class Release:
         """
         if self.records is None:
             raise FileProblem(out, f"this release was written to {self.path}", "copy that file and its certificate")
+        from discreet.releases.table import as_polars
+
         several = self.certificate.several
         frames = [as_polars(records) for records in (self.records if several else [self.records])]
         paths = place(out, certificate, several=several, inputs=())
@@ -261,6 +262,8 @@ class Release:
 
     def _tables(self) -> Any:
         """Return what :meth:`table` does, and warn once of what its records are not."""
+        from discreet.releases.table import typed
+
         sample = taken_for_sample(self.certificate)
         if sample is not None and "warned" not in self._cache:
             self._cache["warned"] = True
@@ -318,6 +321,8 @@ def read(release: Any, certificate: Certificate | str | os.PathLike[str] | None 
     >>> share.lower < 0.375 < share.upper
     True
     """
+    from discreet.releases.table import require_own
+
     where = None
     if not isinstance(release, (str, os.PathLike)):
         document = read_certificate(release, certificate)
@@ -357,6 +362,8 @@ def read_certificate(release: Any, certificate: Any = None) -> Certificate:
 
 def _beside(path: Path, certificate: str | os.PathLike[str] | None) -> Path:
     """Return where the certificate of a file is: where it is said to be, beside it, or where the file says."""
+    from discreet.releases.table import file_text
+
     where = certificate_path(path, certificate)
     if certificate is not None:
         return where
@@ -372,6 +379,8 @@ def _beside(path: Path, certificate: str | os.PathLike[str] | None) -> Path:
 
 def _require_whole(table: Any, certificate: Certificate) -> None:
     """Refuse a dataframe that is not the whole release: a selection of it has another law."""
+    from discreet.releases.table import as_polars
+
     if certificate.several:
         raise ParameterError("this certificate is that of a folder of tables. Give the folder")
     frame, rows = as_polars(table), certificate.tables[0].rows

@@ -13,7 +13,6 @@ from unicodedata import normalize
 
 import numpy as np
 
-from discreet._core import arrow
 from discreet._core.errors import DiscreetError, FileProblem, ParameterError
 from discreet._core.files import check_outputs, check_writable, new_folder, recover, together, writing_problem
 from discreet._core.formats import ENDINGS, PARQUET, Format, format_of, with_ending
@@ -74,7 +73,7 @@ def check_output(
     certificate: str | os.PathLike[str] | None = None,
     *,
     inputs: Iterable[Any],
-    outputs: Iterable[Any] = (),
+    outputs: Iterable[Path] = (),
 ) -> tuple[Path, Path]:
     """Return where both go, once they are known to be writable and to overwrite no input. Raises FileProblem."""
     path = Path(out)
@@ -82,9 +81,11 @@ def check_output(
     if form is None:
         raise FileProblem(out, "the format is not known by this ending", f"end the name in {ENDINGS}")
     if form.kind == "arrow":
-        arrow.pyarrow("writing an Arrow file")
+        from discreet._core.arrow import pyarrow
+
+        pyarrow("writing an Arrow file")
     certificate_file = certificate_path(path, certificate)
-    check_outputs([path, certificate_file, *_paths(outputs)], inputs)
+    check_outputs([path, certificate_file, *outputs], inputs)
     for file in (path, certificate_file):
         _require_apart(file, inputs)
         check_writable(file)
@@ -93,13 +94,9 @@ def check_output(
 
 def _require_apart(path: Path, inputs: Iterable[Any]) -> None:
     """Refuse an output within a folder that is read. Raises FileProblem."""
-    for folder in _paths(inputs):
+    for folder in [Path(source) for source in inputs if isinstance(source, (str, os.PathLike))]:
         if folder.is_dir() and folder.resolve() in path.resolve().parents:
             raise FileProblem(path, "it lies in the folder that is read", "write it elsewhere")
-
-
-def _paths(sources: Iterable[Any]) -> list[Path]:
-    return [Path(source) for source in sources if isinstance(source, (str, os.PathLike))]
 
 
 def certificate_path(out: Path, certificate: str | os.PathLike[str] | None) -> Path:
@@ -213,7 +210,7 @@ def write(
 ) -> Certificate:
     """Write everything at once, to be committed by the run; return the certificate with what was written."""
     (path, certificate), metadata = paths, metadata_of(document, paths[1])
-    on_commit = run.on_commit(lambda: document.paid_for)
+    on_commit = run.on_commit(lambda placed: run.commit(document.paid_for, placed))
     if document.several:
         files = []
         with new_folder(path, on_commit=on_commit) as draft:
@@ -259,6 +256,8 @@ def write_table(
         if form.texts:
             _write_csv(stream(), file, form, separator)
         elif form.kind == "arrow":
+            from discreet._core import arrow
+
             arrow.write(stream(), schema, file, metadata)
         else:
             _sink_parquet(stream(), schema, file, metadata)

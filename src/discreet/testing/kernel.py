@@ -23,7 +23,8 @@ import numpy as np
 
 from discreet._core.random import secure, seeded
 from discreet.domain import Records
-from discreet.mechanisms import Mechanism, Reading, kept_state, twin_of
+from discreet.ledger import kept_state
+from discreet.mechanisms import Mechanism, Reading, twin_of
 from discreet.testing.enumeration import count_vectors, table_of
 from discreet.testing.facts import BUDGET, SIZE, small_domain, small_mechanism
 

@@ -409,7 +409,7 @@ def test_no_cell_holds_more_than_is_taken_for_possible() -> None:
     seen[:10] = 100.0
     of_table = UnseenCells.withheld(likelihood, ReleasedCounts(1000, seen))
     assert of_table.cells.sum() == 40
-    noise = Noise.of(likelihood.law, likelihood.scale)
+    noise = Noise.from_law(likelihood.law, likelihood.scale)
     count = round(of_table.most * 1000)
     assert noise.below(np.array([likelihood.threshold - count]))[0] <= 1e-3 / 40
     assert noise.below(np.array([likelihood.threshold - count + 1]))[0] > 1e-3 / 40

@@ -9,21 +9,21 @@ import numpy as np
 import pytest
 
 from discreet._core.random import seeded
-from discreet.inference.sums import Law, Level, Sums
+from discreet.inference.sums import IntegerLaw, Level, Sums
 
 DRAWS = 60_000
 
 
-def laws(seed: int, lengths: list[int], lowest: int = 0) -> list[Law]:
+def laws(seed: int, lengths: list[int], lowest: int = 0) -> list[IntegerLaw]:
     rng = seeded(seed)
-    return [Law.of(lowest + i, 3.0 * rng.normal(size=length)) for i, length in enumerate(lengths)]
+    return [IntegerLaw.from_logarithms(lowest + i, 3.0 * rng.normal(size=length)) for i, length in enumerate(lengths)]
 
 
-def weight(each: list[Law], numbers: tuple[int, ...]) -> float:
+def weight(each: list[IntegerLaw], numbers: tuple[int, ...]) -> float:
     return sum(law.log(number) for law, number in zip(each, numbers, strict=True))
 
 
-def listed(each: list[Law], total: int, more=lambda numbers: 0.0) -> dict[tuple[int, ...], float]:
+def listed(each: list[IntegerLaw], total: int, more=lambda numbers: 0.0) -> dict[tuple[int, ...], float]:
     """Return the probability of every way to reach the sum, and, under the key (), the logarithm of all weights."""
     ranges = [range(law.low, law.low + len(law.weights)) for law in each]
     ways = [numbers for numbers in itertools.product(*ranges) if sum(numbers) == total]
@@ -56,7 +56,10 @@ def test_the_law_is_exact(lengths: list[int]) -> None:
 
 def test_a_wrong_weight_is_noticed() -> None:
     each = laws(1, [5, 4, 7, 3])
-    wrong = [Law.of(law.low, np.log(law.weights) * (1.3 if i == 2 else 1.0)) for i, law in enumerate(each)]
+    wrong = [
+        IntegerLaw.from_logarithms(law.low, np.log(law.weights) * (1.3 if i == 2 else 1.0))
+        for i, law in enumerate(each)
+    ]
     assert apart(Sums(wrong, 13).draw(DRAWS, seeded(2)), listed(each, 13)) > 5.5
 
 
@@ -85,7 +88,7 @@ def test_sets_have_weights_too() -> None:
 
 def test_a_sum_far_out_in_the_tails() -> None:
     """A hundred Poisson numbers of mean 1 whose sum is 1,000: a multinomial, of which the tilt keeps all digits."""
-    poisson = Law.of(0, np.array([-math.lgamma(c + 1.0) for c in range(60)]))
+    poisson = IntegerLaw.from_logarithms(0, np.array([-math.lgamma(c + 1.0) for c in range(60)]))
     found = Sums([poisson] * 100, 1000).draw(2000, seeded(5))
     assert (found.sum(axis=1) == 1000).all()
     error = math.sqrt(9.9 / found.size)

@@ -63,7 +63,7 @@ def exact_moments(z, sampling, scale):
 def model(z, sampling="iid", scale=SCALE):
     tree = Tree.from_domain(FOUR)
     variances = upward(tree, {level: np.zeros(tree.shape(level), dtype=np.int64) for level in (1, 2)})[1]
-    splits = Splits.of(tree, variances, np.array(z))
+    splits = Splits.from_tree(tree, variances, np.array(z))
     merged = np.bincount(splits.leaf, weights=ALPHA)
     return TreeRecords(merged, RECORDS, splits, spread=scale, stratified=sampling == "stratified")
 
@@ -102,7 +102,7 @@ def test_what_is_left_of_a_tree():
     """Cells 1 to 3 and 4 to 6: the second half has no released records and stands undivided; so has cell 1."""
     tree = Tree.from_domain(Domain(columns={"x": Integer(lower=1, upper=6)}))
     variances = upward(tree, {level: np.zeros(tree.shape(level), dtype=np.int64) for level in (1, 2, 3)})[1]
-    splits = Splits.of(tree, variances, np.array([0, 2, 5, 0, 0, 0]))
+    splits = Splits.from_tree(tree, variances, np.array([0, 2, 5, 0, 0, 0]))
     assert splits.leaf.tolist() == [0, 1, 2, 3, 3, 3]
     assert splits.drawn.tolist() == [0, 2, 5, 0]
     assert splits.children.tolist() == [[[3, 4], [0, 3]], [[0, 1], [1, 3]], [[1, 2], [2, 3]]]
@@ -134,7 +134,7 @@ def test_draws_do_not_depend_on_the_number_of_records():
     for n in (10**4, 10**9):
         tree = Tree.from_domain(Domain(columns={"x": Integer(lower=1, upper=32)}))
         variances = upward(tree, {5: np.zeros(tree.shape(5), dtype=np.int64)})[1]
-        splits = Splits.of(tree, variances, np.arange(32) + 1)
+        splits = Splits.from_tree(tree, variances, np.arange(32) + 1)
         made = TreeRecords(np.full(32, 0.5), n, splits, spread=n / 1000, stratified=False)
         found.append(made.draw(400, seeded(6)) / n)
     small, large = found

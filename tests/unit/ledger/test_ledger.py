@@ -20,8 +20,8 @@ from discreet.cli.entry import run
 from discreet.domain import Domain, Integer
 from discreet.errors import DataError, FileProblem, Infeasible, ParameterError, Refused
 from discreet.ledger import Request
+from discreet.ledger.events import holder, lease
 from discreet.ledger.ledger import PlannedRelease
-from discreet.ledger.recovery import holder, lease
 from discreet.ledger.store import MIGRATIONS
 from discreet.privacy import Budget
 
@@ -220,7 +220,7 @@ def test_recovery_settles_what_the_dead_left_and_nothing_else(place, monkeypatch
         entry = left_behind(ledger, state)
         (alive,) = ledger.recover()
         assert alive == {"entry": entry, "was": state, "now": state, "why": "a process works on it"}
-        monkeypatch.setattr("discreet.ledger.recovery.holder", lambda _: "elsewhere")
+        monkeypatch.setattr("discreet.ledger.events.holder", lambda _: "elsewhere")
         assert "another machine" in ledger.recover()[0]["why"]
         assert ledger.recover([entry])[0]["now"] == after
         assert ledger.recover() == []
@@ -229,7 +229,7 @@ def test_recovery_settles_what_the_dead_left_and_nothing_else(place, monkeypatch
 
 
 def test_who_was_recovered_meanwhile_cannot_go_on(place, monkeypatch) -> None:
-    monkeypatch.setattr("discreet.ledger.recovery.holder", lambda _: "dead")
+    monkeypatch.setattr("discreet.ledger.events.holder", lambda _: "dead")
     with Ledger(place) as ledger:
         paid = ledger.pay(Request(budget=Budget(epsilon=0.1)))
         ledger.recover()

@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.spatial.distance import cdist
 
+from discreet._core.numeric import isotonic
 from discreet._core.random import seeded
 from discreet.domain import Domain, Numeric
 from discreet.errors import ParameterError
 from discreet.mechanisms import bounded_lipschitz
 from discreet.mechanisms.bounded_lipschitz import Metric, bounded_lipschitz_projection, fill
-from discreet.mechanisms.line_transport import fill_line, isotonic
+from discreet.mechanisms.line_transport import fill_line
 from discreet.mechanisms.projections import W1, Simplex
 from discreet.mechanisms.signed_measure import CellsAround, PublicPoints
 

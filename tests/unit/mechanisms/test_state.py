@@ -16,9 +16,9 @@ from discreet import Output, Watch, release
 from discreet.confidential import confidential
 from discreet.domain import Category, Counts, Domain
 from discreet.errors import Refused
+from discreet.ledger import kept_state
 from discreet.mechanisms import REGISTRY, PerturbedHistogram, SmoothedHistogram, first_names
 from discreet.mechanisms.base import Votes
-from discreet.mechanisms.steps import kept_state
 
 CELLS = Domain(columns={"cell": Category(categories=["a", "b"])})
 TABLE = pl.DataFrame({"cell": ["a", "b", "b"] * 100})

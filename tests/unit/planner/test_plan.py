@@ -28,9 +28,8 @@ from discreet.mechanisms import (
     solved,
     stated,
 )
-from discreet.mechanisms.base import Mechanism, parameter_names
+from discreet.mechanisms.base import Mechanism, SteppedMechanism, parameter_names
 from discreet.mechanisms.pitman_yor import PitmanYor
-from discreet.mechanisms.steps import SteppedMechanism
 from discreet.planner import plan
 from discreet.planner.options import Option, private_step
 from discreet.planner.plans import Plan
