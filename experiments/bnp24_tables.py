@@ -2,11 +2,8 @@
 
 It takes about a minute. Each cell of the tables is the probability, estimated with N = 10,000 releases, that the
 **thesis criterion** fails: the density ratio must stay within ``[e^-eps, e^eps]`` for all neighbours at once, among
-them ones chosen after the release (Theorem 4.1; for the urn histogram, Proposition 4.2). The private data were drawn
-from the Pitman-Yor process itself. The theorem needs every value to be held twice or more, which such data are not; the
-text does not say what was done, so three readings are recomputed: values held once are counted twice (as in its section
-7.2), left out, or all values held fewer than ten times are left out. Beside them stand the exact deltas of theorem T11
-for the same tables.
+them ones chosen after the release (Theorem 4.1; for the urn histogram, Proposition 4.2). Beside it, in three readings
+of the private data, which the text leaves open, stand the exact deltas of theorem T11 for the same tables.
 """
 
 import math
@@ -175,7 +172,6 @@ def page(rows: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def slices() -> dict[str, Any]:
-    """Return the first rows of a table of whole releases and of one of the urn histogram."""
     return {"tables.csv": [row.values() for number in (3, 5) for row in islice(recompute(number, PRINTED[number]), 2)]}
 
 

@@ -65,7 +65,6 @@ WITHOUT_SLICE = {"coverage.csv": "it adds up 500 worlds; slice.csv has the first
 
 
 def slices() -> dict[str, Any]:
-    """Return what is added up, of the first world of each setting."""
     return {
         "slice.csv": [
             [name, 0, analysis, functional, int(inside), rank, length]

@@ -4,19 +4,15 @@ Data and model are those of ``pp22_application.py``. A replication is one proces
 
     python experiments/pp22_matched.py --replication 0 [--every]
 
-Weights come from the unweighted posterior, whose chains are long: two were run, and each serves ten replications.
-All other chains and all tables are a replication's own.
-
-Every finished fit is a file in ``fits/``, so a replication that was stopped goes on from there when the same line is
-run again, and fits that are in ``fits.csv`` are not made again. ``python experiments/pp22_matched.py`` alone writes
-``experiments/results/pp22_matched/``.
+Without it, the results are written. Every finished fit is a file in ``fits/``, so that a replication that was stopped
+goes on from there, and fits that are in ``fits.csv`` are not made again. Weights come from the unweighted posterior,
+whose chains are long: two were run, and each serves ten replications. All other chains and all tables are a
+replication's own.
 
 Every fit is 800 draws of two chains, thinned until everything that convergence is judged by is worth at least 400
-independent draws. A bound is a maximum over records and draws, so all are over as many. Fits of the exponential
-mechanism, with one weight for all records, are tried until every weighted one has another with a bound within 5 % of
-its own. All replications are of the same table, so a fit of one replication may be set against one of another; each is
-used once in a configuration. The chains of an unweighted posterior took eleven minutes of one core, any other fit two
-and a half.
+independent draws. Fits of the exponential mechanism, with one weight for all records, are tried until every weighted
+one has another with a bound within 5 % of its own. All replications are of the same table, so a fit of one replication
+may be set against one of another; each is used once in a configuration.
 """
 
 import json

@@ -71,7 +71,6 @@ WITHOUT_SLICE = {"slopes.csv": "it follows from figure_1.csv"}
 
 
 def slices() -> dict[str, Any]:
-    """Return the first rows, of 10,000 records."""
     return {"figure_1.csv": islice(settings(), 6)}
 
 
