@@ -144,12 +144,9 @@ def main(seeds: int, other_seeds: int) -> None:
         chosen[name] = both["iid"].parameters()
         table.release(name, both["iid"], both, count)
     for spacing in ("linear", "log"):
-        flat = {
-            p: PerturbedHistogram.calibrated(
-                BUDGET, domain=domain(1000, spacing), noise="gaussian", projection=p, **facts
-            )
-            for p in ("clip", "simplex", "w1")
-        }
+        how = {"domain": domain(1000, spacing), "noise": "gaussian", **facts}
+        projections = ("clip", "simplex", "w1")
+        flat = {name: PerturbedHistogram.calibrated(BUDGET, projection=name, **how) for name in projections}
         clipped = flat.pop("clip")
         table.release(f"flat, 1,000 {spacing} cells", clipped, {"clip": clipped}, seeds)
         table.release(f"flat, 1,000 {spacing} cells", clipped, flat, other_seeds)

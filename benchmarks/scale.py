@@ -81,10 +81,8 @@ def report(result: dict[str, Any]) -> None:
     claims: dict[str, Any] = {"ratio_target": RATIO_TARGET, "memory_target": MEMORY_TARGET}
     if len(tables) > 1:
         small, large = tables[next(iter(tables))], tables[next(reversed(tables))]
-        peaks = {
-            name: [each[name]["release"]["peak_mib"] for each in (small, large)] for name in large if name in small
-        }
-        claims["memory_ratio"] = {name: most / least for name, (least, most) in peaks.items()}
+        peak = {name: [each[name]["release"]["peak_mib"] for each in (small, large)] for name in large.keys() & small}
+        claims["memory_ratio"] = {name: most / least for name, (least, most) in sorted(peak.items())}
         claims["release_ratio"] = {engine: large[engine]["ratios"]["release_processor"] for engine in large}
         claims["met"] = max(claims["release_ratio"].values()) <= RATIO_TARGET
         claims["met"] &= max(claims["memory_ratio"].values()) <= MEMORY_TARGET
@@ -115,8 +113,6 @@ def main(sizes: list[int], engines: list[str], repeats: int, without_more: bool,
                     found = measured(MAIN, engine, folder, rows, repeats)
                     if not without_more and rows == min(sizes) and engine != "spark":
                         found |= measured(MORE, engine, folder, rows, 1)
-                    result.setdefault("tables", {}).setdefault(str(rows), {})[engine] = {
-                        **found,
-                        "ratios": ratios(found),
-                    }
+                    found["ratios"] = ratios(found)
+                    result.setdefault("tables", {}).setdefault(str(rows), {})[engine] = found
                 report(result)

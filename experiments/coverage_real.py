@@ -86,13 +86,8 @@ PURE = ("smoothed-histogram, records", "dirichlet-multinomial, records")
 
 METHODS = (
     *(f"{name}-histogram, {form}" for name in ("perturbed", "hierarchical") for form in ("counts", "records")),
-    *(
-        "stability-histogram, counts",
-        *PURE,
-        "stabilised-pitman-yor, records",
-        "marginals, counts",
-        "marginals, records",
-    ),
+    *("stability-histogram, counts", *PURE, "stabilised-pitman-yor, records"),
+    *("marginals, counts", "marginals, records"),
 )
 
 
@@ -243,14 +238,12 @@ SETTINGS = [
 HEAD = ("method", "epsilon", "about", "releases", "without_bounds", "with_bounds", "mass_spread_evenly", "least",
         "least_of", "length_by_whole_tables")  # fmt: skip
 LOW, LOW_HEAD = 0.9, ("method", "epsilon", "about", "number", "releases", "%")
-WITHOUT_SLICE = dict.fromkeys(
-    (table for table, _ in SETS.values()), "a row needs all releases; slice.csv has rows of two"
-)
+WITHOUT_SLICE = {table: "a row needs all releases; slice.csv has rows of two" for table, _ in SETS.values()}
 
 
 def slices() -> dict[str, Any]:
-    name, each = "sampling weight", [Setting(method, 1.0, False) for method in METHODS]
-    return {"slice.csv": [row for one in each for row in one.rows({name: one.measured(name, 0, 2)})]}
+    name, settings = "sampling weight", [Setting(method, 1.0, False) for method in METHODS]
+    return {"slice.csv": [row for one in settings for row in one.rows({name: one.measured(name, 0, 2)})]}
 
 
 def page(path: Path, setting: Setting, rows: list[list[str]]) -> None:

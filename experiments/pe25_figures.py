@@ -363,10 +363,8 @@ def on_parameters() -> list[tuple[str, ...]]:
     falls = [later["mean_w1"] < earlier["mean_w1"] for earlier, later in pairwise(good)]
     out.append(("2", "error falls as n grows", "falls from each n to the next", judged(falls), told))
     tree = {r["n"]: r["mean_w1"] for r in rows if r["series"] == "hierarchical histogram, tilted"}
-    told = "; ".join(
-        f"n = {r['n']:g}: {r['mean_w1']:.3f} and {r['mean_w1_of_law']:.3f} (law) against {tree[r['n']]:.3f}"
-        for r in good
-    )
+    text = "n = {n:g}: {mean_w1:.3f} and {mean_w1_of_law:.3f} (law) against {tree:.3f}"
+    told = "; ".join(text.format(**r, tree=tree[r["n"]]) for r in good)
     beats = [min(r["mean_w1"], r["mean_w1_of_law"]) < tree[r["n"]] for r in good]
     rule = "less error than the hierarchical histogram (n records, tilted), same budget"
     out.append(("2", "not claimed: Private Evolution suits the plane", rule, judged(beats), told))
@@ -408,9 +406,8 @@ def on_dimension_and_epsilon() -> list[tuple[str, ...]]:
         line, none = here["practical"], here["no step"]
         steps = [sign * (b["mean_w1"] - a["mean_w1"]) > 0 for a, b in pairwise(line)]
         ends = sign * (line[-1]["mean_w1"] - line[0]["mean_w1"]) > 0
-        told = "; ".join(
-            f"{r[axis]:g}: {r['mean_w1']:.3f} (T = 0: {z['mean_w1']:.3f})" for r, z in zip(line, none, strict=True)
-        )
+        pairs = zip(line, none, strict=True)
+        told = "; ".join(f"{r[axis]:g}: {r['mean_w1']:.3f} (T = 0: {z['mean_w1']:.3f})" for r, z in pairs)
         rule = "from each value to the next (partly: from the first to the last)"
         out.append(("6", claim, rule, judged([all(steps), ends]), told))
     return out

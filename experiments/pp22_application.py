@@ -92,8 +92,7 @@ class Fits:
         """Return a result from its file, or fit and keep it."""
         path = self.folder / f"{name}.json"
         if path.exists():
-            found: dict[str, Any] = json.loads(path.read_text())
-            return found
+            return dict(json.loads(path.read_text()))
         started = time.perf_counter()
         rng = seeded(1000 * self.seed + number)
         made = self.mechanism.refit(self.sampler, self.first, self.risks, weighting, rng=rng, check=False)
@@ -311,9 +310,8 @@ def neighbours(name: str, other: str, a: Any, b: Any) -> str:
         return f"{share}."
     mean = float(ratios.mean())
     half = float(student.ppf(0.975, len(ratios) - 1) * ratios.std(ddof=1) / math.sqrt(len(ratios)))
-    said = (
-        f"{share}; ratio {math.exp(mean):.2f}, 95 % interval {math.exp(mean - half):.2f} to {math.exp(mean + half):.2f}"
-    )
+    ratio, low, high = np.exp([mean, mean - half, mean + half])
+    said = f"{share}; ratio {ratio:.2f}, 95 % interval {low:.2f} to {high:.2f}"
     if abs(mean) < half:
         return f"{said}: not told apart from Monte Carlo error."
     return f"{said}: {'the same order' if mean > 0 else 'the other order'}, beyond Monte Carlo error."

@@ -98,12 +98,8 @@ def drawn_tables(count: int = TABLES) -> Any:
 
 def slices() -> dict[str, Any]:
     tables = drawn_tables()
-    figures = {
-        "figure_1.csv": figure_1(),
-        "figure_2.csv": figure_2(tables),
-        "figure_3.csv": islice(figure_3(tables), 1),
-    }
-    return figures | {"promised.csv": islice(promised(), 16)}
+    found = {"figure_1.csv": figure_1(), "figure_2.csv": figure_2(tables)}
+    return {**found, "figure_3.csv": islice(figure_3(tables), 1), "promised.csv": islice(promised(), 16)}
 
 
 @script(tables=(TABLES, 1000))
