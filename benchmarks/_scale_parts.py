@@ -11,6 +11,7 @@ import shutil
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -148,14 +149,19 @@ PARTS = {part.__name__: part for part in (*MAIN, *MORE)}
 def one(part: str, engine: str, folder: Path, rows: int) -> None:
     PARTS[part](engine, folder / "warm", WARM)  # loading libraries is not what is measured
     clear(folder)
-    watch = Watch()
-    start, busy = time.perf_counter(), processor()
-    PARTS[part](engine, folder, rows)
-    found = {"seconds": time.perf_counter() - start, "processor": processor() - busy}
+    with ThreadPoolExecutor(1) as pool:
+        over = threading.Event()
+        peak = pool.submit(watch, over)
+        try:
+            start, busy = time.perf_counter(), processor()
+            PARTS[part](engine, folder, rows)
+            found = {"seconds": time.perf_counter() - start, "processor": processor() - busy}
+        finally:
+            over.set()
     with open("/proc/self/status") as status:  # getrusage would count what started this process
         found["peak_mib"] = next(int(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM"))
     if engine == "spark":
-        found["peak_mib_together"] = watch.peak()
+        found["peak_mib_together"] = peak.result()
     print(json.dumps(found))
     clear(folder)
     clear(folder / "warm")
@@ -195,23 +201,12 @@ def processor() -> float:
     return own + ticks / os.sysconf("SC_CLK_TCK")
 
 
-class Watch:
-    """Watches the memory of a process and of all below it."""
-
-    def __init__(self) -> None:
-        self._most, self._over = 0, threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
-        self._thread.start()
-
-    def _look(self) -> None:
-        while not self._over.wait(0.5):
-            self._most = max(self._most, sum(held for _, held in family().values()))
-
-    def peak(self) -> float:
-        """Stop, and return the most in MiB."""
-        self._over.set()
-        self._thread.join()
-        return self._most / 2**20
+def watch(over: threading.Event) -> float:
+    """Return the most MiB that this process and all below it hold until something is over."""
+    most = 0
+    while not over.wait(0.5):
+        most = max(most, sum(held for _, held in family().values()))
+    return most / 2**20
 
 
 if __name__ == "__main__":

@@ -36,9 +36,8 @@ def against_a_search(name: str, values: Any, budget: Budget, size: int, seeds: i
     """Return how far the chosen cells are from the best ones; nothing where no release is possible."""
     seconds, cut = timed(lambda: with_cells(declared(), named(name), n=len(values), budget=budget, size=size))
     chosen = cut.columns["x"].size or 0
-    errors = {
-        cells: measured(name, values, budget, size, cells, seeds) for cells in {*(1 << p for p in POWERS), chosen}
-    }
+    tried = {*(1 << power for power in POWERS), chosen}
+    errors = {cells: measured(name, values, budget, size, cells, seeds) for cells in tried}
     search = {cells: float(np.mean(found)) for cells, found in sorted(errors.items()) if found is not None}
     if chosen not in search:
         return None
@@ -69,11 +68,8 @@ def main(table: str, column: str, records: int, epsilon: float, delta: float, se
     incomes = data(table, column)[column].drop_nulls()
     values = np.log(incomes.filter(incomes > 0).sample(records, seed=1).to_numpy().astype(np.float64))
     budget = Budget(epsilon=epsilon, delta=delta)
-    found = [
-        against_a_search(name, values, budget, size, seeds)
-        for size in (1000, records)
-        for name in (ASKED + OTHERS if others else ASKED)
-    ]
+    names = ASKED + OTHERS if others else ASKED
+    found = [against_a_search(name, values, budget, size, seeds) for size in (1000, records) for name in names]
     possible = [r for r in found if r is not None]
     rows = [
         (r["mechanism"], f"{r['size']:,}", str(r["cells"]), f"{r['w1']:.4g} ± {r['error']:.2g}", str(r["best"]),

@@ -23,14 +23,15 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from _bench import Incomes, save, verdict
-from _harness import decoded, mean_and_error, script, show
+from _bench import save, verdict
+from _harness import cells_held, data, decoded, mean_and_error, script, show
 from scipy.stats import binom
 
 from discreet._core.random import secure, seeded
 from discreet.domain import Domain, Numeric
 from discreet.mechanisms import HierarchicalHistogram, PerturbedHistogram
 from discreet.privacy import Budget
+from discreet.utility import wasserstein_1d
 
 BUDGET = Budget(epsilon=1.0, delta=1e-9)
 PURE = Budget(epsilon=1.0)
@@ -38,14 +39,22 @@ EXACT = "bootstrap, mean over draws"
 CELLS = 1 << 17
 
 
-class Table(Incomes):
-    """The confidential incomes, and the W1 of releases from them."""
+class Table:
+    """The confidential incomes, distinct values with frequencies, and the W1 of releases from them."""
 
     def __init__(self, seeds: int) -> None:
-        super().__init__()
-        self.rows: dict[str, list[float]] = defaultdict(list, bootstrap=self.resampled(self.n, seeds))
-        self.rows[EXACT].append(self.mean_over_draws(np.cumsum(self.frequencies / self.n)[:-1], self.values))
+        incomes = data("acs2024_persons_income_49", "PINCP")["PINCP"]
+        values, self.frequencies = np.unique(incomes.filter(incomes > 0).to_numpy().astype(float), return_counts=True)
+        self.values, self.n = values, int(self.frequencies.sum())
+        shares = self.frequencies / self.n
+        samples = (seeded(10_000 + seed).multinomial(self.n, shares) for seed in range(seeds))
+        bootstrap = [self.distance(values, sample) for sample in samples]
+        self.rows: dict[str, list[float]] = defaultdict(list, bootstrap=bootstrap)
+        self.rows[EXACT].append(self.mean_over_draws(np.cumsum(shares)[:-1], values))
         self.seconds: dict[str, float] = {}
+
+    def distance(self, sample: Any, weights: Any = None) -> float:
+        return wasserstein_1d(self.values, sample, x_weights=self.frequencies, y_weights=weights)
 
     def mean_over_draws(self, law: np.ndarray, ends: np.ndarray) -> float:
         """Mean W1 of as many independent records as held, with distribution function ``law`` between ``ends``."""
@@ -64,7 +73,8 @@ class Table(Incomes):
 
     def release(self, name: str, mechanism: Any, finishing: dict[str, Any], seeds: int) -> None:
         """W1 of releases; each noisy count table is finished in every way named."""
-        counts, start = self.counts(mechanism.domain), time.perf_counter()
+        (column,), start = mechanism.domain.columns.values(), time.perf_counter()
+        counts = cells_held(np.bincount(column.encode(self.values), self.frequencies, mechanism.domain.size))
         for seed in range(seeds):
             noisy = mechanism.kernel(counts, rng=secure())
             if name.startswith("hierarchical"):
@@ -134,12 +144,9 @@ def main(seeds: int, other_seeds: int) -> None:
         chosen[name] = both["iid"].parameters()
         table.release(name, both["iid"], both, count)
     for spacing in ("linear", "log"):
-        flat = {
-            p: PerturbedHistogram.calibrated(
-                BUDGET, domain=domain(1000, spacing), noise="gaussian", projection=p, **facts
-            )
-            for p in ("clip", "simplex", "w1")
-        }
+        how = {"domain": domain(1000, spacing), "noise": "gaussian", **facts}
+        projections = ("clip", "simplex", "w1")
+        flat = {name: PerturbedHistogram.calibrated(BUDGET, projection=name, **how) for name in projections}
         clipped = flat.pop("clip")
         table.release(f"flat, 1,000 {spacing} cells", clipped, {"clip": clipped}, seeds)
         table.release(f"flat, 1,000 {spacing} cells", clipped, flat, other_seeds)

@@ -52,7 +52,8 @@ def ours(columns: Any, draws: int) -> dict[str, float]:
     started, cpu = time.perf_counter(), time.process_time()
     sampler = mechanism.sampler(columns)
     made = sampler.draw(np.ones(sampler.count), rng=seeded(1))
-    return measured(made.watched["fitted_mean[0]"], started, cpu, made.divergent, made.r_hat, made.effective)
+    found = measured(made.watched["fitted_mean[0]"], started, cpu, made.divergent)
+    return {**found, "r_hat": made.r_hat, "least_effective": made.effective}
 
 
 def numpyro_alone(columns: Any, iterations: int) -> dict[str, float]:
@@ -71,12 +72,10 @@ def numpyro_alone(columns: Any, iterations: int) -> dict[str, float]:
         chains.run(jax.random.PRNGKey(1), data)
     watched = np.asarray(chains.get_samples(group_by_chain=True)["fitted_mean"], dtype=np.float64)
     divergent = float(np.asarray(chains.get_extra_fields()["diverging"]).mean())
-    return measured(watched, started, cpu, divergent, r_hat(watched))
+    return measured(watched, started, cpu, divergent)
 
 
-def measured(
-    watched: Any, started: float, cpu: float, divergent: float, agreement: float, least: float | None = None
-) -> dict[str, float]:
+def measured(watched: Any, started: float, cpu: float, divergent: float) -> dict[str, float]:
     seconds, used = time.perf_counter() - started, time.process_time() - cpu
     effective = effective_sample_size(watched)
     return {
@@ -85,9 +84,9 @@ def measured(
         "effective": effective,
         "effective_a_second": effective / seconds,
         "effective_a_cpu_second": effective / used,
-        "r_hat": agreement,
+        "r_hat": r_hat(watched),
         "divergent": divergent,
-        "least_effective": effective if least is None else least,
+        "least_effective": effective,
     }
 
 

@@ -6,24 +6,7 @@ linearly to all; for these the two answers have to agree, but for points that ro
 checked to be such. The two take turns, least of three; the million is answered once. Matrix products and scikit-learn
 have one thread each, so that processor time, which counts every thread of the tree, compares like with like on a busy
 machine; ratios are scikit-learn's time to ours. "product alone" is what the single-precision matrix product by itself
-takes: no method that measures every distance that way can take less. Where FAISS is installed (``pip install
-faiss-cpu``), its flat index answers too, with one thread. It is no method of the library: its answers are right up to
-single precision only, and to find out which of them rounding decided takes a second, slower search for two neighbours.
-
-What ``--grid`` gave, as the most coordinates at which the tree took less processor time (AMD EPYC with AVX-512, one
-core, normal points; 1, 2, 3, 4, 5, 6, 8, 10, 12 and 16 tried):
-
-=======  =======  =======  ========
-V        norm 1   norm 2   norm inf
-=======  =======  =======  ========
-30       none     2        none
-100      2        2        2
-1,000    4        3        6
-10,000   6        5        12
-100,000  8        8        16
-=======  =======  =======  ========
-
-The rule in the code is a line in log V for each norm, within one coordinate of these, where the two differ little.
+takes. Where FAISS is installed, its flat index answers too, with one thread, right up to single precision only.
 """
 
 import time
@@ -112,32 +95,9 @@ def against_brute_force(kind: str, d: int, method: str, counts: list[int]) -> di
     }
 
 
-def all_sizes() -> list[tuple[Any, ...]]:
-    """Microseconds of processor time per point, by norm, candidates, coordinates and method."""
-    rows = []
-    for norm in (1.0, 2.0, np.inf):
-        for count in (30, 100, 1_000, 10_000, 100_000):
-            for d in (1, 2, 3, 4, 5, 6, 8, 10, 12, 16):
-                asked = max(100, min(20_000, int((4e7 if norm == 2.0 else 8e6) / count / d**0.5)))
-                points, candidates = points_of("normal", d, asked, 1), points_of("normal", d, count, 2)
-                taken = {}
-                for method in ("tree", "blocks"):
-                    search = NearestCandidates(candidates, norm=norm, method=method)
-                    ((least, _),) = in_turn(3, lambda: search.nearest(points))  # noqa: B023
-                    taken[method] = least / asked * 1e6
-                chosen = NearestCandidates(candidates, norm=norm).method
-                rows.append((f"{norm:g}", count, d, taken["tree"], taken["blocks"], min(taken, key=taken.get), chosen))
-                if d >= 6 and taken["tree"] > 4 * taken["blocks"]:
-                    break
-    return rows
-
-
-@script(grid=False, counts=([1_000_000, 10_000, 40_000], [40_000, 1_000, 4_000]))
-def main(grid: bool, counts: list[int]) -> None:
+@script(counts=([1_000_000, 10_000, 40_000], [40_000, 1_000, 4_000]))
+def main(counts: list[int]) -> None:
     with threadpool_limits(1):
-        if grid:
-            show(("norm", "candidates", "d", "tree", "blocks", "faster", "auto"), all_sizes())
-            return
         found = [against_brute_force(*case, counts) for case in CASES]
     points, candidates, _ = counts
     print(f"{points:,} points, {candidates:,} candidates\n")

@@ -1,20 +1,15 @@
 """Speed and memory of the main job: count and release twelve million records.
 
 Aims, on one numeric column of 12,000,000 float64 incomes (1,000 log-spaced cells) read from Parquet and released at
-full size to Parquet, each in a fresh process on this machine:
+full size to Parquet, each in a fresh process on this machine, best of runs that take turns:
 
 - the command ``discreet release`` takes at most 1.8 times the processor time of Polars' own ``group_by().len()`` on the
-  column plus NumPy's ``multinomial``, ``repeat`` and ``shuffle`` of the same size (the reference writes nothing and
-  protects nothing, and its generator, PCG64, is not secure). The command's time is that of its whole process, start and
-  imports and writing included; the reference's is that of its computation alone. Wall time is shown beside. All take
-  turns, and the best run of each counts;
+  column plus NumPy's ``multinomial``, ``repeat`` and ``shuffle`` of the same size. The command's time is that of its
+  whole process, start and imports and writing included; the reference's is that of its computation alone;
 - its peak memory, above what the process held before reading, stays below 3 times the column at 8 bytes per value.
 
-Two more references are shown and claim nothing. Their time is that of the whole process. One is the first with its
-start, the column written as uncompressed Parquet. The other does by hand what the command does beside: its generator is
-ChaCha20, it writes the column to the disk as the command does, and it hashes the file.
-
-Modules are compiled before anything is timed, as they are in an installed package.
+Two more references, timed as whole processes, claim nothing: the first, written as uncompressed Parquet; and one that
+does by hand what the command does beside, with ChaCha20, a synced file and its hash.
 """
 
 import tempfile

@@ -6,23 +6,15 @@
 Claims, on one column of numbers in a Parquet file that is made for the run, cut into 100 cells:
 
 - counting, releasing as many records as there are rows, and writing them takes at most 1.5 times as long as the
-  engine's own ``group by`` of the binned column (``group_by``, cells by rounded arithmetic) plus its own writing of the
-  column as it is (``write``). It is claimed for the largest number of rows, since starting takes its time once;
+  engine's own ``group by`` of the binned column (``group_by``) plus its own writing of the column as it is (``write``),
+  for the largest number of rows, since starting takes its time once;
 - peak memory is flat: ten times as many rows take at most 1.25 times as much.
 
 Every part runs in a process of its own, after a first time on a thousand rows. The parts of an engine take turns, and
-the least processor seconds (user and system, with those of all child processes) and the least wall seconds of each are
-kept, so that both sides of a ratio meet the same machine. Spark runs on two local cores. Its release is in parts of a
-million records, made by its workers. Peak memory is that of the Python process, and for Spark also of all its processes
-together.
-
-``raw`` is a group by of the values themselves. ``wide`` reads twelve columns of ten cells part by part, a tenth as many
-rows, and adds up the cells of all pairs, as ``marginals`` does. Both are for the smallest number of rows alone.
-
-``--count-only`` counts a tenth as many rows in one file, read ten times over as if it were ten files. The figures of
-release_speed.py, run before, are copied: twelve million rows in and out, beside Polars and NumPy.
-
-Results are added to those of earlier runs.
+the least seconds of each are kept. ``raw`` is a group by of the values themselves. ``wide`` reads twelve columns of ten
+cells part by part, a tenth as many rows, and adds up the cells of all pairs, as ``marginals`` does. Both are for the
+smallest number of rows alone. ``--count-only`` counts a tenth as many rows in one file, read ten times over as if it
+were ten files. The figures of release_speed.py, run before, are copied. Results are added to those of earlier runs.
 """
 
 import json
@@ -89,10 +81,8 @@ def report(result: dict[str, Any]) -> None:
     claims: dict[str, Any] = {"ratio_target": RATIO_TARGET, "memory_target": MEMORY_TARGET}
     if len(tables) > 1:
         small, large = tables[next(iter(tables))], tables[next(reversed(tables))]
-        peaks = {
-            name: [each[name]["release"]["peak_mib"] for each in (small, large)] for name in large if name in small
-        }
-        claims["memory_ratio"] = {name: most / least for name, (least, most) in peaks.items()}
+        peak = {name: [each[name]["release"]["peak_mib"] for each in (small, large)] for name in large.keys() & small}
+        claims["memory_ratio"] = {name: most / least for name, (least, most) in sorted(peak.items())}
         claims["release_ratio"] = {engine: large[engine]["ratios"]["release_processor"] for engine in large}
         claims["met"] = max(claims["release_ratio"].values()) <= RATIO_TARGET
         claims["met"] &= max(claims["memory_ratio"].values()) <= MEMORY_TARGET
@@ -123,8 +113,6 @@ def main(sizes: list[int], engines: list[str], repeats: int, without_more: bool,
                     found = measured(MAIN, engine, folder, rows, repeats)
                     if not without_more and rows == min(sizes) and engine != "spark":
                         found |= measured(MORE, engine, folder, rows, 1)
-                    result.setdefault("tables", {}).setdefault(str(rows), {})[engine] = {
-                        **found,
-                        "ratios": ratios(found),
-                    }
+                    found["ratios"] = ratios(found)
+                    result.setdefault("tables", {}).setdefault(str(rows), {})[engine] = found
                 report(result)

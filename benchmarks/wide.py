@@ -12,9 +12,6 @@ one release (_wide_releases.py). Reported are
   in standard errors of the confidential ones;
 - processor seconds (user and system, with children) of the release, those of its imports apart, and peak memory.
 
-"records themselves" shows what the confidential records reach in the prediction. Noise that cannot be seeded is new in
-every run, whatever its seed; a mean comes with its standard error.
-
 A peer runs in an environment of its own; without its interpreter it is skipped:
 
     python3.11 -m venv dpmm && dpmm/bin/pip install dpmm==0.1.9 pyarrow
@@ -23,10 +20,9 @@ A peer runs in an environment of its own; without its interpreter it is skipped:
         dps/bin/pip install --no-deps git+https://github.com/google/dpsynth@cf8075f
     python benchmarks/wide.py --peers dpmm=dpmm/bin/python opendp=odp/bin/python dpsynth=dps/bin/python
 
-A run that is in results/wide.json is not repeated, so that the comparison can be stopped and taken up again; the
-cheapest mechanisms come first. ``--only`` takes words that a mechanism's name has to contain. Mechanisms of cells
-and private evolution protect a record's replacement, and are run on six columns of the small table alone: the others
-have too many cells.
+A run that is in results/wide.json is not repeated, so that the comparison can be taken up again. ``--only`` takes words
+that a mechanism's name has to contain. Mechanisms of cells and private evolution protect a record's replacement, and
+are run on six columns of the small table alone: the others have too many cells.
 """
 
 import json
@@ -35,6 +31,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from functools import cache
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -118,27 +115,15 @@ class Truth:
         return {**found, "area_under_curve": self._prediction(codes), "regression": float(difference.mean())}
 
 
-class Runs:
-    """Runs that were made, kept in the result file."""
-
-    def all(self) -> list[dict[str, Any]]:
-        path = target(RESULTS / "wide.json")
-        return json.loads(path.read_text())["runs"] if path.exists() else []
-
-    def has(self, run: dict[str, Any], again: bool) -> bool:
-        """Whether a run was made; with ``again``, whether it was and did not fail."""
-        return any(all(r[k] == run[k] for k in KEY) and not (again and "failed" in r) for r in self.all())
-
-    def add(self, run: dict[str, Any]) -> None:
-        """Put a run in the place of one of the same key."""
-        others = [r for r in self.all() if any(r[k] != run[k] for k in KEY)]
-        save("wide", {"runs": sorted([*others, run], key=lambda r: tuple(r[k] for k in KEY))})
+def kept_runs() -> dict[tuple[Any, ...], dict[str, Any]]:
+    """Return the runs of the result file by their keys."""
+    path = target(RESULTS / "wide.json")
+    runs = json.loads(path.read_text())["runs"] if path.exists() else []
+    return {tuple(run[name] for name in KEY): run for run in runs}
 
 
-def released(
-    truth: Truth, run: dict[str, Any], interpreter: str, limit: float
-) -> tuple[dict[str, Any], np.ndarray | None]:
-    """Run one release in a process of its own; return what it took and its codes, or why there are none."""
+def released(truth: Truth, run: dict[str, Any], interpreter: str, limit: float) -> dict[str, Any]:
+    """Run one release in a process of its own; return what it took and what is measured of it, or why nothing is."""
     with tempfile.TemporaryDirectory() as folder:
         codes, made, job = (Path(folder) / name for name in ("codes.npy", "made.npy", "job.json"))
         np.save(codes, truth.seen)
@@ -151,21 +136,20 @@ def released(
                 out, error = process.communicate(timeout=limit)
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
-                return {"failed": f"not finished in {limit:.0f} s"}, None
+                return {"failed": f"not finished in {limit:.0f} s"}
         if process.returncode or not made.exists():
             last = (error.strip().splitlines() or ["no message"])[-1]
-            return {"failed": f"exit status {process.returncode}: {last[:200]}"}, None
-        return json.loads(out.strip().splitlines()[-1]), np.load(made)
+            return {"failed": f"exit status {process.returncode}: {last[:200]}"}
+        measures = {name: round(value, 6) for name, value in truth.measure(np.load(made)).items()}
+        return {**measures, **json.loads(out.strip().splitlines()[-1])}
 
 
-def wanted(
-    tables: list[str], only: list[str], epsilons: list[float], seeds: int, peers: dict[str, str]
-) -> list[dict[str, Any]]:
-    """Return the runs that are asked for and can be made: cheapest mechanisms first, then table by table."""
+def wanted(tables: list[str], only: list[str], epsilons: list[float], seeds: int) -> list[tuple[Any, ...]]:
+    """Return the keys of the runs that are asked for: cheapest mechanisms first, then table by table."""
     return [
-        dict(zip(KEY, (table, name, epsilon, delta, seed), strict=True))
+        (table, name, epsilon, delta, seed)
         for name, method in METHODS.items()
-        if method.environment in peers and all(word in name for word in only)
+        if all(word in name for word in only)
         for table in tables
         if table in (method.tables or TABLES)
         for epsilon, delta in SETTINGS[table]
@@ -195,18 +179,14 @@ def present(runs: list[dict[str, Any]]) -> None:
 
 @script(tables=(TABLES, ["small-6"]), only=([""], ["discreet"]), epsilons=[1.0, 0.3, 3.0], seeds=(5, 1), limit=3600.0,
         peers=[""], again=False)  # fmt: skip
-def main(
-    tables: list[str], only: list[str], epsilons: list[float], seeds: int, limit: float, peers: list[str], again: bool
-) -> None:
+def main(limit: float, peers: list[str], again: bool, **asked: Any) -> None:
     pythons = {"own": sys.executable} | dict(peer.split("=", 1) for peer in peers if peer)
-    runs, truths = Runs(), {}
-    for run in wanted(tables, only, epsilons, seeds, pythons):
-        if runs.has(run, again):
+    truth = cache(lambda table: Truth(TABLES[table]()))
+    for key in wanted(**asked):
+        run, runs, environment = dict(zip(KEY, key, strict=True)), kept_runs(), METHODS[key[1]].environment
+        if environment not in pythons or (key in runs and not (again and "failed" in runs[key])):
             continue
-        truth = truths.get(run["table"]) or truths.setdefault(run["table"], Truth(TABLES[run["table"]]()))
-        took, codes = released(truth, run, pythons[METHODS[run["method"]].environment], limit)
-        measures = {} if codes is None else {k: round(v, 6) for k, v in truth.measure(codes).items()}
-        said = took.get("failed") or measures["two_way"]
-        print(*(run[key] for key in KEY), said, took.get("processor_s", ""), flush=True)
-        runs.add({**run, **measures, **took})
-    present(runs.all())
+        runs[key] = {**run, **released(truth(run["table"]), run, pythons[environment], limit)}
+        print(*key, runs[key].get("failed") or runs[key]["two_way"], runs[key].get("processor_s", ""), flush=True)
+        save("wide", {"runs": [runs[key] for key in sorted(runs)]})
+    present([*kept_runs().values()])

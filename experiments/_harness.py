@@ -24,7 +24,6 @@ import polars as pl
 from discreet.domain import Counts, Domain, Numeric, Records
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent
 BAND = 2.5758293035489004  # two-sided 99 % of the normal distribution
 ANY = None
 """A cell of a slice that is not compared: a time."""
@@ -32,7 +31,7 @@ ANY = None
 _asked = argparse.Namespace(out=None)
 
 
-def options(text: str | None, /, **usual: Any) -> argparse.Namespace:
+def options(text: str | None, /, **usual: Any) -> dict[str, Any]:
     """Read a script's options, by their usual values; a pair is the usual value and that of a short run.
 
     A list takes several values, a dictionary any of its names, and a type has no usual value.
@@ -55,22 +54,18 @@ def options(text: str | None, /, **usual: Any) -> argparse.Namespace:
     found = parser.parse_args(namespace=_asked)
     if found.quick and found.out is None:
         found.out = Path(tempfile.mkdtemp(prefix="quick-"))
-    return found
+    return {name: getattr(found, name) for name in usual}
 
 
-def script(**usual: Any) -> Callable[[Callable[..., None]], Callable[[], None]]:
+def script(**usual: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Make a function the program of its file: it runs where the file does, and is given the options by their names."""
 
-    def made(main: Callable[..., None]) -> Callable[[], None]:
-        def run() -> None:
-            asked = options(sys.modules[main.__module__].__doc__, **usual)
-            main(**{name: getattr(asked, name) for name in usual})
-
+    def program(main: Callable[..., None]) -> Callable[..., None]:
         if main.__module__ == "__main__":
-            run()
-        return run
+            main(**options(sys.modules["__main__"].__doc__, **usual))
+        return main
 
-    return made
+    return program
 
 
 def target(path: Path) -> Path:
@@ -80,17 +75,12 @@ def target(path: Path) -> Path:
     return path
 
 
-def shared(name: str) -> Path:
-    """Return the path of a shared data file, or leave with a message where it is absent."""
-    path = ROOT.parent / "shared" / "data" / name
-    if not path.exists():
-        raise SystemExit(f"skipped: ../shared/data/{name} is not there")
-    return path
-
-
 def data(name: str, *columns: str) -> pl.DataFrame:
-    """Return a shared data file, or some of its columns."""
-    return pl.read_parquet(shared(f"{name}.parquet"), columns=list(columns) or None)
+    """Return a shared data file, or some of its columns; leave with a message where it is absent."""
+    path = HERE.parents[1] / "shared" / "data" / f"{name}.parquet"
+    if not path.exists():
+        raise SystemExit(f"skipped: ../shared/data/{path.name} is not there")
+    return pl.read_parquet(path, columns=list(columns) or None)
 
 
 def line(cells: int | None = None) -> Domain:
@@ -186,15 +176,6 @@ def write(path: Path, head: Iterable[str], rows: Iterable[Iterable[Any]]) -> Non
         out.writerow(head)
         out.writerows([printed(cell) for cell in row] for row in rows)
     print(f"written: {target(path)}")
-
-
-def append(path: Path, head: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
-    """Add rows to a data file, which begins as a copy of the kept one."""
-    place = target(path)
-    if not place.exists():
-        place.write_text(path.read_text() if path.exists() else ",".join(head) + "\n")
-    with place.open("a", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows([printed(cell) for cell in row] for row in rows)
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:

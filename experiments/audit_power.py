@@ -85,7 +85,6 @@ def row(name: str) -> list[Any]:
 
 
 def slices() -> dict[str, Any]:
-    """Return rows of few runs of the quick mechanisms."""
     return {"slice.csv": [measured(name, **SLICE) for name in QUICK]}
 
 

@@ -189,7 +189,6 @@ def on_cells_verdicts() -> Iterator[tuple[Any, ...]]:
 
 
 def slices() -> dict[str, Any]:
-    """Compute anew one private table of each figure, and the mechanisms on cells."""
     figures = [figure_row(number, 0, *checked(number, 0)) for number in FIGURES]
     return {"figures_1_4.csv": figures, "verdicts.csv": on_cells_verdicts()}
 

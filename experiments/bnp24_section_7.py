@@ -154,7 +154,6 @@ def box(study: Study, one: Release) -> tuple[Any, ...]:
 
 
 def slices() -> dict[str, Any]:
-    """Return the first size of Figure 5 and the first rows of Table 7."""
     study = studies()[0]
     some = list(islice(compared(study, seeded(SEED + 2)), 2))
     found = {"figures_5_8.csv": islice(figure(study, seeded(SEED + 1)), 1), "tables_7_8.csv": [one.row for one in some]}

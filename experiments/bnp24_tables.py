@@ -2,11 +2,8 @@
 
 It takes about a minute. Each cell of the tables is the probability, estimated with N = 10,000 releases, that the
 **thesis criterion** fails: the density ratio must stay within ``[e^-eps, e^eps]`` for all neighbours at once, among
-them ones chosen after the release (Theorem 4.1; for the urn histogram, Proposition 4.2). The private data were drawn
-from the Pitman-Yor process itself. The theorem needs every value to be held twice or more, which such data are not; the
-text does not say what was done, so three readings are recomputed: values held once are counted twice (as in its section
-7.2), left out, or all values held fewer than ten times are left out. Beside them stand the exact deltas of theorem T11
-for the same tables.
+them ones chosen after the release (Theorem 4.1; for the urn histogram, Proposition 4.2). Beside it, in three readings
+of the private data, which the text leaves open, stand the exact deltas of theorem T11 for the same tables.
 """
 
 import math
@@ -26,10 +23,7 @@ RESULTS = HERE / "results" / "bnp24"
 N = 10_000
 TABLES = 4  # private tables a setting; the releases are shared among them
 SEED = 24
-COLUMNS = {
-    "least_possible": "least possible", "event": "event", "tight": "tight", "two_sided": "two-sided",
-    "every_table": "every table",
-}  # fmt: skip
+COLUMNS = ("least_possible", "event", "tight", "two_sided", "every_table")
 READINGS = ("doubled", "without singletons", "held ten times")
 
 
@@ -158,16 +152,15 @@ def shown(value: Any) -> str:
 
 def page(rows: list[dict[str, Any]]) -> Iterator[str]:
     yield (RESULTS / "intro.md").read_text(encoding="utf-8").rstrip()
-    head = ["m", "epsilon", "printed", *READINGS, *COLUMNS.values()]
+    names = (name.replace("two_", "two-").replace("_", " ") for name in COLUMNS)
+    head = ["m", "epsilon", "printed", *READINGS, *names]
     for number, setting in PRINTED.items():
         what, body = "urn histogram" if setting.filtered else "whole release", []
         mine = [row for row in rows if row["table"] == number]
         for row in [r for r in mine if r["reading"] == READINGS[0]]:
-            cells = [
-                f"{shown(r['criterion'])} ({shown(r['least_table'])} to {shown(r['largest_table'])})"
-                for r in mine
-                if (r["m"], r["epsilon"]) == (row["m"], row["epsilon"])
-            ]
+            alike = [r for r in mine if (r["m"], r["epsilon"]) == (row["m"], row["epsilon"])]
+            spread = ([shown(r[k]) for k in ("criterion", "least_table", "largest_table")] for r in alike)
+            cells = ["{} ({} to {})".format(*texts) for texts in spread]
             numbers = [shown(row[key]) for key in COLUMNS]
             body.append([str(row["m"]), f"{row['epsilon']:g}", shown(row["printed"]), *cells, *numbers])
         title = f"## Table {number}: {what}, n = {setting.n}, theta = {setting.theta:g}, sigma = {setting.sigma:g}"
@@ -175,7 +168,6 @@ def page(rows: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def slices() -> dict[str, Any]:
-    """Return the first rows of a table of whole releases and of one of the urn histogram."""
     return {"tables.csv": [row.values() for number in (3, 5) for row in islice(recompute(number, PRINTED[number]), 2)]}
 
 

@@ -123,7 +123,6 @@ WITHOUT_SLICE = {"slopes.csv": "computed from all rows of convergence.csv"}
 
 
 def slices() -> dict[str, Any]:
-    """Return the rows of the fewest records of three studies."""
     return {"convergence.csv": [row for study in (STUDIES[0], STUDIES[1], STUDIES[-1]) for row in study.rows(1)]}
 
 

@@ -125,7 +125,6 @@ WITHOUT_SLICE = {"coverage.csv": "a row needs 500 worlds; slice.csv has rows of 
 
 
 def slices() -> dict[str, Any]:
-    """Return the rows of a few worlds of the quick methods."""
     return {"slice.csv": [[*row[:-1], ANY] for name in QUICK for row in measured(name, SLICE_WORLDS)]}
 
 

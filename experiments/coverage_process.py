@@ -65,15 +65,13 @@ WITHOUT_SLICE = {"coverage.csv": "it adds up 500 worlds; slice.csv has the first
 
 
 def slices() -> dict[str, Any]:
-    """Return what is added up, of the first world of each setting."""
-    return {
-        "slice.csv": [
-            [name, 0, analysis, functional, int(inside), rank, length]
-            for name, setting in WORLDS.items()
-            for analysis, row in zip(ANALYSES, one_world(*setting, seed_of(0)), strict=True)
-            for functional, (inside, rank, length) in zip(NAMES, row, strict=True)
-        ]
-    }
+    rows = [
+        [name, 0, analysis, functional, int(inside), rank, length]
+        for name, setting in WORLDS.items()
+        for analysis, row in zip(ANALYSES, one_world(*setting, seed_of(0)), strict=True)
+        for functional, (inside, rank, length) in zip(NAMES, row, strict=True)
+    ]
+    return {"slice.csv": rows}
 
 
 @script(worlds=(500, 4))

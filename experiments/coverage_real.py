@@ -1,9 +1,5 @@
 """Coverage on real columns: do intervals hold the table's own numbers, and those of the population it is a sample of?
 
-Run ``python experiments/coverage_real.py [--releases 50] [--only NAME] [--processes 1] [--columns first]``: it writes
-``results/coverage_real/``, and needs ../shared/data, which is not part of the project. Fifty releases of a setting and
-a column are a block with its own seed. Every setting is written when it is finished, so that a long run may be stopped.
-
 Twelve real columns, with heaps at round numbers, ties and long tails. A column is a population; a confidential table is
 2,000 records drawn from it with replacement. Of each release, and with what the library takes by default, come 95 %
 intervals of seven numbers, for the population's (``of="population"``) and for the table's (``of="table"``). The same
@@ -12,7 +8,8 @@ that the whole table would give without privacy. Fitted to a quarter of the nois
 
 The default prior was chosen on these twelve columns, and what counts as hidden on sixteen further ones too
 (``--columns further``). Eight more (``--columns unseen``) were named before anything was measured on them, and had no
-part in any choice.
+part in any choice. Fifty releases of a setting and a column are a block with its own seed, and every setting is written
+when it is finished.
 """
 
 import math
@@ -89,13 +86,8 @@ PURE = ("smoothed-histogram, records", "dirichlet-multinomial, records")
 
 METHODS = (
     *(f"{name}-histogram, {form}" for name in ("perturbed", "hierarchical") for form in ("counts", "records")),
-    *(
-        "stability-histogram, counts",
-        *PURE,
-        "stabilised-pitman-yor, records",
-        "marginals, counts",
-        "marginals, records",
-    ),
+    *("stability-histogram, counts", *PURE, "stabilised-pitman-yor, records"),
+    *("marginals, counts", "marginals, records"),
 )
 
 
@@ -246,15 +238,12 @@ SETTINGS = [
 HEAD = ("method", "epsilon", "about", "releases", "without_bounds", "with_bounds", "mass_spread_evenly", "least",
         "least_of", "length_by_whole_tables")  # fmt: skip
 LOW, LOW_HEAD = 0.9, ("method", "epsilon", "about", "number", "releases", "%")
-WITHOUT_SLICE = dict.fromkeys(
-    (table for table, _ in SETS.values()), "a row needs all releases; slice.csv has rows of two"
-)
+WITHOUT_SLICE = {table: "a row needs all releases; slice.csv has rows of two" for table, _ in SETS.values()}
 
 
 def slices() -> dict[str, Any]:
-    """Return the rows of two releases of one column, for each method."""
-    name, each = "sampling weight", [Setting(method, 1.0, False) for method in METHODS]
-    return {"slice.csv": [row for one in each for row in one.rows({name: one.measured(name, 0, 2)})]}
+    name, settings = "sampling weight", [Setting(method, 1.0, False) for method in METHODS]
+    return {"slice.csv": [row for one in settings for row in one.rows({name: one.measured(name, 0, 2)})]}
 
 
 def page(path: Path, setting: Setting, rows: list[list[str]]) -> None:

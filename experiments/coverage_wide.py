@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from _harness import HERE, append, script, texts, write
+from _harness import HERE, script, texts, write
 from scipy.special import ndtr
 
 from discreet.domain import Counts, Domain, Integer, Records
@@ -143,7 +143,6 @@ def coverage() -> Iterator[list[Any]]:
 
 
 def slices() -> dict[str, Any]:
-    """Compute a small world anew, and all of the table of coverage."""
     return {"slice.csv": world("workload", 0, records=1000, tables=2), "coverage.csv": coverage()}
 
 
@@ -155,7 +154,7 @@ def main(worlds: list[int]) -> None:
     first, last = worlds
     for index in range(first, last):
         for setting in SETTINGS:
-            append(RESULTS / "worlds.csv", HEAD, world(setting, index))
+            write(RESULTS / "worlds.csv", HEAD, [*texts(RESULTS / "worlds.csv"), *world(setting, index)])
     if first == last:
         write(RESULTS / "slice.csv", HEAD, world("workload", 0, records=1000, tables=2))
         head = ("setting", "number", "worlds", "value", "bias", "sd_of_estimates", "mean_length", "coverage")

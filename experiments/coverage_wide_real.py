@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from _harness import HERE, append, data, script, texts, write
+from _harness import HERE, data, script, texts, write
 from coverage_wide import RECORDS, TABLES, Number, analysed, given, mean, slope
 
 from discreet.domain import Category, Domain, Integer
@@ -153,7 +153,6 @@ def coverage() -> Iterator[list[Any]]:
 
 
 def slices() -> dict[str, Any]:
-    """Compute the table of coverage anew."""
     return {"coverage.csv": coverage()}
 
 
@@ -166,7 +165,7 @@ def main(blocks: list[int]) -> None:
     for number in range(first, last):
         for table in TABLES_OF:
             for epsilon in EPSILONS:
-                append(RESULTS / "blocks.csv", HEAD, block(table, epsilon, number))
+                write(RESULTS / "blocks.csv", HEAD, [*texts(RESULTS / "blocks.csv"), *block(table, epsilon, number)])
     if first == last:
         head = ("table", "epsilon", "number", "worlds", "coverage", "mean_error", "mean_length")
         write(RESULTS / "coverage.csv", head, coverage())

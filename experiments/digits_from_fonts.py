@@ -1,14 +1,12 @@
 """Handwritten digits from a public simulator: fonts, drawn at 8 by 8 pixels, as the generator of Private Evolution.
 
-Run ``python experiments/digits_from_fonts.py [--pairs 1000] [--releases 10]``, about a minute of one core. Needs
-scikit-learn (whose digits play the confidential table), matplotlib (whose DejaVu fonts play the public simulator) and
-Pillow; nothing is downloaded.
+It takes about a minute of one core. Needs scikit-learn (whose digits play the confidential table), matplotlib (whose
+DejaVu fonts play the public simulator) and Pillow; nothing is downloaded.
 
 scikit-learn's digits are bitmaps of 32 by 32, counted in blocks of 4 by 4: pixels from 0 to 16. The simulator draws the
 same way, from a font of random face, size, slant and place. A variation turns, shears, scales, shifts and blots an
-image, by a little or by much, or draws its digit anew. What makes the simulator's digits unlike handwriting is for the
-votes of the confidential records to mend. Parameters of the evolution were fixed beforehand on such digits: a study,
-not a release. ``results/digits_from_fonts/digits.csv`` keeps some of the images.
+image, by a little or by much, or draws its digit anew. Parameters of the evolution were fixed beforehand on such
+digits: a study, not a release.
 """
 
 from collections.abc import Iterator

@@ -1,12 +1,7 @@
 """Figures 2, 5, 6 and 7 of PE25: Private Evolution on the unit disc, beside what the paper leaves out.
 
-Run ``python experiments/pe25_figures.py``; it writes ``experiments/results/pe25_figures/`` in about half an hour of
-one core. ``--parts 5 verdicts`` makes some parts only; ``--runs 5`` takes fewer runs.
-
-Settings as printed (section 6, appendices B and F): epsilon 1, delta 1e-4, the unit ball, private records uniform on
-its part with positive coordinates, ``T = 2 log(n epsilon)`` rounded up, the least noise for T steps, alpha and n_s of
-Theorem 4.1, noisy votes truncated at 0 and renormalised, 100 runs. The error is the exact Wasserstein-1 distance from
-the private records to the last population. The paper's text gives no n for Figures 2, 6 and 7; ours are below.
+It takes about half an hour. ``README.md`` of the results says what is as printed (section 6, appendices B and F) and
+what differs.
 
 **Two things here are for experiments only.** Noise is rounded normal noise from a seeded generator in place of the
 exact sampler, which is slow when seeded. And in Figure 5 the evolution starts at the private records themselves, as the
@@ -368,10 +363,8 @@ def on_parameters() -> list[tuple[str, ...]]:
     falls = [later["mean_w1"] < earlier["mean_w1"] for earlier, later in pairwise(good)]
     out.append(("2", "error falls as n grows", "falls from each n to the next", judged(falls), told))
     tree = {r["n"]: r["mean_w1"] for r in rows if r["series"] == "hierarchical histogram, tilted"}
-    told = "; ".join(
-        f"n = {r['n']:g}: {r['mean_w1']:.3f} and {r['mean_w1_of_law']:.3f} (law) against {tree[r['n']]:.3f}"
-        for r in good
-    )
+    text = "n = {n:g}: {mean_w1:.3f} and {mean_w1_of_law:.3f} (law) against {tree:.3f}"
+    told = "; ".join(text.format(**r, tree=tree[r["n"]]) for r in good)
     beats = [min(r["mean_w1"], r["mean_w1_of_law"]) < tree[r["n"]] for r in good]
     rule = "less error than the hierarchical histogram (n records, tilted), same budget"
     out.append(("2", "not claimed: Private Evolution suits the plane", rule, judged(beats), told))
@@ -413,9 +406,8 @@ def on_dimension_and_epsilon() -> list[tuple[str, ...]]:
         line, none = here["practical"], here["no step"]
         steps = [sign * (b["mean_w1"] - a["mean_w1"]) > 0 for a, b in pairwise(line)]
         ends = sign * (line[-1]["mean_w1"] - line[0]["mean_w1"]) > 0
-        told = "; ".join(
-            f"{r[axis]:g}: {r['mean_w1']:.3f} (T = 0: {z['mean_w1']:.3f})" for r, z in zip(line, none, strict=True)
-        )
+        pairs = zip(line, none, strict=True)
+        told = "; ".join(f"{r[axis]:g}: {r['mean_w1']:.3f} (T = 0: {z['mean_w1']:.3f})" for r, z in pairs)
         rule = "from each value to the next (partly: from the first to the last)"
         out.append(("6", claim, rule, judged([all(steps), ends]), told))
     return out
@@ -453,7 +445,6 @@ STALE = {"figure_2.csv": "the same seeds draw other records since, in the other 
 
 
 def slices() -> dict[str, Any]:
-    """Return the first rows of Figure 2, to the first of Private Evolution, a budget, and all verdicts."""
     spent = [budget_of("gaussian", evolution(1000))]
     return {"figure_7_budget.csv": spent, "figure_2.csv": islice(figure_2(100), 5), "verdicts.csv": judgements()}
 

@@ -1,24 +1,19 @@
 """Figures 3 and 4 of PE25 on two sets of small images: does Private Evolution improve with n, and how many steps pay?
 
-Run ``python experiments/pe25_images.py``; it writes ``experiments/results/pe25_images/`` in about ten minutes. Needs
-scikit-learn, matplotlib and Pillow, and for the second set ../shared/data/fashion_mnist_t10k.parquet; the paper's own
-CIFAR-10 and diffusion model are not available offline.
+It takes about ten minutes, and needs scikit-learn, matplotlib, Pillow and, for garments, shared data.
 
 * **digits**: scikit-learn's handwritten digits, 8 by 8, are private; fonts are the generator, as in
   ``digits_from_fonts.py``. Candidates are compared by pixels and label.
-* **fashion**: pullovers and coats of Fashion-MNIST, halved to 14 by 14, are private: two classes, as the paper takes
-  dogs and planes. The generator knows the other eight classes: it starts at their images, and varies an image by adding
-  a multiple of the difference of two images of one class, or by blending it with another image, or draws anew.
-  Candidates are compared by the first 40 principal components of public images.
+* **fashion**: pullovers and coats of Fashion-MNIST, halved to 14 by 14, are private. The generator knows the other
+  eight classes: it starts at their images, and varies an image by adding a multiple of the difference of two images of
+  one class, or by blending it with another image, or draws anew. Candidates are compared by the first 40 principal
+  components of public images.
 
-As printed: epsilon 5, delta 1e-4, n = 100, .., 600 (and more), n_s of Theorem 4.1, noisy votes truncated at 0. T is
-``log(n epsilon)``, the paper's choice in this experiment, rounded up; ``2 log(n epsilon)``, that of its simulations, is
-beside it. Noise is rounded normal noise from a seeded generator, as in ``pe25_figures.py``.
-
-The error is a Frechet distance: that of normal distributions with the means and covariances of two sets of images in an
-embedding. The embedding is principal components **of public images** (fonts; the public classes), scaled by nothing.
-The reference is a set of private-class images that is disjoint from the private table and does not change with n, so
-that no trend comes from the reference. The release enters by its exact probabilities, so that none comes from its size.
+T is ``log(n epsilon)``, the paper's choice in this experiment, rounded up; ``2 log(n epsilon)``, that of its
+simulations, is beside it. The error is a Frechet distance: that of normal distributions with the means and covariances
+of two sets of images, in principal components **of public images** (fonts; the public classes), scaled by nothing. The
+reference is a set of private-class images that is disjoint from the private table and does not change with n, so that
+no trend comes from the reference. The release enters by its exact probabilities, so that none comes from its size.
 """
 
 import math
@@ -221,7 +216,6 @@ STALE = {"figures_3_4.csv": "the same seeds draw other populations since; it tak
 
 
 def slices() -> dict[str, Any]:
-    """Return the first rows of the digits."""
     return {"figures_3_4.csv": islice(measure(digits()), 4)}
 
 

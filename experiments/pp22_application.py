@@ -1,8 +1,7 @@
 """PP22 section 5, Figures 4 to 7 and Table 2: family income of a Consumer Expenditure sample, given the other columns.
 
-Run ``python experiments/pp22_application.py [--warm-up 300] [--draws 300] [--chains 2] [--seeds 3]``; it writes
-``experiments/results/pp22_application/`` with a README of what was found. A finished fit is kept in ``fits/`` there, by
-settings, so a run that is interrupted goes on; remove the folder after a change of model or sampler.
+A finished fit is kept in ``fits/`` of the results, by settings, so a run that is interrupted goes on; remove the folder
+after a change of model or sampler.
 
 What differs from the paper. Its sample (2017, first quarter; 6,208 units, ten predictors) is not public in that form;
 ours has 5,571 units (quarter not stated) and the five predictors age, urban, tenure, education and marital status. The
@@ -10,11 +9,8 @@ paper takes the logarithm of income, and does not say what becomes of incomes of
 response is asinh(income / 1,000 dollars), in units of one half, centred at 4.5; scales of clusters are at least
 1/sqrt(2 pi) units, without which the 445 equal zeros would make the posterior improper. A log-density depends on the
 unit, so the bounds have another size than the paper's; their order and how they fall can be compared. The prior of
-a is Gamma(1, 1), which the paper does not print. Chains: see the column of R-hat; the paper reports none.
-
-Weighted and exponential mechanisms are compared at equal measured bounds: the one weight of the exponential mechanism
-is solved for until the bound of its own posterior is that of the weighted one. A bound is a maximum over records and
-draws, so Table 2 is repeated with other seeds, from the unweighted posterior on.
+a is Gamma(1, 1), which the paper does not print. Table 2 is repeated with other seeds, from the unweighted posterior
+on, since a bound is a maximum over records and draws.
 """
 
 import json
@@ -96,8 +92,7 @@ class Fits:
         """Return a result from its file, or fit and keep it."""
         path = self.folder / f"{name}.json"
         if path.exists():
-            found: dict[str, Any] = json.loads(path.read_text())
-            return found
+            return dict(json.loads(path.read_text()))
         started = time.perf_counter()
         rng = seeded(1000 * self.seed + number)
         made = self.mechanism.refit(self.sampler, self.first, self.risks, weighting, rng=rng, check=False)
@@ -203,7 +198,6 @@ def before_any_chain(columns: dict[str, Any]) -> list[tuple[str, float, float]]:
 
 
 def slices() -> dict[str, Any]:
-    """Return what is computed of the data alone, and what the chains start from."""
     columns = sample()
     return {"figures_5_to_7.csv": by_level("Data", of_the_data(columns)), "slice.csv": before_any_chain(columns)}
 
@@ -316,9 +310,8 @@ def neighbours(name: str, other: str, a: Any, b: Any) -> str:
         return f"{share}."
     mean = float(ratios.mean())
     half = float(student.ppf(0.975, len(ratios) - 1) * ratios.std(ddof=1) / math.sqrt(len(ratios)))
-    said = (
-        f"{share}; ratio {math.exp(mean):.2f}, 95 % interval {math.exp(mean - half):.2f} to {math.exp(mean + half):.2f}"
-    )
+    ratio, low, high = np.exp([mean, mean - half, mean + half])
+    said = f"{share}; ratio {ratio:.2f}, 95 % interval {low:.2f} to {high:.2f}"
     if abs(mean) < half:
         return f"{said}: not told apart from Monte Carlo error."
     return f"{said}: {'the same order' if mean > 0 else 'the other order'}, beyond Monte Carlo error."

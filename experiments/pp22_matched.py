@@ -4,19 +4,15 @@ Data and model are those of ``pp22_application.py``. A replication is one proces
 
     python experiments/pp22_matched.py --replication 0 [--every]
 
-Weights come from the unweighted posterior, whose chains are long: two were run, and each serves ten replications.
-All other chains and all tables are a replication's own.
-
-Every finished fit is a file in ``fits/``, so a replication that was stopped goes on from there when the same line is
-run again, and fits that are in ``fits.csv`` are not made again. ``python experiments/pp22_matched.py`` alone writes
-``experiments/results/pp22_matched/``.
+Without it, the results are written. Every finished fit is a file in ``fits/``, so that a replication that was stopped
+goes on from there, and fits that are in ``fits.csv`` are not made again. Weights come from the unweighted posterior,
+whose chains are long: two were run, and each serves ten replications. All other chains and all tables are a
+replication's own.
 
 Every fit is 800 draws of two chains, thinned until everything that convergence is judged by is worth at least 400
-independent draws. A bound is a maximum over records and draws, so all are over as many. Fits of the exponential
-mechanism, with one weight for all records, are tried until every weighted one has another with a bound within 5 % of
-its own. All replications are of the same table, so a fit of one replication may be set against one of another; each is
-used once in a configuration. The chains of an unweighted posterior took eleven minutes of one core, any other fit two
-and a half.
+independent draws. Fits of the exponential mechanism, with one weight for all records, are tried until every weighted
+one has another with a bound within 5 % of its own. All replications are of the same table, so a fit of one replication
+may be set against one of another; each is used once in a configuration.
 """
 
 import json
@@ -65,19 +61,15 @@ class Replication:
         self.sampler = self.mechanism.sampler(columns)
         self.first, self.risks = self._unweighted()
 
-    def chains(
-        self, weights: Any, rng: Any, *, start: PosteriorDraws | None, thin: int
-    ) -> tuple[PosteriorDraws, float]:
+    def chains(self, weights: Any, rng: Any, *, start: Any, thin: int) -> tuple[PosteriorDraws, float]:
         """Return draws worth as many independent ones as asked, spread evenly over chains as long as this takes.
 
         One in ``thin`` draws is kept.
         """
         with quiet():
             used = np.where(weights > 0, np.arange(self.sampler.count), int(np.argmax(weights)))
-            facts = (
-                {name: jnp.asarray(value) for name, value in rows(self.sampler.data, used).items()},
-                jnp.asarray(weights, dtype=jnp.float32),
-            )
+            table = {name: jnp.asarray(value) for name, value in rows(self.sampler.data, used).items()}
+            facts = table, jnp.asarray(weights, dtype=jnp.float32)
             starts = range(CHAINS * self.source, CHAINS * (self.source + 1))
             begin = [MODEL.start(self.sampler.data, chain=i) for i in starts] if start is None else start.apart(CHAINS)
             keys = rng.integers(0, 2**32, size=(CHAINS, 2), dtype=np.uint32)
@@ -117,8 +109,7 @@ class Replication:
         """Return a result from its file, or fit and keep it."""
         path = self.folder / f"{name}.json"
         if path.exists():
-            found: dict[str, Any] = json.loads(path.read_text())
-            return found
+            return dict(json.loads(path.read_text()))
         weights = weighting.weights(self.risks.by_record, self.sampler.data)
         rng = seeded(1_000_000 + 1_000 * self.number + what)
         made, seconds = self.chains(weights, rng, start=self.first, thin=1)
@@ -133,9 +124,7 @@ class Replication:
         keys = ("lipschitz", "effective", "r_hat", "seconds")
         print(f"{self.number} {name:18} {' '.join(f'{key} {result[key]:.4g}' for key in keys)}", flush=True)
 
-    def measured(
-        self, name: str, made: PosteriorDraws, bounds: Risks, weights: Any, seconds: float, rng: Any
-    ) -> dict[str, Any]:
+    def measured(self, name: str, made: Any, bounds: Risks, weights: Any, seconds: float, rng: Any) -> dict[str, Any]:
         """Return what is kept of a fit: its bound, whether its chains can be relied on, and what its tables tell."""
         facts = {"risks": bounds, "bounds": bounds, "draws": made, "unweighted": made}
         fit = PseudoFit(weights=weights, weighting=Unweighted(), **facts)

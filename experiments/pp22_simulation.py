@@ -59,7 +59,6 @@ def measured(n: int, replicates: int, rng: Any) -> tuple[list[tuple[Any, ...]], 
 
 
 def slices() -> dict[str, Any]:
-    """Return the smallest samples."""
     rows, summary = measured(SIZES[0], REPLICATES, seeded(SEED))
     return {"replicates.csv": rows, "summary.csv": summary}
 

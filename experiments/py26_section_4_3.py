@@ -128,7 +128,6 @@ WITHOUT_SLICE = {"figure_2.csv": "it needs the releases of all mechanisms, half 
 
 
 def slices() -> dict[str, Any]:
-    """Return the confidential records' row, and the first mechanism's."""
     study = Study()
     row, found, _ = next(iter(study))
     return {"table_1.csv": [study.held(), row], "figure_3.csv": each_run(row, found)}

@@ -163,7 +163,6 @@ QUICK = (
 
 
 def slices() -> dict[str, Any]:
-    """Return the rows of 20 replicates of the methods that are quick."""
     return {"table_2.csv": [[*row[:7], ANY, ANY, *row[9:]] for name in QUICK for row in rows_of(name, 20)]}
 
 

@@ -1,8 +1,8 @@
 """Figures 1 to 3 of ROO25 (k = 9, n = 1000), as data files, and what its schedules really promise.
 
-Run ``python experiments/roo25_figures.py``; it writes ``experiments/results/roo25/`` in about 20 seconds. The paper's
-text names no population for Figures 2 and 3, and no epsilons for Figure 1. Here the population is a discretised normal
-distribution with mean 5 and standard deviation 1.5 on 1..9: its most probable element is the middle one, as there.
+It takes about 20 seconds. The paper's text names no population for Figures 2 and 3, and no epsilons for Figure 1. Here
+the population is a discretised normal distribution with mean 5 and standard deviation 1.5 on 1..9: its most probable
+element is the middle one, as there.
 """
 
 from collections.abc import Iterator
@@ -97,14 +97,9 @@ def drawn_tables(count: int = TABLES) -> Any:
 
 
 def slices() -> dict[str, Any]:
-    """Return Figures 1 and 2, one epsilon of Figure 3, and what is promised on the small universes."""
     tables = drawn_tables()
-    figures = {
-        "figure_1.csv": figure_1(),
-        "figure_2.csv": figure_2(tables),
-        "figure_3.csv": islice(figure_3(tables), 1),
-    }
-    return figures | {"promised.csv": islice(promised(), 16)}
+    found = {"figure_1.csv": figure_1(), "figure_2.csv": figure_2(tables)}
+    return {**found, "figure_3.csv": islice(figure_3(tables), 1), "promised.csv": islice(promised(), 16)}
 
 
 @script(tables=(TABLES, 1000))

@@ -17,6 +17,7 @@ import matplotlib as mpl
 from _harness import read
 from cycler import cycler
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "results"
@@ -100,14 +101,24 @@ def canvas(height: float, *shape: int, **shared: Any) -> tuple[Figure, Any]:
     return figure, figure.subplots(*shape, **shared)
 
 
-def rows(file: str, **like: Any) -> list[Row]:
+def rows(file: str, /, **like: Any) -> list[Row]:
     """Return the rows of a data file that agree with what is given; what reads as a number is one."""
-    return [row for row in read(RESULTS / file) if all(row[key] == value for key, value in like.items())]
+    return where(read(RESULTS / file), **like)
+
+
+def where(table: Iterable[Row], /, **like: Any) -> list[Row]:
+    """Return the rows that agree with what is given."""
+    return [row for row in table if all(row[key] == value for key, value in like.items())]
 
 
 def column(table: Iterable[Row], name: str) -> list[Any]:
     """Return a column of rows."""
     return [row[name] for row in table]
+
+
+def distinct(table: Iterable[Row], name: str) -> list[Any]:
+    """Return the values of a column in the order in which they first come."""
+    return list(dict.fromkeys(column(table, name)))
 
 
 def ink() -> str:
@@ -135,9 +146,17 @@ def line(axes: Any, table: list[Row], x: str, y: str, colour: str, style: str = 
         axes.fill_between(column(table, x), low, high, color=colour, alpha=0.2, linewidth=0)
 
 
+def level(axes: Any, height: float, colour: str, style: str = ":", **how: Any) -> None:
+    """Draw what does not change along the axis."""
+    axes.axhline(height, color=colour, linestyle=style, linewidth=1.5, **how)
+
+
+def legend_below(figure: Figure, axes: Any, columns: int) -> None:
+    """Write what the marks of some axes mean below all of them."""
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=columns)
+
+
 def plain(axis: Any, ticks: Iterable[float]) -> None:
     """Write the ticks of a logarithmic axis as plain numbers."""
-    from matplotlib.ticker import NullFormatter
-
     axis.set_ticks(list(ticks), [f"{tick:,g}" for tick in ticks])
     axis.set_minor_formatter(NullFormatter())

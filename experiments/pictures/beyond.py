@@ -10,7 +10,7 @@ import json
 import numpy as np
 from matplotlib.figure import Figure
 
-from pictures import RESULTS, canvas, column, ink, named, picture, plain, quiet, rows
+from pictures import RESULTS, canvas, column, ink, legend_below, named, picture, plain, quiet, rows, where
 
 WIDE = "../../benchmarks/results/wide.json"
 OURS = "discreet marginals"
@@ -49,7 +49,7 @@ def coverage_real() -> Figure:
     for axes, about, title in zip(panels, ("table", "population"), titles, strict=True):
         axes.axvspan(0.93, 0.975, color=quiet(), alpha=0.25, linewidth=0)
         for place, (method, epsilon) in enumerate(kinds):
-            found = {row["method"]: row for row in table if row["epsilon"] == epsilon and row["about"] == about}
+            found = {row["method"]: row for row in where(table, epsilon=epsilon, about=about)}
             one, narrow = found[method], found.get(method + wrong)
             axes.plot(one["mass_spread_evenly"], place, "|", color="C1", markersize=9)
             axes.plot(one["with_bounds"], place, "o", color="C0", fillstyle="none")
@@ -64,7 +64,7 @@ def coverage_real() -> Figure:
              (ink(), "x", "full", "fitted to a quarter of the noise"))  # fmt: skip
     for colour, mark, filled, words in marks:
         panels[0].plot([], [], mark, color=colour, label=words, fillstyle=filled)
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    legend_below(figure, panels[0], 2)
     return figure
 
 
@@ -73,29 +73,19 @@ def wide() -> Figure:
     """Error of pairs of columns by processor time, which is on a logarithmic axis; lower and further left is better."""
     runs = [run for run in json.loads((RESULTS / WIDE).read_text())["runs"] if "failed" not in run]
     figure, panels = canvas(9.6, 3, 2, sharex=True)
-    for axes, (setting, title) in zip(panels.flat, WIDE_TABLES.items(), strict=True):
-        _, epsilon, delta = setting
-        here = [run for run in runs if (run["table"], run["epsilon"], run["delta"]) == setting]
+    for axes, ((table, epsilon, delta), title) in zip(panels.flat, WIDE_TABLES.items(), strict=True):
         for method, (colour, mark, words) in PEERS.items():
-            mine = [run for run in here if run["method"] == method]
+            mine = where(runs, table=table, epsilon=epsilon, delta=delta, method=method)
             if mine:
                 seconds, error = (np.mean(column(mine, key)) for key in ("processor_s", "two_way"))
-                axes.plot(max(seconds, 0.05), error, mark, color=colour, markersize=8)
-                named(
-                    axes,
-                    max(seconds, 0.05),
-                    error,
-                    words,
-                    colour,
-                    dx=-7 if seconds > 20 else 7,
-                    dy=NUDGED.get((*setting[:2], method), 0),
-                )
+                place, side = max(seconds, 0.05), -7 if seconds > 20 else 7
+                axes.plot(place, error, mark, color=colour, markersize=8)
+                named(axes, place, error, words, colour, dx=side, dy=NUDGED.get((table, epsilon, method), 0))
         small = f"10^{{{round(np.log10(delta))}}}"
         axes.set(xscale="log", xlim=(0.03, 900))
         axes.set_title(f"{title}, $\\varepsilon={epsilon:g}$, $\\delta={small}$")
         axes.set_ylim(0, 1.08 * axes.get_ylim()[1])
         plain(axes.xaxis, (0.1, 1, 10, 100))
         axes.tick_params(labelbottom=True)
-        axes.set_xlabel("processor seconds")
-        axes.set_ylabel("mean total variation of pairs")
+        axes.set(xlabel="processor seconds", ylabel="mean total variation of pairs")
     return figure

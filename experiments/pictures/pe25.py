@@ -7,7 +7,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from pictures import WIDTH, Row, canvas, column, ink, line, named, picture, plain, quiet, rows
+from pictures import WIDTH, canvas, distinct, ink, legend_below, level, line, named, picture, plain, quiet, rows, where
 
 RECORDS = (250.0, 500.0, 1000.0, 2000.0)
 ERROR = "$W_1$ from the private records (radius: 1)"
@@ -20,10 +20,10 @@ VARIANTS = {
 }
 
 
-def across(axes: Any, table: list[Row], series: str, colour: str, text: str) -> None:
+def across(axes: Any, table: list[dict[str, Any]], series: str, colour: str, text: str) -> None:
     """Draw what does not change along the axis, with its name and value for the legend."""
-    mean = next(row["mean_w1"] for row in table if row["series"] == series)
-    axes.axhline(mean, color=colour, linestyle=":", linewidth=1.5, label=f"{text}: {mean:.2g}")
+    mean = where(table, series=series)[0]["mean_w1"]
+    level(axes, mean, colour, label=f"{text}: {mean:.2g}")
 
 
 def figure_2(panel: str, axis: str, label: str) -> Figure:
@@ -35,27 +35,23 @@ def figure_2(panel: str, axis: str, label: str) -> Figure:
     table = [row for row in kept if row["panel"] in {panel, "both"}]
     figure, panels = canvas(5, 1, 2, sharey=True)
     for index, n in enumerate(RECORDS):
-        here = [row for row in table if row["n"] == n]
-        start = next(row for row in here if row["series"] == "no step")
-        shown = [row for row in here if row["series"] == "practical"]
+        shown = where(table, n=n, series="practical")
         if axis == "steps":
-            shown = [{**start, "steps": 0.0}, *shown]
+            shown = [{**where(table, n=n, series="no step")[0], "steps": 0.0}, *shown]
         line(panels[0], shown, axis, "mean_w1", f"C{index}")
         named(panels[0], shown[-1][axis], shown[-1]["mean_w1"], f"$n$ = {n:,.0f}", f"C{index}", dx=7)
-        (chosen,) = (row[axis] for row in kept if row["panel"] == "steps" and row["series"] == "practical"
-                     and row["n"] == n and row["steps"] == math.ceil(2 * math.log(n)))  # fmt: skip
-        ringed = [row for row in shown if row[axis] == chosen]
-        panels[0].plot(column(ringed, axis), column(ringed, "mean_w1"), "o", color=ink(), markersize=9,
-                       markerfacecolor="none", label=None if index else "the paper's choice")  # fmt: skip
-    here = [row for row in table if row["n"] == 1000]
+        (chosen,) = where(kept, panel="steps", series="practical", n=n, steps=math.ceil(2 * math.log(n)))
+        (ringed,) = where(shown, **{axis: chosen[axis]})
+        panels[0].plot(ringed[axis], ringed["mean_w1"], "o", color=ink(), markersize=9, markerfacecolor="none")
+    panels[0].lines[-1].set_label("the paper's choice")
+    here = where(table, n=1000)
     for index, (series, text) in enumerate(VARIANTS.items()):
-        line(panels[1], [row for row in here if row["series"] == series], axis, "mean_w1", f"C{index}", label=text)
+        line(panels[1], where(here, series=series), axis, "mean_w1", f"C{index}", label=text)
     across(panels[1], here, "no step", ink(), "before any step")
     if axis == "steps":
         across(panels[1], here, "floor", quiet(), SAMPLE)
     else:
-        line(panels[1], [row for row in here if row["series"] == "floor by size"], axis, "mean_w1", quiet(), ":",
-             label=SAMPLE)  # fmt: skip
+        line(panels[1], where(here, series="floor by size"), axis, "mean_w1", quiet(), ":", label=SAMPLE)
     across(panels[1], here, "hierarchical histogram, tilted", "C4", "hierarchical histogram")
     for axes in panels:
         axes.set(xlabel=label, yscale="log")
@@ -90,24 +86,13 @@ def figure_5() -> Figure:
     """Error by step, from starts nearer to the private records and farther from them; beta says where it starts."""
     table = rows("pe25_figures/figure_5.csv")
     figure, axes = canvas(4.4)
-    for index, beta in enumerate(dict.fromkeys(row["beta"] for row in table if row["start"] == "shrunk")):
-        shown = [row for row in table if row["start"] == "shrunk" and row["beta"] == beta]
-        words = {
-            0.0: "$\\beta$ = 0: private records",
-            0.5: "$\\beta$ = 0.5: all in the centre",
-            1.0: "$\\beta$ = 1: mirrored",
-        }
-        line(axes, shown, "step", "mean_w1", f"C{index}", label=words.get(beta, f"$\\beta$ = {beta:g}"))
-    line(
-        axes,
-        [row for row in table if row["start"] == "uniform"],
-        "step",
-        "mean_w1",
-        ink(),
-        "o--",
-        label="uniform start",
-    )
-    floor = next(row["mean_w1"] for row in table if row["start"] == "floor")
+    words = {0.0: ": private records", 0.5: ": all in the centre", 1.0: ": mirrored"}
+    shrunk = where(table, start="shrunk")
+    for index, beta in enumerate(distinct(shrunk, "beta")):
+        label = f"$\\beta$ = {beta:g}{words.get(beta, '')}"
+        line(axes, where(shrunk, beta=beta), "step", "mean_w1", f"C{index}", label=label)
+    line(axes, where(table, start="uniform"), "step", "mean_w1", ink(), "o--", label="uniform start")
+    floor = where(table, start="floor")[0]["mean_w1"]
     axes.axhline(floor, color=quiet(), linestyle=":", label=f"{SAMPLE}: {floor:.2g}")
     axes.set(xlabel="step", ylabel=ERROR, ylim=(0, None))
     axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
@@ -130,11 +115,10 @@ def figure_6() -> Figure:
             ("floor", quiet(), ":", SAMPLE),
             ("hierarchical histogram", "C4", "o-", "hierarchical histogram"),
         ):
-            shown = [row for row in table if row["panel"] == panel and row["series"] == series]
-            line(axes, shown, axis, "mean_w1", colour, style, label=text)
+            line(axes, where(table, panel=panel, series=series), axis, "mean_w1", colour, style, label=text)
         axes.set(xlabel=label, title=title, ylim=(0, None))
     panels[0].set_ylabel(ERROR)
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    legend_below(figure, panels[0], 3)
     return figure
 
 
@@ -142,34 +126,26 @@ def figure_6() -> Figure:
 def figure_7() -> Figure:
     """Error by step with Gaussian noise and with Laplace noise and a threshold; the error's axis is logarithmic."""
     table = rows("pe25_figures/figure_7.csv", n=1000.0)
-    spent = {row["series"]: row for row in rows("pe25_figures/figure_7_budget.csv", n=1000.0)}
-    printed = spent["laplace, as printed"]["delta_of_all_steps_at_epsilon_1"]
+    (spent,) = rows("pe25_figures/figure_7_budget.csv", n=1000.0, series="laplace, as printed")
+    printed = f"($\\delta$ up to {spent['delta_of_all_steps_at_epsilon_1']:.2g} at $\\varepsilon$ = 1)"
     figure, panels = canvas(5, 1, 2, sharey=True)
-    for axes, radius, title in zip(
-        panels, (0.02, 0.5), ("a cluster of radius 0.02", "spread over radius 0.5"), strict=True
-    ):
-        here = [row for row in table if row["radius"] == radius]
+    titles = {0.02: "a cluster of radius 0.02", 0.5: "spread over radius 0.5"}
+    for axes, (radius, title) in zip(panels, titles.items(), strict=True):
+        here = where(table, radius=radius)
         for series, colour, style, text in (
             ("gaussian", "C0", "o-", "Gaussian, as in the paper"),
             ("gaussian, projection", "C3", "o-", "Gaussian, projected votes"),
             ("laplace, calibrated", "C2", "o-", "Laplace with threshold, calibrated"),
-            (
-                "laplace, as printed",
-                "C1",
-                "o--",
-                f"Laplace as printed ($\\delta$ up to {printed:.2g} at $\\varepsilon$ = 1)",
-            ),
+            ("laplace, as printed", "C1", "o--", f"Laplace as printed {printed}"),
         ):
-            line(axes, [row for row in here if row["series"] == series], "step", "mean_w1", colour, style, label=text)
-        for series, colour, text in (("floor", quiet(), SAMPLE),
-                                     ("hierarchical histogram", "C4", "hierarchical histogram")):  # fmt: skip
-            mean = next(row["mean_w1"] for row in here if row["series"] == series)
-            axes.axhline(mean, color=colour, linestyle=":", linewidth=1.5, label=text)
+            line(axes, where(here, series=series), "step", "mean_w1", colour, style, label=text)
+        level(axes, where(here, series="floor")[0]["mean_w1"], quiet(), label=SAMPLE)
+        tree = where(here, series="hierarchical histogram")[0]["mean_w1"]
+        level(axes, tree, "C4", label="hierarchical histogram")
         axes.set(xlabel="step", yscale="log", title=title)
         plain(axes.yaxis, (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5))
     panels[0].set_ylabel(ERROR)
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=2)
+    legend_below(figure, panels[0], 2)
     return figure
 
 
@@ -188,31 +164,21 @@ def images(number: int, axis: str, label: str) -> Figure:
     """Return the Frechet distance by an axis, for both sets of images."""
     table = rows("pe25_images/figures_3_4.csv")
     figure, panels = canvas(4.8, 1, 2)
-    series = list(dict.fromkeys(row["series"] for row in table if row["figure"] == number))
-    for axes, name in zip(panels, dict.fromkeys(column(table, "images")), strict=True):
-        here = [row for row in table if row["images"] == name]
-        for index, one in enumerate(found for found in series if found != "private images"):
-            shown = [row for row in here if row["figure"] == number and row["series"] == one]
-            line(
-                axes,
-                shown,
-                axis,
-                "mean_frechet",
-                f"C{index}",
-                label=SERIES[one],
-            )
-        for one, style, text in (
+    for axes, (name, title) in zip(panels, SETS.items(), strict=True):
+        here = where(table, images=name, figure=number)
+        for index, series in enumerate(one for one in distinct(here, "series") if one in SERIES):
+            line(axes, where(here, series=series), axis, "mean_frechet", f"C{index}", label=SERIES[series])
+        for series, style, text in (
             ("no step", "--", "the generator alone"),
             ("private images", ":", "other private images"),
         ):
-            mean = next(row["mean_frechet"] for row in here if row["figure"] == 0 and row["series"] == one)
-            axes.axhline(mean, color=quiet(), linestyle=style, linewidth=1.5, label=text)
-        axes.set(xlabel=label, title=SETS[name], ylim=(0, None))
+            (one,) = where(table, images=name, figure=0, series=series)
+            level(axes, one["mean_frechet"], quiet(), style, label=text)
+        axes.set(xlabel=label, title=title, ylim=(0, None))
         if axis == "steps":
             axes.set_xticks([1, 4, 8, 12, 16, 20])
     panels[0].set_ylabel("Fréchet distance from private images")
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=2)
+    legend_below(figure, panels[0], 2)
     return figure
 
 
@@ -232,16 +198,14 @@ def figure_4() -> Figure:
 def digits() -> Figure:
     """Digits that the fonts propose, above, and digits that the votes of handwriting picked, below: two of each."""
     table = rows("digits_from_fonts/digits.csv")
-    kinds = list(dict.fromkeys(column(table, "kind")))
     figure = Figure(figsize=(WIDTH, 3.6))
-    for half, kind in zip(figure.subfigures(2, 1), kinds, strict=True):
+    for half, kind in zip(figure.subfigures(2, 1), distinct(table, "kind"), strict=True):
         half.suptitle(kind, x=0.01, ha="left", fontsize=10, fontweight="bold")
         panels = half.subplots(2, 10)
         for axes in panels.flat:
             axes.set_axis_off()
-        for row in table:
-            if row["kind"] == kind:
-                pixels = [value for name, value in row.items() if name.startswith("pixel_")]
-                image = [pixels[8 * i : 8 * i + 8] for i in range(8)]
-                panels[int(row["place"]), int(row["digit"])].imshow(image, cmap="Greys", vmin=0, vmax=16)
+        for row in where(table, kind=kind):
+            pixels = [value for name, value in row.items() if name.startswith("pixel_")]
+            image = [pixels[8 * i : 8 * i + 8] for i in range(8)]
+            panels[int(row["place"]), int(row["digit"])].imshow(image, cmap="Greys", vmin=0, vmax=16)
     return figure

@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from pictures import canvas, column, ink, named, picture, quiet, rows
+from pictures import canvas, column, distinct, ink, named, picture, quiet, rows, where
 
 SIZES = (100, 400, 1600, 6400)
 FORMS = {"unweighted": "unweighted", "weighted": "weighted", "weighted-M": "weighted, cut at $M$ = 3.5"}
@@ -29,7 +29,7 @@ def simulated(name: str, label: str, *, shared: bool) -> Figure:
     table = rows("pp22_simulation/replicates.csv")
     figure, panels = canvas(3.6, 1, 3, sharey=shared)
     for axes, (form, title) in zip(panels, FORMS.items(), strict=True):
-        values = [[row[name] for row in table if row["n"] == n and row["form"] == form] for n in SIZES]
+        values = [column(where(table, n=n, form=form), name) for n in SIZES]
         violins(axes, values, [1, 2, 3, 4], "C0")
         axes.set_xticks(range(1, 5), [f"{n:,}" for n in SIZES])
         axes.set(xlabel="records", title=title)
@@ -125,20 +125,14 @@ def table_2() -> Figure:
     ours, paper = rows("pp22_application/table_2_seeds.csv", part="all"), rows("pp22_application/table_2.csv")
     names = column(paper, "configuration")
     figure, axes = canvas(3.9)
-    for seed in dict.fromkeys(column(ours, "seed")):
-        found = {row["configuration"]: row["lipschitz"] for row in ours if row["seed"] == seed}
-        axes.plot(range(len(names)), [found[name] for name in names], "o-", color="C0", alpha=0.65,
-                  label="ours, three repetitions" if seed == 0 else None)  # fmt: skip
-    axes.plot(
-        range(len(names)),
-        column(paper, "paper_lipschitz"),
-        "s--",
-        color="C1",
-        label="printed in the paper (another unit)",
-    )
+    for seed in distinct(ours, "seed"):
+        found = {row["configuration"]: row["lipschitz"] for row in where(ours, seed=seed)}
+        axes.plot(range(len(names)), [found[name] for name in names], "o-", color="C0", alpha=0.65)
+    axes.lines[0].set_label("ours, three repetitions")
+    printed = column(paper, "paper_lipschitz")
+    axes.plot(range(len(names)), printed, "s--", color="C1", label="printed in the paper (another unit)")
     axes.set_xticks(range(len(names)), names)
-    axes.set(
-        xlabel="configuration $(c, g)$ of the weights", ylabel="Lipschitz bound of the table (nats)", ylim=(0, None)
-    )
+    axes.set(xlabel="configuration $(c, g)$ of the weights", ylabel="Lipschitz bound of the table (nats)")
+    axes.set_ylim(0, None)
     axes.legend()
     return figure

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import groupby
 from typing import Any
 
 from matplotlib.figure import Figure
 
-from pictures import Row, canvas, column, ink, line, named, picture, plain, quiet, rows
+from pictures import Row, canvas, column, distinct, ink, line, named, picture, plain, quiet, rows, where
 
 MECHANISMS = {"dirichlet-process": "Dirichlet process", "perturbed": "perturbed histogram",
               "smoothed": "smoothed histogram", "bootstrap, no privacy": "bootstrap, no privacy"}  # fmt: skip
@@ -24,11 +23,11 @@ def quantity(name: str) -> str:
 def figure_1() -> Figure:
     """Mean distance of a release from the table, by number of records held; both axes are logarithmic."""
     table = rows("py26_figure_1/figure_1.csv")
-    strengths, regimes = (list(dict.fromkeys(column(table, name))) for name in ("strength", "regime"))
+    strengths, regimes = distinct(table, "strength"), distinct(table, "regime")
     figure, panels = canvas(4, 1, len(strengths), sharey=True)
     for axes, strength in zip(panels, strengths, strict=True):
         for index, regime in enumerate(regimes):
-            shown = [row for row in table if row["strength"] == strength and row["regime"] == regime]
+            shown = where(table, strength=strength, regime=regime)
             line(axes, shown, "n", "mean_w1", f"C{index}")
             last = shown[-1]
             rate = [row["rate_theorem_4"] * last["mean_w1"] / last["rate_theorem_4"] for row in shown]
@@ -46,13 +45,11 @@ def figure_2() -> Figure:
     """Density of one release of 119 incomes from each mechanism, over that of the confidential incomes."""
     table = rows("py26_section_4_3/figure_2.csv")
     figure, axes = canvas(4.2)
-    axes.fill_between(
-        column(table, "scaled_log_income"), column(table, "confidential"), color=quiet(), alpha=0.25, lw=0
-    )
+    incomes = column(table, "scaled_log_income")
+    axes.fill_between(incomes, column(table, "confidential"), color=quiet(), alpha=0.25, lw=0)
     axes.plot([], [], color=quiet(), alpha=0.5, linewidth=7, label="confidential incomes")
     for index, name in enumerate(("dirichlet-process", "perturbed", "smoothed")):
-        values = column(table, name)
-        axes.plot(column(table, "scaled_log_income"), values, color=f"C{index}", label=MECHANISMS[name])
+        axes.plot(incomes, column(table, name), color=f"C{index}", label=MECHANISMS[name])
     axes.set(xlabel="logarithm of income (0: one dollar, 1: two million dollars)", ylabel="density", ylim=(0, None))
     axes.legend(loc="upper left")
     return figure
@@ -63,50 +60,43 @@ def figure_3() -> Figure:
     """Distance from the confidential incomes, of 100 releases of 119 incomes from each mechanism."""
     table = rows("py26_section_4_3/figure_3.csv", size=119.0)
     figure, axes = canvas(3.4)
-    values = [[row["w1"] for row in table if row["mechanism"] == name] for name in MECHANISMS]
-    apart(axes, values, tuple(MECHANISMS.values()))
-    axes.set_xlabel("$W_1$ from the confidential incomes (scaled logarithm of income)")
-    axes.set_xlim(0, None)
+    values = [column(where(table, mechanism=name), "w1") for name in MECHANISMS][::-1]
+    made = axes.boxplot(values, orientation="horizontal", widths=0.5, patch_artist=True)
+    axes.set_yticks(range(1, len(values) + 1), [*MECHANISMS.values()][::-1])
+    for index, box in enumerate(made["boxes"][::-1]):
+        box.set(facecolor=f"C{index}", alpha=0.45)
+        box.set_edgecolor(ink())
+    for drawn in (*made["whiskers"], *made["caps"], *made["medians"]):
+        drawn.set(color=ink())
+    for drawn in made["fliers"]:
+        drawn.set(marker="o", markersize=3, markeredgecolor=quiet())
+    axes.grid(visible=False, axis="y")
+    axes.set(xlabel="$W_1$ from the confidential incomes (scaled logarithm of income)", xlim=(0, None))
     return figure
 
 
 DISTANCES = {"W1": "$W_1$", "KS": "Kolmogorov-Smirnov"}
 
 
-def study_of(row: Row) -> tuple[str, str]:
-    """Return which line of the study of convergence a row belongs to."""
-    return row["study"], row["distance"]
-
-
-def apart(axes: Any, values: list[list[float]], names: tuple[str, ...]) -> None:
-    """Draw a row of boxes, the first one on top."""
-    made = axes.boxplot(values[::-1], orientation="horizontal", widths=0.5, patch_artist=True)
-    axes.set_yticks(range(1, len(names) + 1), names[::-1])
-    for index, box in enumerate(made["boxes"]):
-        box.set(facecolor=f"C{len(names) - 1 - index}", alpha=0.45)
-    for part in ("boxes", "whiskers", "caps", "medians"):
-        for drawn in made[part]:
-            drawn.set(color=ink()) if part != "boxes" else drawn.set_edgecolor(ink())
-    for drawn in made["fliers"]:
-        drawn.set(marker="o", markersize=3, markeredgecolor=quiet())
-    axes.grid(visible=False, axis="y")
+def coverage_dots(axes: Any, table: list[Row], aside: Any, names: Any = str) -> None:
+    """Draw the coverage of each method, the first on top, a colour for each number that an interval is of."""
+    methods = distinct(table, "method")
+    for index, functional in enumerate(distinct(table, "functional")):
+        shown = where(table, functional=functional)
+        places = [len(methods) - 1 - methods.index(row["method"]) + aside(index, functional) for row in shown]
+        axes.plot(column(shown, "coverage"), places, "o", color=f"C{index}", label=quantity(functional))
+    axes.axvline(0.95, color=ink(), linewidth=1, linestyle="--")
+    axes.set_yticks(range(len(methods)), [names(method) for method in methods[::-1]])
+    axes.set(xlabel="share of 500 intervals that hold the truth (dashed: 95 %)")
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3)
 
 
 @picture("py26_table2/table_2.csv")
 def table_2() -> Figure:
     """Coverage of 95 % intervals for five numbers of the population, by what is released and how it is analysed."""
-    table = [row for row in rows("py26_table2/table_2.csv") if row["replicates"] == 500]
-    methods = list(dict.fromkeys(column(table, "method")))
-    figure, axes = canvas(0.46 * len(methods) + 1.3)
-    functionals = list(dict.fromkeys(column(table, "functional")))
-    for index, functional in enumerate(functionals):
-        shown = {row["method"]: row["coverage"] for row in table if row["functional"] == functional}
-        places = [len(methods) - 1 - i + 0.13 * (1.5 - index) for i, name in enumerate(methods) if name in shown]
-        axes.plot(list(shown.values()), places, "o", color=f"C{index}", label=quantity(functional))
-    axes.axvline(0.95, color=ink(), linewidth=1, linestyle="--")
-    axes.set_yticks(range(len(methods)), methods[::-1])
-    axes.set(xlabel="share of 500 intervals that hold the truth (dashed: 95 %)")
-    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3)
+    table = rows("py26_table2/table_2.csv", replicates=500)
+    figure, axes = canvas(0.46 * len(distinct(table, "method")) + 1.3)
+    coverage_dots(axes, table, lambda index, _: 0.13 * (1.5 - index))
     return figure
 
 
@@ -116,13 +106,13 @@ def convergence() -> Figure:
     table = rows("convergence/convergence.csv")
     figure, panels = canvas(5, 1, 2, sharey=True)
     for axes, dimension, title in zip(panels, (1, 2), ("on a line", "in the plane"), strict=True):
-        here = sorted((row for row in table if row["d"] == dimension), key=study_of)
-        for index, shown in enumerate(list(found) for _, found in groupby(here, key=study_of)):
-            where = shown[0]["study"].replace(" of a line", "").replace(" of the plane", "")
+        lines = sorted({(row["study"], row["distance"]) for row in where(table, d=dimension)})
+        for index, (study, distance) in enumerate(lines):
+            shown = where(table, study=study, distance=distance)
+            label = f"{DISTANCES[distance]}, {study.replace(' of a line', '').replace(' of the plane', '')}"
             n, last = column(shown, "n"), shown[-1]
             axes.fill_between(n, column(shown, "low"), column(shown, "high"), color=f"C{index}", alpha=0.2, lw=0)
-            axes.plot(n, column(shown, "mean"), "o-", color=f"C{index}",
-                      label=f"{DISTANCES[last['distance']]}, {where}")  # fmt: skip
+            axes.plot(n, column(shown, "mean"), "o-", color=f"C{index}", label=label)
             rate = [row["rate"] * last["mean"] / last["rate"] for row in shown]
             axes.plot(n, rate, "--", color=f"C{index}", linewidth=0.9)
         axes.plot([], [], "--", color=ink(), linewidth=0.9, label="rate of the theorem")
@@ -137,15 +127,10 @@ def convergence() -> Figure:
 def coverage() -> Figure:
     """Coverage of 95 % intervals of the mechanism-aware posteriors, over tables drawn from the prior."""
     table = rows("coverage/coverage.csv")
-    methods = list(dict.fromkeys(column(table, "method")))
-    figure, axes = canvas(0.31 * len(methods) + 1.2)
-    for index, functional in enumerate(dict.fromkeys(column(table, "functional"))):
-        shown = {row["method"]: row["coverage"] for row in table if row["functional"] == functional}
-        aside = {"mean": 0.16, "P(=3)": -0.16}.get(functional, 0.0)  # dots of one place would hide each other
-        places = [len(methods) - 1 - i + aside for i, name in enumerate(methods) if name in shown]
-        axes.plot(list(shown.values()), places, "o", color=f"C{index}", label=quantity(functional))
-    axes.axvline(0.95, color=ink(), linewidth=1, linestyle="--")
-    axes.set_yticks(range(len(methods)), tuple(name.replace("W1", "$W_1$") for name in methods[::-1]))
-    axes.set(xlabel="share of 500 intervals that hold the truth (dashed: 95 %)", xlim=(0.9, 1))
-    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3)
+    figure, axes = canvas(0.31 * len(distinct(table, "method")) + 1.2)
+    aside = {"mean": 0.16, "P(=3)": -0.16}  # dots of one place would hide each other
+    coverage_dots(
+        axes, table, lambda _, functional: aside.get(functional, 0.0), lambda name: name.replace("W1", "$W_1$")
+    )
+    axes.set_xlim(0.9, 1)
     return figure

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from pictures import canvas, column, ink, named, picture, quiet, rows
+from pictures import canvas, column, distinct, ink, named, picture, quiet, rows, where
 
 
 @picture("roo25/figure_1.csv")
@@ -12,8 +12,8 @@ def figure_1() -> Figure:
     """The probability of obscuring by the smallest count of a letter: the least that keeps epsilon, and the paper's."""
     table = rows("roo25/figure_1.csv")
     figure, axes = canvas(4.4)
-    for index, epsilon in enumerate(dict.fromkeys(column(table, "epsilon"))):
-        shown = [row for row in table if row["epsilon"] == epsilon]
+    for index, epsilon in enumerate(distinct(table, "epsilon")):
+        shown = where(table, epsilon=epsilon)
         axes.plot(column(shown, "smallest_count"), column(shown, "q_least"), color=f"C{index}")
         # Dots, not a line: where both schedules agree, a line would lie under the other one.
         dots = [row for row in shown if row["q_published"] > 0][:: max(1, round(0.6 / epsilon**0.5))]
@@ -38,9 +38,8 @@ def figure_2() -> Figure:
     bars = (("population", "population", quiet()), ("data_specific", "data-specific Reveal-or-Obscure", "C0"),
             ("reveal_or_obscure", "Reveal-or-Obscure", "C1"))  # fmt: skip
     for place, (name, label, colour) in enumerate(bars):
-        axes.bar(
-            [row["letter"] + 0.27 * (place - 1) for row in table], column(table, name), 0.25, color=colour, label=label
-        )
+        letters = [letter + 0.27 * (place - 1) for letter in column(table, "letter")]
+        axes.bar(letters, column(table, name), 0.25, color=colour, label=label)
     axes.set(xlabel="letter", ylabel="probability")
     axes.set_xticks(range(1, 10))
     axes.grid(visible=False, axis="x")
@@ -61,9 +60,8 @@ def figure_3() -> Figure:
         ("data_specific", "data-specific,\nleast $q$", "-", "C0"),
         ("data_specific_published", "data-specific,\nas published", "o", "C0"),
     ):
-        axes.plot(
-            column(table, "epsilon"), column(table, name), style, color=colour, label=text, markerfacecolor="none"
-        )
+        epsilons, errors = column(table, "epsilon"), column(table, name)
+        axes.plot(epsilons, errors, style, color=colour, label=text, markerfacecolor="none")
     axes.set(xscale="log", yscale="log", ylim=(1e-6, 1), xlabel="$\\varepsilon$ of one released letter",
              ylabel="total variation from the population, $\\alpha$")  # fmt: skip
     axes.legend(loc="upper left", bbox_to_anchor=(1, 1), labelspacing=0.9)
@@ -76,9 +74,8 @@ def promised() -> Figure:
     table = rows("roo25/promised.csv")
     figure, axes = canvas(4.2)
     settings = list(dict.fromkeys((row["n"], row["k"]) for row in table))
-    epsilons = list(dict.fromkeys(column(table, "epsilon")))
-    for index, epsilon in enumerate(epsilons):
-        ratios = [row["published_epsilon"] / epsilon for row in table if row["epsilon"] == epsilon]
+    for index, epsilon in enumerate(distinct(table, "epsilon")):
+        ratios = [row["published_epsilon"] / epsilon for row in where(table, epsilon=epsilon)]
         places = [len(settings) - 1 - i + 0.15 * (1.5 - index) for i in range(len(settings))]
         axes.plot(ratios, places, "o", color=f"C{index}", label=f"made for $\\varepsilon$ = {epsilon:g}")
     axes.axvline(1, color=ink(), linewidth=1, linestyle="--")
