@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pytest
-from evolutions import Everything, Listed
-from universes import Floats, table_on
+from universes import Everything, Floats, Listed, table_on
 
 from discreet._core.random import seeded
 from discreet.cli.entry import run

@@ -11,8 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 import pytest
-from evolutions import Everything, Listed
-from universes import Floats, line, table_on
+from universes import Everything, Floats, Listed, line, table_on
 
 import discreet
 from discreet import Unit, release
