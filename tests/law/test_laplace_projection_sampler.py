@@ -23,13 +23,6 @@ def made(k: int, n: int, scale: float) -> LaplaceProjectionSampler:
     return LaplaceProjectionSampler(domain=line(k), records=n, scale=scale)
 
 
-@pytest.mark.parametrize("scale", [0.4, 0.75, 2.0])
-def test_the_pure_epsilon_is_two_over_the_scale(scale: float) -> None:
-    guarantee = made(2, 2, scale).guarantee(n=2)
-    assert (guarantee.exact, guarantee.theorem) == (True, "T6")
-    assert guarantee.epsilon(0.0) == pytest.approx(2.0 / scale)
-
-
 @pytest.mark.parametrize(("held", "scale"), [((1, 1), 0.75), ((2, 0), 0.75), ((0, 0, 1), 0.4), ((2, 0), 0.4)])
 def test_a_record_is_as_accurate_as_stated(held: tuple[int, ...], scale: float) -> None:
     """The exact law of one released record, summed over all noisy counts."""

@@ -418,14 +418,6 @@ def test_no_more_than_a_column_can_hold_are_taken() -> None:
     assert part.records.columns[0].tolist() == [0, 1, 3, 2, 3]
 
 
-def test_parameters_and_back() -> None:
-    made, _ = wide()
-    assert {"threshold": 60, "label_units": 36}.items() <= made.parameters().items()
-    assert Marginals.from_parameters(made.parameters(), domain=WIDE, records=3000, size=None) == made
-    closed = Marginals(domain=Domain(columns={"a": Boolean()}), records=3, scale=9.0, units=3)
-    assert not {"threshold", "label_units"} & closed.parameters().keys()
-
-
 @pytest.mark.parametrize(
     ("changes", "match"),
     [

@@ -344,18 +344,6 @@ def test_the_whole_loop_is_attacked() -> None:
     assert least(replace(mechanism, scale=0.75)) > claimed
 
 
-def test_composition_is_that_of_continuous_noise_at_large_scales() -> None:
-    from scipy.special import ndtr
-
-    mechanism = evolution(2, PrivateEvolution, steps=14, scale=24.0)
-    for relation, counts in (("replacement", 28), ("add-remove", 14)):
-        guarantee = mechanism.guarantee(Relation(name=relation), n=1000)  # type: ignore[arg-type]
-        mu = math.sqrt(counts) / 24.0
-        for epsilon in (0.1, 1.0, 2.0):
-            continuous = ndtr(mu / 2 - epsilon / mu) - math.exp(epsilon) * ndtr(-mu / 2 - epsilon / mu)
-            assert guarantee.delta(epsilon) == pytest.approx(continuous, rel=1e-3)
-
-
 def test_a_threshold_composes() -> None:
     mechanism = evolution(2, PrivateEvolution, steps=4, noise="laplace", scale=8.0, threshold=60)
     one = ThresholdedLaplace(scale=8.0, threshold=60)
@@ -479,13 +467,6 @@ def test_add_remove_keeps_the_number_of_records(tmp_path: Path) -> None:
     for wrong in (0, 2.5, True):
         with pytest.raises(ParameterError, match="records must be an integer from 1"):
             discreet.AddRemove(records=wrong)  # type: ignore[arg-type]
-
-
-def test_under_add_remove_an_empty_table_is_a_table(tmp_path: Path) -> None:
-    points(5).clear().write_parquet(tmp_path / "none.parquet")
-    for table in (points(5).clear(), tmp_path / "none.parquet"):
-        made = released(table, size=50, api="box", population=5, relation=discreet.AddRemove(records=40))
-        assert made.records.shape == (50, 2)
 
 
 def test_a_declared_number_far_off_does_no_harm() -> None:

@@ -371,11 +371,6 @@ def test_where_all_is_left_out_it_is_a_sample_from_the_prior(strength: float, di
     assert len(shares) == 0
 
 
-def test_of_another_table_nothing_is_drawn() -> None:
-    with pytest.raises(ParameterError, match="must have 5 records"):
-        URN.kernel(Counts.of_cells([0, 1]), rng=seeded(1))
-
-
 def test_guarantee_and_calibration_are_those_of_the_stability_histogram() -> None:
     budget = Budget(epsilon=0.5, delta=1e-7)
     made = StabilisedPitmanYor.calibrated(budget, domain=WORDS, n=10_000, group=2, strength=5.0, discount=0.5)

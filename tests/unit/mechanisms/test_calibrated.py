@@ -247,17 +247,6 @@ def test_finite_domains_are_needed() -> None:
             kind(domain=UNIT, **facts)  # type: ignore[arg-type]
 
 
-def test_one_cell_reveals_nothing() -> None:
-    domain = Domain(columns={"cell": Integer(lower=0, upper=1, cells=1)})
-    assert domain.size == 1
-    for mechanism in (
-        DirichletMultinomial(domain=domain, size=5, prior=1.0),
-        SmoothedHistogram(domain=domain, size=5, mixing=0.5),
-        PerturbedHistogram(domain=domain, records=5, scale=1.0),
-    ):
-        assert mechanism.guarantee(n=5).delta(0.0) == 0.0
-
-
 # -- parameters are those that the kernel draws with: rounded to its grid when a mechanism is made --------------------
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -314,14 +313,6 @@ def test_a_concentrated_reference_predicts_less_sampling_error() -> None:
     narrow = pl.DataFrame({"x": np.linspace(400.5, 439.5, 40)})
     by_base, like = (single(one, "perturbed-histogram", records=10_000, reference=table) for table in (None, narrow))
     assert (like.w1 or 0.0) < 0.7 * (by_base.w1 or 0.0)
-
-
-def test_files_and_other_frames_give_the_same_prediction(tmp_path: Path) -> None:
-    TABLE.write_csv(tmp_path / "r.csv")
-    TABLE.write_parquet(tmp_path / "r.parquet")
-    references = (TABLE, TABLE.to_pandas(), tmp_path / "r.csv", str(tmp_path / "r.parquet"))
-    facts = {"records": 1000, "size": 100}
-    assert len({single(DOMAIN, "perturbed-histogram", reference=r, **facts).w1 for r in references}) == 1
 
 
 @pytest.mark.parametrize(
