@@ -18,7 +18,7 @@ from discreet import Unit, release
 from discreet._core.random import secure, seeded
 from discreet.audit.guesses import clopper_pearson
 from discreet.confidential import confidential, confidential_rows
-from discreet.domain import Category, Counts, Domain, Integer, Numeric, Records
+from discreet.domain import Counts, Domain, Integer, Numeric, Records
 from discreet.domain import records as records_module
 from discreet.domain.records import Units
 from discreet.errors import FileProblem, Infeasible, ParameterError
@@ -673,17 +673,6 @@ def test_what_an_embedding_says_of_confidential_records_is_not_passed_on() -> No
     assert "secret" not in str(caught.value)
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
-
-
-def test_mixed_tables() -> None:
-    domain = Domain(columns={"a": Category(categories=["u", "v", "w"]), "b": Integer(lower=0, upper=9)})
-    rng = np.random.default_rng(0)
-    table = pl.DataFrame({"a": rng.choice(["u", "v"], 4000), "b": rng.integers(7, 10, 4000)})
-    budget = Budget(epsilon=2.0, delta=1e-6)
-    made = released(table, domain, budget=budget, size=1000, steps=3, population=30, seed=1)
-    assert made.records.schema == table.schema
-    assert (made.records["b"] >= 6).mean() > 0.8
-    assert (made.records["a"] != "w").mean() > 0.8
 
 
 def test_a_prediction_that_would_take_minutes_is_not_made() -> None:

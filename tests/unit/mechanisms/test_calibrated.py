@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import verify
+from discreet._core.random import seeded
 from discreet.cli.entry import run
-from discreet.domain import Domain, Integer, Numeric, OpenLabels
+from discreet.domain import Category, Counts, Domain, Integer, Numeric, OpenLabels, Records
 from discreet.errors import Infeasible, ParameterError, RelationNotSupported
 from discreet.mechanisms import (
     REGISTRY,
@@ -47,13 +48,20 @@ def meets(mechanism: Any, budget: Budget, n: int, group: int = 1) -> bool:
     return bool(mechanism.guarantee(Relation(group=group), n=n).meets(budget))
 
 
+# Below so little, 0.99 of a prior is of next to no mass, and 0.99 of a mixing is rounded up to the same multiple.
 @settings(max_examples=25, deadline=None)
 @given(epsilon=epsilons, delta=st.one_of(st.just(0.0), deltas), n=st.integers(1, 5000), m=st.integers(1, 3000))
-def test_the_least_prior(epsilon: float, delta: float, n: int, m: int) -> None:
+@pytest.mark.parametrize(
+    ("kind", "solved", "least"), [(DirichletMultinomial, "prior", 1e-8), (SmoothedHistogram, "mixing", 100 / 2**32)]
+)
+def test_the_least_prior_and_mixing(
+    kind: Any, solved: str, least: float, epsilon: float, delta: float, n: int, m: int
+) -> None:
     budget = Budget(epsilon=epsilon, delta=delta)
-    mechanism = DirichletMultinomial.calibrated(budget, domain=cells(20), n=n, size=m)
+    mechanism = kind.calibrated(budget, domain=cells(20), n=n, size=m)
     assert meets(mechanism, budget, n)
-    assert mechanism.prior < 1e-8 or not meets(replace(mechanism, prior=mechanism.prior * 0.99), budget, n)
+    value = getattr(mechanism, solved)
+    assert value < least or not meets(replace(mechanism, **{solved: 0.99 * value}), budget, n)
 
 
 @settings(max_examples=10, deadline=None)
@@ -75,16 +83,6 @@ def widened(budget: Budget, refused: Infeasible, name: str) -> Budget:
     if name == "delta >=":
         return Budget(epsilon=budget.epsilon, delta=value)
     return Budget(epsilon=value, delta=budget.delta)
-
-
-@settings(max_examples=25, deadline=None)
-@given(epsilon=epsilons, delta=st.one_of(st.just(0.0), deltas), n=st.integers(1, 5000), m=st.integers(1, 3000))
-def test_the_least_mixing(epsilon: float, delta: float, n: int, m: int) -> None:
-    budget = Budget(epsilon=epsilon, delta=delta)
-    mechanism = SmoothedHistogram.calibrated(budget, domain=cells(20), n=n, size=m)
-    assert meets(mechanism, budget, n)
-    least = 100 / 2**32  # below, 0.99 of it is rounded up to the same multiple of 2^-32
-    assert mechanism.mixing < least or not meets(replace(mechanism, mixing=mechanism.mixing * 0.99), budget, n)
 
 
 @settings(max_examples=15, deadline=None)
@@ -245,6 +243,15 @@ def test_finite_domains_are_needed() -> None:
     ):
         with pytest.raises(ParameterError, match="finite domain"):
             kind(domain=UNIT, **facts)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", [name for name, kind in REGISTRY.items() if kind.traits.needs_cells])
+def test_one_cell_reveals_nothing(name: str) -> None:
+    domain, x = Domain(columns={"cell": Category(categories=["only"])}), Counts.of_cells([0] * 5)
+    made = named(name).calibrated(Budget(epsilon=0.5, delta=1e-6), domain=domain, n=5, size=3)
+    assert made.guarantee(n=5).delta(0.0) == 0.0
+    reading = made.reading(made.kernel(x, rng=seeded(0)), n=5)
+    assert Records.concatenate(reading.draw(3, rng=seeded(1))).columns[0].tolist() == [0, 0, 0]
 
 
 # -- parameters are those that the kernel draws with: rounded to its grid when a mechanism is made --------------------
