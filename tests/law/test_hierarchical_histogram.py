@@ -342,8 +342,6 @@ def test_what_is_refused() -> None:
     for levels in ("1,x", "2,1", (0, 1), (1, 9), 9, (), (1.5,), True, (1, True)):
         with pytest.raises(ParameterError, match="levels must be increasing integers from 1 to 4"):
             made(square(16), 1.0, levels=levels)
-    with pytest.raises(ParameterError, match="finite domain"):
-        made(Domain(columns={"x": Numeric(lower=0.0, upper=1.0)}), 1.0)
     with pytest.raises(Infeasible):
         HierarchicalHistogram.calibrated(BUDGET, domain=square(16), n=10, noise="laplace", scale=1.0)
     with pytest.raises(Infeasible):

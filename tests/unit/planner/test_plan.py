@@ -309,17 +309,12 @@ def test_a_concentrated_reference_predicts_less_sampling_error() -> None:
     assert (like.w1 or 0.0) < 0.7 * (by_base.w1 or 0.0)
 
 
-@pytest.mark.parametrize(
-    ("table", "words"),
-    [
-        (TABLE.drop("c"), "not in the public table"),
-        (TABLE.with_columns(x=pl.lit(-1.0)), "bounds"),
-        (TABLE.clear(), "no rows"),
-    ],
-)
-def test_a_reference_that_does_not_fit_is_refused(table: pl.DataFrame, words: str) -> None:
-    with pytest.raises(DataError, match=words):
-        planned(DOMAIN, records=1000, size=100, reference=table)
+def test_a_reference_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(DataError, match="'c': is not in the public table"):
+        planned(DOMAIN, records=1000, size=100, reference=TABLE.drop("c"))
+    for table in (TABLE.with_columns(x=pl.lit(-1.0)), TABLE.clear()):
+        with pytest.raises(DataError):
+            planned(DOMAIN, records=1000, size=100, reference=table)
 
 
 def test_open_labels_and_large_domains_are_predicted_from_the_labels_seen() -> None:
