@@ -294,7 +294,7 @@ def test_the_certificate_says_how_much_of_the_table_was_kept() -> None:
     assert outcome in str(made.certificate)
 
 
-# -- the stabilised urn: T8 for its private step, Algorithm 1 for its public one, and what is never released ----------
+# -- the stabilised urn: the same private step, and Algorithm 1 in public ---------------------------------------------
 
 URN = StabilisedPitmanYor(domain=line(2), records=5, scale=0.5, threshold=3)
 

@@ -1,4 +1,4 @@
-"""The small universes of these tests: a line of cells, labels, and tables given by their counts."""
+"""The small universes of these tests: cells, labels, tables given by their counts, an evolution that can be listed."""
 
 from __future__ import annotations
 

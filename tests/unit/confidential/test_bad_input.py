@@ -206,7 +206,7 @@ def test_rows_without_a_unit(units: list[Any]) -> None:
     assert "no privacy unit" in refused(frame, NULLABLE, unit=Unit("p", max_records=2))
 
 
-# -- no error of another library leaves the reading of a confidential table, and no value is printed as one fails -----
+# -- no error of another library leaves the reading of a confidential table -------------------------------------------
 
 XY = Domain(columns={"x": Integer(lower=0, upper=9, nulls="category"), "y": OpenLabels(nulls="category")})
 TABLE = pl.DataFrame({"x": [1, 2, 2, 3], "y": ["a", "b", "b", None], "person": [1, 1, 1, 2]})

@@ -1,4 +1,4 @@
-"""Integers, dates, datetimes, durations and decimals: exact points, grouped exactly."""
+"""Integers, dates, datetimes, durations, decimals, booleans and categories: exact points and exact weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calibration meets the budget, is nearly the best, and what an infeasible request names is then feasible."""
+"""Calibration meets the budget, is nearly the best, names what is feasible, and solves for what is drawn with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drawing cells in public: independent, or stratified to within one record of every share."""
+"""What draws: cells in public, independent or stratified, integers of exact weights, and the search behind them."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_no_chunk_loses_a_record_where_the_last_edge_is_rounded() -> None:
     assert sum(int(count.sum()) for count in chunks) == size
 
 
-# -- the exact draw from log-weights: integer weights near the given ones, and draws that follow the integers ---------
+# -- the exact draw from log-weights ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("scale", [0.01, 1.0, 300.0, 1e5])

@@ -1,4 +1,4 @@
-"""Theoretical rates: against numbers worked out by hand, measured distances, and the study that is kept."""
+"""The rates and the criterion of PY26 and BNP24: by hand, against all releases, and in the study that is kept."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_distances_fall_at_least_as_fast_as_the_theorems_say() -> None:
         assert float(row["largest mean/rate"]) < 0.5, row
 
 
-# -- the thesis' criterion: against its printed conditions one by one, and its probability against all releases -------
+# -- the thesis' criterion, against its printed conditions one by one and against all releases ------------------------
 
 
 def printed(

@@ -1,4 +1,4 @@
-"""Cells that nobody declared: chosen from public facts, and nearly as good as a search on the data would find."""
+"""Cells that nobody declared, chosen from public facts nearly as well as from the data; and wide tables."""
 
 from __future__ import annotations
 

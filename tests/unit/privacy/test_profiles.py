@@ -194,7 +194,7 @@ def test_group_bounds_do_not_rise_far_with_epsilon() -> None:
     assert single.delta(10.0) == same.delta(10.0)
 
 
-# -- the trade-off bound against Neyman-Pearson tests on exact pairs, and the pictures' geometry ----------------------
+# -- the trade-off bound, against Neyman-Pearson tests on exact pairs -------------------------------------------------
 
 LEVEL = np.unique(np.concatenate((np.linspace(0.0, 1.0, 101), LEVELS)))
 

@@ -288,7 +288,7 @@ def test_what_cannot_be_summed_says_so() -> None:
     assert MixturePair(size=10**8, base=0.2, moved=0.2).exact
 
 
-# -- large groups under the Dirichlet-multinomial: against sums that know nothing of the maximum over splits ----------
+# -- large groups, against sums that know nothing of the maximum over splits ------------------------------------------
 
 
 def profile(size: int, prior: float, cells: int, n: int, group: int) -> GroupUrn:

@@ -1,4 +1,4 @@
-"""Bounds on the error: exact values, linear programmes and quadratures never exceed them; a tenth is refuted."""
+"""The bounds and parameters of PE25: exact values never exceed them, by hand and by search; a tenth is refuted."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_what_is_no_histogram_of_votes_is_refused(votes: list[float]) -> None:
         thresholded_laplace_error(np.array(votes), epsilon=1.0, delta=0.1, dimension=1)
 
 
-# -- the theorem's parameters by hand, the lower bound attained by a mechanism, packings found by search --------------
+# -- the parameters of the theorem, its lower bound, and packings -----------------------------------------------------
 
 
 def test_parameters_by_hand() -> None:

@@ -1,4 +1,4 @@
-"""Two readings of noisy counts: the Laplace projection sampler with its accuracy, the Gaussian smoothed histogram."""
+"""Readings of noisy counts: the Laplace projection sampler and its accuracy, the Gaussian smoothed histogram."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_empty_cells_take_little_from_full_ones() -> None:
     assert np.mean(apart) < 0.004
 
 
-# -- the Gaussian smoothed histogram: T6 by enumeration, smoothing by its formula, the numbers of the census example---
+# -- the Gaussian smoothed histogram ----------------------------------------------------------------------------------
 
 
 def smoothed(k: int, n: int, scale: float, mixing: float = 0.25) -> GaussianSmoothedHistogram:

@@ -1,4 +1,4 @@
-"""Options that make no sense, alone and together."""
+"""Options and arguments that make no sense, alone and together."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_options(folder: Path, attempt: Attempt, rng: random.Random) -> None:
         attempt(*(rng.choice(words) for _ in range(3)))
 
 
-# -- arguments of public functions and constructors that make no sense: only errors of this library, and no faults ----
+# -- arguments of public functions and constructors: only errors of this library, and no faults -----------------------
 
 PACKAGES = (
     "domain", "confidential", "mechanisms", "planner", "privacy", "releases", "utility", "inference", "audit", "report",

@@ -1,4 +1,4 @@
-"""Tables that were changed: confidential and released ones, in every format, and folders of them."""
+"""Files that were changed: tables in every format, folders, certificates and plans of several releases."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_checkpoint(folder: Path, attempt: Attempt, rng: random.Random) -> None:
     assert status == 0 or path.read_bytes() == before
 
 
-# -- certificates that were changed: of releases, and of folders of tables --------------------------------------------
+# -- certificates -----------------------------------------------------------------------------------------------------
 
 DECLARED = (
     {"impossible": [{"x": {"below": 125_000}, "s": ["a", "c"]}]},
@@ -208,7 +208,7 @@ def test_tables(folder: Path, attempt: Attempt, rng: random.Random) -> None:
     attempt("verify", folder / "tables", *rng.choice(([], ["--json"])))
 
 
-# -- plans of several releases that were changed: each is refused in a sentence, or read and computed again -----------
+# -- plans of several releases ----------------------------------------------------------------------------------------
 
 
 @cache
