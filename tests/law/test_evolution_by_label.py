@@ -170,16 +170,6 @@ def test_shares_are_those_of_the_noisy_votes() -> None:
     assert (np.abs(votes - held) < spread).all()
 
 
-def test_without_labels_nothing_is_different() -> None:
-    """One population goes through the same steps as all candidates together."""
-    one = PrivateEvolution(domain=SQUARE, records=500, scale=3.0, steps=2, population=30)
-    held = one._populations
-    assert (held.count, held.sizes(30).tolist()) == (1, [30])
-    assert one.candidates == evolution().candidates
-    assert "by_label" not in one.parameters()
-    assert "label_shares" not in one.parameters()
-
-
 # -- releases ---------------------------------------------------------------------------------------------------------
 
 
