@@ -72,17 +72,10 @@ def test_the_largest_size_at_a_prior(epsilon: float, delta: float, n: int, prior
         mechanism = DirichletMultinomial.calibrated(budget, domain=cells(20), n=n, prior=prior)
     except Infeasible as refused:
         one = DirichletMultinomial(domain=cells(20), size=1, prior=prior)
-        assert meets(one, widened(budget, refused, "delta >="), n)  # noqa: PT017
+        assert meets(one, replace(budget, delta=refused.nearest["delta >="]), n)  # noqa: PT017
         return
     assert meets(mechanism, budget, n)
     assert mechanism.size == 10**10 or not meets(replace(mechanism, size=mechanism.size + 1), budget, n)
-
-
-def widened(budget: Budget, refused: Infeasible, name: str) -> Budget:
-    value = float(refused.nearest[name])
-    if name == "delta >=":
-        return Budget(epsilon=budget.epsilon, delta=value)
-    return Budget(epsilon=value, delta=budget.delta)
 
 
 @settings(max_examples=15, deadline=None)
@@ -110,7 +103,7 @@ def test_the_largest_urn_release(delta: float, n: int, group: int, discount: flo
         mechanism = PitmanYor.calibrated(budget, domain=UNIT, n=n, **fixed)  # type: ignore[arg-type]
     except Infeasible as refused:
         tiny = PitmanYor(domain=UNIT, size=1, strength=2.0, discount=discount)
-        assert meets(tiny, widened(budget, refused, "delta >="), n, group)  # noqa: PT017
+        assert meets(tiny, replace(budget, delta=refused.nearest["delta >="]), n, group)  # noqa: PT017
         return
     assert meets(mechanism, budget, n, group)
     assert not meets(replace(mechanism, size=mechanism.size + 1), budget, n, group)
@@ -141,42 +134,20 @@ REQUESTS: list[tuple[type[Mechanism], Domain, dict[str, Any], Budget, int, int |
 def test_what_an_infeasible_request_names_is_feasible(
     kind: type[Mechanism], domain: Domain, fixed: dict[str, Any], budget: Budget, n: int, size: int | None, group: int
 ) -> None:
+    """And so are the numbers as they are written, to six digits, rounded outwards: they can be typed back."""
+    asked: dict[str, Any] = {"domain": domain, "n": n, "size": size, "group": group, **fixed}
     with pytest.raises(Infeasible) as caught:
-        kind.calibrated(budget, domain=domain, n=n, size=size, group=group, **fixed)
-    nearest = caught.value.nearest
-    assert nearest, str(caught.value)
-    for name, value in nearest.items():
+        kind.calibrated(budget, **asked)
+    written = [part.rsplit(" ", 1) for part in str(caught.value).split("can be met: ")[1].split(", or ")]
+    nearest = [*caught.value.nearest.items(), *((name, float(text.replace(",", ""))) for name, text in written)]
+    assert [name for name, _ in written] == list(caught.value.nearest)
+    for name, value in nearest:
         parameter, sign = name.split()
         assert sign in (">=", "<=")
         if parameter in ("epsilon", "delta"):
-            asked = widened(budget, caught.value, name)
-            kind.calibrated(asked, domain=domain, n=n, size=size, group=group, **fixed)
-        elif parameter == "size":
-            kind.calibrated(budget, domain=domain, n=n, size=int(value), group=group, **fixed)
+            kind.calibrated(replace(budget, **{parameter: value}), **asked)
         else:
-            kind.calibrated(budget, domain=domain, n=n, size=size, group=group, **{**fixed, parameter: value})
-        assert parameter in str(caught.value)
-
-
-def test_the_written_numbers_are_feasible_too() -> None:
-    """Six digits, rounded outwards: what the message says can be typed back."""
-    with pytest.raises(Infeasible) as caught:
-        DirichletMultinomial.calibrated(
-            Budget(epsilon=0.5, delta=1e-9), domain=cells(300), n=1000, size=1000, prior=1.0
-        )
-    for part in str(caught.value).split(": ", 1)[1].split(", or "):
-        parameter, sign, text = part.split()
-        value = float(text.replace(",", ""))
-        budget, size, prior = Budget(epsilon=0.5, delta=1e-9), 1000, 1.0
-        if parameter == "delta":
-            budget = Budget(epsilon=0.5, delta=value)
-        elif parameter == "epsilon":
-            budget = Budget(epsilon=value, delta=1e-9)
-        elif parameter == "size":
-            size = int(value)
-        else:
-            prior = value
-        assert meets(DirichletMultinomial(domain=cells(300), size=size, prior=prior), budget, 1000), part
+            kind.calibrated(budget, **{**asked, parameter: int(value) if parameter == "size" else value})
 
 
 # --- parameters --------------------------------------------------------------------------------------------------
