@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 import pytest
+from test_engine_cells import ENGINES
 
 import discreet
 from discreet import Budget
@@ -275,9 +276,6 @@ def test_spark(spark: Any) -> None:
     made = check(SPARK_CELLS, data, lambda f: [kind for _, kind in f.dtypes])
     assert made.sparkSession is data.sparkSession
     assert made.count() == ROWS
-
-
-ENGINES = ["lazy", "duckdb", *(pytest.param(name, marks=pytest.mark.engines) for name in ("dask", "ibis", "pyspark"))]
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pytest
-from evolutions import Everything, Listed
-from universes import Floats, table_on
+from universes import Everything, Floats, Listed, table_on
 
 from discreet._core.random import seeded
 from discreet.cli.entry import run
@@ -169,16 +168,6 @@ def test_shares_are_those_of_the_noisy_votes() -> None:
     # The noise of a label is that of its candidates: within 6 of its standard deviations.
     spread = 6.0 * 0.31 * np.sqrt([np.sum(kinds == kind) for kind in KINDS])
     assert (np.abs(votes - held) < spread).all()
-
-
-def test_without_labels_nothing_is_different() -> None:
-    """One population goes through the same steps as all candidates together."""
-    one = PrivateEvolution(domain=SQUARE, records=500, scale=3.0, steps=2, population=30)
-    held = one._populations
-    assert (held.count, held.sizes(30).tolist()) == (1, [30])
-    assert one.candidates == evolution().candidates
-    assert "by_label" not in one.parameters()
-    assert "label_shares" not in one.parameters()
 
 
 # -- releases ---------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import pytest
 from universes import line
 
 from discreet._core.random import integer_weights, seeded
-from discreet.domain import Category, Counts, Domain, Records
+from discreet.domain import Counts, Records
 from discreet.errors import Infeasible, ParameterError
 from discreet.mechanisms import ExponentialHistogram
 from discreet.mechanisms.exponential_histogram import _log_sums
@@ -234,15 +234,6 @@ def test_refusals() -> None:
         made(3, 2, 1.0, "l3")
     with pytest.raises(ParameterError, match="pure_epsilon"):
         made(3, 2, 0.0)
-
-
-def test_one_cell_reveals_nothing() -> None:
-    domain = Domain(columns={"cell": Category(categories=("a",))})
-    mechanism = ExponentialHistogram(domain=domain, size=5, pure_epsilon=1.0)
-    assert mechanism.guarantee(n=3).delta(0.0) == 0.0
-    assert mechanism.forecast(3).lost == 0.0
-    (column,) = Records.concatenate(mechanism.kernel(Counts.of_cells([0, 0, 0]), rng=seeded(1))).columns
-    assert column.tolist() == [0] * 5
 
 
 def test_a_release_of_ordinary_size_is_near_its_table() -> None:

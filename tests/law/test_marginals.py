@@ -19,7 +19,7 @@ from universes import Floats, table_on
 
 from discreet._core.random import seeded
 from discreet.domain import Boolean, Category, Counts, Domain, Integer, OpenLabels, Records
-from discreet.errors import Infeasible, ParameterError
+from discreet.errors import ParameterError
 from discreet.mechanisms import Marginals, chosen_tables, marginals, wide_facts
 from discreet.mechanisms.chosen_tables import ChosenTables, KeptLabels, Merged, OneWay
 from discreet.mechanisms.marginals import _score, one_way_tables, two_way_tables
@@ -712,15 +712,6 @@ def test_what_is_measured_is_a_function_of_what_came_before() -> None:
             np.testing.assert_array_equal(ChosenTables(mechanism, later).expected(*pair), read.expected(*pair))
 
 
-def test_parameters_and_back() -> None:
-    domain = labels(3, 4, 2)
-    for workload in (None, ("c0*c1", "c2")):
-        made = Marginals(domain=domain, records=50, scale=12.5, units=40, workload=workload, sampling="iid")
-        again = Marginals.from_parameters(made.parameters(), domain=domain, records=50, size=None)
-        assert again == made
-        assert again.pairs == made.pairs
-
-
 def test_every_score_changes_in_nearly_every_outcome() -> None:
     """The bound is approached: a table of 3,000 records, whose every table and score one replacement changes in full.
 
@@ -787,11 +778,6 @@ def test_counts_of_the_guarantee() -> None:
 def test_a_workload_that_names_no_table(workload: tuple[str, ...]) -> None:
     with pytest.raises(ParameterError, match="workload"):
         Marginals(domain=labels(3, 4, 2), records=9, scale=20.0, units=33, workload=workload)
-
-
-def test_a_budget_without_delta() -> None:
-    with pytest.raises(Infeasible):
-        Marginals.calibrated(Budget(epsilon=1.0), domain=labels(2, 2), n=10)
 
 
 @pytest.mark.parametrize("relation", RELATIONS)

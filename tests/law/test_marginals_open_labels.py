@@ -424,14 +424,6 @@ def test_no_more_than_a_column_can_hold_are_taken() -> None:
     assert part.records.columns[0].tolist() == [0, 1, 3, 2, 3]
 
 
-def test_parameters_and_back() -> None:
-    made, _ = wide()
-    assert {"threshold": 60, "label_units": 36}.items() <= made.parameters().items()
-    assert Marginals.from_parameters(made.parameters(), domain=WIDE, records=3000, size=None) == made
-    closed = Marginals(domain=Domain(columns={"a": Boolean()}), records=3, scale=9.0, units=3)
-    assert not {"threshold", "label_units"} & closed.parameters().keys()
-
-
 @pytest.mark.parametrize(
     ("changes", "match"),
     [
@@ -596,10 +588,6 @@ def test_through_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     text = (tmp_path / "out.certificate.json").read_text()
     assert not set(rare) & set(kept)
     assert not any(town in text for town in set(data["town"].drop_nulls()))
-    counts = tmp_path / "counts.csv"
-    assert run(["release", *asked, "--counts", "--out", str(counts), "--mechanism", "marginals"]) == 0
-    assert run(["verify", str(tmp_path / "counts.certificate.json"), "--data", str(counts)]) == 0
-    assert "new_category_*" in pl.read_csv(counts)["town"].to_list()
 
 
 def test_the_plan_takes_it() -> None:

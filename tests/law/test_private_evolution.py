@@ -11,15 +11,14 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 import pytest
-from evolutions import Everything, Listed
-from universes import Floats, line, table_on
+from universes import Everything, Floats, Listed, line, table_on
 
 import discreet
 from discreet import Unit, release
 from discreet._core.random import secure, seeded
 from discreet.audit.guesses import clopper_pearson
 from discreet.confidential import confidential, confidential_rows
-from discreet.domain import Category, Counts, Domain, Integer, Numeric, Records
+from discreet.domain import Counts, Domain, Integer, Numeric, Records
 from discreet.domain import records as records_module
 from discreet.domain.records import Units
 from discreet.errors import FileProblem, Infeasible, ParameterError
@@ -345,18 +344,6 @@ def test_the_whole_loop_is_attacked() -> None:
     assert least(replace(mechanism, scale=0.75)) > claimed
 
 
-def test_composition_is_that_of_continuous_noise_at_large_scales() -> None:
-    from scipy.special import ndtr
-
-    mechanism = evolution(2, PrivateEvolution, steps=14, scale=24.0)
-    for relation, counts in (("replacement", 28), ("add-remove", 14)):
-        guarantee = mechanism.guarantee(Relation(name=relation), n=1000)  # type: ignore[arg-type]
-        mu = math.sqrt(counts) / 24.0
-        for epsilon in (0.1, 1.0, 2.0):
-            continuous = ndtr(mu / 2 - epsilon / mu) - math.exp(epsilon) * ndtr(-mu / 2 - epsilon / mu)
-            assert guarantee.delta(epsilon) == pytest.approx(continuous, rel=1e-3)
-
-
 def test_a_threshold_composes() -> None:
     mechanism = evolution(2, PrivateEvolution, steps=4, noise="laplace", scale=8.0, threshold=60)
     one = ThresholdedLaplace(scale=8.0, threshold=60)
@@ -480,13 +467,6 @@ def test_add_remove_keeps_the_number_of_records(tmp_path: Path) -> None:
     for wrong in (0, 2.5, True):
         with pytest.raises(ParameterError, match="records must be an integer from 1"):
             discreet.AddRemove(records=wrong)  # type: ignore[arg-type]
-
-
-def test_under_add_remove_an_empty_table_is_a_table(tmp_path: Path) -> None:
-    points(5).clear().write_parquet(tmp_path / "none.parquet")
-    for table in (points(5).clear(), tmp_path / "none.parquet"):
-        made = released(table, size=50, api="box", population=5, relation=discreet.AddRemove(records=40))
-        assert made.records.shape == (50, 2)
 
 
 def test_a_declared_number_far_off_does_no_harm() -> None:
@@ -693,17 +673,6 @@ def test_what_an_embedding_says_of_confidential_records_is_not_passed_on() -> No
     assert "secret" not in str(caught.value)
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
-
-
-def test_mixed_tables() -> None:
-    domain = Domain(columns={"a": Category(categories=["u", "v", "w"]), "b": Integer(lower=0, upper=9)})
-    rng = np.random.default_rng(0)
-    table = pl.DataFrame({"a": rng.choice(["u", "v"], 4000), "b": rng.integers(7, 10, 4000)})
-    budget = Budget(epsilon=2.0, delta=1e-6)
-    made = released(table, domain, budget=budget, size=1000, steps=3, population=30, seed=1)
-    assert made.records.schema == table.schema
-    assert (made.records["b"] >= 6).mean() > 0.8
-    assert (made.records["a"] != "w").mean() > 0.8
 
 
 def test_a_prediction_that_would_take_minutes_is_not_made() -> None:

@@ -336,8 +336,6 @@ def test_too_many_cells_are_refused_when_made() -> None:
         made(Domain(columns={"a": Integer(lower=0, upper=99), "b": Category(categories=list(range(100)))}), 1.0)
     with pytest.raises(ParameterError, match="hierarchical-histogram"):
         made(line(3_000_000), 1.0)
-    with pytest.raises(ParameterError, match="finite domain"):
-        made(SQUARE, 1.0)
     with pytest.raises(ParameterError, match="weight above 0"):
         made(Domain(columns={"a": Boolean()}, metric_weights={"a": 0.0}), 1.0)
 

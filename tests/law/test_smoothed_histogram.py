@@ -1,4 +1,4 @@
-"""T5 against every pair of neighbours of small universes, groups included."""
+"""T5 against every pair of neighbours of small universes, groups included; and Reveal-or-Obscure, which is the same."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import pytest
 from scipy.special import gammaln
 from universes import Floats, line
 
-from discreet.mechanisms import SmoothedHistogram
-from discreet.privacy import Relation
-from discreet.testing import hockey_stick, neighbouring_pairs
+from discreet.domain import Counts
+from discreet.errors import ParameterError
+from discreet.mechanisms import RevealOrObscure, SmoothedHistogram
+from discreet.privacy import Budget, Relation
+from discreet.testing import enumerate_law, hockey_stick, neighbouring_pairs
 from discreet.testing.enumeration import count_vectors
 
 EPSILONS = (0.0, 1e-4, 0.02, 0.1, 0.35, math.log(2.0), 1.0, 2.0, 3.5)
@@ -45,3 +47,67 @@ def test_all_neighbours(q: float, cells: int, group: int) -> None:
             live = np.array(epsilons) < m * unit * (1 - 1e-12)
             np.testing.assert_allclose(claimed[live], brute[live], rtol=1e-9, atol=1e-14)
             assert guarantee.epsilon(0.0) == pytest.approx(m * unit, rel=1e-12)
+
+
+# -- reveal-or-Obscure: the paper's closed forms, and T5 on every pair of neighbours of small universes ---------------
+
+
+def test_it_is_the_smoothed_histogram_under_its_own_name() -> None:
+    x = Counts.of_cells([0, 0, 2])
+    one, other = (kind(domain=line(3), size=2, mixing=0.25) for kind in (RevealOrObscure, SmoothedHistogram))
+    assert np.array_equal(enumerate_law(one, x).log_mass, enumerate_law(other, x).log_mass)
+    assert one.guarantee(n=3).delta(0.2) == other.guarantee(n=3).delta(0.2)
+
+
+@pytest.mark.parametrize(("epsilon", "n", "k"), [(0.1, 1000, 9), (1.0, 50, 2), (4.0, 7, 30)])
+def test_least_mixing_is_least(epsilon: float, n: int, k: int) -> None:
+    mixing = RevealOrObscure.least_mixing(epsilon, n=n, cells=k)
+    pure = RevealOrObscure(domain=line(k), size=1, mixing=mixing).guarantee(n=n).epsilon(0.0)
+    drawn = math.ceil(Fraction(mixing) * 2**32) / 2**32  # what the kernel draws with
+    assert pure == pytest.approx(math.log1p(k * (1 - drawn) / (n * drawn)), rel=1e-12)
+    assert pure <= epsilon * (1 + 1e-12)
+    made = RevealOrObscure.calibrated(Budget(epsilon=epsilon), domain=line(k), n=n, size=1)
+    assert mixing - 2**-32 < made.mixing <= mixing * (1 + 3e-6)
+
+
+def test_the_papers_numbers() -> None:
+    # PY26 and BNP24: m = 5000 draws of k = 10 cells from n = 39,374 at the pure epsilon 4.2.
+    made = RevealOrObscure.calibrated(Budget(epsilon=4.2), domain=line(10), n=39_374, size=5000)
+    assert round(made.mixing, 4) == 0.2321
+    # ROO25: equations (9) and (19) at k = 9, n = 1000, epsilon 0.1.
+    q = 1 / (1 + 1000 / 9 * math.expm1(0.1))
+    assert RevealOrObscure.least_mixing(0.1, n=1000, cells=9) == pytest.approx(q, rel=1e-14)
+    one = RevealOrObscure(domain=line(9), size=1, mixing=q)
+    assert one.accuracy == pytest.approx(q * 8 / 9, abs=1e-9)
+    # Equation (8) is the inverse of (6) and (7) together.
+    for alpha in (0.01, 0.2, 0.7):
+        n = RevealOrObscure.sample_complexity(0.3, accuracy=alpha, cells=9)
+        mixing = alpha / (1 - 1 / 9)
+        assert math.log1p(9 * (1 - mixing) / (n * mixing)) == pytest.approx(0.3, rel=1e-12)
+        # Lemma 1: fewer than the Laplace projection sampler's 2k/(alpha eps) and the randomised response's.
+        assert n < 2 * 9 / (alpha * 0.3)
+        assert n < 8 * (1 - alpha) / (alpha * 0.3)
+
+
+def test_the_output_distribution_is_the_mean_law_over_tables_of_independent_records() -> None:
+    population, n = np.array([0.5, 0.3, 0.2]), 3
+    one = RevealOrObscure(domain=line(3), size=1, mixing=0.25)
+    tables = count_vectors(n, 3)
+    chance = [
+        math.factorial(n) * math.prod(p**c / math.factorial(c) for p, c in zip(population, t, strict=True))
+        for t in tables
+    ]
+    laws = np.array([one.output_distribution(t / n) for t in tables])
+    np.testing.assert_allclose(chance @ laws, one.output_distribution(population), rtol=1e-12)
+    distance = 0.5 * np.abs(one.output_distribution(population) - population).sum()
+    assert distance <= one.accuracy
+    at_corner = one.output_distribution(np.array([1.0, 0.0, 0.0]))
+    assert 0.5 * np.abs(at_corner - [1.0, 0.0, 0.0]).sum() == pytest.approx(one.accuracy, rel=1e-12)
+
+
+@pytest.mark.parametrize("accuracy", [0.0, 1.0, 0.9, math.nan])
+def test_impossible_accuracies_are_refused(accuracy: float) -> None:
+    with pytest.raises(ParameterError):
+        RevealOrObscure.sample_complexity(1.0, accuracy=accuracy, cells=9)
+    with pytest.raises(ParameterError):
+        RevealOrObscure.least_mixing(0.0, n=10, cells=9)

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pytest
 
-from discreet import release
 from discreet._core.random import seeded
-from discreet.confidential import confidential
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, OpenLabels, Records
 from discreet.errors import ParameterError
 from discreet.mechanisms import PitmanYor, UrnHistogram
 from discreet.privacy import Budget
-from discreet.releases import verify
 from discreet.testing import (
     brute_force_profile,
     check_guarantee,
@@ -123,17 +118,6 @@ def test_many_draws_come_in_chunks_of_held_values() -> None:
     assert len(chunks) == 3
     assert set(released.tolist()) <= set(x.records.columns[0].tolist())
     assert 0 < len(released) < 300_000
-
-
-def test_a_release_may_have_fewer_records_than_draws(tmp_path: Path) -> None:
-    table = confidential(pl.DataFrame({"x": [0.25, 0.25, 0.5]}), UNIT)
-    mechanism = UrnHistogram(domain=UNIT, size=40, strength=9.0)
-    made = release(table, mechanism=mechanism, out=tmp_path / "o.parquet", seed=1, accept={"poor-utility"})
-    rows = pl.read_parquet(tmp_path / "o.parquet")
-    assert 0 < len(rows) < 40
-    assert set(rows["x"].to_list()) <= {0.25, 0.5}
-    assert made.certificate.tables[0].rows == len(rows)
-    assert all(check.agrees for check in verify(made.certificate, data=tmp_path / "o.parquet"))
 
 
 def test_calibration() -> None:

@@ -6,6 +6,7 @@ import gzip
 from decimal import Decimal as Exact
 from pathlib import Path
 
+import pandas as pd
 import polars as pl
 import pytest
 
@@ -15,7 +16,8 @@ from discreet._core.formats import ENDINGS, DelimitedFile
 from discreet.cli.entry import run
 from discreet.confidential import check_table, confidential, reveal_to_custodian
 from discreet.confidential.closed import reveal
-from discreet.confidential.values import table_schema
+from discreet.confidential.public import public_table
+from discreet.confidential.values import row_values, table_schema
 from discreet.domain import Category, Counts, Decimal, Domain, Integer, Numeric, OpenLabels
 from discreet.errors import DataError, FileProblem, ParameterError
 
@@ -169,3 +171,78 @@ def test_a_name_in_quotes_tells_what_comes_after_it(tmp_path: Path) -> None:
             discreet.release(frame.select(names), part, Budget(epsilon=5.0), out=where, **asked)
             assert discreet.read(out).table().columns == names
             assert all(one.agrees for one in discreet.verify(out.with_suffix(".certificate.json"), data=out))
+
+
+# -- a CSV file without a header line is recognised, and its first record is told nobody ------------------------------
+
+CITIES = Domain(columns={"city": Category(categories=["rome"]), "age": Integer(lower=0, upper=99)})
+FIRST = ("xyzzyNAME0", "rome", "47", "562052.028")
+
+
+@pytest.fixture
+def headless(tmp_path: Path) -> Path:
+    path = tmp_path / "t.csv"
+    path.write_text(",".join(FIRST) + "\nother,rome,48,1.5\n")
+    return path
+
+
+def refused(action: object, *args: object) -> str:
+    with pytest.raises(DataError) as found:
+        action(*args)  # type: ignore[operator]
+    said = str(found.value)
+    assert not [value for value in FIRST if value in said]
+    return said
+
+
+def test_no_reader_quotes_it(headless: Path) -> None:
+    said = refused(confidential, headless, CITIES)
+    assert "column 'city': is not in the table. The domain declares 0 of its 4 columns" in said
+    assert "Check that its first line holds the names" in said
+    refused(public_table, headless, CITIES)
+    refused(row_values, headless, CITIES.columns)
+    headless.write_text("rome,rome,47\nother,rome,48\n")
+    assert "columns 1 and 2 have the same name in its first line" in refused(confidential, headless, CITIES)
+    headless.write_text("city,xyzzyNAME0\n")  # one declared name may be a value by chance
+    refused(confidential, headless, CITIES)
+
+
+def test_nor_that_of_a_frame_read_from_it(headless: Path) -> None:
+    for frame in (pd.read_csv(headless), pl.read_csv(headless)):
+        assert "The domain declares 0 of its 4 columns" in refused(confidential, frame, CITIES)
+
+
+def test_names_of_other_tables_still_help(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"city": ["rome"], "aeg": [3]})
+    with pytest.raises(DataError, match="Its columns are: 'city', 'aeg'"):
+        confidential(frame, CITIES)
+
+
+def test_no_template_is_written_of_it(headless: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = headless.with_suffix(".toml")
+    assert run(["domain", "init", str(headless), "--out", str(out)]) == 2
+    assert not out.exists()
+    said = capsys.readouterr()
+    assert "its first line is a record and not a header" in said.err
+    assert not [value for value in FIRST if value in said.out + said.err]
+
+
+@pytest.mark.parametrize(
+    "first", ["a,47", "a,-1.5e3", "a,", "a,2024-01-31", "a,true", "a,NaN", "a,31/12/1999", "a,12:30", "a,$5", "a, 7"]
+)
+def test_what_cannot_be_a_name(first: str, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(f"{first}\nb,1\n")
+    with pytest.raises(DataError, match="its first line is a record"):
+        table_schema(path)
+
+
+@pytest.mark.parametrize("first", ["a,b", "x1,2nd", "no,yes", "income_2020,age", "Größe,身長", "t-1,%"])
+def test_what_can(first: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(f"{first}\nb,1\n")
+    assert list(table_schema(path)) == first.split(",")
+    out = tmp_path / "d.toml"
+    assert run(["domain", "init", str(path), "--out", str(out)]) == 0
+    said = capsys.readouterr()
+    assert "Nothing else in it was read from the rows" in said.out
+    assert "Check that it is a header and not a record" in said.err

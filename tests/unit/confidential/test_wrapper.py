@@ -112,13 +112,6 @@ def test_no_attribute_gives_the_value() -> None:
         value.anything = 3
 
 
-def test_public_facts_travel_with_it() -> None:
-    value = closed()
-    assert value.relation_group == 3
-    assert value.provenance.unit == Unit("u", max_records=3)
-    assert Confidential(3).relation_group == 1
-
-
 @pytest.mark.parametrize("caller", CALLERS)
 def test_it_is_opened_from_listed_modules_only(caller: str) -> None:
     value = closed()

@@ -241,15 +241,6 @@ def test_several_nearest_are_the_points_own() -> None:
     assert search.several(points[:0], 5).shape == (0, 5)
 
 
-def test_auto_follows_the_measurements() -> None:
-    def method(d: int, count: int, norm: float) -> str:
-        return NearestCandidates(seeded(0).standard_normal((count, d)), norm=norm).method
-
-    assert [method(d, 10_000, 2.0) for d in (2, 5, 6, 64)] == ["tree", "tree", "blocks", "blocks"]
-    assert [method(d, 1_000, np.inf) for d in (2, 7, 8)] == ["tree", "tree", "blocks"]
-    assert [method(d, 1_000, 1.0) for d in (4, 5)] == ["tree", "blocks"]
-
-
 @pytest.mark.parametrize(("coordinates", "norm"), [(0, 2.0), (2, 3.0), (2, np.nan)])
 def test_what_cannot_be_searched_is_refused(coordinates: int, norm: float) -> None:
     with pytest.raises(ParameterError):

@@ -159,12 +159,3 @@ def test_votes_below_the_threshold_are_none_of_a_run_with_one(tmp_path: Path) ->
     )
     for label, fits in (("a", True), (None, False)):
         assert words.could_release(Votes(Records(columns=(np.array([label], dtype=object),)), np.array([7]))) is fits
-
-
-def test_a_finished_checkpoint_is_taken_only_where_asked(tmp_path: Path) -> None:
-    step = Votes(Records(columns=(np.array([0.5]), np.array([1]))), np.array([7]))
-    kept = StepsFile(tmp_path / "x", evolution(steps=1))
-    kept.write([step])
-    with pytest.raises(FileProblem, match="no step would read the table"):
-        kept.steps()
-    assert len(kept.steps(redraw=True)) == 1

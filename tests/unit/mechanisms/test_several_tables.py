@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet import AddRemove, Watch, release, verify
+from discreet import AddRemove, release, verify
 from discreet._core.random import seeded
 from discreet.confidential import confidential
 from discreet.domain import Category, Counts, Domain, Integer, OpenLabels, Records
@@ -68,13 +68,6 @@ def test_one_table_is_not_told_and_several_are_the_same_private_step() -> None:
     assert any("conditional independence" in str(caveat) for caveat in several.guarantee(n=4000).caveats)
 
 
-def test_one_table_asked_for_is_the_release_of_before() -> None:
-    asked: dict[str, Any] = {"budget": BUDGET, "size": 500, "mechanism": "marginals", "seed": 5}
-    before, now = release(people(), WIDE, **asked), release(people(), WIDE, tables=1, **asked)
-    assert now.records.equals(before.records)
-    assert {**now.certificate.to_dict(), "created": ""} == {**before.certificate.to_dict(), "created": ""}
-
-
 # -- several ----------------------------------------------------------------------------------------------------------
 
 
@@ -117,16 +110,6 @@ def test_open_labels_and_add_remove() -> None:
 def test_what_has_no_several_tables_is_refused(given: dict[str, Any], told: str) -> None:
     with pytest.raises(ParameterError, match=told):
         release(people(), WIDE, **{"budget": BUDGET, "size": 100, **given})
-
-
-def test_several_tables_choose_their_mechanism() -> None:
-    said: list[str] = []
-    made = release(
-        people(), WIDE, Budget(epsilon=2.0, delta=1e-6), size=100, tables=3, watch=Watch(announce=said.append)
-    )
-    assert [len(table) for table in made.records] == [100] * 3
-    assert made.certificate.facts.mechanism.name == "marginals"
-    assert any(line.startswith("marginals: draws several tables") for line in said)
 
 
 # -- the posterior ----------------------------------------------------------------------------------------------------

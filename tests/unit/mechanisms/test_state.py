@@ -17,7 +17,7 @@ from discreet.confidential import confidential
 from discreet.domain import Category, Counts, Domain
 from discreet.errors import Refused
 from discreet.ledger import kept_state
-from discreet.mechanisms import REGISTRY, PerturbedHistogram, SmoothedHistogram, first_names
+from discreet.mechanisms import PerturbedHistogram, SmoothedHistogram
 from discreet.mechanisms.base import Votes
 
 CELLS = Domain(columns={"cell": Category(categories=["a", "b"])})
@@ -148,11 +148,6 @@ def test_what_the_caller_does_between_two_chunks_is_not_the_kernels() -> None:
         accept={"poor-utility"},
     )
     assert len(BOX) > 1
-
-
-@pytest.mark.parametrize("name", first_names())
-def test_the_state_of_every_mechanism_is_equal_to_itself(name) -> None:
-    assert kept_state(REGISTRY[name]) == kept_state(REGISTRY[name])
 
 
 def test_objects_that_lead_back_to_themselves_are_looked_at() -> None:

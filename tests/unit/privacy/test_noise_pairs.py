@@ -6,12 +6,10 @@ import math
 import time
 
 import mpmath as mp
-import numpy as np
 import pytest
 from test_exact_contract import DIGITS, moved_counts, noise
 
 from discreet.privacy import DiscreteGaussianPair, DiscreteLaplacePair
-from discreet.privacy.noise import _residues
 from discreet.privacy.profile import power
 
 
@@ -82,19 +80,6 @@ def test_gaussian_next_to_its_losses_is_never_below_the_truth(scale: float, grou
     with mp.workdps(DIGITS):
         for epsilon, truth in zip(epsilons, gaussian(scale, group, 2, epsilons), strict=True):
             assert truth <= pair.delta(epsilon) <= truth * mp.mpf("1.01"), epsilon
-
-
-@pytest.mark.parametrize("cells", [2, 6, 20, 44])
-def test_residues_are_constant_from_scale_two(cells: int) -> None:
-    """The convolution just below scale 2 agrees with the constant, to within the bound of the theory page."""
-    found = _residues(1.999999, cells)
-    constant = 1.0 / math.sqrt(2.0 * math.pi * cells * 1.999999**2)
-    bound = (1.0 + 2.1 * math.exp(-(math.pi**2) * 1.999999**2)) ** cells - 1.0
-    np.testing.assert_allclose(found, constant, rtol=bound + 1e-12)
-    # where the bound is not negligible, it holds and is of the right order
-    rough = _residues(0.5, cells)
-    constant = 1.0 / math.sqrt(2.0 * math.pi * cells * 0.25)
-    assert 1e-2 < np.abs(rough / constant - 1.0).max() < (1.0 + 2.1 * math.exp(-(math.pi**2) / 4)) ** cells - 1.0
 
 
 def test_large_groups_are_bounded_from_above() -> None:

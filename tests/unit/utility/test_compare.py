@@ -154,18 +154,13 @@ def test_says_which_table_is_wrong_and_no_value() -> None:
         compare(bad, good, domain)
     assert str(CANARY) not in str(problem.value)
     assert problem.value.__cause__ is None
-    with pytest.raises(DataError, match="is not in the table"):
-        compare(good, pl.DataFrame({"y": [1]}), domain)
-    with pytest.raises(DataError, match="holds a null"):
-        compare(pl.DataFrame({"x": [0.5, None]}), good, domain)
-    with pytest.raises(DataError, match="no rows"):
-        compare(good.clear(), good, domain)
-    with pytest.raises(FileProblem, match="no such file"):
+    for one, other in ((good, pl.DataFrame({"y": [1]})), (pl.DataFrame({"x": [0.5, None]}), good)):
+        with pytest.raises(DataError, match="'x'"):
+            compare(one, other, domain)
+    with pytest.raises(FileProblem):
         compare(good, "nowhere.parquet", domain)
     with pytest.raises(DomainError, match="domain must be a Domain"):
         compare(good, good, {"x": 1})  # type: ignore[arg-type]
-    with pytest.raises(DataError, match="not declared"):
-        _one(["a"], ["zz"], Category(categories=("a", "b")))
 
 
 def test_unreadable_texts_of_a_csv_file(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Tables that were changed: confidential and released ones, in every format, and folders of them."""
+"""Files that were changed: tables in every format, folders, certificates and plans of several releases."""
 
 from __future__ import annotations
 
@@ -7,13 +7,20 @@ import io
 import json
 import random
 import zipfile
+from functools import cache
 from pathlib import Path
 
 import polars as pl
 import pyarrow as pa
-from _spoil import EVOLUTION, NUMBER, TEXT, Attempt, as_json, spoilt_bytes, spoilt_document
+from _spoil import EVOLUTION, NUMBER, ODD_TEXTS, RELEASED, TEXT, Attempt, as_json, spoilt_bytes, spoilt_document
 
+from discreet import Replacement
 from discreet.cli.entry import run
+from discreet.domain import Domain, Integer
+from discreet.errors import DiscreetError, Fault
+from discreet.ledger import Request
+from discreet.planner.study import Together, plan_together, written
+from discreet.privacy import Budget
 
 BUDGET = ("--epsilon", 5, "--delta", 0.1, "--accept-poor-utility")
 
@@ -159,3 +166,74 @@ def test_checkpoint(folder: Path, attempt: Attempt, rng: random.Random) -> None:
     assert status in (0, 2, 3)
     assert out.exists() == (status == 0)
     assert status == 0 or path.read_bytes() == before
+
+
+# -- certificates -----------------------------------------------------------------------------------------------------
+
+DECLARED = (
+    {"impossible": [{"x": {"below": 125_000}, "s": ["a", "c"]}]},
+    {"implies": [{"columns": ["s"], "determine": "x", "table": {"a": {"from": 250_000}}}]},
+    {"totals": [{"column": "s", "source": "census", "counts": {"a": 1, "=b": 2, "c": 3}}]},
+    {"totals": [{"source": "census", "count": 60}]},
+)
+
+
+def test_certificate(folder: Path, attempt: Attempt, rng: random.Random) -> None:
+    name = rng.choice([*RELEASED, "evolved"])
+    certificate = folder / f"{name}.certificate.json"
+    facts = json.loads(certificate.read_text())
+    if rng.random() < 0.3:
+        facts["domain"] |= rng.choice(DECLARED)
+    certificate.write_bytes(as_json(rng, spoilt_document(rng, facts)))
+    released = next(path for path in folder.glob(f"{name}.*") if path.suffix in (".csv", ".parquet"))
+    as_it_is = rng.choice(([], ["--json"]))
+    attempt("verify", certificate, "--seconds", 5, *as_it_is, *rng.choice(([], ["--data", released])))
+    if name == "dirichlet-process":
+        attempt("estimate", released, "--functional", "mean", "--column", "x", "--draws", 20, *as_it_is)
+        attempt("unseen", released, *as_it_is)
+    if rng.random() < 0.3:
+        attempt("report", released, "--out", folder / "page.html", *as_it_is, new=("page.html",))
+    if rng.random() < 0.3:
+        attempt("describe", released, "--as", rng.choice(("croissant", "dcat")), "--title", rng.choice(ODD_TEXTS))
+
+
+def test_tables(folder: Path, attempt: Attempt, rng: random.Random) -> None:
+    certificate, table = folder / "tables" / "certificate.json", folder / "tables" / "table-01.parquet"
+    if rng.random() < 0.8:
+        certificate.write_bytes(as_json(rng, spoilt_document(rng, json.loads(certificate.read_text()))))
+    else:
+        table.write_bytes(spoilt_bytes(rng, table.read_bytes()))
+    if rng.random() < 0.1:
+        rng.choice((certificate, table)).unlink()
+    attempt("verify", folder / "tables", *rng.choice(([], ["--json"])))
+
+
+# -- plans of several releases ----------------------------------------------------------------------------------------
+
+
+@cache
+def document() -> str:
+    domain = Domain(columns={"age": Integer(lower=0, upper=9)})
+    requests = [
+        Request(part=name, mechanism=mechanism, domain=domain, relation=Replacement(records=500), size=20)
+        for name, mechanism in (("a", "gaussian-smoothed-histogram"), ("b", "stability-histogram"))
+    ]
+    return written(plan_together(requests, Budget(epsilon=1.0, delta=1e-6)).to_dict()).decode()
+
+
+def test_plan(rng: random.Random, tmp_path: Path) -> None:
+    plan, refused = tmp_path / "plan.json", None
+    if rng.random() < 0.8:
+        plan.write_bytes(as_json(rng, spoilt_document(rng, json.loads(document()))))
+    else:
+        plan.write_bytes(spoilt_bytes(rng, document().encode()))
+    try:
+        read = Together.read(plan, seconds=5.0)
+    except DiscreetError as error:
+        refused = error
+    if refused is None:
+        assert read.profile.delta(read.budget.epsilon) <= read.budget.delta
+    else:
+        assert not isinstance(refused, Fault)
+        assert str(refused).isprintable()
+        assert len(str(refused)) < 2000
