@@ -26,7 +26,8 @@ from dataclasses import fields
 from itertools import islice
 from numbers import Integral
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar, cast
+from threading import Thread
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 
@@ -34,6 +35,9 @@ from discreet._core.checks import plain
 from discreet._core.errors import DataError, DiscreetError, Fault, FileProblem, ParameterError, Refused
 from discreet._core.reading import MOST_DIGITS
 from discreet._core.text import harmless, with_article
+
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _P = ParamSpec("_P")
@@ -208,6 +212,25 @@ def enclosed_parts(function: Callable[_P, Iterator[_T]]) -> Callable[_P, Iterato
             yield part
 
     return inside
+
+
+def worker_pool(count: int, *preparation: Any) -> ProcessPoolExecutor:
+    """Return a pool of fresh processes that end with this one, however it ends; each calls a function first, if any."""
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    context = get_context("spawn")
+    return ProcessPoolExecutor(count, mp_context=context, initializer=_prepare_worker, initargs=preparation)
+
+
+def _prepare_worker(prepare: Callable[..., Any] | None = None, *arguments: Any) -> None:
+    """See to it that this process does not outlive its driver: one that is killed tells its workers nothing."""
+    from multiprocessing import parent_process
+
+    driver: Any = parent_process()
+    Thread(target=lambda: (driver.join(), os._exit(1)), daemon=True).start()
+    if prepare is not None:
+        prepare(*arguments)
 
 
 # -- which argument is to blame ---------------------------------------------------------------------------------------

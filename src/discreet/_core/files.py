@@ -253,14 +253,16 @@ def deliver(entry: str, placed: Mapping[str, Any]) -> bool:
 
 
 def forsake(entry: str, paths: Iterable[Path]) -> None:
-    """Remove what waits for an entry that was never committed."""
-    for content in [content for path in paths for content in _contents_for(path)]:
+    """Remove what waits for an entry that was never committed, and what dead writes left where it would have been."""
+    finals = [canonical(path) for path in paths]
+    for content in [content for final in finals for content in _contents_for(final)]:
         owner = content.entry
         if content.kind == "promised":
             owner = content.path.read_text(errors="replace") or entry
         if owner == entry:
             with locked(content.final):
                 _remove(content.path)
+    _sweep({final.parent for final in finals})
 
 
 def _go_on(contents: Sequence[Path], finals: Sequence[Path], otherwise: tuple[str, str]) -> None:
@@ -296,9 +298,9 @@ def _sync(path: Path) -> None:
             os.close(descriptor)
 
 
-def _sweep(finals: Sequence[Path]) -> None:
-    """Remove what dead writes left in the folders: of these names, which are locked, and of those nobody writes."""
-    for folder in {final.parent for final in finals}:
+def _sweep(folders: Iterable[Path], *finals: Path) -> None:
+    """Remove what dead writes left in folders: of these names, which are locked, and of those nobody writes."""
+    for folder in folders:
         contents = _contents_of(folder)
         needed = {content.write for content in contents if content.kind != "part"}
         for content in contents:
@@ -338,7 +340,7 @@ class _Write:
         """Lock, settle and sweep the names, and discard what an error leaves."""
         with locked(*self.finals * lock), _undone(self.path, self.discard):
             _settle(self.finals)
-            _sweep(self.finals)
+            _sweep({final.parent for final in self.finals}, *self.finals)
             yield
 
     def commit(self, placed: Mapping[str, Any] | None = None) -> None:

@@ -28,7 +28,6 @@ _MOST_LABELS = 64
 _MOST_TABLES = 100  # two-way tables that are looked at
 _MOST_NEIGHBOURS = 20_000  # released records, and others, that distances are taken to
 _RIDGE = 1.0
-_SHARES = (1.0, 0.5, 0.25, 0.1)  # of the pairs that are guessed about
 _FEWEST = 60  # pairs to guess about, below which several may share a cell
 _MOST = 3_000  # of them, of which a third is for tuning
 
@@ -326,7 +325,8 @@ def divided_pairs(pairs: UnitPairs) -> tuple[UnitPairs, UnitPairs, UnitPairs]:
 class AttackResult:
     """One attack, and how its guesses came out. Confidential.
 
-    ``tail``, shape (guesses + 1,): the bound on the probability of at least so many right ones, where the claim holds.
+    ``tail``, shape (guesses + 1,): the bound on the probability of at least so many right ones, where the claim holds,
+    multiplied by the number of shares that were chosen from.
     """
 
     name: str
@@ -365,8 +365,8 @@ def attack_results(
     names, tuned = scores(tuning, scored, joined(unpaired, revealed.table), revealed.control)
     inside, outside = joined(unpaired, tuning.table, revealed.table), joined(tuning.control, revealed.control)
     _, final = scores(scored, scored.take(np.arange(0)), inside, outside)
-    tails = {share: null.tail(max(1, round(share * len(scored))), len(scored)) for share in _SHARES}
-    shares = [share for share in _SHARES if tails[share][-1] <= level] or [1.0]
+    tails = null.tails(len(scored))
+    shares = [share for share, tail in tails.items() if tail[-1] <= level] or [1.0]
     results = []
     for name in ATTACKS:
         if name not in names and name != CLASSIFIER:

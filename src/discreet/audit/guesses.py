@@ -19,6 +19,7 @@ from discreet.privacy import HeldTable, InstanceDelta, OpeningPair, Profile, Urn
 POWER = 0.95
 """Of the epsilon that a test says it would have detected."""
 
+_SHARES = (1.0, 0.5, 0.25, 0.1)  # of the pairs that are guessed about
 _EPSILONS = 64  # at which the profile is asked; any of them gives a bound, and the least is taken
 _NEGLIGIBLE = 1e-12
 _FURTHEST = 40.0
@@ -83,6 +84,11 @@ class Null:
                 bound = (above + pairs * delta * ratio * below / v) * (1.0 + _ROUNDING) + 1e-300
             best[1:] = np.minimum(best[1:], np.where(np.isfinite(bound) & (bound > 0.0), bound, 1.0))
         return best
+
+    def tails(self, pairs: int) -> dict[float, Floats]:
+        """Return the tail of each share of the pairs, times the number of shares: the release may choose among them."""
+        fixed = {share: self.tail(max(1, round(share * pairs)), pairs) for share in _SHARES}
+        return {share: np.minimum(1.0, len(_SHARES) * tail) for share, tail in fixed.items()}
 
 
 def detectable(rejecting: Integers, guesses: int, *, power: float = POWER) -> float | None:

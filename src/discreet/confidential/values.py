@@ -13,9 +13,11 @@ from discreet._core.lazy import pl
 from discreet.confidential.closed import Confidential, Provenance
 from discreet.confidential.source import FREQUENCY, Source, declared_batches, parsed, require_names
 from discreet.confidential.tables import open_source
-from discreet.domain import Column
+from discreet.domain import Column, unescaped
 
 _PENDING = 2**22
+_SHOWN = 2000  # rows of a CSV file, of which one tells whether its first line is of their kind
+_IDENTIFIER = re.compile(r"[A-Za-z]\w*_\w*|[a-z]+([A-Z][a-z]+)+")
 _VALUE = re.compile(
     r"""|[+-]?(\d[\d_.,' ]*|\.\d+)(e[+-]?\d+)?\s?[%€$£]?|[€$£].*|[+-]?(nan|inf|infinity)|null|none|n/a
     |true|false|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ].*)?|\d{1,2}:\d{2}(:.*)?""",
@@ -90,10 +92,11 @@ def all_rows(source: Source, names: Collection[str]) -> pl.DataFrame:
     return frame.select(pl.exclude(FREQUENCY).repeat_by(FREQUENCY)).explode(list(names))
 
 
-def table_schema(table: Any) -> dict[str, str]:
-    """Return the kinds of column that usually declare the types of a table, by name; no row is read.
+def table_schema(table: Any, *, header: bool = False) -> dict[str, str]:
+    """Return the kinds of column that usually declare the types of a table, by name; no row is read but of CSV.
 
-    Raises DataError, FileProblem if the table cannot be read, or is a CSV file whose first line is a record.
+    Raises DataError, FileProblem if the table cannot be read, or is a CSV file whose first line is a record, or may be
+    one and ``header`` does not say that it is none.
     """
     source = open_source(table)
     if source.kind == "csv" and any(_VALUE.fullmatch(name.strip()) for name in source.names):
@@ -102,4 +105,27 @@ def table_schema(table: Any) -> dict[str, str]:
             "its first line is a record and not a header, since a field is empty, a number, a truth value or a date",
             "put a line with the names of the columns first, or write the declaration by hand",
         )
+    if source.kind == "csv" and not header and _fits_as_record(source):
+        raise DataError(
+            None,
+            "its first line may be a record of words, and no header: it is of the kind of the rows",
+            "look at it. If it holds the names of the columns, write header=True, and else put such a line first",
+        )
     return source.types()
+
+
+@enclosed
+def _fits_as_record(source: Source) -> bool:
+    """Return whether nothing tells the first line of a CSV file from a record of words.
+
+    Names stand above a column without words, or are identifiers that no row has, while no name occurs in its column.
+    """
+    rows, identified, repeated = next(iter(source.batches(source.names)), pl.DataFrame()).head(_SHOWN), False, False
+    for name in rows.columns:
+        values = [unescaped(text).strip() for text in rows[name].fill_null("")]
+        words = [value for value in values if not _VALUE.fullmatch(value)]
+        if not words:
+            return False
+        repeated = repeated or name.strip() in words
+        identified = identified or (bool(_IDENTIFIER.fullmatch(name)) and not any(map(_IDENTIFIER.fullmatch, words)))
+    return rows.height > 0 and (repeated or not identified)

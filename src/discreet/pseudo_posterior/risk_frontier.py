@@ -9,11 +9,9 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from multiprocessing import get_context
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any
@@ -22,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Floats
-from discreet._core.boundary import sealed
+from discreet._core.boundary import sealed, worker_pool
 from discreet._core.checks import choice, integer
 from discreet._core.errors import FileProblem, ParameterError, Refused
 from discreet._core.files import own_folder, together
@@ -232,7 +230,7 @@ def frontier(
     with ExitStack() as stack:
         results: Iterator[FrontierPoint] = map(partial(task.point, sampler), weightings, weightings.values())
         if workers > 1:
-            pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_enter, initargs=(task,))
+            pool = worker_pool(workers, _enter, task)
             stack.callback(pool.shutdown, cancel_futures=True)  # only what is being fitted is waited for
             results = pool.map(_point_of_worker, weightings, weightings.values())
         for point in results:

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
-import multiprocessing
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -18,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet._core.boundary import worker_pool
 from discreet._core.errors import DiscreetError, Fault, FileProblem
 from discreet._core.files import new_folder, repeatable, together
 from discreet._core.formats import parquet_rows
@@ -165,7 +164,7 @@ def _from_workers(maker: PartMaker, workers: Workers, folder: Path) -> Iterator[
         if callable(workers):
             yield from workers(maker, list(numbers))
             return
-        with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+        with worker_pool(workers) as pool:
             yield from pool.map(maker, numbers)
     except DiscreetError:
         raise

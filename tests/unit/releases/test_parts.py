@@ -9,12 +9,13 @@ import pickle
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -515,6 +516,45 @@ def test_a_run_that_dies_leaves_no_folder(whole: Path, tmp_path: Path) -> None:
     released(tmp_path / "out")  # sweeps what the dead run left
     assert digests(tmp_path / "out") == digests(whole)
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+KILLED = """
+import multiprocessing, os, signal, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+import test_parts as t
+def killed(done):
+    print(len(multiprocessing.active_children()), flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+if __name__ == "__main__":
+    ledger = t.Ledger(sys.argv[3])
+    watch = t.discreet.Watch(progress=killed)
+    t.released(Path(sys.argv[2]), workers=2, size=100_000, seed=None, ledger=ledger, watch=watch)
+"""
+
+
+@pytest.mark.parametrize("recovered", [True, False])
+def test_workers_die_with_their_driver_and_what_they_left_is_swept(tmp_path: Path, recovered: bool) -> None:
+    """Workers hold the standard output that they were started with: it is at its end when the last one is gone."""
+    (tmp_path / "killed.py").write_text(KILLED)
+    names = [str(Path(__file__).parent), str(tmp_path / "f" / "out"), str(tmp_path / "l.db")]
+    (tmp_path / "f").mkdir()
+    with Ledger.create(names[2], dataset="x", epsilon=10.0, delta=1e-3) as ledger:
+        command = [sys.executable, "-W", "ignore", str(tmp_path / "killed.py"), *names]
+        driver = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
+        try:
+            assert driver.communicate(timeout=60)[0] == b"2\n"
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(driver.pid, signal.SIGKILL)
+        assert driver.returncode == -signal.SIGKILL
+        assert [path.suffix for path in (tmp_path / "f").iterdir() if path.is_dir()] == [".part"]
+        if recovered:
+            assert len(ledger.recover()) == 1
+        else:
+            released(tmp_path / "f" / "out")
+        left = [path.name for path in (tmp_path / "f").iterdir() if path.suffix != ".lock"]
+        assert left == ["out"] * (not recovered)
 
 
 def test_a_ledger_pays_for_a_folder(tmp_path: Path) -> None:
