@@ -87,11 +87,19 @@ def _values(document: dict[str, Any], facts: Facts) -> Iterator[str]:
         yield "created is no time"
     if not all(re.fullmatch("[0-9a-f]{64}", str(text)) for text in document["public_inputs"].values()):
         yield "public_inputs has what is no hash"
+    yield from _levels(facts, facts.parameters.get("levels"))
     seeded = document["randomness"]
     if seeded not in RANDOMNESS or (document.get("identity") is None) != (seeded == "seeded"):
         yield "randomness is not known, or does not go with the identity"
     if [exact(epsilon) for epsilon, _ in document["guarantee"]["profile"]] != PROFILE:
         yield "the profile is at other epsilons"
+
+
+def _levels(facts: Facts, levels: list[int] | None) -> Iterator[str]:
+    if levels is not None:
+        deepest = sum((int(cells) - 1).bit_length() for cells in facts.cells)
+        if not (levels == sorted(set(levels)) and 1 <= levels[0] <= levels[-1] <= deepest):
+            yield f"mechanism.parameters.levels are not from 1 to {deepest}"
 
 
 def _assumptions(assumptions: list[dict[str, Any]], facts: Facts) -> Iterator[Check]:
@@ -123,6 +131,8 @@ def _caveats(guarantee: dict[str, Any], facts: Facts) -> Iterator[Check]:
     if facts.mechanism == "private-evolution":
         del conditions["rare-labels"], conditions["single-label"]
     needed = {*BELONGS[facts.mechanism], *(code for code, holds in conditions.items() if holds)}
+    if "levels" in facts.parameters and 2 ** facts.parameters["levels"][-1] < facts.all_cells:
+        needed.add("place-in-leaf")
     false = {code for code, holds in conditions.items() if not holds} - set(BELONGS[facts.mechanism])
     wrong = [f"{code} is missing" for code in sorted(needed - set(codes))]
     wrong += [f"{code} does not belong here" for code in sorted({*codes} & false | {*codes} - {*CAVEATS})]

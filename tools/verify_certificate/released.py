@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import datetime
 import hashlib
+import re
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -43,17 +44,37 @@ def _texts(path: Path, table: dict[str, Any], document: dict[str, Any]) -> Itera
         yield Check("released values", WRONG if stray else AGREES, said)
 
 
+SPANS = {
+    "w": datetime.timedelta(weeks=1),
+    "d": datetime.timedelta(days=1),
+    "h": datetime.timedelta(hours=1),
+    "m": datetime.timedelta(minutes=1),
+    "s": datetime.timedelta(seconds=1),
+    "ms": datetime.timedelta(milliseconds=1),
+    "us": datetime.timedelta(microseconds=1),
+}
+
+
+def _span(text: str) -> datetime.timedelta:
+    """Read a duration such as ``1d2h30m`` or ``-90s``."""
+    parts = re.findall(r"(\d+)(ms|us|[wdhms])", text)
+    if not parts or "".join(map("".join, parts)) != text.removeprefix("-"):
+        raise ValueError(text)
+    return sum((int(count) * SPANS[unit] for count, unit in parts), datetime.timedelta()) * (-1) ** text.startswith("-")
+
+
 READ: dict[str, Callable[[Any], Any]] = {
     "integer": lambda text: int(str(text)),
     "numeric": lambda text: Fraction(str(text)),
     "decimal": lambda text: Fraction(str(text)),
     "date": lambda text: datetime.date.fromisoformat(str(text)),
     "datetime": lambda text: datetime.datetime.fromisoformat(str(text)),
+    "duration": lambda text: _span(str(text)),
 }
 
 
 def _held(text: str, column: dict[str, Any]) -> bool:
-    """Return whether a text is a value that the domain declares; durations and open labels are not looked at."""
+    """Return whether a text is a value that the domain declares; open labels may be any."""
     kind = column["type"]
     if text == "":
         return column.get("nulls") == "category" or "" in column.get("categories", ())
@@ -64,6 +85,8 @@ def _held(text: str, column: dict[str, Any]) -> bool:
     if kind == "decimal" and len(text.partition(".")[2]) != column.get("digits", 0):
         return False
     try:
-        return bool(READ[kind](column["lower"]) <= READ[kind](text) <= READ[kind](column["upper"]))
+        low, value, high = map(READ[kind], (column["lower"], text, column["upper"]))
+        stepped = kind in {"datetime", "duration"}
+        return low <= value <= high and not (stepped and (value - low) % _span(column["step"]))
     except ValueError:
         return False

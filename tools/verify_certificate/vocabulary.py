@@ -52,9 +52,9 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "category": ("type categories", "nulls base ordered dtype"),
     "open_labels": ("type", "nulls base prefix"),
     "date": (BOUNDED, "nulls base cells out_of_bounds"),
-    "datetime": (BOUNDED, "nulls base cells step time_zone out_of_bounds"),
-    "duration": (BOUNDED, "nulls base cells step out_of_bounds"),
-    "decimal": (BOUNDED, "nulls base cells digits out_of_bounds"),
+    "datetime": (f"{BOUNDED} step", "nulls base cells time_zone out_of_bounds"),
+    "duration": (f"{BOUNDED} step", "nulls base cells out_of_bounds"),
+    "decimal": (f"{BOUNDED} digits", "nulls base cells out_of_bounds"),
 }
 CHOICES = {
     "noise": {"laplace", "gaussian"},

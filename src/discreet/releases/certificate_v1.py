@@ -21,7 +21,7 @@ from discreet.wording import SEEDED as SEEDED_RUN
 
 _TABLE_EPSILONS = (0.1, 1.0, 10.0, 100.0)  # where it stated the profile of tables, below their epsilon
 _NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")
-_ROUNDED, _NOISE = 0.01, 1e-6
+_ROUNDED, NOISE = 0.01, 1e-6
 _SEEDED = "seeded: not for publication, since whoever knows or guesses the seed can repeat the draws"
 
 
@@ -97,17 +97,6 @@ def epsilons_of(facts: CertificateFacts) -> dict[str, Any]:
     return {"epsilons": tuple(e for e in _TABLE_EPSILONS if e < facts.guarantee.epsilon)}
 
 
-def still_holds(claim: str, claimed: Any, found: Any) -> bool:
-    """Return whether a claim of version 0.1.0 holds: a bound that is smaller now confirms the larger one."""
-    if claim == "profile":
-        pairs = list(zip(claimed, found, strict=False))
-        return len(claimed) == len(found) == len(pairs) and all(
-            a[0] == b[0] and still_holds("delta", a[1], b[1]) for a, b in pairs
-        )
-    above, below = (math.inf if value is None else value for value in (claimed, found))
-    return claim in ("delta", "pure_epsilon") and above >= below * (1.0 - _NOISE)
-
-
 def sentences(facts: CertificateFacts, today: CertificateFacts, statement: str) -> Iterator[tuple[str, Any, Any, bool]]:
     """Yield the claims that a certificate makes in words: its place, its text, that of today, and whether it holds."""
     text, promised, oldest = claims_of(facts).get("statement"), today.guarantee, is_oldest(facts)
@@ -121,7 +110,7 @@ def sentences(facts: CertificateFacts, today: CertificateFacts, statement: str) 
     holds = (
         isinstance(text, str)
         and all(mark in text for mark in marks)
-        and _same(_numbers_in(text), stated, allowed, _NOISE)
+        and _same(_numbers_in(text), stated, allowed, NOISE)
     )
     yield "guarantee.statement", text, statement, holds
     unsaid = "epsilon-large" * (oldest and promised.epsilon_each is not None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 import os
 import re
@@ -14,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
+from urllib.parse import unquote
 
 from discreet._core import formats
 from discreet._core.boundary import quietly, sealed
@@ -28,9 +30,16 @@ from discreet.mechanisms import Contents, Mechanism, public_inputs
 from discreet.privacy import Guarantee
 from discreet.releases import certificate_v1
 from discreet.releases.certificate import Certificate, share
-from discreet.releases.content import SEEDED, certified_release, promise, utility_facts
+from discreet.releases.content import (
+    SEEDED,
+    certified_contents,
+    certified_mechanism,
+    certified_release,
+    promise,
+    utility_facts,
+)
 from discreet.releases.facts import CertificateFacts, FileFacts
-from discreet.releases.table import file_text, parts_of, problems, scanned_parts, unreadable
+from discreet.releases.table import file_text, misfits, parts_of, problems, scanned_parts, unreadable
 from discreet.releases.writing import IDENTITY_KEY, MANIFEST
 from discreet.wording import SENTENCES
 
@@ -106,7 +115,7 @@ def erratum_of(claim: str, facts: CertificateFacts) -> str | None:
 @sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One claim of a certificate beside what was recomputed.
+    """One claim of a certificate beside what was recomputed, or found in another claim or in the released file.
 
     Parameters
     ----------
@@ -116,6 +125,8 @@ class Check:
         Its value there, and the one recomputed.
     agrees : bool
         Whether they agree.
+    stated : bool
+        Whether it is only what somebody wrote: nothing follows from it, and no more than its form was looked at.
     erratum : str, optional
         Of a claim that does not agree: the dated errata to certificates of the version that wrote it. The disagreement
         stays one.
@@ -125,6 +136,7 @@ class Check:
     claimed: Any
     found: Any
     agrees: bool
+    stated: bool = False
     erratum: str | None = None
 
 
@@ -142,7 +154,8 @@ def verify(
     certificate : Certificate or path
         As read from its file, or the file, or the folder of tables or parts that holds it: these are then checked too.
     data : path, optional
-        The released file, or the folder of tables or parts: hashes, rows and columns are compared too.
+        The released file, or the folder of tables or parts. Hashes, rows and columns are compared too, and each value
+        with its declaration.
     seconds : float
         How long recomputing may take: a certificate can claim what is dear to check. Kept in the main thread of
         systems with interval timers.
@@ -150,8 +163,8 @@ def verify(
     Returns
     -------
     list of Check
-        One per claim; the certificate holds when all agree. Of a claim that does not, it says where an erratum explains
-        it.
+        One per claim; the certificate holds when all agree. What is only stated comes last. Of a claim that does not
+        agree, it says where an erratum explains it.
 
     Raises
     ------
@@ -173,13 +186,18 @@ def verify(
             return [_not_recomputed(str(problem))]
     with within(seconds):
         checks = _certificate_checks(certificate)
-    if data is not None and checks[-1].what != "certificate":
+    recomputed = checks[-1].what != "certificate"
+    if data is not None and recomputed:
         if certificate.in_parts:
             checks += _check_parts(certificate, Path(data))
         elif certificate.several:
             checks += _check_folder(certificate, Path(data))
         else:
             checks += _check_file(certificate, certificate.tables[0], data)
+        if certificate.in_parts or any(".identity (" in check.what for check in checks):
+            checks = [replace(check, stated=check.stated and check.what != "identity") for check in checks]
+    if recomputed:
+        checks += _stated_checks(certificate, data=data is not None)
     facts = certificate.facts
     return [check if check.agrees else replace(check, erratum=erratum_of(check.what, facts)) for check in checks]
 
@@ -229,10 +247,11 @@ def _guarantee_checks(certificate: Certificate, mechanism: Mechanism, guarantee:
     facts, oldest = certificate.facts, certificate_v1.is_oldest(certificate.facts)
     claims, values = facts.guarantee.to_dict(), today.facts.guarantee.to_dict()
     texts = {"assumptions", "caveats"} if facts.earlier else set()
+    rounding, exact = (certificate_v1.NOISE, False) if oldest else (_ROUNDING, facts.guarantee.exact)
     for key in sorted((set(claims) | set(values)) - texts):
-        check = _compare(f"guarantee.{key}", claims.get(key), values.get(key))
-        agrees = check.agrees or (oldest and certificate_v1.still_holds(key, check.claimed, check.found))
-        yield replace(check, agrees=agrees)
+        claimed, value = claims.get(key), values.get(key)
+        agrees = holds(claimed, value, rounding, exact) if key in _BOUNDS else _alike(claimed, value, rounding)
+        yield Check(what=f"guarantee.{key}", claimed=claimed, found=value, agrees=agrees)
     if facts.earlier is None:
         return
     for place, text, text_today, agrees in certificate_v1.sentences(facts, today.facts, today.statement):
@@ -241,39 +260,88 @@ def _guarantee_checks(certificate: Certificate, mechanism: Mechanism, guarantee:
     for key in sorted(set(forecast) & set(earlier_claims)):
         place, claim = f"guarantee.{key}", earlier_claims[key]
         agrees = _alike(claim, forecast[key], 1e-6) or erratum_of(place, facts) is None
-        yield Check(what=place, claimed=claim, found="a forecast, not checked", agrees=agrees)
+        yield Check(what=place, claimed=claim, found="a forecast, not checked", agrees=agrees, stated=True)
+
+
+_BOUNDS = ("delta", "epsilon", "epsilon_each", "profile", "pure_epsilon")
+_ROUNDING = 1e-13  # another machine may round the last written digit of a number differently
+_LARGEST, _SMALLEST = 1.01, 1e-300  # the contract of what is called exact
+
+
+def holds(claimed: Any, value: Any, rounding: float, exact: bool) -> bool:
+    """Return whether a bound is at least the one computed, which a larger one is too unless it is called exact."""
+    if isinstance(value, list):  # of a profile
+        return len(claimed) == len(value) and all(
+            len(a) == 2 and a[0] == b[0] and holds(a[1], b[1], rounding, exact)
+            for a, b in zip(claimed, value, strict=True)
+        )
+    bound, true = (math.inf if number is None else number for number in (claimed, value))
+    excessive = exact and bound > _LARGEST * true and not 0.0 < true < _SMALLEST
+    return bool(bound >= true * (1.0 - rounding) and not excessive)
 
 
 def _other_checks(certificate: Certificate, mechanism: Mechanism, contents: Contents) -> Iterator[Check]:
-    """Compare what was released with what was asked for, and the form of what cannot be recomputed."""
+    """Compare what was released with what was asked for."""
     facts, released, randomness = certificate.facts, certificate.facts.released, mechanism.traits.randomness
     # Earlier versions wrote them before they were rounded to the kernel's grid.
-    yield _compare("mechanism.parameters", facts.mechanism.parameters, mechanism.parameters(), rel=1e-4)
+    rel = 0.0 if facts.earlier is None else 1e-4
+    yield _compare("mechanism.parameters", facts.mechanism.parameters, mechanism.parameters(), rel=rel)
+    yield _compare("library.name", facts.library.name, "discreet")
     yield _compare("released.columns", released.columns, list(contents.columns))
     for table in certificate.tables:
         name, agrees = table.file if certificate.several else "released", table.rows in contents.rows
         yield Check(what=f"{name}.rows", claimed=table.rows, found=contents.rows[-1], agrees=agrees)
     yield _compare("released.tables", len(certificate.tables), contents.tables or 1)
     yield _compare("size", facts.size, contents.size)
-    number = released.share_from_data
-    agrees = number is None or share(number) is not None
-    yield Check(what="released.share_from_data", claimed=number, found="a share or null", agrees=agrees)
     if facts.earlier is None:
-        codes = [code.name for code in released.outcome]
-        agrees = set(codes) <= SENTENCES.keys()
-        yield Check(what="released.outcome", claimed=codes, found="codes that are known", agrees=agrees)
-        form = "none" if facts.randomness == "seeded" else "128 random bits"
-        agrees = (facts.identity is None) == (form == "none")
-        yield Check(what="identity", claimed=facts.identity, found=form, agrees=agrees)
-    if facts.earlier is None or "public_inputs" in facts.earlier:
-        claimed, names = facts.public_inputs, list(public_inputs(mechanism))
-        hashes = [isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) for value in claimed.values()]
-        form = "a SHA-256 of each: " + (", ".join(names) or "what was declared public")
-        yield Check(
-            what="public_inputs", claimed=claimed, found=form, agrees=all(hashes) and set(names) <= set(claimed)
-        )
+        seeded, text = facts.randomness == "seeded", facts.identity
+        form, agrees = "128 random bits" if not seeded else "none", text is None if seeded else _is_hash(text, 32)
+        yield Check(what="identity", claimed=text, found=form, agrees=agrees, stated=text is not None)
     agrees = facts.randomness in (randomness, *SEEDED)
     yield Check(what="randomness", claimed=facts.randomness, found=randomness, agrees=agrees)
+    if facts.earlier is None or "public_inputs" in facts.earlier:
+        names = sorted(public_inputs(mechanism))
+        agrees = set(names) <= set(facts.public_inputs)
+        yield Check(what="public_inputs", claimed=sorted(facts.public_inputs), found=names, agrees=agrees)
+
+
+def _stated_checks(certificate: Certificate, *, data: bool) -> Iterator[Check]:
+    """Yield what is only stated, with and without the data, and whether it has its form."""
+    facts, released = certificate.facts, certificate.facts.released
+    codes, number = [code.name for code in released.outcome], released.share_from_data
+    leaves: list[tuple[str, Any, bool]] = [
+        ("created", facts.created, _is_time(facts.created)),
+        ("library.version", facts.library.version, True),
+        ("ledger", facts.ledger and facts.ledger.to_dict(), True),
+        ("mechanism.parameters.api", facts.mechanism.parameters.get("api"), True),
+        ("unit.column", facts.unit and facts.unit.column, True),
+        ("released.outcome", codes, facts.earlier is not None or set(codes) <= SENTENCES.keys()),
+        ("released.share_from_data", number, number is None or share(number) is not None),
+        ("released.pairs_measured", released.pairs_measured, True),
+        ("released.merged_cells", released.merged_cells, True),
+        *((f"public_inputs.{name}", text, _is_hash(text, 64)) for name, text in facts.public_inputs.items()),
+    ]
+    if not data:
+        leaves += [(f"released.{name}", getattr(released, name), True) for name in ("partitions", "partition_by")]
+    for i, table in enumerate(certificate.tables):
+        if not (data and (certificate.several or certificate.in_parts)):
+            leaves.append((f"released.tables[{i}].file", table.file, True))
+        if not data:
+            leaves.append((f"released.tables[{i}].sha256", table.sha256, _is_hash(table.sha256, 64)))
+    for place, claimed, agrees in leaves:
+        if claimed is not None or place == "released.share_from_data":
+            yield Check(what=place, claimed=claimed, found="stated, not checked", agrees=agrees, stated=True)
+
+
+def _is_hash(text: Any, digits: int) -> bool:
+    return re.fullmatch(f"[0-9a-f]{{{digits}}}", str(text)) is not None
+
+
+def _is_time(text: str) -> bool:
+    try:
+        return bool(dt.datetime.fromisoformat(text))
+    except ValueError:
+        return False
 
 
 def _alike(claimed: Any, value: Any, rel: float) -> bool:
@@ -309,6 +377,9 @@ def _check_parts(certificate: Certificate, folder: Path) -> list[Check]:
         columns = quietly(lambda: scan.collect_schema().names(), unreadable())
         checks.append(_compare("released.rows (in the parts)", released.tables[0].rows, rows))
         checks.append(_compare("released.columns (in the parts)", released.columns, columns))
+        keys = [unquote(key.partition("=")[0]) for part in parts for key in part.split("/")[:-1]]
+        checks.append(_compare("released.partition_by (in the parts)", released.partition_by, next(iter(keys), None)))
+        checks += _check_values(certificate, folder, "released")
     return checks
 
 
@@ -337,7 +408,17 @@ def _check_file(certificate: Certificate, facts: FileFacts, data: str | os.PathL
     rows = quietly(counted, FileProblem(data, "it is not a readable table", "give the released file"))
     checks.append(_compare(f"{name}.columns (in the file)", certificate.facts.released.columns, columns))
     checks.append(_compare(f"{name}.rows (in the file)", facts.rows, rows))
+    if checks[1].agrees:
+        checks += _check_values(certificate, data, name)
     identity = file_text(data, IDENTITY_KEY)
     if not form.texts and (identity, certificate.identity) != (None, None):
         checks.append(_compare(f"{name}.identity (in the file)", certificate.identity, identity))
     return checks
+
+
+def _check_values(certificate: Certificate, data: str | os.PathLike[str], name: str) -> Iterator[Check]:
+    """Compare every value of a released table with its declaration; none is quoted."""
+    contents = certified_contents(certified_mechanism(certificate.facts), certificate.facts)
+    for column, problem in misfits(data, contents).items():
+        place, found = f"{name}.values of {column} (in the file)", problem or "as declared"
+        yield Check(what=place, claimed="as declared", found=found, agrees=not problem)

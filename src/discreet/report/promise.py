@@ -81,6 +81,11 @@ class Promise:
         return tuple(check for check in self.checks if not check.agrees)
 
     @property
+    def checked(self) -> tuple[Check, ...]:
+        """Claims that were recomputed or compared, and not only stated."""
+        return tuple(check for check in self.checks if not check.stated)
+
+    @property
     def epsilon(self) -> float:
         """The certificate's epsilon; any one may be stated, since delta follows from it, but a model's is its own."""
         return self.stated.epsilon

@@ -12,7 +12,7 @@ import pytest
 from discreet import wording
 from discreet.errors import FileProblem
 from discreet.releases import Certificate, verify
-from discreet.releases.certificate_v1 import still_holds
+from discreet.releases.verification import holds
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")
@@ -100,13 +100,23 @@ def test_a_sentence_of_version_1_says_what_is_not_proved(name: str) -> None:
         assert wrong == ({"guarantee.statement"} if changed != facts else set())
 
 
-def test_bounds_of_version_1_may_be_larger_and_no_other_claim() -> None:
-    assert still_holds("profile", [[1.0, 2e-9]], [[1.0, 1e-9]])
-    assert not still_holds("profile", [[1.0, 1e-9]], [[1.0, 2e-9]])
-    assert not still_holds("profile", [[1.0, 2e-9]], [[2.0, 1e-9]])
-    assert still_holds("pure_epsilon", None, 3.0)
-    assert not still_holds("pure_epsilon", 3.0, None)
-    assert not still_holds("epsilon", 2.0, 1.0)
+def test_a_bound_may_be_larger_than_the_one_computed_and_not_smaller() -> None:
+    assert holds([[1.0, 2e-9]], [[1.0, 1e-9]], 0.0, exact=False)
+    assert not holds([[1.0, 1e-9]], [[1.0, 2e-9]], 0.0, exact=False)
+    assert not holds([[1.0, 2e-9]], [[2.0, 1e-9]], 0.0, exact=False)
+    assert not holds([[1.0, 2e-9, 2e-9]], [[1.0, 1e-9]], 0.0, exact=False)
+    assert holds(None, 3.0, 0.0, exact=False)
+    assert not holds(3.0, None, 0.0, exact=False)
+    assert holds(1e-9, 1e-9 * (1 + 1e-14), 1e-13, exact=True)
+    assert not holds(1e-9, 1e-9 * (1 + 1e-12), 1e-13, exact=True)
+
+
+def test_an_exact_bound_is_at_most_a_hundredth_larger() -> None:
+    assert holds(1.009e-9, 1e-9, 0.0, exact=True)
+    assert not holds(1.011e-9, 1e-9, 0.0, exact=True)
+    assert not holds(None, 3.0, 0.0, exact=True)
+    assert not holds(1e-300, 0.0, 0.0, exact=True)
+    assert holds(1e-300, 1e-305, 0.0, exact=True)
 
 
 @pytest.mark.parametrize("odd", [None, [], {}, "x", -1, [[]], {"name": []}], ids=range(7))
