@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import time
+from itertools import product
+from typing import Any
 
 import mpmath as mp
 import pytest
@@ -43,30 +45,30 @@ def laplace(scale: float, group: int, counts: int, epsilons: list[float]) -> lis
     return [delta(mp.mpf(repr(float(epsilon)))) for epsilon in epsilons]
 
 
-@pytest.mark.parametrize(("group", "counts"), [(1, 1), (1, 2), (1, 4), (1, 10), (2, 5), (2, 6), (3, 2)])
-@pytest.mark.parametrize("scale", [0.25, 0.6, 0.75, 1.6, 1.9999, 2.0, 3.1])
-def test_gaussian_against_large_integers(scale: float, group: int, counts: int) -> None:
-    epsilons = [0.0, 1e-3, 0.3, 1.0, 3.0, 0.5 * counts * group**2 / scale**2]
-    pair = DiscreteGaussianPair(scale=scale, group=group, counts=counts)
-    assert pair.exact
-    with mp.workdps(DIGITS):
-        for epsilon, truth in zip(epsilons, gaussian(scale, group, counts, epsilons), strict=True):
-            if truth > mp.mpf("1e-25"):
-                assert -1e-13 <= float(pair.delta(epsilon) / truth - 1) < 1e-9, epsilon
+GAUSSIAN_SCALES = (0.25, 0.6, 0.75, 1.6, 1.9999, 2.0, 3.1)
+GAUSSIAN_COUNTS = ((1, 1), (1, 2), (1, 4), (1, 10), (2, 5), (2, 6), (3, 2))
+LAPLACE_COUNTS = ((1, 1), (1, 2), (1, 4), (1, 7), (1, 12), (3, 2), (3, 6))
+CASES = [
+    *((DiscreteGaussianPair, gaussian, *one) for one in product(GAUSSIAN_SCALES, GAUSSIAN_COUNTS)),
+    *((DiscreteLaplacePair, laplace, *one) for one in product((0.25, 0.6, 2.5, 12.0), LAPLACE_COUNTS)),
+]
 
 
-@pytest.mark.parametrize(("group", "counts"), [(1, 1), (1, 2), (1, 4), (1, 7), (1, 12), (3, 2), (3, 6)])
-@pytest.mark.parametrize("scale", [0.25, 0.6, 2.5, 12.0])
-def test_laplace_against_the_sum_of_its_losses(scale: float, group: int, counts: int) -> None:
-    epsilons = [0.0, 1e-3, 0.3, 1.0, 3.0, 0.999 * group * counts / scale]
-    pair = DiscreteLaplacePair(scale=scale, group=group, counts=counts)
+@pytest.mark.parametrize(("kind", "truth", "scale", "moved"), CASES)
+def test_noise_against_the_sum_of_its_losses(kind: Any, truth: Any, scale: float, moved: tuple[int, int]) -> None:
+    group, counts = moved
+    pair = kind(scale=scale, group=group, counts=counts)
     assert pair.exact
-    assert pair.pure == pytest.approx(group * counts / scale, rel=1e-12)
-    assert pair.delta(pair.pure) == 0.0
+    far = 0.5 * counts * group**2 / scale**2
+    if kind is DiscreteLaplacePair:
+        assert pair.pure == pytest.approx(group * counts / scale, rel=1e-12)
+        assert pair.delta(pair.pure) == 0.0
+        far = 0.999 * group * counts / scale
+    epsilons = [0.0, 1e-3, 0.3, 1.0, 3.0, far]
     with mp.workdps(DIGITS):
-        for epsilon, truth in zip(epsilons, laplace(scale, group, counts, epsilons), strict=True):
-            if truth > mp.mpf("1e-25"):
-                assert -1e-13 <= float(pair.delta(epsilon) / truth - 1) < 1e-9, epsilon
+        for epsilon, true in zip(epsilons, truth(scale, group, counts, epsilons), strict=True):
+            if true > mp.mpf("1e-25"):
+                assert -1e-13 <= float(pair.delta(epsilon) / true - 1) < 1e-9, epsilon
 
 
 @pytest.mark.parametrize(

@@ -159,42 +159,28 @@ def test_a_file_put_in_the_way_of_a_recovery_is_not_touched(pair, names: int) ->
     assert held(pair) == b"newer"
 
 
-def test_an_old_pair_is_read_until_its_certificate_is_replaced(tmp_path) -> None:
-    pair = tmp_path / "x.csv", tmp_path / "x.certificate.json"
-    put(pair, b"old")
-    for names in range(2):
-        interrupted(names, lambda: put(pair, b"new"))
-        if names == 0:
-            assert held(pair) == b"old"
-            for path in pair:
-                require_settled(path)
-        else:
-            with pytest.raises(FileProblem, match="interrupted"):
-                require_settled(pair[0])
-        recover(pair[1])
-        assert held(pair) == b"new"
-
-
-def test_a_set_of_three_is_refused_while_one_is_new(tmp_path) -> None:
-    three = [tmp_path / name for name in "abc"]
+@pytest.mark.parametrize("count", [2, 3])
+def test_old_files_are_read_until_the_first_is_replaced_and_then_refused_until_they_are_new(tmp_path, count) -> None:
+    paths = [tmp_path / name for name in "abc"[:count]]
 
     def write(text: bytes) -> None:
-        with together(*three) as files:
+        with together(*paths) as files:
             for file in files:
                 file.write(text)
 
-    for names in range(3):
+    for names in range(count):
         write(b"old")
         interrupted(names, lambda: write(b"new"))
-        for place, path in enumerate(three):
-            assert path.read_bytes() == (b"old" if place < 3 - names else b"new")
-            if names and place < 3 - names:
+        for place, path in enumerate(paths):
+            old = place < count - names
+            assert path.read_bytes() == (b"old" if old else b"new")
+            if names and old:
                 with pytest.raises(FileProblem, match="interrupted"):
                     require_settled(path)
             else:
                 require_settled(path)
-        recover(*three)
-        assert [path.read_bytes() for path in three] == [b"new"] * 3
+        recover(*paths)
+        assert [path.read_bytes() for path in paths] == [b"new"] * count
 
 
 def test_what_waits_for_other_names_is_refused(pair) -> None:
