@@ -402,9 +402,14 @@ def together(
     write = _Write(paths, on_commit)
     with write.prepared(lock=lock), ExitStack() as stack:
         check()
-        modes = [None if private else _permissions(final) for final in write.finals]
+        modes: list[int | None] = []  # of the files that are replaced
         files: list[BinaryIO] = []
-        for part, mode in zip(write.parts, modes, strict=True):  # nobody but its owner reads one that replaces
+        for part, final in zip(write.parts, write.finals, strict=True):  # nobody but its owner reads one that replaces
+            mode = None
+            with contextlib.suppress(OSError):
+                if not private and stat.S_ISREG(status := os.lstat(final).st_mode):
+                    mode = stat.S_IMODE(status) & 0o777
+            modes.append(mode)
             opener = partial(os.open, mode=0o666 if mode is None and not private else 0o600)
             files.append(stack.enter_context(open(part, "x+b", opener=opener)))
         yield files
@@ -419,14 +424,6 @@ def together(
         sums = [(hashes or {}).get(path) or file_sha256(part) for path, part in zip(paths, write.parts, strict=True)]
         items = zip(map(str, write.finals), sums, strict=True)
         write.commit({"files": [{"path": path, "sha256": sha256, "write": write.name} for path, sha256 in items]})
-
-
-def _permissions(path: Path) -> int | None:
-    """Return the permissions of a file that is replaced, None where there is none."""
-    with contextlib.suppress(OSError):
-        mode = os.lstat(path).st_mode
-        return stat.S_IMODE(mode) & 0o777 if stat.S_ISREG(mode) else None
-    return None
 
 
 @contextmanager

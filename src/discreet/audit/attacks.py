@@ -325,8 +325,7 @@ def divided_pairs(pairs: UnitPairs) -> tuple[UnitPairs, UnitPairs, UnitPairs]:
 class AttackResult:
     """One attack, and how its guesses came out. Confidential.
 
-    ``tail``, shape (guesses + 1,): the bound on the probability of at least so many right ones, where the claim holds,
-    multiplied by the number of shares that were chosen from.
+    ``tail``, shape (guesses + 1,): bounds the probability of at least so many right ones, times the number of shares.
     """
 
     name: str

@@ -335,7 +335,7 @@ domain = Commands("domain", help="Declare the public facts about a table.")
 
 @command("data", group=domain)
 @shared(*SOURCE)
-@option("--header", bool, "Confirm that the first line of DATA, which is CSV, holds the names, where that is in doubt.")
+@option("--header", bool, "Confirm that the first line of a CSV file holds the names.")
 @option("--out", PATH, "File to write. By default standard output.")
 def init(data: str, header: bool, out: str | None, as_json: bool, **reading: Any) -> None:
     """Write a template for DATA from its column names and types alone. It says what you must fill in."""

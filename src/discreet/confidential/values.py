@@ -118,7 +118,7 @@ def table_schema(table: Any, *, header: bool = False) -> dict[str, str]:
 def _fits_as_record(source: Source) -> bool:
     """Return whether nothing tells the first line of a CSV file from a record of words.
 
-    Names stand above a column without words, or are identifiers that no row has, while no name occurs in its column.
+    A column without words does, or an identifier that is not in the rows, where no name is among its column's values.
     """
     rows, identified, repeated = next(iter(source.batches(source.names)), pl.DataFrame()).head(_SHOWN), False, False
     for name in rows.columns:
