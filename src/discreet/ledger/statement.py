@@ -1,7 +1,7 @@
 """What people are shown of a ledger: the custodian where it stands, and the public what was set aside for each entry.
 
-What the public may see is made of reservations alone, which public facts decide. Whether an entry was committed or
-forfeited depends on the table, and neither its final cost, number of records and files, nor a later hash is shown.
+The public view is made of reservations alone, which public facts decide. Whether an entry was committed or forfeited
+depends on the table, so neither that is shown, nor a final cost, a number of records, a hash or a number of events.
 
 The fields of a record are those of the Differential Privacy Deployments Registry of OpenDP, which NIST has proposed to
 host: ``schemas/deployments-schema.yaml`` of https://github.com/opendp/deployments-registry-data, as of 15 July 2026.
