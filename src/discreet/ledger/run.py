@@ -281,7 +281,7 @@ class Run:
         """
         self._append("COMMITTED", {**facts, **placed}, self._cost)
 
-    def on_commit(self, complete: Callable[[Mapping[str, Any]], None]) -> OnCommit | None:
+    def on_commit(self, complete: Callable[[Mapping[str, Any]], None]) -> Any:
         """Return the hook by which a write commits before its files get their names; None where no ledger pays.
 
         ``complete`` calls :meth:`commit`, once all is on the disk.
