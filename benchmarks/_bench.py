@@ -16,7 +16,9 @@ from typing import Any
 
 RESULTS = Path(__file__).resolve().parent / "results"
 sys.path.append(str(RESULTS.parents[1] / "experiments"))
-from _harness import target, timed  # noqa: E402
+from _harness import counted, decoded, target, timed  # noqa: E402
+
+from discreet._core.random import seeded  # noqa: E402
 
 
 def save(name: str, result: dict[str, Any]) -> None:
@@ -36,6 +38,15 @@ def save(name: str, result: dict[str, Any]) -> None:
 def verdict(met: bool) -> str:
     """Say whether a claim holds."""
     return "met" if met else "NOT met"
+
+
+def errors(mechanism: Any, table: Any, size: int, seeds: int, distance: Callable[[Any], float]) -> list[float]:
+    """Return the distances of seeded releases of a frame."""
+    x, found = counted(table, mechanism.domain), []
+    for seed in range(seeds):
+        rng = seeded(seed)
+        found.append(float(distance(decoded(mechanism, mechanism.kernel(x, rng=rng), x.n, size, rng))))
+    return found
 
 
 def in_turn(runs: int, *calls: Callable[[], Any]) -> list[tuple[float, Any]]:

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from _bench import save
-from _harness import counted, data, decoded, mean_and_error, script, show, timed
+from _bench import errors, save
+from _harness import data, mean_and_error, script, show, timed
 
-from discreet._core.random import seeded
 from discreet.domain import Domain, Numeric
 from discreet.errors import DiscreetError
 from discreet.mechanisms import named
@@ -25,6 +24,7 @@ ASKED = ("dirichlet-multinomial",)
 OTHERS = ("smoothed-histogram", "subsampled-randomised-response", "data-specific-reveal-or-obscure",
           "perturbed-histogram", "gaussian-smoothed-histogram", "hierarchical-histogram")  # fmt: skip
 TARGET = 1.3
+BUDGET = Budget(epsilon=1.0, delta=1e-9)
 
 
 def declared(cells: int | None = None) -> Domain:
@@ -32,44 +32,38 @@ def declared(cells: int | None = None) -> Domain:
     return Domain(columns={"x": Numeric(lower=0.0, upper=16.0, cells=cells)})
 
 
-def against_a_search(name: str, values: Any, budget: Budget, size: int, seeds: int) -> dict[str, Any] | None:
+def against_a_search(name: str, values: Any, size: int, seeds: int) -> dict[str, Any] | None:
     """Return how far the chosen cells are from the best ones; nothing where no release is possible."""
-    seconds, cut = timed(lambda: with_cells(declared(), named(name), n=len(values), budget=budget, size=size))
+    seconds, cut = timed(lambda: with_cells(declared(), named(name), n=len(values), budget=BUDGET, size=size))
     chosen = cut.columns["x"].size or 0
     tried = {*(1 << power for power in POWERS), chosen}
-    errors = {cells: measured(name, values, budget, size, cells, seeds) for cells in tried}
-    search = {cells: float(np.mean(found)) for cells, found in sorted(errors.items()) if found is not None}
+    found = {cells: measured(name, values, size, cells, seeds) for cells in tried}
+    search = {cells: float(np.mean(each)) for cells, each in sorted(found.items()) if each is not None}
     if chosen not in search:
         return None
-    best, (w1, error) = min(search, key=lambda cells: search[cells]), mean_and_error(errors[chosen])
-    found = {"mechanism": name, "size": size, "cells": chosen, "w1": w1, "error": error, "best": best}
-    found |= {"best_w1": search[best], "ratio": w1 / search[best], "seconds": seconds}
-    return {**found, "search": {str(cells): w1 for cells, w1 in search.items()}}
+    best, (w1, error) = min(search, key=lambda cells: search[cells]), mean_and_error(found[chosen])
+    facts = {"mechanism": name, "size": size, "cells": chosen, "w1": w1, "error": error, "best": best}
+    facts |= {"best_w1": search[best], "ratio": w1 / search[best], "seconds": seconds}
+    return {**facts, "search": {str(cells): w1 for cells, w1 in search.items()}}
 
 
-def measured(name: str, values: Any, budget: Budget, size: int, cells: int, seeds: int) -> list[float] | None:
+def measured(name: str, values: Any, size: int, cells: int, seeds: int) -> list[float] | None:
     """Return the distances of releases with so many cells; nothing where they are not possible."""
     domain = declared(cells)
     try:
-        mechanism = named(name).calibrated(budget, domain=domain, n=len(values), size=size)
+        mechanism = named(name).calibrated(BUDGET, domain=domain, n=len(values), size=size)
     except DiscreetError:
         return None
-    x, found = counted(pl.DataFrame({"x": values}), domain), []
-    for seed in range(seeds):
-        rng = seeded(seed)
-        released = decoded(mechanism, mechanism.kernel(x, rng=rng), x.n, size, rng)
-        found.append(float(wasserstein_1d(values, released["x"].to_numpy())))
-    return found
+    table = pl.DataFrame({"x": values})
+    return errors(mechanism, table, size, seeds, lambda released: wasserstein_1d(values, released["x"].to_numpy()))
 
 
-@script(table="nist_acs_excerpts", column="PINCP", records=(29_501, 3_000), epsilon=1.0, delta=1e-9, seeds=(5, 2),
-        others=False)  # fmt: skip
-def main(table: str, column: str, records: int, epsilon: float, delta: float, seeds: int, others: bool) -> None:
-    incomes = data(table, column)[column].drop_nulls()
+@script(records=(29_501, 3_000), seeds=(5, 2), others=False)
+def main(records: int, seeds: int, others: bool) -> None:
+    incomes = data("nist_acs_excerpts", "PINCP")["PINCP"]
     values = np.log(incomes.filter(incomes > 0).sample(records, seed=1).to_numpy().astype(np.float64))
-    budget = Budget(epsilon=epsilon, delta=delta)
     names = ASKED + OTHERS if others else ASKED
-    found = [against_a_search(name, values, budget, size, seeds) for size in (1000, records) for name in names]
+    found = [against_a_search(name, values, size, seeds) for size in (1000, records) for name in names]
     possible = [r for r in found if r is not None]
     rows = [
         (r["mechanism"], f"{r['size']:,}", str(r["cells"]), f"{r['w1']:.4g} ± {r['error']:.2g}", str(r["best"]),

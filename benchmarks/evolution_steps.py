@@ -8,10 +8,9 @@ as before, is asked to be at most 1.15.
 from typing import Any
 
 import polars as pl
-from _bench import save
-from _harness import counted, data, decoded, mean_and_error, script, show, timed
+from _bench import errors, save
+from _harness import data, mean_and_error, script, show, timed
 
-from discreet._core.random import seeded
 from discreet.domain import Domain, Numeric
 from discreet.mechanisms import PrivateEvolution
 from discreet.papers.pe25 import theorem_population, usable_steps
@@ -25,16 +24,6 @@ TARGET = 1.15
 VARIATIONS = 13  # of the default API, the record itself included
 
 
-def measured(made: PrivateEvolution, points: pl.DataFrame, seeds: int) -> tuple[float, float]:
-    """Return the mean distance of releases, and its standard error."""
-    x, found = counted(points, made.domain), []
-    for seed in range(seeds):
-        rng = seeded(seed)
-        released = decoded(made, made.kernel(x, rng=rng), x.n, SIZE, rng)
-        found.append(float(transport_distance(points.to_numpy(), released.select("x", "y").to_numpy())))
-    return mean_and_error(found)
-
-
 def compared(points: pl.DataFrame, steps: list[int], seeds: int) -> dict[str, Any]:
     """Return the default beside the steps of the list."""
     n, facts = len(points), {"domain": DOMAIN, "n": len(points)}
@@ -45,19 +34,18 @@ def compared(points: pl.DataFrame, steps: list[int], seeds: int) -> dict[str, An
         scale = PrivateEvolution.calibrated(BUDGET, **facts, population=1).scale
         population = theorem_population(scale / n, dimension=2, variations=VARIATIONS) if count else 1
         tried[str(count)] = PrivateEvolution.calibrated(BUDGET, **facts, population=population)
-    rows = []
+    rows, distance = [], lambda released: transport_distance(points.to_numpy(), released.select("x", "y").to_numpy())
     for name, made in {**tried, f"default ({default.steps}, {default.variant})": default}.items():
-        w1, error = measured(made, points, seeds)
+        w1, error = mean_and_error(errors(made, points, SIZE, seeds, distance))
         rows.append({"steps": name, "population": made.population, "w1": w1, "error": error})
     best = min(row["w1"] for row in rows[:-1])
     rows = [{**row, "ratio": row["w1"] / best} for row in rows]
     return {"records": n, "seconds": seconds, "ratio": rows[-1]["ratio"], "rows": rows}
 
 
-@script(table="mpls_stops_points", columns=["long", "lat"], records=([1000], [300]),
-        steps=([0, 1, 2, 3, 4, 6, 8], [0, 1, 2]), seeds=(5, 2))  # fmt: skip
-def main(table: str, columns: list[str], records: list[int], steps: list[int], seeds: int) -> None:
-    points = data(table, *columns).drop_nulls().select(x=columns[0], y=columns[1])
+@script(records=([1000], [300]), steps=([0, 1, 2, 3, 4, 6, 8], [0, 1, 2]), seeds=(5, 2))
+def main(records: list[int], steps: list[int], seeds: int) -> None:
+    points = data("mpls_stops_points", "long", "lat").drop_nulls().select(x="long", y="lat")
     bounds = [(n, points[n].quantile(0.001), points[n].quantile(0.999)) for n in "xy"]
     points = points.filter(pl.all_horizontal(pl.col(n).is_between(low, high) for n, low, high in bounds))
     points = points.with_columns((pl.col(n) - low) / (high - low) for n, low, high in bounds)

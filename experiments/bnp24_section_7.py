@@ -113,52 +113,47 @@ def figure(study: Study, rng: np.random.Generator, runs: int = RUNS) -> Iterator
         yield study.name, m, *mean_and_band(found), float(np.mean(plain)), float(delta)
 
 
-@dataclass
-class Release:
-    """One mechanism's row of a table, and one release of it (or the private data)."""
-
-    row: tuple[Any, ...]
-    values: Any
-
-
-def compared(study: Study, rng: np.random.Generator, runs: int = TABLE_RUNS) -> Iterator[Release]:
-    """Yield the summary of one release of each mechanism, and distances of one and of the mean of several."""
+def compared(study: Study, rng: np.random.Generator, runs: int = TABLE_RUNS) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Yield, of each mechanism and the private data, a row of Table 7 or 8, and the values of one release."""
     facts = summary(study.held)
     width = facts["sd"] * study.size**-0.2  # Scott's, for the number of released records
     names = ("mean", "sd", "p25", "p50", "p75")
-    yield Release((study.name, "private data", "", *(facts[k] for k in names), "", "", ""), study.held)
+    yield (study.name, "private data", "", *(facts[k] for k in names), "", "", ""), study.held
     for name, (parameter, make) in mechanisms(study, rng).items():
         made = [make() for _ in range(runs)]
         apart = [kde_l2(study.held, z, width=width) for z in made]
         w1 = float(np.mean([wasserstein_1d(study.held, z) for z in made]))
         facts = summary(made[0])
-        row = (study.name, name, parameter, *(facts[k] for k in names), apart[0], float(np.mean(apart)), w1)
-        yield Release(row, made[0])
+        distances = apart[0], float(np.mean(apart)), w1
+        yield (study.name, name, parameter, *(facts[k] for k in names), *distances), made[0]
 
 
-def histogram(study: Study, one: Release) -> Iterator[tuple[Any, ...]]:
+def histogram(study: Study, name: str, values: Any) -> Iterator[tuple[Any, ...]]:
     """Yield the share of a release in each bin of Figure 6 (100, one for every score) or Figure 9 (25)."""
     bins = 25 if study.doubled else 100
-    codes = np.minimum((np.asarray(one.values) * bins + 1e-9).astype(np.int64), bins - 1)
+    codes = np.minimum((values * bins + 1e-9).astype(np.int64), bins - 1)
     for place, share in enumerate(np.bincount(codes, minlength=bins) / len(codes)):
-        yield study.name, one.row[1], place, bins, float(share)
+        yield study.name, name, place, bins, float(share)
 
 
-def box(study: Study, one: Release) -> tuple[Any, ...]:
+def box(study: Study, name: str, values: Any) -> tuple[Any, ...]:
     """Return the box plot of Figure 7 or 10: quartiles, whiskers of 1.5 times their distance, and the share outside."""
-    low, middle, high = np.quantile(one.values, [0.25, 0.5, 0.75])
+    low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
     reach = 1.5 * (high - low)
-    inside = one.values[(one.values >= low - reach) & (one.values <= high + reach)]
+    inside = values[(values >= low - reach) & (values <= high + reach)]
     ends = float(inside.min()), float(inside.max())
-    return study.name, one.row[1], ends[0], low, middle, high, ends[1], float(1 - len(inside) / len(one.values))
+    return study.name, name, ends[0], low, middle, high, ends[1], float(1 - len(inside) / len(values))
 
 
 def slices() -> dict[str, Any]:
     study = studies()[0]
-    some = list(islice(compared(study, seeded(SEED + 2)), 2))
-    found = {"figures_5_8.csv": islice(figure(study, seeded(SEED + 1)), 1), "tables_7_8.csv": [one.row for one in some]}
-    found["histograms_6_9.csv"] = [row for one in some for row in histogram(study, one)]
-    return found | {"boxes_7_10.csv": [box(study, one) for one in some]}
+    releases = list(islice(compared(study, seeded(SEED + 2)), 2))
+    found = {
+        "figures_5_8.csv": islice(figure(study, seeded(SEED + 1)), 1),
+        "tables_7_8.csv": [row for row, _ in releases],
+    }
+    found["histograms_6_9.csv"] = [bar for row, values in releases for bar in histogram(study, row[1], values)]
+    return found | {"boxes_7_10.csv": [box(study, row[1], values) for row, values in releases]}
 
 
 @script(runs=(RUNS, 2), table_runs=(TABLE_RUNS, 2))
@@ -169,14 +164,18 @@ def main(runs: int, table_runs: int) -> None:
         figures += figure(study, rng, runs)
         if study.doubled:  # what the doubling costs
             figures += figure(replace(study, name=f"{study.name}, not doubled", doubled=False), rng, runs)
-        releases += [(study, one) for one in compared(study, seeded(SEED + 2), table_runs)]
+        releases += [(study, row, values) for row, values in compared(study, seeded(SEED + 2), table_runs)]
         print(f"{study.name} done")
     head = ("study", "m", "mean_w1", "low_99", "high_99", "bootstrap_mean_w1", "exact_delta")
     write(RESULTS / "figures_5_8.csv", head, figures)
     head = ("study", "mechanism", "parameter", "mean", "sd", "q1", "median", "q3", "l2", f"mean_l2_of_{table_runs}",
             "mean_w1")  # fmt: skip
-    write(RESULTS / "tables_7_8.csv", head, [one.row for _, one in releases])
+    write(RESULTS / "tables_7_8.csv", head, [row for _, row, _ in releases])
     head = ("study", "mechanism", "bin", "bins", "share")
-    write(RESULTS / "histograms_6_9.csv", head, [row for pair in releases for row in histogram(*pair)])
+    write(
+        RESULTS / "histograms_6_9.csv",
+        head,
+        [bar for study, row, values in releases for bar in histogram(study, row[1], values)],
+    )
     head = ("study", "mechanism", "low", "q1", "median", "q3", "high", "outside")
-    write(RESULTS / "boxes_7_10.csv", head, [box(*pair) for pair in releases])
+    write(RESULTS / "boxes_7_10.csv", head, [box(study, row[1], values) for study, row, values in releases])

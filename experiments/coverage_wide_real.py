@@ -1,14 +1,10 @@
 """How often intervals from several synthetic tables of a real wide table hold the population's value.
 
 Two real tables of eight columns are populations. A confidential table is 5,000 records drawn from one with replacement,
-delta 1e-6. Each world is a table, a release of 20 synthetic tables of as many records by ``marginals``, and the
-combining rule for fully synthetic tables. As in ``coverage_wide.py``, a number counts in a world only if all tables of
-two columns that identify it were measured.
+delta 1e-6. Worlds, releases and what counts are those of ``coverage_wide.py``.
 
     python experiments/coverage_wide_real.py --blocks FIRST LAST   # each of ten worlds a setting, added to blocks.csv
     python experiments/coverage_wide_real.py                       # coverage.csv of all blocks so far
-
-Needs ../shared/data, which is not part of the project.
 """
 
 from collections.abc import Iterator

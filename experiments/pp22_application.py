@@ -63,6 +63,11 @@ def sample() -> dict[str, Any]:
     return {"Age": table["Age"].to_numpy(), "Income": table["Income"].to_numpy().astype(np.float64), **codes}
 
 
+def of_values(values: dict[str, Any]) -> PosteriorDraws:
+    """Return draws of which nothing but the values is known."""
+    return PosteriorDraws(values=values, watched={}, divergent=0.0, exact=False)
+
+
 class Fits:
     """The fits of one table with one seed, each kept in a file."""
 
@@ -126,8 +131,7 @@ class Fits:
         """Return the bound over each part of the draws: how far a maximum over draws is their accident."""
         found = []
         for part in parts:
-            values = {name: value[part] for name, value in made.draws.values.items()}
-            draws = PosteriorDraws(values=values, watched={}, divergent=0.0, exact=False)
+            draws = of_values({name: value[part] for name, value in made.draws.values.items()})
             found.append(Risks.from_draws(self.sampler, draws, made.weights).lipschitz)
         return found
 
@@ -186,8 +190,7 @@ def before_any_chain(columns: dict[str, Any]) -> list[tuple[str, float, float]]:
     mechanism = PseudoPosterior(MODEL, draws=10, warm_up=10, chains=2)
     sampler = mechanism.sampler(columns)
     starts = [MODEL.start(sampler.data, chain=chain) for chain in range(2)]
-    values = {name: np.stack([start[name] for start in starts]) for name in starts[0]}
-    draws = PosteriorDraws(values=values, watched={}, divergent=0.0, exact=False)
+    draws = of_values({name: np.stack([start[name] for start in starts]) for name in starts[0]})
     risks = Risks.from_draws(sampler, draws)
     made = [LinearWeights(c=c, g=g).weights(risks.by_record, columns) for c, g in CONFIGURATIONS]
     weights = dict(zip(NAMES, made, strict=True))

@@ -28,7 +28,7 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import numpy as np
 from _harness import HERE, markdown, mean_and_error, read, script, write, write_lines
-from pp22_application import CONFIGURATIONS, INCOME, MODEL, sample
+from pp22_application import CONFIGURATIONS, INCOME, MODEL, of_values, sample
 from scipy.optimize import linear_sum_assignment
 
 from discreet._core.lazy import jnp
@@ -101,8 +101,7 @@ class Replication:
             self.write("Unweighted", self.measured("Unweighted", made, risks, ones, seconds, rng))
             np.savez(path, least=risks.least, largest=risks.largest, **{f"v:{k}": v for k, v in made.values.items()})
         with np.load(path) as stored:
-            values = {key[2:]: stored[key] for key in stored.files if key.startswith("v:")}
-            draws = PosteriorDraws(values=values, watched={}, divergent=0.0, exact=False)
+            draws = of_values({key[2:]: stored[key] for key in stored.files if key.startswith("v:")})
             return draws, Risks(least=stored["least"], largest=stored["largest"])
 
     def fitted(self, name: str, weighting: Weighting, what: int) -> dict[str, Any]:

@@ -33,7 +33,7 @@ def largest(y: Any, means: Any) -> Any:
     return -(y * np.log(ends) - ends - gammaln(y + 1.0)).min(axis=0)
 
 
-def one(n: int, rng: Any) -> dict[str, tuple[float, float, float]]:
+def simulated(n: int, rng: Any) -> dict[str, tuple[float, float, float]]:
     """Return Lipschitz bound, posterior mean of the mean, and share of weights that are 0, by form."""
     y = rng.poisson(MEAN, size=n).astype(np.float64)
     first = MODEL.conjugate({"y": y}, np.ones(n), draws=DRAWS, rng=rng)["mean"]
@@ -47,15 +47,12 @@ def one(n: int, rng: Any) -> dict[str, tuple[float, float, float]]:
 
 def measured(n: int, replicates: int, rng: Any) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
     """Return the rows of the replicates of one size, and of their summary."""
-    found, summary = [one(n, rng) for _ in range(replicates)], []
+    found, summary = [simulated(n, rng) for _ in range(replicates)], []
     for name in FORMS:
-        bounds = np.array([one_[name][0] for one_ in found])
-        centre = np.array([one_[name][1] for one_ in found])
-        summary.append(
-            (n, name, bounds.min(), float(np.median(bounds)), bounds.max(), float(np.ptp(bounds)), centre.mean(),
-             centre.std(ddof=1), float(np.mean([one_[name][2] for one_ in found])))
-        )  # fmt: skip
-    return [(n, r, name, *values) for r, one_ in enumerate(found) for name, values in one_.items()], summary
+        bounds, centre, dropped = np.array([sample[name] for sample in found]).T
+        facts = bounds.min(), float(np.median(bounds)), bounds.max(), float(np.ptp(bounds))
+        summary.append((n, name, *facts, centre.mean(), centre.std(ddof=1), dropped.mean()))
+    return [(n, r, name, *values) for r, sample in enumerate(found) for name, values in sample.items()], summary
 
 
 def slices() -> dict[str, Any]:
