@@ -163,8 +163,8 @@ def verify(
     Returns
     -------
     list of Check
-        One per claim; the certificate holds when all agree. What is only stated comes last. Of a claim that does not
-        agree, it says where an erratum explains it.
+        One per claim; the certificate holds when all agree. Claims that are only stated come last. Of a claim that
+        does not agree, it says where an erratum explains it.
 
     Raises
     ------
