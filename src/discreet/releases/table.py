@@ -25,9 +25,8 @@ from discreet._core.files import require_settled
 from discreet._core.lazy import nw, pl
 from discreet._core.random import seeded
 from discreet._core.reading import file_sha256, read_json
-from discreet.confidential import open_source
+from discreet.confidential import scan_batches
 from discreet.domain import Column, Domain, Records, unescaped_frame
-from discreet.mechanisms import Contents
 from discreet.releases.certificate import PARTS_CERTIFICATE, Certificate
 from discreet.releases.content import certified_contents, certified_mechanism, no_rows
 from discreet.releases.facts import FileFacts
@@ -245,26 +244,28 @@ def released_counts(table: pl.DataFrame, domain: Domain) -> Floats:
 _UNCHANGED = "give the file that was released"
 
 
-def misfits(data: str | os.PathLike[str], contents: Contents) -> dict[str, str]:
+def misfits(data: str | os.PathLike[str], certificate: Certificate) -> dict[str, str]:
     """Return what of each column is not as declared, empty where nothing is; of counts, by both edges of their cells.
 
     Counts whose texts name no single cell, and tables with other columns, are not looked at.
     """
+    contents = certified_contents(certified_mechanism(certificate.facts), certificate.facts)
     declaration = contents.domain.to_dict()
     for facts in declaration["columns"].values():
         facts.pop("out_of_bounds", None)  # no value that is released lies outside
-    domain, source, schema = Domain.from_dict(declaration), open_source(data), no_rows(contents).schema
-    if contents.labels or not set(schema) <= set(source.names):
+    domain, scan, schema = Domain.from_dict(declaration), scanned(data), no_rows(contents).schema
+    if contents.labels or not set(schema) <= set(quietly(scan.collect_schema, unreadable())):
         return {}
+    texts = set(schema) if _format_of(data).texts else {certificate.facts.released.partition_by}
     problems, records = dict.fromkeys(domain.names, ""), contents.size is not None
     if domain.constraints and records:
         problems["impossible and implies"] = ""
-    for batch in source.batches(list(schema)):
+    for batch in scan_batches(scan, list(schema), unreadable()):
         codes = []
         for name, column in domain.columns.items():
             places = [name] * (name in schema) or [f"{name}_from", f"{name}_to"]
             try:
-                values = [_as_declared(batch[place], column, schema[place], place in source.texts) for place in places]
+                values = [_as_declared(batch[place], column, schema[place], place in texts) for place in places]
                 codes.append(_cells_of(values, column))
             except DataError as error:
                 problems[name] = error.problem
@@ -279,7 +280,7 @@ def _as_declared(values: pl.Series, column: Column, dtype: pl.DataType, text: bo
         if (dtype.is_numeric() or dtype.is_temporal()) and values.dtype != dtype:
             raise DataError(None, "holds values of another type", _UNCHANGED)
         return values
-    parsed = column.parse(values)
+    parsed = values if column._accepts(pl.String()) else column.parse(values)
     unread = parsed.is_null() & values.is_not_null()
     if dtype.is_decimal():
         unread |= (parsed.cast(dtype, strict=False).cast(pl.String) != values).fill_null(value=False)
