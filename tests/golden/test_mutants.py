@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from documents import Place
+from documents import Place, changed
 from mutants import CODED, MUTATED, STATED, listed, mutants, under
 
 import discreet
@@ -105,3 +105,13 @@ def test_no_certificate_of_units_with_a_false_value_is_confirmed(tmp_path: Path)
     assert survivors(document, tmp_path / "r.csv") == []
     for seeded in ("seeded", "trust me"):
         assert not confirmed({**document, "randomness": seeded}, tmp_path / "r.csv")
+
+
+@pytest.mark.parametrize("name", MUTATED)
+def test_a_bound_may_be_larger_and_is_never_smaller(name: str) -> None:
+    document, data, _ = listed(name)
+    guarantee = document["guarantee"]
+    point = ("guarantee", "profile", max(i for i, (_, delta) in enumerate(guarantee["profile"]) if delta > 0), 1)
+    delta = guarantee["profile"][point[2]][1]
+    for factor, holds in ((1 - 1e-9, False), (1 + 1e-9, True), (1.009, True), (1.011, not guarantee["exact"])):
+        assert confirmed(changed(document, point, min(1.0, delta * factor)), data) is holds, factor

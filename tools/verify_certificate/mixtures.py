@@ -46,19 +46,21 @@ def randomised_response(facts: Facts) -> Promise:
     if m == 1:
         return mixture(facts)
     ratio, rate, share = number(k * (1 - q) / q), number(q), 1 / mpf(k)
-    pure, outcomes, left, chance = mpmath.log1p(m * ratio / n), [], mpf(0), (1 - rate) ** m
+    pure, chances, outcomes, left, chance = mpmath.log1p(m * ratio / n), [], [], mpf(0), (1 - rate) ** m
     for count in range(m + 1):  # messages, of which s and t are in the two cells
         if chance * ratio * m < TINY and count > m * rate:
             left = chance * ratio * m * 10
             break
-        if len(outcomes) > TERMS:
+        if math.comb(count + 2, 3) > TERMS:  # so many outcomes have fewer messages
             raise StoppedError(CANNOT, "there are too many outcomes to list")
+        chances.append(chance)
+        chance *= rate / (1 - rate) * (m - count) / (count + 1)
+    for count, chance in enumerate(chances):
         for s in range(count + 1):
             for t in range(count + 1 - s):
                 mass = math.comb(count, s) * math.comb(count - s, t) * share ** (s + t)
                 mass *= chance * (1 - 2 * share) ** (count - s - t)
                 outcomes.append((mass * (n - m + count + ratio * s) / n, mass * (n - m + count + ratio * t) / n))
-        chance *= rate / (1 - rate) * (m - count) / (count + 1)
     single = Pair(outcomes, left)
 
     def delta(epsilon: Fraction) -> Any:

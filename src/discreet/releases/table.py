@@ -25,9 +25,8 @@ from discreet._core.files import require_settled
 from discreet._core.lazy import nw, pl
 from discreet._core.random import seeded
 from discreet._core.reading import file_sha256, read_json
-from discreet.confidential import open_source
+from discreet.confidential import scan_batches
 from discreet.domain import Column, Domain, Records, unescaped_frame
-from discreet.mechanisms import Contents
 from discreet.releases.certificate import PARTS_CERTIFICATE, Certificate
 from discreet.releases.content import certified_contents, certified_mechanism, no_rows
 from discreet.releases.facts import FileFacts
@@ -245,41 +244,43 @@ def released_counts(table: pl.DataFrame, domain: Domain) -> Floats:
 _UNCHANGED = "give the file that was released"
 
 
-def misfits(data: str | os.PathLike[str], contents: Contents) -> dict[str, str]:
+def misfits(data: str | os.PathLike[str], certificate: Certificate) -> dict[str, str]:
     """Return what of each column is not as declared, empty where nothing is; of counts, by both edges of their cells.
 
-    Nothing is returned of counts whose texts name no single cell, and of a table with other columns.
+    Counts whose texts name no single cell, and tables with other columns, are not looked at.
     """
+    contents = certified_contents(certified_mechanism(certificate.facts), certificate.facts)
     declaration = contents.domain.to_dict()
     for facts in declaration["columns"].values():
         facts.pop("out_of_bounds", None)  # no value that is released lies outside
-    domain, source, schema = Domain.from_dict(declaration), open_source(data), no_rows(contents).schema
-    if contents.labels or not set(schema) <= set(source.names):
+    domain, scan, schema = Domain.from_dict(declaration), scanned(data), no_rows(contents).schema
+    if contents.labels or not set(schema) <= set(quietly(scan.collect_schema, unreadable())):
         return {}
-    found, records = dict.fromkeys(domain.names, ""), contents.size is not None
+    texts = set(schema) if _format_of(data).texts else {certificate.facts.released.partition_by}
+    problems, records = dict.fromkeys(domain.names, ""), contents.size is not None
     if domain.constraints and records:
-        found["impossible and implies"] = ""
-    for batch in source.batches(list(schema)):
+        problems["impossible and implies"] = ""
+    for batch in scan_batches(scan, list(schema), unreadable()):
         codes = []
         for name, column in domain.columns.items():
             places = [name] * (name in schema) or [f"{name}_from", f"{name}_to"]
             try:
-                values = [_as_declared(batch[place], column, schema[place], place in source.texts) for place in places]
+                values = [_as_declared(batch[place], column, schema[place], place in texts) for place in places]
                 codes.append(_cells_of(values, column))
             except DataError as error:
-                found[name] = error.problem
-        if records and not any(found.values()) and not domain.allowed(Records(columns=tuple(codes))).all():
-            found["impossible and implies"] = "holds a record that is declared impossible"
-    return found
+                problems[name] = error.problem
+        if records and not any(problems.values()) and not domain.allowed(Records(columns=tuple(codes))).all():
+            problems["impossible and implies"] = "holds a record that is declared impossible"
+    return problems
 
 
 def _as_declared(values: pl.Series, column: Column, dtype: pl.DataType, text: bool) -> pl.Series:
     """Return released values as the declared type. Raises DataError where the file was written with another one."""
-    if not text and (dtype.is_numeric() or dtype.is_temporal()) and values.dtype != dtype:
-        raise DataError(None, "holds values of another type", _UNCHANGED)
     if not text:
+        if (dtype.is_numeric() or dtype.is_temporal()) and values.dtype != dtype:
+            raise DataError(None, "holds values of another type", _UNCHANGED)
         return values
-    parsed = column.parse(values)
+    parsed = values if column._accepts(pl.String()) else column.parse(values)
     unread = parsed.is_null() & values.is_not_null()
     if dtype.is_decimal():
         unread |= (parsed.cast(dtype, strict=False).cast(pl.String) != values).fill_null(value=False)
@@ -290,16 +291,16 @@ def _as_declared(values: pl.Series, column: Column, dtype: pl.DataType, text: bo
 
 def _cells_of(values: Sequence[pl.Series], column: Column) -> npt.NDArray[Any]:
     """Return the cells of values, or of both edges of cells. Raises DataError where they are not the column's."""
-    within = values[0]
-    if len(values) > 1 and within.dtype.is_float():
-        within = (within + values[1]) / 2  # another machine may round an edge of a cell down
-    codes, edges = column.encode(within), None
+    middle = values[0]
+    if len(values) > 1 and middle.dtype.is_float():
+        middle = (middle + values[1]) / 2  # another machine may round an edge of a cell down
+    codes, edges = column.encode(middle), None
     if column.finite:
         edges = column.interval(codes) or [column.decode(codes, rng=seeded(0))]
     if len(values) == 1 and column.kind in ("datetime", "duration"):  # whose cells hold several points of a step
         lattice: Any = column
         points = replace(lattice, base=None, cells=None)
-        edges = [points.decode(points.encode(within), rng=seeded(0))]
+        edges = [points.decode(points.encode(middle), rng=seeded(0))]
     if edges is not None and len(values) == len(edges) and not all(map(_are_equal, values, edges)):
         raise DataError(None, "holds what is no value, or no edge, of a cell", _UNCHANGED)
     return codes

@@ -30,14 +30,7 @@ from discreet.mechanisms import Contents, Mechanism, public_inputs
 from discreet.privacy import Guarantee
 from discreet.releases import certificate_v1
 from discreet.releases.certificate import Certificate, share
-from discreet.releases.content import (
-    SEEDED,
-    certified_contents,
-    certified_mechanism,
-    certified_release,
-    promise,
-    utility_facts,
-)
+from discreet.releases.content import SEEDED, certified_release, promise, utility_facts
 from discreet.releases.facts import CertificateFacts, FileFacts
 from discreet.releases.table import file_text, misfits, parts_of, problems, scanned_parts, unreadable
 from discreet.releases.writing import IDENTITY_KEY, MANIFEST
@@ -163,8 +156,8 @@ def verify(
     Returns
     -------
     list of Check
-        One per claim; the certificate holds when all agree. What is only stated comes last. Of a claim that does not
-        agree, it says where an erratum explains it.
+        One per claim; the certificate holds when all agree. Claims that are only stated come last. Of a claim that
+        does not agree, it says where an erratum explains it.
 
     Raises
     ------
@@ -418,7 +411,6 @@ def _check_file(certificate: Certificate, facts: FileFacts, data: str | os.PathL
 
 def _check_values(certificate: Certificate, data: str | os.PathLike[str], name: str) -> Iterator[Check]:
     """Compare every value of a released table with its declaration; none is quoted."""
-    contents = certified_contents(certified_mechanism(certificate.facts), certificate.facts)
-    for column, problem in misfits(data, contents).items():
+    for column, problem in misfits(data, certificate).items():
         place, found = f"{name}.values of {column} (in the file)", problem or "as declared"
         yield Check(what=place, claimed="as declared", found=found, agrees=not problem)
