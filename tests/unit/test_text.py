@@ -135,6 +135,7 @@ COUNT_OF = re.compile(rf" (?:[a-z]+ )?(?:{'|'.join(PLURALS.split())})\b")
 NEVER_ONE = {  # what is counted there is not one, or the text before is no number
     *(
         "len(checks)",
+        "len(checks) - len(stated)",
         "name",
         "self.doubled_records",
         "digits - 1",
