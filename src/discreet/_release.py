@@ -261,7 +261,7 @@ def release(
 # -- what was given -----------------------------------------------------------------------------------------------
 
 
-def _facts(closed: Confidential[Any]) -> Provenance:
+def _provenance(closed: Confidential[Any]) -> Provenance:
     return closed.provenance or Provenance(frame_kind="polars", columns=())
 
 
@@ -273,7 +273,7 @@ def _domain_and_unit(data: Any, domain: Any, unit: Unit | None) -> tuple[Domain,
                 "the domain is missing: what is public about the columns. Write release(data, domain, ...)"
             )
         return public_domain(domain, data=data), unit
-    facts = _facts(data)
+    facts = _provenance(data)
     if facts.domain is None:
         raise ParameterError("the confidential table must be encoded with a domain. Use confidential(data, domain)")
     if domain is not None and public_domain(domain, data=data) != facts.domain:
@@ -388,7 +388,7 @@ class _Table:
     def _read(self, domain: Domain) -> Confidential[Any]:
         """Count the table, or leave it where it is for a mechanism that can read it in parts."""
         if isinstance(self._data, Confidential):
-            if _facts(self._data).domain != domain:
+            if _provenance(self._data).domain != domain:
                 raise ParameterError(
                     "the closed table was counted on other cells than the mechanism needs. Give the table itself"
                 )

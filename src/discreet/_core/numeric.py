@@ -224,9 +224,6 @@ def _interpolated(points: tuple[float, float, float], values: tuple[float, float
     return f / (g - f) * h / (g - h) + (c - a) / (b - a) * f / (h - f) * g / (h - g)
 
 
-# The nearest non-decreasing vector, weighted, in L1.
-
-
 def isotonic(values: Floats, weights: Floats) -> Floats:
     r"""Return a non-decreasing ``G`` that minimises :math:`\sum_i w_i |G_i - F_i|`.
 

@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from itertools import product
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,6 @@ from discreet.mechanisms.reading import Contents, Reading
 from discreet.privacy import Budget, Code, Guarantee, Relation
 
 if TYPE_CHECKING:
-    from discreet.mechanisms.chosen_tables import LabelledTables
     from discreet.mechanisms.likelihood import Likelihood
 
 MOST_LISTED = 2_000_000  # outcomes
@@ -51,10 +50,8 @@ class Votes(NamedTuple):
     votes: CellCounts
 
 
-KernelOutput: TypeAlias = (
-    "Iterator[Records] | CellCounts | Counts | LabelledTables | Sequence[Votes] | Sequence[DrawnTable]"
-)
-"""What a kernel gives: records in chunks, noisy counts, those of the records that are kept, steps, or drawn tables."""
+KernelOutput = Iterator[Records] | CellCounts | Counts | tuple[Any, CellCounts] | Sequence[Votes] | Sequence[DrawnTable]
+"""Records in chunks, noisy counts, those of kept records, kept labels with counts, steps, or drawn tables."""
 
 NEIGHBOURS = Relation()
 """One record replaced: the default relation."""

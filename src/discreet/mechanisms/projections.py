@@ -15,7 +15,6 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from discreet._core.arrays import Floats, Integers
-from discreet._core.errors import DomainError
 from discreet._core.numeric import isotonic
 from discreet._core.text import counted
 from discreet.domain import Domain, Records, ground_diameter, ground_embedding
@@ -50,10 +49,9 @@ class NumberedCells:
     def line(self) -> Floats | None:
         """Return increasing positions where the cells are those of one ordered column without a null, else None."""
         (column, *others) = self.domain.columns.values()
-        try:
-            return None if others or column.nullable else column.positions(np.arange(self.count))
-        except DomainError:
+        if others or column.nullable or not column.on_a_line:
             return None
+        return column.positions(np.arange(self.count))
 
     def points(self) -> Floats:
         """Return the representatives, embedded in the ground metric: shape (count, d), to be compared in L1."""

@@ -17,8 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Floats, Integers
-from discreet._core.errors import DomainError
-from discreet.domain import Column, Domain, Records
+from discreet.domain import Domain, Records
 from discreet.mechanisms.noise import NoiseLaw
 
 DEEPEST = 22  # levels below the root
@@ -235,7 +234,7 @@ def _predicted_errors(
     """Return the predicted error for each row of measured levels, with noise of standard deviations ``spread``."""
     weights = [(domain.metric_weights or {}).get(name, 1.0) for name in domain.columns]
     diameter = sum(weights) or 1.0
-    ordered = [_has_positions(column) for column in domain.columns.values()]
+    ordered = [column.on_a_line for column in domain.columns.values()]
     spread = np.maximum(spread, 1e-300)
     precision = np.zeros(len(measured))  # of a node's count, from its children
     uncut = 0.0  # what the tree does not cut, were it cut further
@@ -258,15 +257,6 @@ def _predicted_errors(
     if len(weights) == 1 and ordered[0]:
         return np.asarray(math.sqrt(4.0 / 3.0) * np.sqrt(np.square(levels).sum(axis=0)))
     return np.asarray(np.sum(levels, axis=0))
-
-
-def _has_positions(column: Column) -> bool:
-    """Return whether the column's codes have positions; without, any two are at distance 1."""
-    try:
-        column.positions(np.zeros(1, dtype=np.int64))
-    except DomainError:
-        return False
-    return True
 
 
 @dataclass(frozen=True)
