@@ -142,8 +142,7 @@ def by_row(function: Callable[[Any, Any], Any], values: Any, data: Mapping[str, 
 def program(function: Callable[..., Any], *examples: Any) -> Callable[..., Any]:
     """Return the program of a function on arrays of these shapes and types, of which it is shown no value.
 
-    Raises ParameterError where the function asks for a value, or the program does more than JAX's own operations do,
-    each of which takes the rows of a batch one by one.
+    It consists of JAX's own operations, each of which takes the rows of a batch one by one.
     """
     from jax.extend.core import jaxpr_as_fun
 
@@ -195,8 +194,8 @@ def _rowwise_primitives() -> frozenset[Any]:
 
     public = {value for door in (primitives, jax.lax) for value in vars(door).values() if isinstance(value, Primitive)}
     for function in (jnp.diagonal, jnp.linalg.slogdet, lambda _: jax.random.split(jax.random.PRNGKey(0))):
-        equations = _equations(jax.make_jaxpr(function)(jnp.eye(2)).jaxpr)  # of those that JAX does not list
-        public.update(equation.primitive for equation in equations)
+        closed = jax.make_jaxpr(function)(jnp.eye(2))  # JAX does not list all that these are made of
+        public.update(equation.primitive for equation in _equations(closed.jaxpr))
     refused = ("custom_vjp", "rng_", "infeed", "outfeed")
     return frozenset(primitive for primitive in public if not primitive.name.startswith(refused))
 
