@@ -87,8 +87,8 @@ def figures_6_9() -> Figure:
             shares = 100 * np.array(column(where(shown, mechanism=name), "share"))
             axes.stairs(private, edges, fill=True, color=quiet(), alpha=0.45, label="private data")
             axes.stairs(shares, edges, color=colour, linewidth=1.3, label=NAMES[name])
+            axes.set_xlabel(SCALES[study], visible=axes is panels[-1, side])
             axes.legend(loc="upper left")
-        panels[-1, side].set_xlabel(SCALES[study])
     for axes in panels[:, 0]:
         axes.set_ylabel("records, %")
     return figure
