@@ -121,6 +121,8 @@ def _caveats(guarantee: dict[str, Any], facts: Facts) -> Iterator[Check]:
     codes = [caveat["code"] for caveat in guarantee["caveats"]]
     delta, tables = exact(guarantee["delta"]), facts.mechanism == "marginals" and bool(facts.parameters.get("tables"))
     conditions = {
+        "delta-constant": facts.parameters.get("discount") == 0
+        and facts.mechanism in {"pitman-yor", "dirichlet-process"},
         "delta-is-bound": not guarantee["exact"] and "delta-constant" not in codes,
         "delta-large": delta * facts.n > Fraction(1, 10),
         "epsilon-large": exact(guarantee["epsilon"]) > 10,
