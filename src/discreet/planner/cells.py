@@ -210,6 +210,6 @@ def said_before(mechanism: Mechanism, request: Request, *, n: int, reference: An
     if instead < error:
         lines.append(
             f"WARNING: evolution is the wrong tool here: {histogram.name} is predicted to have W1 {about(instead, 4)} "
-            f"against {about(error, 4)}, for {table}"
+            f"against {about(error, 4)}, for {table}. Use {histogram.name}"
         )
     return lines
