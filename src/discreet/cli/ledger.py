@@ -150,7 +150,7 @@ def report(file: str, certificates: tuple[str, ...], out: str | None, dataset: s
     document = {"out": page, "ok": not problems, "problems": problems, "rollback_checked": bool(certificates)}
     answer(as_json, document, f"wrote {page}")
     if problems and not as_json:
-        echo("Do not rely on this ledger. The page does not say why, and this is for you alone:", err=True)
+        echo("Do not rely on this ledger. What is wrong is listed below, for you alone, and not on the page:", err=True)
         for problem in problems:
             alarm(problem, err=True)
     return int(bool(problems))

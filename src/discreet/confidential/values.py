@@ -108,8 +108,9 @@ def table_schema(table: Any, *, header: bool = False) -> dict[str, str]:
     if source.kind == "csv" and not header and _fits_as_record(source):
         raise DataError(
             None,
-            "its first line may be a record of words, and no header: it is of the kind of the rows",
-            "look at it. If it holds the names of the columns, write header=True, and else put such a line first",
+            "its first line may be a record of words and not a header, since it looks like the rows below it",
+            "look at that line. If it holds the names of the columns, write header=True. Otherwise, put such a line "
+            "first",
         )
     return source.types()
 

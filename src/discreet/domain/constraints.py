@@ -293,9 +293,9 @@ def _totals_of(readers: Readers, entry: Mapping[str, Any], live: Mapping[int, Bo
         group[codes] = row
     missing = np.flatnonzero(group < 0)
     if len(missing):
-        hint = "Count 0 where nothing has the value"
+        hint = "Write 0 for a value that no record has"
         if reader.column.nullable and missing[-1] == size - 1:
-            hint = f"Write that of null as [{{null = true}}, COUNT]. {hint}"
+            hint = f"Write the count of null as [{{null = true}}, COUNT]. {hint}"
         left_out = f"counts leaves out {counted(len(missing), 'cell')} of {size:,}"
         raise DomainError(f"column {name!r}: {left_out}. Totals must be complete. {hint}")
     group.setflags(write=False)

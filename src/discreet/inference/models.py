@@ -125,8 +125,8 @@ def require_listed(expression: str, columns: Collection[str]) -> None:
                 f"{module}.{name}".lstrip(".") for module, names in FUNCTIONS.items() for name in names.split()
             ]
             raise ParameterError(
-                f"{ast.unparse(node)!r} is no column, and nothing that a formula may use. It may use arithmetic and "
-                f"{', '.join(functions)}"
+                f"{ast.unparse(node)!r} is neither a column nor anything else that a formula may use. It may use "
+                f"columns, arithmetic, comparisons and {', '.join(functions)}"
             )
 
 

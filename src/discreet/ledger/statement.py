@@ -359,7 +359,7 @@ def _facts(entry: Entry) -> dict[str, Any]:
 def _record(entry: Entry, status: Mapping[str, Any]) -> dict[str, Any]:
     """Return an entry as a record of the registry; what is not known is not in it."""
     dataset, total = status["dataset"], status["budget"]
-    mechanism = "Not asked for by name."
+    mechanism = "Not named in the request."
     note = f"Entry {entry.name} of the ledger of {dataset}: {_STATES[entry.state]}."
     if entry.parts:
         mechanism = f"Of each release, see its own entry: {', '.join(entry.parts)}."

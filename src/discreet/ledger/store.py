@@ -48,7 +48,7 @@ def _require_one_name(path: Path) -> None:
     """Refuse what is no file, or has two names, under which SQLite would not know it for one. Raises FileProblem."""
     if not path.is_file():
         raise FileProblem(path, "there is no ledger", "make one with discreet ledger init")
-    same = "under which SQLite would not know it for one file"
+    same = "which SQLite would take for two files"
     if path.stat().st_nlink != 1:
         remedy = "remove the other name, which leaves the ledger as it is"
         raise FileProblem(path, f"it has two names, {same}", remedy)

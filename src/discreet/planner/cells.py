@@ -194,7 +194,7 @@ def said_before(mechanism: Mechanism, request: Request, *, n: int, reference: An
     if without_steps <= error:
         errors = f"W1 {about(without_steps, 4)} against {about(error, 4)}"
         lines.append(
-            f"WARNING: no step at all is predicted to do as well ({errors}), for {table}, and costs no privacy. Ask "
+            f"WARNING: steps=0 is predicted to do as well ({errors}), for {table}, and costs no privacy. Ask "
             "for steps=0, or a larger epsilon"
         )
     histogram = named(mechanism.traits.one_step_instead)
@@ -210,6 +210,6 @@ def said_before(mechanism: Mechanism, request: Request, *, n: int, reference: An
     if instead < error:
         lines.append(
             f"WARNING: evolution is the wrong tool here: {histogram.name} is predicted to have W1 {about(instead, 4)} "
-            f"against {about(error, 4)}, for {table}"
+            f"against {about(error, 4)}, for {table}. Use {histogram.name}"
         )
     return lines

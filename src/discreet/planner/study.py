@@ -203,7 +203,7 @@ def read_study(path: str | os.PathLike[str]) -> tuple[list[Request], list[float]
         if unknown := sorted(set(table) - _KEYS):
             raise ParameterError(f"a [[release]] must not have {unknown[0]!r}. It may have: {', '.join(sorted(_KEYS))}")
         if wrong := first_wrong({"mechanism": "", "parameters": {}, **table}, _TABLE, ""):
-            raise ParameterError(f"{wrong!r} of each [[release]] must be there, and of its kind. Check the file")
+            raise ParameterError(f"each [[release]] must have {wrong!r}, of the right type. Check the file")
         facts = {key: value for key, value in table.items() if key not in ("domain", "share")}
         requests.append(_request(**facts, domain=Domain.read(Path(path).parent / table["domain"])))
         shares.append(_checked_share(table.get("share", 1.0)))

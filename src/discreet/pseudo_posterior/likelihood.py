@@ -151,8 +151,8 @@ def program(function: Callable[..., Any], *examples: Any) -> Callable[..., Any]:
             closed, shapes = jax.make_jaxpr(function, return_shape=True)(*examples)
     except (jax.errors.JAXTypeError, jax.errors.JAXIndexError):
         raise ParameterError(
-            "the model asks for a value of its data or parameters, as if, float() and NumPy do, and is shown none. "
-            "Write jnp.where or jax.lax.cond in place of if, and jnp in place of np"
+            "the model asks for a value of its data or parameters, and is shown none. An if statement, float() and "
+            "functions of NumPy ask for one. Write jnp.where or jax.lax.cond in place of if, and jnp in place of np"
         ) from None
     if name := next(_foreign_parts(closed), ""):
         raise ParameterError(

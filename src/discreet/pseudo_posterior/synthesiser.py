@@ -134,8 +134,8 @@ class Synthesiser(ABC):
             for code in codes
         ):
             raise ParameterError(
-                f"column {name!r}: each value must be coded as one value, by itself, in the shape and type of the code "
-                "of 0"
+                f"column {name!r}: each value must be coded as one value, by itself, with the shape and type of the "
+                "code of 0"
             )
         return np.concatenate([code.astype(dtype, copy=False) for code in codes[1:]])[place.reshape(-1)]
 
@@ -245,7 +245,7 @@ def nuts_chain(
         state = initial_state(chain_key, z, facts)
         if not np.isfinite(state.potential_energy):
             raise Refused(
-                "the posterior density is not finite at any start. Give the synthesiser one of its own at which it is"
+                "the posterior density is not finite at any start. Give the synthesiser a start at which it is finite"
             )
         return state
 

@@ -285,7 +285,7 @@ def _as_declared(values: pl.Series, column: Column, dtype: pl.DataType, text: bo
     if dtype.is_decimal():
         unread |= (parsed.cast(dtype, strict=False).cast(pl.String) != values).fill_null(value=False)
     if unread.any():
-        raise DataError(None, "holds a text that was not written for its type", _UNCHANGED)
+        raise DataError(None, "holds a text that a release does not write for its type", _UNCHANGED)
     return parsed
 
 
@@ -302,7 +302,7 @@ def _cells_of(values: Sequence[pl.Series], column: Column) -> npt.NDArray[Any]:
         points = replace(lattice, base=None, cells=None)
         edges = [points.decode(points.encode(middle), rng=seeded(0))]
     if edges is not None and len(values) == len(edges) and not all(map(_are_equal, values, edges)):
-        raise DataError(None, "holds what is no value, or no edge, of a cell", _UNCHANGED)
+        raise DataError(None, "holds what is neither a value nor an edge of a cell", _UNCHANGED)
     return codes
 
 

@@ -142,7 +142,7 @@ def folders_of(domain: Domain, name: str) -> dict[Any, str]:
     elif not 0 < cells <= MOST_LABELS:
         problem = f"{name!r} has more than {MOST_LABELS:,} values"
     elif len(domain.columns) == 1:
-        problem = f"{name!r} is the only column, and its files would have none"
+        problem = f"{name!r} is the only column, and its files would have no columns"
     elif column.interval(np.arange(cells)) is not None:
         problem = f"{name!r} has cells that hold several values"
     if problem is not None:

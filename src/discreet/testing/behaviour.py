@@ -285,6 +285,6 @@ def check_declared(kind: type[Mechanism]) -> None:
         problem = error
     refused = isinstance(problem, ParameterError) and "does not keep what the domain declares" in str(problem)
     keeps = kind.traits.keeps_declared
-    assert refused or keeps, f"{kind.__name__} releases a domain although it does not keep to it"
+    assert refused or keeps, f"{kind.__name__} releases a domain although it does not keep what the domain declares"
     assert refused or problem is None, f"{kind.__name__} does not release a domain with impossible records: {problem}"
     assert not (refused and keeps), f"{kind.__name__} says that it keeps what is declared and is refused"

@@ -350,8 +350,8 @@ def check_exposure(kind: type[Mechanism]) -> None:
     number = sum(outcome_of(mechanism, mechanism.kernel(x, rng=rng), x) == expected for _ in range(_RUNS))
     likely = binom.isf(RATE, _RUNS, math.exp(mechanism.log_prob(true, x)))
     assert number <= likely, (
-        f"the kernel of {kind.__name__} gave the true counts in {number} of {_RUNS:,} outputs, and by its law in at "
-        f"most {likely:.0f}"
+        f"the kernel of {kind.__name__} gave the true counts in {number} of {_RUNS:,} outputs. By its law it would "
+        f"in at most {likely:.0f}"
     )
 
 

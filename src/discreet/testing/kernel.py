@@ -76,7 +76,7 @@ def check_state(kind: type[Mechanism]) -> None:
         )
         values = [vars(one).get(name, getattr(one, name)) for one in (mechanism, other)]
         assert _bytes(values[0]) == _bytes(values[1]), (
-            f"the kernel of {kind.__name__} leaves another {name!r} on its object for another table"
+            f"the kernel of {kind.__name__} leaves a different {name!r} on its object for a different table"
         )
 
 
@@ -103,7 +103,7 @@ def check_twin(kind: type[Mechanism]) -> None:
     views = [_view(one.reading(output, n=sum(_TABLE))) for one in (mechanism, twin_of(mechanism, SIZE))]
     for name, view in views[0].items():
         assert view == views[1][name], (
-            f"{kind.__name__}: {name} of a reading by the mechanism that made the output is another than by one "
+            f"{kind.__name__}: {name} of a reading by the mechanism that made the output differs from that by one "
             "rebuilt from its parameters. A reading may depend on parameters and output alone"
         )
 
@@ -156,7 +156,7 @@ def _refused(kind: type[Mechanism], function: Callable[..., Any]) -> Callable[..
     def refused(*arguments: Any, **options: Any) -> Any:
         caller = sys._getframe(1).f_globals["__name__"]
         assert caller == secure.__module__, (
-            f"the kernel of {kind.__name__} has another source of chance than its generator"
+            f"the kernel of {kind.__name__} has a source of randomness other than its generator"
         )
         return function(*arguments, **options)
 

@@ -199,7 +199,7 @@ def test_a_label_that_no_record_has_is_no_coefficient() -> None:
         ("wage", "has no outcome"),
         ("age + wage", "has no outcome"),
         ("wage ~ (age", "cannot be used"),
-        ("wage ~ np.nothing(age)", "'np.nothing' is no column, and nothing that a formula may use"),
+        ("wage ~ np.nothing(age)", "'np.nothing' is neither a column nor anything else that a formula may use"),
         ("wage ~ age + I(2 * age)", re.escape("'I(2 * age)' is not determined")),
         ("wage + age ~ sex", "one column of numbers"),
         ("sex ~ age", "one column of numbers"),

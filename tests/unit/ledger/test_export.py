@@ -135,7 +135,7 @@ def test_a_record_says_what_was_asked_for(document: dict[str, Any]) -> None:
     assert pure["dp_variant"]["variant_name"] == "Pure DP"
     assert pure["privacy_loss"]["privacy_parameters"]["delta"] == 0
     assert counts["basic"]["data_product_type"] == "Summary statistics"
-    assert void["implementation"]["mechanisms"] == "Not asked for by name."
+    assert void["implementation"]["mechanisms"] == "Not named in the request."
     assert document["entries"][0]["entry"]["files"] == ["=ages.csv", "=ages.certificate.json"]
     assert [one["entry"]["cost_at_most"]["loss"] for one in document["entries"][:4]] == ["0.5", "0.5", "0.5", "0"]
 

@@ -105,7 +105,7 @@ def test_the_type_of_a_code_is_that_of_zero(monkeypatch) -> None:
     assert {synthesiser.encoded(columns)["x"].dtype for columns in (HELD, NEIGHBOUR)} == {np.dtype(np.int32)}
     assert loss(synthesiser, monkeypatch, sensitive=()) <= 2 * BOUND
     monkeypatch.setattr(CodedByValue, "excess", 0.25)
-    with pytest.raises(ParameterError, match="'x': each value must be coded .* in the shape and type of the code of 0"):
+    with pytest.raises(ParameterError, match="each value must be coded .* with the shape and type of the code of 0"):
         synthesiser.encoded(HELD)
 
 

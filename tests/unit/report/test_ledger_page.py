@@ -146,7 +146,7 @@ def test_an_empty_ledger_and_the_other_currency(tmp_path: Path) -> None:
     where = tmp_path / "l.ledger"
     Ledger.create(where, dataset="d", epsilon=1.0, delta=1e-6, currency="zcdp", unit=Unit("person", max_records=3))
     text = written(where, tmp_path / "p.html")
-    assert "Nothing was asked for yet." in text
+    assert "There are no entries yet." in text
     assert "one person, with at most 3 records" in text
     with Ledger(where) as ledger:
         ledger.pay(Request(budget=Budget(epsilon=0.1, delta=1e-9), unit=Unit("person", max_records=3)))
