@@ -12,7 +12,7 @@ import pytest
 
 import discreet
 from discreet import Budget
-from discreet.domain import Boolean, Category, Date, Datetime, Decimal, Domain, Duration, Integer, Numeric
+from discreet.domain import Boolean, Category, Date, Datetime, Decimal, Domain, Duration, Integer, Numeric, OpenLabels
 from discreet.releases import Certificate, verify
 
 ENDINGS = (".parquet", ".csv", ".tsv.gz", ".arrow")
@@ -118,3 +118,14 @@ def test_a_file_that_was_changed_is_compared_too(tmp_path: Path) -> None:
         "released.sha256", "released.identity (in the file)", "released.values of i (in the file)"
     }  # fmt: skip
     assert "77" not in str(found["released.values of i (in the file)"])
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_new_labels_are_no_strangers(ending: str, tmp_path: Path) -> None:
+    """A release of few of many labels names most of its records anew."""
+    out = tmp_path / f"r{ending}"
+    table = pl.DataFrame({"town": [f"town {i % 50}" for i in range(400)] + ["big"] * 400})
+    asked: dict[str, Any] = {"mechanism": "stabilised-pitman-yor", "accept": {"poor-utility"}, "out": out, "size": 300}
+    made = discreet.release(table, Domain(columns={"town": OpenLabels()}), Budget(epsilon=1.0, delta=1e-6), **asked)
+    assert made.records["town"].str.starts_with("new_category_").any()
+    assert all(check.agrees for check in verify(made.certificate, data=out))
