@@ -125,7 +125,7 @@ def test_new_labels_are_no_strangers(ending: str, tmp_path: Path) -> None:
     """A release of few of many labels names most of its records anew."""
     out = tmp_path / f"r{ending}"
     table = pl.DataFrame({"town": [f"town {i % 50}" for i in range(400)] + ["big"] * 400})
-    asked: dict[str, Any] = {"mechanism": "stabilised-pitman-yor", "accept": {"poor-utility"}, "out": out, "size": 300}
+    asked: dict[str, Any] = {"mechanism": "stabilised-pitman-yor", "accept": {"poor-utility"}, "size": 300}
     made = discreet.release(table, Domain(columns={"town": OpenLabels()}), Budget(epsilon=1.0, delta=1e-6), **asked)
     assert made.records["town"].str.starts_with("new_category_").any()
-    assert all(check.agrees for check in verify(made.certificate, data=out))
+    assert all(check.agrees for check in verify(made.write(out).certificate, data=out))
