@@ -90,7 +90,7 @@ def test_a_changed_table_or_promise_is_found(tmp_path) -> None:
         path.write_text(json.dumps({**whole, **parts}))
         return disagreeing(folder)
 
-    for key, value in (("epsilon", 0.1), ("delta", 0.1), ("kind", "empirical"), ("caveats", [])):
+    for key, value in (("epsilon", 0.1), ("pure_epsilon", 0.1), ("kind", "empirical"), ("caveats", [])):
         assert changed(guarantee={**whole["guarantee"], key: value}) == [f"guarantee.{key}"]
     for tables, found in (
         ([first, first], ["tables in the folder"]),
