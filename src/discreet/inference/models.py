@@ -356,12 +356,13 @@ def fit(
     Parameters
     ----------
     model : callable
-        A NumPyro model ``model(data)``. ``data`` is a dict: for each column an array, one entry a released record (the
-        value, or the middle of its cell; the code of a category or boolean; days or seconds for dates and times).
+        A NumPyro model ``model(data)``. ``data`` is a dict: for each column an array, one entry per released
+        record (its value, or the middle of its cell; the code of a category or boolean; days or seconds
+        for dates and times).
     release, facts
         As for :func:`process_posterior`.
     draws, warm_up : int
-        Draws kept and spent on adaptation, a chain.
+        Draws kept and spent on adaptation, per chain.
     chains : int
         Number of chains, at least 2: one cannot disagree with itself.
     seed : int

@@ -178,7 +178,7 @@ class Estimates(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What an output tells about its use, in sentences.
+    """What an output tells about its use, in codes.
 
     ``share_from_data``: about what share of the released records carries information from the table; None where the
     output tells no more of it than was known beforehand.

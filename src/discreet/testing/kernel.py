@@ -74,7 +74,7 @@ def check_state(kind: type[Mechanism]) -> None:
         assert cached or name in kind.__dataclass_fields__, (
             f"the kernel of {kind.__name__} keeps {name!r} on its object"
         )
-        values = [vars(one).get(name, getattr(one, name)) for one in (mechanism, other)]
+        values = [getattr(one, name) for one in (mechanism, other)]
         assert _bytes(values[0]) == _bytes(values[1]), (
             f"the kernel of {kind.__name__} leaves a different {name!r} on its object for a different table"
         )
