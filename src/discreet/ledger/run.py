@@ -348,7 +348,9 @@ def _require_step(page: Page, reservation: LedgerEvent, step: int) -> None:
 
 # What a mechanism's class and module hold: a kernel that keeps the table there would give it to what comes after.
 
-_MADE_BY_PYTHON = {"__annotations__", "__annotations_cache__", "__builtins__", "__doc__", "__warningregistry__"}
+_MADE_BY_PYTHON = {
+    *("__annotations__", "__annotations_cache__", "__builtins__", "__doc__", "__slotnames__", "__warningregistry__")
+}
 _MOST_LOOKED_AT = 100_000
 _PLAIN = (str, bytes, int, float, complex, bool, type(None))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import importlib
 import types
@@ -158,6 +159,20 @@ def test_objects_that_lead_back_to_themselves_are_looked_at() -> None:
 
     Round.loop.append(Round.loop)
     assert kept_state(Round) == kept_state(Round)
+
+
+def test_what_a_copy_leaves_on_a_class_is_pythons() -> None:
+    """The first copy of an object writes __slotnames__ onto its class."""
+
+    class Holder:
+        part = Shelf
+
+    if "__slotnames__" in vars(Shelf):
+        del Shelf.__slotnames__  # type: ignore[attr-defined]
+    before = kept_state(Holder)
+    copy.copy(SHELF)
+    assert "__slotnames__" in vars(Shelf)
+    assert kept_state(Holder) == before
 
 
 def test_objects_that_many_lead_to_are_looked_at_once() -> None:
