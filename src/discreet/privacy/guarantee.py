@@ -295,7 +295,7 @@ class TradeOff:
 
     @classmethod
     def from_profile(cls, profile: Profile, *, upto: float = 1.0, among: float = 0.0) -> Self:
-        """Take some 150 points of a profile, since each may take a tenth of a second: ``among`` is one of them.
+        """Take some 150 points of a profile, since one may take a tenth of a second: ``among`` is one of them.
 
         ``upto``: how far a picture of the profile goes.
         """
@@ -305,7 +305,7 @@ class TradeOff:
         steep = shown * (1.0 - np.geomspace(1e-9, 0.1, 12))  # a profile falls steeply where it ends
         parts = (np.geomspace(1e-4, 1.0, 25) * top, np.linspace(0.0, top, 75), np.linspace(0.0, shown, 40), steep)
         epsilons = np.unique(np.concatenate(([among], *parts)))
-        return cls(epsilons=epsilons, deltas=np.array([profile.delta(float(e)) for e in epsilons]))
+        return cls(epsilons=epsilons, deltas=profile.deltas(epsilons))
 
     def power(self, level: Floats) -> Floats:
         """Return an upper bound on the power of every test with these false-alarm rates."""

@@ -12,6 +12,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
 from discreet._core.numeric import above, up, written
 from discreet.privacy.profile import Profile
@@ -106,6 +107,8 @@ def laplace_losses(scale: float, shift: int) -> npt.NDArray[np.float64]:
     return law
 
 
+_UNDERFLOW = 38.7  # standard deviations to where exp gives 0
+_BLOCK, _LONGEST = 1 << 20, 1 << 30  # terms that are held at once, and in all
 _SMOOTH = 2.0  # the least scale from which on a sum of discrete Gaussians has no residues
 
 
@@ -159,6 +162,35 @@ class DiscreteGaussianPair(Profile):
             # below the mode of W the terms fall faster than geometrically
             if (top < done and part[-1] * chunk <= 1e-17 * value) or top - done < -60.0 * spread - 80.0:
                 return up(value * (1.0 + 1e-12 + 3e-14 * counts), 8)
+
+    def _deltas(self, epsilons: Floats) -> Floats:
+        """Return the deltas at several epsilons, from one pass over the law: each at most 1 + 1e-6 times too large.
+
+        The sums ``F(w) = P(w) + r F(w - 1)``, ``r = e^(-g/scale^2)``, and ``E(w) = E(w - 1) + (1 - r) F(w - 1)`` have
+        positive terms alone, and ``delta = E(top) + (1 - e^(-gap)) F(top)``.
+        """
+        from scipy.signal import lfilter  # half a second, only where it is used
+
+        spread = math.sqrt(self.counts) * self.scale
+        start = Fraction(self.counts * self.group**2, 2), self.group, Fraction(self.scale) ** 2
+        least = -math.ceil(_UNDERFLOW * spread)
+        ends = [last_above(min(float(e), self.furthest), *start) for e in epsilons]
+        tops, gaps = np.array([max(least - 1, top) for top, _ in ends]), np.array([gap for _, gap in ends])
+        low, high = max(least, min(0, int(tops.min())) - math.ceil(12.0 * spread)), int(tops.max())
+        if self.scale < _SMOOTH or high - low > _LONGEST:
+            return Profile._deltas(self, epsilons)
+        step, values, last, total = self.group / self.scale**2, np.zeros(len(tops)), 0.0, 0.0
+        for first in range(low, high + 1, _BLOCK):
+            w = np.arange(first, min(high + 1, first + _BLOCK), dtype=np.float64)
+            law = np.exp(-(w * w) / (2.0 * spread**2)) / (math.sqrt(2.0 * math.pi) * spread)
+            sums = lfilter([1.0], [1.0, -math.exp(-step)], law, zi=[math.exp(-step) * last])[0]
+            lower = total + np.cumsum(np.concatenate([[last], sums])) * -math.expm1(-step)
+            here = (tops >= first) & (tops < first + len(w))
+            at = tops[here] - first
+            values[here] = lower[at] - np.expm1(-gaps[here]) * sums[at]
+            last, total = float(sums[-1]), float(lower[-2])
+        values *= 1.0 + 1e-12 + 3e-14 * self.counts + 2.0**-50 * (high - low)
+        return np.clip(values, 1e-300, 1.0)
 
 
 def _residues(scale: float, counts: int) -> npt.NDArray[np.float64]:
@@ -325,3 +357,7 @@ class ThresholdedGaussian(Profile):
 
     def _delta(self, epsilon: float) -> float:
         return self.whole(self.noise.delta(epsilon))
+
+    def _deltas(self, epsilons: Floats) -> Floats:
+        """Return the deltas at several epsilons, from those of the noise."""
+        return np.array([self.whole(delta) for delta in self.noise.deltas(epsilons).tolist()])

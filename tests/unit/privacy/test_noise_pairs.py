@@ -8,10 +8,13 @@ from itertools import product
 from typing import Any
 
 import mpmath as mp
+import numpy as np
 import pytest
 from test_exact_contract import DIGITS, moved_counts, noise
 
+from discreet.errors import BudgetError
 from discreet.privacy import DiscreteGaussianPair, DiscreteLaplacePair
+from discreet.privacy.noise import ThresholdedGaussian
 from discreet.privacy.profile import power
 
 
@@ -110,3 +113,24 @@ def test_a_delta_takes_milliseconds(scale: float) -> None:
     start = time.perf_counter()
     pair.delta(1.0)
     assert time.perf_counter() - start < 1.0
+
+
+@pytest.mark.parametrize("block", [7, 1 << 20])
+@pytest.mark.parametrize(
+    ("scale", "group", "counts"), [(2.0, 1, 2), (3.3, 4, 1), (40.0, 37, 5), (2.5, 1, 66), (0.7, 1, 2)]
+)
+def test_deltas_at_once_are_those_of_each(
+    scale: float, group: int, counts: int, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The two passes over the law are summed in another order, in blocks that carry on from one another."""
+    monkeypatch.setattr("discreet.privacy.noise._BLOCK", block)
+    pair = DiscreteGaussianPair(scale=scale, group=group, counts=counts)
+    epsilons = np.concatenate([[0.0, math.inf, 1e30], np.geomspace(1e-4, 90.0, 40)])
+    alone = np.array([pair.delta(float(epsilon)) for epsilon in epsilons])
+    together = pair.deltas(epsilons)
+    assert (together >= alone * (1.0 - 1e-15)).all()
+    assert (together <= alone * (1.0 + 1e-6)).all()
+    kept = ThresholdedGaussian(noise=pair, q=2, threshold=60, columns=3)
+    assert kept.deltas(epsilons) == pytest.approx([kept.delta(float(epsilon)) for epsilon in epsilons], rel=1e-6)
+    with pytest.raises(BudgetError, match="at least 0"):
+        pair.deltas(np.array([0.5, -0.5]))
