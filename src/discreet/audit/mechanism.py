@@ -113,14 +113,11 @@ class Examined:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A mechanism that is calibrated for a budget, its guarantee, and neighbouring tables of few records.
-
-    ``calibrated``: the mechanism for another epsilon, and a delta that is larger by as much.
-    """
+    """A mechanism that is calibrated for a budget, its guarantee, and neighbouring tables of few records."""
 
     claimed: Mechanism
     guarantee: Guarantee
-    calibrated: Callable[[float], Mechanism]
+    calibrated: Callable[[float], Mechanism]  # the mechanism for another epsilon, and a delta that is larger by as much
     values: Records
     pairs: tuple[tuple[Counts, Counts], ...]
     epsilons: tuple[float, ...]

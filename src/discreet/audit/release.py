@@ -41,17 +41,14 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseAudit:
-    """The test of a release's claim, by a p-value of all attacks together, corrected for their number. Confidential.
-
-    ``exploratory``: why there is no verdict. ``detectable``: the epsilon detected with probability :data:`POWER`.
-    """
+    """The test of a release's claim, by a p-value of all attacks together, corrected for their number. Confidential."""
 
     claim: str
-    exploratory: str | None
+    exploratory: str | None  # why there is no verdict
     level: float
     p_value: float
     attacks: tuple[AttackResult, ...]
-    detectable: float | None
+    detectable: float | None  # the epsilon detected with probability :data:`POWER`
 
     @property
     def rejected(self) -> bool | None:

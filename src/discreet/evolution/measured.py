@@ -259,13 +259,11 @@ class Closeness(NamedTuple):
     """How near points are to those of a table, where an API says that records lie.
 
     ``frechet``: the Fréchet distance of two normal laws with their means and covariances, squared, as it is for images.
-    ``precision``: the share of the points, by their probability, that lie among the table's.
-    ``recall``: the share of the table's points that lie among them.
     """
 
     frechet: float
-    precision: float
-    recall: float
+    precision: float  # the share of the points, by their probability, that lie among the table's
+    recall: float  # the share of the table's points that lie among them
 
 
 def closeness(

@@ -32,20 +32,15 @@ _POSITIVE = 1.0 / math.sqrt(2.0 * math.pi)  # mean of the positive part of noise
 class CellEstimates(NamedTuple):
     """Estimates of the counts of cells, neighbours in a tree of sets beside one another.
 
-    ``counts``, shape (k,): in records, the best linear ones that add up to the known number of records.
-    ``noise``: standard deviation of the noise in the count of one cell, or of one measured set.
     ``sets``: level by level, from the smallest sets on, the set that each cell is in, and whether these were measured.
-    ``each``: how many records a released one stands for; 0 where counts were released.
-    ``stratified``: whether the number of records drawn in each set is its share, to within one.
-    ``least``: the fewest cells that a hidden set may have.
     """
 
-    counts: Floats
-    noise: float
+    counts: Floats  # shape (k,): in records, the best linear ones that add up to the known number of records
+    noise: float  # standard deviation of the noise in the count of one cell, or of one measured set
     sets: Sequence[tuple[Integers, bool]]
-    each: float = 0.0
-    stratified: bool = False
-    least: int = 2
+    each: float = 0.0  # how many records a released one stands for; 0 where counts were released
+    stratified: bool = False  # whether the number of records drawn in each set is its share, to within one
+    least: int = 2  # the fewest cells that a hidden set may have
 
     def hidden(self) -> Booleans:
         """Return which cells are in hidden sets.

@@ -291,11 +291,10 @@ class _CellFactor(NamedTuple):
     """What the released records of a cell tell.
 
     ``numbers``: lattice numbers of its count. ``y``, ``logs``: those of the noisy count, and their log-likelihood.
-    ``nothing``: the log-likelihood where none was kept. ``peak``: what was taken off these logarithms.
     """
 
     numbers: Integers
     y: Integers
     logs: Floats
-    nothing: float
-    peak: float
+    nothing: float  # the log-likelihood where none was kept
+    peak: float  # what was taken off these logarithms

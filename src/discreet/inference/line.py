@@ -83,13 +83,13 @@ def extremes(column: Column, codes: npt.NDArray[Any]) -> tuple[Floats, Floats]:
 class Pieces(NamedTuple):
     """Pieces of a block of draws along one column; those that are null have weight 0.
 
-    ``codes``, ``low``, ``high``: shape (1, A) where all draws have the same pieces, else (D, A). ``weights``: (D, A).
+    ``codes``, ``low``, ``high``: shape (1, A) where all draws have the same pieces, else (D, A).
     """
 
     codes: npt.NDArray[Any]
     low: Floats
     high: Floats
-    weights: Floats
+    weights: Floats  # (D, A)
 
 
 class Line:

@@ -47,23 +47,17 @@ _TREE = (
 
 
 class LatentCounts(NamedTuple):
-    """The confidential counts given a release, of the leaves for a tree.
-
-    ``base``: shares of the cells in the base measure. ``leaf``: of each cell; none where there is no tree.
-    ``source``: what released something about ``n`` records.
-    ``strength``: of a Dirichlet process prior; none where the prior is a tree.
-    ``unseen``: cells that the release tells nothing of.
-    """
+    """The confidential counts given a release, of the leaves for a tree."""
 
     domain: Domain
     draws: CountDraws
     priors: Sequence[Prior]
-    base: Floats
-    leaf: Indices | None
-    source: str
+    base: Floats  # shares of the cells in the base measure
+    leaf: Indices | None  # of each cell; none where there is no tree
+    source: str  # what released something about ``n`` records
     n: int
-    strength: float | None
-    unseen: UnseenCells | None = None
+    strength: float | None  # of a Dirichlet process prior; none where the prior is a tree
+    unseen: UnseenCells | None = None  # cells that the release tells nothing of
 
 
 @sealed

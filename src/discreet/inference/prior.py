@@ -94,13 +94,12 @@ def strength_at(depth: int, start: float, wide: float = WIDE, growth: float = _G
 class Layer(NamedTuple):
     """Cells, or sets of neighbouring cells, each of them a part of a set of the next layer, with the law of its split.
 
-    ``parent``: of each part, the number of its set: 0, 1, ... in order. ``masses``: of the parts, in that law.
-    ``strength``: of the law, the sum of a set's masses.
+    ``parent``: of each part, the number of its set: 0, 1, ... in order.
     """
 
     parent: Integers
-    masses: Floats
-    strength: float
+    masses: Floats  # of the parts, in that law
+    strength: float  # of the law, the sum of a set's masses
 
     def sums(self, rows: Any) -> Any:
         """Return the sums over the parts of each set, row by row."""
@@ -114,16 +113,12 @@ class Prior:
     In a tree the count ``c`` of a set with mass ``a`` in the law of the split above, itself split with strength ``b``,
     weighs ``(a)_c / (b)_c``: the factors ``c!`` of a set as a part and as a whole cancel. Splits have one strength down
     to some depth below the whole; from there on it grows fourfold from depth to depth, up to 8, or halves.
-
-    ``layers``: from the cells on; the last one is split from the whole.
-    ``order``: the cells, neighbours in the tree beside one another. ``base``: the base measure of a tree, not in it.
-    ``start``: depth of the last splits of the whole's strength, ``wide``; infinite where all have it.
     """
 
-    layers: tuple[Layer, ...]
-    order: Integers
-    base: Floats | None = None
-    start: float = math.inf
+    layers: tuple[Layer, ...]  # from the cells on; the last one is split from the whole
+    order: Integers  # the cells, neighbours in the tree beside one another
+    base: Floats | None = None  # the base measure of a tree, not in it
+    start: float = math.inf  # depth of the last splits of the whole's strength, ``wide``; infinite where all have it
     wide: float = WIDE
     growth: float = _GROWTH
 
@@ -314,17 +309,13 @@ class Noise:
 
 @dataclass(frozen=True)
 class Lattice:
-    """Counts as multiples of a step, which is 1 where they are exact, with the prior of each.
-
-    ``guess``, shape (k,): of the counts, in the prior's order; it changes no draw, only precision.
-    ``spread``: about the standard deviation of a count given the release.
-    """
+    """Counts as multiples of a step, which is 1 where they are exact, with the prior of each."""
 
     records: int
     step: int
     prior: Prior
-    guess: Floats
-    spread: float
+    guess: Floats  # shape (k,): of the counts, in the prior's order; it changes no draw, only precision
+    spread: float  # about the standard deviation of a count given the release
 
     @classmethod
     def fine(cls, records: int, spread: float, prior: Prior, guess: Floats) -> Lattice:
@@ -435,15 +426,13 @@ class Lattice:
 class CountPosterior(NamedTuple):
     """The counts of cells given a release and one prior.
 
-    ``log``: the logarithm of the weight of all counts, up to a number that is the same for all priors.
     ``draw``: from a number and a generator to so many independent draws of the counts, a row each.
     ``proposed``: whether they are proposals under a simpler likelihood; beside them are then the logarithms of what
     they weigh too little, up to such a number.
-    ``step``: in which counts are followed. ``approximation``: what is not exact, in words.
     """
 
-    log: float
+    log: float  # the logarithm of the weight of all counts, up to a number that is the same for all priors
     draw: Callable[[int, np.random.Generator], Any]
-    step: int = 1
-    approximation: str = ""
+    step: int = 1  # in which counts are followed
+    approximation: str = ""  # what is not exact, in words
     proposed: bool = False

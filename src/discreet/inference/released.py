@@ -30,18 +30,13 @@ _COUNT = "\0count"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Released:
-    """The distinct records of a release, and the public facts that came with it.
-
-    ``counts``, shape (k,): how often each record was released, or its weight.
-    ``urn``: the urn that the release continues.
-    ``n_held``: number of confidential records; None where there is no certificate.
-    """
+    """The distinct records of a release, and the public facts that came with it."""
 
     domain: Domain
     records: Records
-    counts: Floats
-    urn: ContinuedUrn | None
-    n_held: int | None
+    counts: Floats  # shape (k,): how often each record was released, or its weight
+    urn: ContinuedUrn | None  # the urn that the release continues
+    n_held: int | None  # number of confidential records; None where there is no certificate
 
     @property
     def size(self) -> float:

@@ -72,17 +72,12 @@ class ReleasedRecords(Observation):
 
 @dataclass(frozen=True)
 class CountDraws:
-    """Draws of the confidential counts.
+    """Draws of the confidential counts."""
 
-    ``counts``, shape (draws, k): in records; each row has the sum ``n`` to within half a step.
-    ``step``: in which the counts are followed: 1 where the posterior is exact.
-    ``numbers``: how many draws, from the first on, were made under each prior.
-    """
-
-    counts: Floats
-    step: int
+    counts: Floats  # shape (draws, k): in records; each row has the sum ``n`` to within half a step
+    step: int  # in which the counts are followed: 1 where the posterior is exact
     approximation: str
-    numbers: tuple[int, ...]
+    numbers: tuple[int, ...]  # how many draws, from the first on, were made under each prior
 
     @classmethod
     def draw(cls, posteriors: Sequence[CountPosterior], draws: int, rng: np.random.Generator) -> CountDraws:

@@ -33,19 +33,14 @@ class Splits:
     """Splits from the root downwards, and the leaves in their order in the tree.
 
     The first child of a split is the one without released records where there is one, else the left one.
-
-    ``leaf``, shape (k,): the leaf that each leaf of the whole tree lies in. ``drawn``: released records of each leaf.
-    ``children``, shape (splits, 2, 2): for either child, the first of its leaves and the one after its last.
-    ``share``, shape (splits,): the first child's share ``w`` of an error of their parent's count.
-    ``variance``, shape (splits,): of the split's own error, in units of the noise's variance. ``depth``: increasing.
     """
 
-    leaf: Indices
-    drawn: Integers
-    children: Indices
-    share: Floats
-    variance: Floats
-    depth: Indices
+    leaf: Indices  # shape (k,): the leaf that each leaf of the whole tree lies in
+    drawn: Integers  # released records of each leaf
+    children: Indices  # shape (splits, 2, 2): for either child, the first of its leaves and the one after its last
+    share: Floats  # shape (splits,): the first child's share ``w`` of an error of their parent's count
+    variance: Floats  # shape (splits,): of the split's own error, in units of the noise's variance
+    depth: Indices  # increasing
 
     @classmethod
     def from_tree(cls, tree: Tree, variances: list[Floats], drawn: Integers) -> Splits:
@@ -123,14 +118,11 @@ _QUADRATURE, _COARSE = np.polynomial.hermite_e.hermegauss(9), np.polynomial.herm
 
 
 class _Node(NamedTuple):
-    """What is known of a node's count before anything is computed.
-
-    ``noise``: variance of its estimate's error. ``at``: the counts at which the weights of what lies below are kept.
-    """
+    """What is known of a node's count before anything is computed."""
 
     drawn: int
-    noise: float
-    at: Floats
+    noise: float  # variance of its estimate's error
+    at: Floats  # the counts at which the weights of what lies below are kept
     step: int
 
 

@@ -136,14 +136,11 @@ _MOST_REST = 1024
 
 
 class TailPlan(NamedTuple):
-    """How a tail is cut off: after ``T`` sticks, with the rest on ``M`` values.
-
-    ``left``: expected mass, of the whole distribution, of which only the first two moments are exact.
-    """
+    """How a tail is cut off: after ``T`` sticks, with the rest on ``M`` values."""
 
     sticks: int
     rest: int
-    left: float
+    left: float  # expected mass, of the whole distribution, of which only the first two moments are exact
 
 
 def tail_plan(strength: float, discount: float, *, mass: float, tolerance: float) -> TailPlan:

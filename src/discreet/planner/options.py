@@ -45,12 +45,12 @@ UNIT = "UNIT"
 class PlanRequest:
     """A request with budget and number of records, what its predictions are about, and what is considered; public.
 
-    ``mechanisms``: names; None for all. ``files``: what the domain and the reference were read from, where from files.
+    ``files``: what the domain and the reference were read from, where from files.
     """
 
     request: Request
     reference: Reference = field(default_factory=Reference)
-    mechanisms: Sequence[str] | None = None
+    mechanisms: Sequence[str] | None = None  # names; None for all
     files: Mapping[str, str] = field(default_factory=dict)
 
     @property

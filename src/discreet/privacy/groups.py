@@ -132,8 +132,7 @@ class _Side(NamedTuple):
 class GroupUrn(Profile):
     """Profile of the Dirichlet-multinomial release between tables that differ in up to ``group`` records.
 
-    ``size``, ``n``: numbers of records drawn and held. ``prior``: mass of each of the ``cells``. ``group``: 2 or 3.
-    ``bound``: an upper bound, returned where the exact sum would be too long.
+    ``size``, ``n``: numbers of records drawn and held.
 
     Notes
     -----
@@ -148,11 +147,11 @@ class GroupUrn(Profile):
     _near: ClassVar[float] = 1e-9
 
     size: int
-    prior: float
+    prior: float  # mass of each of the ``cells``
     cells: int
     n: int
-    group: int
-    bound: Profile
+    group: int  # 2 or 3
+    bound: Profile  # an upper bound, returned where the exact sum would be too long
 
     @cached_property
     def _splits(self) -> list[tuple[int, ...]]:

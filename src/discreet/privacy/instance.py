@@ -26,18 +26,13 @@ from discreet.privacy.urn import UrnPair
 
 
 class InstanceDelta(NamedTuple):
-    """One delta of one table, never below the truth. Confidential.
-
-    ``exact``: whether it is the value itself, rather than an upper bound. ``change``: the worst change of one record,
-    in words. ``pair``: the pair of laws it leads to; None for an exchange of values held once. ``forward``: whether the
-    divergence is of the pair's first law from its second.
-    """
+    """One delta of one table, never below the truth. Confidential."""
 
     delta: float
-    exact: bool
-    change: str
-    pair: UrnPair | OpeningPair | None = None
-    forward: bool = True
+    exact: bool  # whether it is the value itself, rather than an upper bound
+    change: str  # the worst change of one record, in words
+    pair: UrnPair | OpeningPair | None = None  # the pair of laws it leads to; None for an exchange of values held once
+    forward: bool = True  # whether the divergence is of the pair's first law from its second
 
 
 class Opening(NamedTuple):
@@ -58,8 +53,7 @@ class HeldTable:
     may lose a record and stay, and how many may gain one.
     ``frequencies``, ``multiplicities``, shape (j,): distinct frequencies, ascending, and how many values have each;
     empty on a finite domain.
-    ``strength``, ``discount``: of the Pitman-Yor urn. ``filtered``: whether draws of new values are dropped from the
-    release. ``fresh``: whether there is a value that the table does not hold.
+    ``strength``, ``discount``: of the Pitman-Yor urn.
     """
 
     size: int
@@ -71,8 +65,8 @@ class HeldTable:
     multiplicities: Integers
     strength: float = 0.0
     discount: float = 0.0
-    filtered: bool = False
-    fresh: bool = True
+    filtered: bool = False  # whether draws of new values are dropped from the release
+    fresh: bool = True  # whether there is a value that the table does not hold
 
     @classmethod
     def pitman_yor(

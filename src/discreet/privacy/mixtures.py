@@ -33,8 +33,6 @@ _TOLD_APART = 4096  # weights of a schedule: among more, losses differ by less t
 class MinimumPairs(Profile):
     """Profile of ``size`` draws with a weight that depends on the smallest count, of ``n`` records in 2 cells or more.
 
-    ``weights``, shape (at most n // cells + 1,): ``q_i``; zero for the smallest counts that are left out.
-
     Notes
     -----
     One draw: the maximum over the types, exact. More: the least of two upper bounds. The first composes the one-draw
@@ -45,7 +43,7 @@ class MinimumPairs(Profile):
 
     n: int
     cells: int
-    weights: Floats
+    weights: Floats  # shape (at most n // cells + 1,): ``q_i``; zero for the smallest counts that are left out
     size: int = 1
 
     @property

@@ -285,8 +285,7 @@ class ThresholdedGaussian(Profile):
     r"""Bound on the profile of noisy counts, some of them of labels that are kept where they reach a threshold (T20).
 
     ``noise``: of all counts that change, those of the labels that are kept among them; its scale is that of one unit,
-    its group the number ``g`` of records that change. ``q``: a label's count is multiplied by ``q^2``, and its noise
-    has ``q`` times the scale. ``threshold``: ``t``, in records. ``columns``: number ``k`` of columns with labels.
+    its group the number ``g`` of records that change.
 
     A label that ``p`` records hold appears with probability ``s_p = P(Z >= q^2 (t - p))``. Put ``f_p = -log(1 - s_p)``
     and ``F = max(f_g, g f_1)``. Then ``delta(eps) = S + (1 - S) H(eps)``, where ``S = 1 - e^(-k F)`` and ``H`` is the
@@ -296,9 +295,9 @@ class ThresholdedGaussian(Profile):
     furthest: ClassVar[float] = 1e18
 
     noise: DiscreteGaussianPair
-    q: int
-    threshold: int
-    columns: int
+    q: int  # a label's count is multiplied by ``q^2``, and its noise has ``q`` times the scale
+    threshold: int  # ``t``, in records
+    columns: int  # number ``k`` of columns with labels
 
     def appears(self, held: int) -> float:
         """Return ``s_p``, rounded up, of a label that so many records hold."""

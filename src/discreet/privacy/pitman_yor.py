@@ -50,16 +50,15 @@ class Divergence(NamedTuple):
 class OpeningPair:
     """One such pair, of ``size`` draws; ``others`` is the mass of all other held values, at least 0.
 
-    ``a``, ``phi``: positive. ``discount``: ``sigma`` in ``[0, 1)``. ``filtered``: whether draws of new values are
-    dropped from the release.
+    ``a``, ``phi``: positive.
     """
 
     size: int
     a: float
     phi: float
     others: float
-    discount: float
-    filtered: bool = False
+    discount: float  # ``sigma`` in ``[0, 1)``
+    filtered: bool = False  # whether draws of new values are dropped from the release
 
     @property
     def _total(self) -> float:
@@ -247,8 +246,7 @@ class PitmanYorPairs(Profile):
     """Profile of the release, as long as new values are not taken for held ones (theorem T21).
 
     ``size``, ``n``, ``group``: numbers of draws, of records, and of replaced ones. ``strength``, ``discount``:
-    ``theta`` and ``sigma`` in ``(0, 1)``. ``attained``: whether new values differ from all others, so that tables can
-    attain it.
+    ``theta`` and ``sigma`` in ``(0, 1)``.
 
     Notes
     -----
@@ -266,7 +264,7 @@ class PitmanYorPairs(Profile):
     strength: float
     discount: float
     group: int = 1
-    attained: bool = True
+    attained: bool = True  # whether new values differ from all others, so that tables can attain it
 
     @property
     def exact(self) -> bool:

@@ -454,15 +454,12 @@ class ModelMechanism(Mechanism):
 
 @dataclass(frozen=True, eq=False)
 class TablesOfModel(Reading):
-    """The tables that a kernel drew from a model, one after the other.
-
-    ``exact``: the columns whose codes are as held. ``convergence``: the limits that chains met, where there were any.
-    """
+    """The tables that a kernel drew from a model, one after the other."""
 
     tables: Iterator[DrawnTable]
     domain: Domain
-    exact: tuple[str, ...]
-    convergence: Outcome | None
+    exact: tuple[str, ...]  # the columns whose codes are as held
+    convergence: Outcome | None  # the limits that chains met, where there were any
 
     def draw(self, size: int, *, rng: np.random.Generator) -> Iterator[Records]:
         """Yield the next table, whole."""

@@ -40,17 +40,13 @@ class ReleasedColumn(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """A column as the page shows it: a chart, where there is one, and rows of texts.
-
-    ``kind``: of the column.
-    ``groups``: pictures of its mean by other columns, named as they are.
-    """
+    """A column as the page shows it: a chart, where there is one, and rows of texts."""
 
     name: str
     chart: Chart | None
     rows: Sequence[tuple[Any, ...]]
-    kind: str = ""
-    groups: tuple[Picture, ...] = ()
+    kind: str = ""  # of the column
+    groups: tuple[Picture, ...] = ()  # pictures of its mean by other columns, named as they are
 
 
 def released_columns(
