@@ -193,15 +193,12 @@ def held_table(mechanism: Mechanism, x: Counts) -> HeldTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperChoices:
-    """What the thesis would have chosen for this table. Confidential.
-
-    It counts singletons twice so that its theorem applies; masses are None where no epsilon and size were given.
-    """
+    """What the thesis, which counts singletons twice, would have chosen for this table. Confidential."""
 
     strength: float
     singletons: int
     doubled_records: int
-    least_prior: float | None = None
+    least_prior: float | None = None  # None where no epsilon and size were given
     largest_prior: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -229,10 +226,7 @@ class PaperChoices:
 def paper_choices(
     confidential: Confidential[Counts], *, epsilon: float | None = None, size: int | None = None
 ) -> Confidential[PaperChoices]:
-    """Compute what the thesis would have chosen by looking at the data; closed, for the custodian (BNP24, 7.1 and 7.2).
-
-    The guarantees of this library assume parameters chosen without looking at the data, and no mechanism takes these.
-    """
+    """Compute what the thesis would have chosen by looking at the data; closed, for the custodian (BNP24, 7.1, 7.2)."""
     x, priors = open_confidential(confidential, caller=__name__), {}
     if epsilon is not None and size is not None:
         masses = bnp24.dirichlet_multinomial_thesis(x.frequencies, epsilon, size=size)

@@ -47,15 +47,12 @@ class Exact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examined:
-    """A mechanism beside its claim: exactly, where its law can be listed, and by findings of the black box.
-
-    ``power``: epsilon of the nearest twin that is caught with a power of at least 95 %, and that power, if any.
-    """
+    """A mechanism beside its claim: exactly, where its law can be listed, and by findings of the black box."""
 
     claim: str
     exact: Exact | None
     findings: tuple[Finding, ...]
-    power: tuple[float, float] | None
+    power: tuple[float, float] | None  # epsilon of the nearest twin caught with power 95 %, and that power
     error: float
 
     @property
@@ -185,10 +182,7 @@ def examined(
     listed: bool = True,
     **parameters: Any,
 ) -> Examined:
-    """Examine a mechanism, calibrated for a budget, on tables of few records; all outputs are listed where possible.
-
-    ``law``: the epsilon that it is really calibrated for, to see an examination of a broken one; the same by default.
-    """
+    """Examine a mechanism, calibrated for a budget (or, to see a broken one, the epsilon ``law``), on small tables."""
     epsilon = real("epsilon", epsilon, above=0, most=100, error=BudgetError)
     case = Case.from_name(name, records=records, epsilon=epsilon, delta=delta, size=size, **parameters)
     mechanism, twins = case.calibrated(law or epsilon), {}

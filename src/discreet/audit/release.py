@@ -160,11 +160,8 @@ def _certified_claim(certificate: Certificate) -> Claim:
 def audit_release(
     release: Any, data: Any, control: Any, claim: Claim, *, record: Any = None, level: float = LEVEL
 ) -> Confidential[ReleaseAudit]:
-    """Test whether a released file, or a folder of several tables, shows more of its table than a claim allows.
-
-    ``record``: of the split; by default the one in the folder of the control or of the data. Raises DataError,
-    ParameterError or FileProblem where the tables, the control or a file do not fit.
-    """
+    """Test whether a released file, or a folder of several tables, shows more of its table than a claim allows."""
+    # record: of the split; by default the one in the folder of the control or of the data.
     level = real("level", level, above=0, below=1)
     exploratory, seed, unit = _standing(data, control, record, claim)
     units, words = _coded_units(release, data, control, claim.certificate, unit), claim.words

@@ -194,10 +194,7 @@ class Callables(API):
 
 
 def checked_points(embedding: Callable[[Any], npt.ArrayLike], rows: Any) -> Floats:
-    """Embed rows that may be confidential one by one, and check the shape of what comes back.
-
-    Raises ParameterError without any trace of the rows or of the first error.
-    """
+    """Embed rows that may be confidential one by one, and check what comes back; no error holds a trace of the rows."""
     if len(rows) == 0:
         return np.empty((0, 0))
     points = None

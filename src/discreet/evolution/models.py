@@ -86,13 +86,7 @@ def settled_degrees(degrees: Sequence[float], shrink: float) -> tuple[float, ...
 
 
 def degrees_at(degrees: Sequence[float], shrink: float, step: int, steps: int) -> list[float]:
-    """Return the degrees in a step: geometrically from the first to the last, times ``shrink`` there.
-
-    Examples
-    --------
-    >>> [degrees_at([0.8], 0.25, step, 3) for step in range(3)]
-    [[0.8], [0.4], [0.2]]
-    """
+    """Return the degrees in a step: geometrically from the first to the last, times ``shrink`` there."""
     factor = shrink ** (step / max(1, steps - 1))
     return [degree * factor for degree in degrees]
 
@@ -274,10 +268,7 @@ class _Texts(_ModelAPI):
     def _in_batches(
         self, model: Callable[[list[list[int]], int], list[list[int]]], texts: list[list[int]], seed: int
     ) -> Records:
-        """Return what a model makes of texts, a batch at a time, as text.
-
-        A text that would start with the column's reserved prefix loses it.
-        """
+        """Return what a model makes of texts, a batch at a time, as text without the column's reserved prefix."""
         (column,) = self.domain.columns.values()
         batches = (texts[start : start + self.batch] for start in range(0, len(texts), self.batch))
         tokens = [ids for place, batch in enumerate(batches) for ids in model(batch, seed + place)]

@@ -27,10 +27,7 @@ _PILOT, _ROUNDS = 64, 4  # draws that tell about how many cells are held
 def product(
     likelihood: DrawnFromCounts, prior: Prior, records: int, drawn: Integers, *, held: float = 0.0
 ) -> tuple[Lattice, Sums]:
-    """Return the counts where each cell has a factor of its own.
-
-    ``held``: the logarithm of one more factor of each cell that holds a record.
-    """
+    """Return the counts where each cell has a factor of its own, and one more, of logarithm ``held``, if it is held."""
     cells = np.arange(len(drawn))
 
     def log_weight(counts: Integers, which: Integers = cells) -> Floats:
@@ -64,11 +61,8 @@ def rounded_away(lattice: Lattice) -> Floats:
 def held_cells(
     likelihood: DrawnFromCounts, prior: Prior, records: int, drawn: Integers, rng: np.random.Generator
 ) -> CountPosterior:
-    """Return proposals for records that were drawn given the counts, with a factor that the number of held cells has.
-
-    Its logarithm is concave. Counts are proposed with the tangent at about the number of cells that are held, which is
-    nowhere below.
-    """
+    """Return proposals given drawn records, with a factor, of concave logarithm, of the number of cells held."""
+    # Counts are proposed with the tangent at about the number of cells that are held, which is nowhere below.
     log_held, released = likelihood.log_held, int(drawn.sum())
     assert log_held is not None
     number = max(1, int(np.count_nonzero(drawn)))
@@ -155,10 +149,7 @@ _FINE = 32.0  # parts of its standard deviation to which that sum is met, where 
 
 
 class NoisyUrn:
-    """Proposals of the counts of cells under one prior, with the noisy counts.
-
-    ``kept``: the sum of the noisy counts that were kept, up to the number of records.
-    """
+    """Proposals of the counts of cells under one prior, with the noisy counts; ``kept``: the sum of these."""
 
     def __init__(
         self,
@@ -288,13 +279,10 @@ class NoisyUrn:
 
 
 class _CellFactor(NamedTuple):
-    """What the released records of a cell tell.
+    """What the released records of a cell tell."""
 
-    ``numbers``: lattice numbers of its count. ``y``, ``logs``: those of the noisy count, and their log-likelihood.
-    """
-
-    numbers: Integers
-    y: Integers
-    logs: Floats
+    numbers: Integers  # of the lattice, that its count may have
+    y: Integers  # that the noisy count may have
+    logs: Floats  # the log-likelihood of those
     nothing: float  # the log-likelihood where none was kept
     peak: float  # what was taken off these logarithms

@@ -183,16 +183,7 @@ class CountLaw(NamedTuple):
 
 
 def new_values_law(draws: int, *, seen: int, distinct: int, strength: float, discount: float = 0.0) -> CountLaw:
-    r"""Return the law of the number of new values in further draws of a Pitman-Yor urn.
-
-    After ``m`` draws with ``k`` distinct values, the number of values first seen in the next ``n`` draws is ``j`` with
-    probability
-
-    .. math:: \frac{\prod_{i=k}^{k+j-1}(\theta+i\sigma)}{(\theta+m)_n}\,
-       \frac{\mathscr C(n,j;\sigma,-(m-k\sigma))}{\sigma^j} .
-
-    ``draws`` is ``n``; ``seen`` and ``distinct`` are ``m`` and ``k``. Lijoi, Mena and Prünster (2007), equation (4).
-    """
+    r"""Return the law of the number of new values in further draws of an urn (Lijoi, Mena and Prünster 2007, (4))."""
     real("strength", strength, above=0.0 - real("discount", discount, least=0, below=1))
     integer("distinct", distinct, least=1, most=positive_size("size", seen))
 

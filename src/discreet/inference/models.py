@@ -105,10 +105,7 @@ _ARITHMETIC: tuple[type[ast.AST], ...] = (
 
 
 def require_listed(expression: str, columns: Collection[str]) -> None:
-    """Refuse a part of a formula that is more than arithmetic and listed functions of columns: it would be run as code.
-
-    Raises ParameterError naming what is not listed.
-    """
+    """Refuse a part of a formula beyond arithmetic and listed functions of columns: it would be run as code."""
     nodes = list(ast.walk(ast.parse(expression, mode="eval")))
     listed = {*columns, *FUNCTIONS[""].split(), *FUNCTIONS}
     for node in nodes:

@@ -45,10 +45,7 @@ class Released:
 
 
 def read_release(release: Any, facts: Any = None, *, weights: str | None = None) -> Released:
-    """Read a release; of a file, only its distinct rows come into memory.
-
-    ``facts``: the certificate found with the release by default. ``weights``: a row counts as that many records.
-    """
+    """Read a release, of which only the distinct rows come into memory; with ``weights``, a row counts as so many."""
     urn = n_held = None
     if isinstance(facts, Domain):
         domain = facts

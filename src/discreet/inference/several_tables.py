@@ -176,12 +176,10 @@ def estimate_tables(
     certificate: Any = None,
     level: float = 0.95,
 ) -> Summary:
-    """Estimate numbers of the population from several synthetic tables: for parameters see ``Release.estimate``.
-
-    Each table is analysed by itself, as if it were a sample of the population, and the estimates are combined by
-    :func:`combine` with ``kind="fully"``. The variance within a table is a formula for means and shares of a column
-    without nulls, and that of 100 bootstrap samples for all else.
-    """
+    """Estimate numbers of the population from several synthetic tables: for parameters see ``Release.estimate``."""
+    # Each table is analysed as if it were a sample of the population, and the estimates are combined by the rule for
+    # fully synthetic tables. Variances within a table: formulas for means and shares of a column without nulls, else a
+    # bootstrap.
     several = _Several.from_release(release, certificate, level)
     parsed = known_functionals(functionals, several.domain, column)
     used = list(several.domain.names)
@@ -217,10 +215,7 @@ def _estimated(
     evaluated: Callable[[Released, Floats], Floats],
     rng: np.random.Generator,
 ) -> Floats:
-    """Return each number of a table, and the variance that it has in samples of its size.
-
-    ``closed``: the numbers of which that is known in closed form where they are means or shares; else it is resampled.
-    """
+    """Return each number of a table, and its variance in samples of that size: by a formula if ``closed``."""
     shares, size = table.counts / table.counts.sum(), int(table.size)
     estimates = evaluated(table, shares[None])[0]
     variances = np.full(len(estimates), np.nan)
@@ -247,11 +242,7 @@ def regress_tables(
     certificate: Any = None,
     level: float = 0.95,
 ) -> Summary:
-    """Return the coefficients of a regression in the population: for parameters see ``Posterior.regress``.
-
-    Each table has its coefficients, with the variance of 25 bootstrap samples of it, and they are combined as by
-    :func:`estimate_tables`.
-    """
+    """Return the coefficients of a regression in the population, from bootstraps: see ``Posterior.regress``."""
     several = _Several.from_release(release, certificate, level)
     used = FormulaDesign(several.domain, formula).used
     domain, tables = several.read(used)

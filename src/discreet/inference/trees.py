@@ -44,10 +44,7 @@ class Splits:
 
     @classmethod
     def from_tree(cls, tree: Tree, variances: list[Floats], drawn: Integers) -> Splits:
-        """Return the splits of a tree with so many released records of each leaf, shape (k,).
-
-        ``variances``: of the upward estimates, as :func:`upward <discreet.mechanisms.tree.upward>` returns them.
-        """
+        """Return the splits of a tree with so many released records of each leaf, by variances of upward estimates."""
         held, sizes, families = _levels(tree, drawn)
         order, leaf = tree.in_order(), np.empty(len(drawn), dtype=np.intp)
         found: list[tuple[int, int, float, float, tuple[int, int, int]]] = []  # with (start, middle, end) of its leaves
@@ -127,12 +124,10 @@ class _Node(NamedTuple):
 
 
 class TreeRecords:
-    """Counts of the leaves given records drawn along the tree.
+    """Counts of the leaves of ``splits``, with prior masses ``alpha``, given records drawn along the tree."""
 
-    ``alpha``, shape (k,): prior masses of the leaves of ``splits``. ``spread``: standard deviation of a node's noise.
-    ``stratified``: whether the records were drawn systematically along the tree.
-    ``start``: of the strengths of the splits' laws, as that of a :class:`Prior`; none where the leaves have one law.
-    """
+    # spread: standard deviation of a node's noise; stratified: whether the records were drawn systematically along the
+    # tree; start: of the strengths of the splits' laws, as that of a prior; none where the leaves have one law.
 
     def __init__(
         self,

@@ -144,10 +144,7 @@ class TailPlan(NamedTuple):
 
 
 def tail_plan(strength: float, discount: float, *, mass: float, tolerance: float) -> TailPlan:
-    """Choose the number of sticks such that less than ``tolerance`` is left, or 256 of them.
-
-    ``strength``, ``discount``: of the tail's own process, the largest ones. ``mass``: its expected share of the whole.
-    """
+    """Choose the number of sticks of a tail, of share ``mass``, after which less than ``tolerance`` is left, or 256."""
     steps = np.arange(1, _MOST_STICKS + 1)
     masses_left = mass * np.cumprod((strength + steps * discount) / (strength + 1.0 + (steps - 1) * discount))
     enough = np.flatnonzero(masses_left <= tolerance)
@@ -344,10 +341,7 @@ class _Cells:
 
 
 class _Values:
-    """A base measure without atoms (or too many cells): the released values and a tail drawn from the base measure.
-
-    ``left``: expected mass of which only the first two moments are exact.
-    """
+    """A base measure without atoms (or too many cells): the released values and a tail drawn from the base measure."""
 
     def __init__(self, z: Released, parameters: ProcessParameters, records: int | None, tolerance: float) -> None:
         self.support, self._counts, self._domain, self._records = z.records, z.counts, z.domain, records

@@ -29,10 +29,7 @@ _NO_PARAMETERS = {"cells", "group", "n"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicFacts:
-    """Domain, number of records (None until it was counted), and a public table that this one is expected to be like.
-
-    Under add/remove the number is the declared one.
-    """
+    """Domain, number of records (declared, or None until counted), and a public table that this one may be like."""
 
     domain: Domain
     n: int | None

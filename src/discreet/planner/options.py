@@ -43,15 +43,12 @@ UNIT = "UNIT"
 
 @dataclass(frozen=True, kw_only=True)
 class PlanRequest:
-    """A request with budget and number of records, what its predictions are about, and what is considered; public.
-
-    ``files``: what the domain and the reference were read from, where from files.
-    """
+    """A request with budget and number of records, what its predictions are about, and what is considered; public."""
 
     request: Request
     reference: Reference = field(default_factory=Reference)
     mechanisms: Sequence[str] | None = None  # names; None for all
-    files: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)  # what was read from files: the domain, the reference
 
     @property
     def domain(self) -> Domain:
@@ -258,11 +255,9 @@ def predicted(option: Option, draws: float = math.inf) -> Option:
 
 
 def _largest_size(option: Option, mechanism: Mechanism) -> int:
-    """Return, to within 1 % below, the most records within the budget of which a fifth are not from the data.
-
-    Between a number that fits and one that does not, the next is where the odds of that share would be reached if they
-    grew by a power of the number, as those of a prior do.
-    """
+    """Return, to within 1 % below, the most records within the budget of which a fifth are not from the data."""
+    # Between a number that fits and one that does not, the next is where the odds of that share would be reached if
+    # they grew by a power of the number, as those of a prior do.
     comparison = option.comparison
     profile = comparison.reference.commonness(mechanism.domain)
 
@@ -300,15 +295,7 @@ def _largest_size(option: Option, mechanism: Mechanism) -> int:
 
 
 def carried_cells(n: int, budget: Budget, group: int = 1) -> int:
-    """Return the most cells among which independent noise leaves at most a fifth of ``n`` records out of place.
-
-    It is 0 where the budget allows no noise of any scale. ``group``: the most records of a privacy unit.
-
-    Examples
-    --------
-    >>> carried_cells(10_000, Budget(epsilon=1.0, delta=1e-6))
-    2018
-    """
+    """Return the most cells, or 0, of which noise within a budget puts at most a fifth of ``n`` records elsewhere."""
     scales: list[tuple[float, float, NoiseLaw]] = []
     for law in LAWS.values():
 

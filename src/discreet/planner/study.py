@@ -52,14 +52,11 @@ _RELEASE: dict[str, Any] = {
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedPart:
-    """One release of a study: its request, with the budget that the mechanism was calibrated to.
-
-    The mechanism's domain has the cells that were chosen; ``domain_sha256`` is of the domain as it was declared.
-    """
+    """One release of a study: its request, with the budget that the mechanism was calibrated to on its cells."""
 
     request: Request
     mechanism: Mechanism
-    domain_sha256: str
+    domain_sha256: str  # of the domain as it was declared
 
     @property
     def name(self) -> str:

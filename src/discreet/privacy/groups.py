@@ -254,10 +254,8 @@ def _entries(reach: int, sources: tuple[int, ...], targets: tuple[int, ...]) -> 
 
 
 def _largest_ratio(size: int, prior: Fraction, parts: tuple[int, ...]) -> Fraction:
-    """Return the largest of ``prod_i (a+s_i)_{g_i}/(a)_{g_i}`` over draws ``s`` that sum to the size.
-
-    Every factor's logarithm is concave in its draws: between two parts, one more draw is worth less and less.
-    """
+    """Return the largest of ``prod_i (a+s_i)_{g_i}/(a)_{g_i}`` over draws ``s`` that sum to the size."""
+    # Every factor's logarithm is concave in its draws: between two parts, one more draw is worth less and less.
     draws = [size // len(parts) + (i < size % len(parts)) for i in range(len(parts))]
 
     def value(draws: list[int]) -> Fraction:

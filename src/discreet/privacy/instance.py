@@ -207,10 +207,7 @@ class _Candidate(NamedTuple):
 
 
 def event_reading(table: HeldTable, epsilon: float, sums: Known, *, two_sided: bool) -> InstanceDelta:
-    """Return the largest probability, under this table or also under its neighbours, that the loss exceeds epsilon.
-
-    All changes are searched, best bound first.
-    """
+    """Return the largest probability, under this table or also its neighbours, that the loss exceeds epsilon."""
     best = table.exchange
     candidates = list(_changes(table, epsilon, sums, two_sided=two_sided))
     heap = [(-bound, number, 0) for number, (bound, _) in enumerate(candidates)]

@@ -133,10 +133,7 @@ class MinimumPairs(Profile):
         return i, self._weights[i], self._weights[i - 1], self.n - (self.cells - 1) * i
 
     def _pairs(self) -> Iterator[tuple[Any, Any, Any, Any]]:
-        """Yield counts and weights of a cell under two neighbours, where the ratio of its probabilities can be extreme.
-
-        As ``a, q, b, r``, for ``f(a, q)`` and ``f(b, r)``.
-        """
+        """Yield counts and weights ``a, q, b, r`` of a cell under two neighbours, where ratios can be extreme."""
         i, q = self._same
         yield i + 1, q, i, q
         i, q, r, top = self._next
@@ -223,10 +220,8 @@ class SubsampledPair(Profile):
 
 
 def _excess(m: int, p: float, offset: float, factor: float) -> float:
-    """Return ``E[(S - factor T - offset)_+]``, rounded up: ``S``, ``T`` count two outcomes of chance ``p`` in ``m``.
-
-    ``T`` is summed over; given it, ``S`` is binomial, and the mean of its excess is a difference of two of its tails.
-    """
+    """Return ``E[(S - factor T - offset)_+]``, rounded up: ``S``, ``T`` count two outcomes of chance ``p`` in ``m``."""
+    # T is summed over; given it, S is binomial, and the mean of its excess is a difference of two of its tails.
     mean = m * p
     reach, chance = _bernstein(mean)
     low, high = max(0, math.floor(mean - reach)), min(m, math.ceil(mean + reach))

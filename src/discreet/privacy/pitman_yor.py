@@ -48,13 +48,10 @@ class Divergence(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpeningPair:
-    """One such pair, of ``size`` draws; ``others`` is the mass of all other held values, at least 0.
-
-    ``a``, ``phi``: positive.
-    """
+    """One such pair, of ``size`` draws; ``others`` is the mass of all other held values, at least 0."""
 
     size: int
-    a: float
+    a: float  # positive, as ``phi``
     phi: float
     others: float
     discount: float  # ``sigma`` in ``[0, 1)``
@@ -152,11 +149,9 @@ class OpeningPair:
 
 
 def openings(opening: float, others: float, discount: float, counts: Integers) -> Iterator[tuple[int, int, Floats]]:
-    """Yield the law of the number of values opened after some numbers of draws: the least likely one, the chances.
-
-    A draw opens a value with probability ``(opening + k discount)/(opening + others + i)``. At each draw at most twice
-    the negligible probability is left out. ``counts``: ascending.
-    """
+    """Yield the law of the number of values opened after ascending numbers of draws: its least one, and chances."""
+    # A draw opens a value with probability (opening + k discount)/(opening + others + i). At each draw at most twice
+    # the negligible probability is left out.
     targets = iter(counts.tolist())
     target = next(targets)
     most = int(counts[-1])
@@ -197,10 +192,8 @@ def singular(size: int, mass: float, total: float) -> float:
 
 
 def tail_bounds(size: int, mass: Any, total: float, draws: Floats) -> Floats:
-    """Return upper bounds on ``P(S >= draws)``, ``S ~ BetaBin(size; mass, total - mass)``, for each mass.
-
-    The geometric series of the tail's first ratio, which falls where both masses are at least 1; else 1.
-    """
+    """Return upper bounds on ``P(S >= draws)``, ``S ~ BetaBin(size; mass, total - mass)``, for each mass."""
+    # The geometric series of the tail's first ratio, which falls where both masses are at least 1; else 1.
     remainder = np.maximum(total - mass, 1e-12)
     k = np.minimum(np.maximum(draws, 0.0), float(size))
     slack = math.exp(log_error(size, total))
@@ -384,13 +377,11 @@ def _followed(pair: OpeningPair, *, forward: bool) -> _Order:
 
 
 def _after_random_draws(pair: OpeningPair, *, forward: bool) -> _Order | None:
-    """Return an order with a bound on the law of the openings; None where the sum would be too long.
-
-    After a negative binomial number of draws of shape ``B = opening + others``, mean ``B (e^t - 1)``, the openings are
-    negative binomial of shape ``opening/sigma`` and mean ``opening/sigma (e^(sigma t) - 1)``. What falls with the
-    openings is at most what it is there, over the probability of no more draws than there are; what rises with them,
-    over that of no fewer.
-    """
+    """Return an order with a bound on the law of the openings; None where the sum would be too long."""
+    # After a negative binomial number of draws of shape B = opening + others, mean B (e^t - 1), the openings are
+    # negative binomial of shape opening/sigma and mean opening/sigma (e^(sigma t) - 1). What falls with the openings is
+    # at most what it is there, over the probability of no more draws than there are; what rises with them, over that of
+    # no fewer.
     alone, opening, draws, weight = _drawn(pair, forward=forward)
     size, base, sigma = float(pair.size), opening + pair.others, pair.discount
     margin = _APART * math.sqrt((base + size) / (base * size))

@@ -275,10 +275,8 @@ class UrnPair(SamplingPair):
         return np.where(np.abs(y) <= doubt, doubt, y)
 
     def _doubt(self, y: Any, epsilon: float) -> Any:
-        """Return a bound on the rounding error of ``y``: a few units of it, and of what is taken away in it.
-
-        Of that term: one unit for the exponential, half for the product. Of ``y``: three for the quotient.
-        """
+        """Return a bound on the rounding error of ``y``: a few units of it, and of what is taken away in it."""
+        # Of that term: one unit for the exponential, half for the product. Of y: three for the quotient.
         a, b = self.a, self.b
         return 4 * _EPS * (np.abs(y) + b * (a * math.expm1(epsilon) / (b + math.exp(epsilon) * a)))
 

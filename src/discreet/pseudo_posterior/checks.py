@@ -48,11 +48,8 @@ def latent_sites(
     values: Mapping[str, Any] | None = None,
     blanks: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, tuple[int, ...]]:
-    """Return a model's latent sites and the shapes of their values, and check its sites; nothing is computed.
-
-    Without ``values`` of the sites, these must be continuous with a proper prior, and the shapes are of unconstrained
-    coordinates. ``blanks``: public tables where the number of records is confidential.
-    """
+    """Check a model's sites, and return the latent ones and the shapes of their values; nothing is computed."""
+    # Without values, sites must be continuous with a proper prior, and the shapes are of unconstrained coordinates.
     if blanks:
         shapes = _small_table_shapes(synthesiser, blanks[1], values, "two records")
     else:
@@ -154,11 +151,8 @@ def check_model(
     *,
     blanks: Sequence[Mapping[str, Any]] = (),
 ) -> None:
-    """Refuse a model that does more with the sensitive columns than to give each record a log-density.
-
-    It is run with zeros in the sensitive columns, and with ones and zeros in turn, always with the same public
-    parameters, one row of ``values`` each. ``blanks``: see :class:`Sampler`.
-    """
+    """Refuse a model that does more with the sensitive columns than to give each record a log-density."""
+    # It is run with zeros in the sensitive columns, and with ones and zeros in turn, at the same public parameters.
     if blanks:
         _check_any_number(synthesiser, blanks, values)
         check_model(synthesiser, blanks[1], values)

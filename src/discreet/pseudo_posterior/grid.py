@@ -34,10 +34,8 @@ _BLOCK = 512
 
 
 def margin(bound: float) -> float:
-    """Return four times how far a drawn log-weight may be from the exact one, in nats: what rounding costs.
-
-    It holds for up to 2^26 records and 2^14 nats between the prior's log-densities, so that it depends on neither.
-    """
+    """Return four times how far a drawn log-weight may be from the exact one, in nats: what rounding costs."""
+    # It holds for up to 2^26 records and 2^14 nats between the prior's log-densities, so that it depends on neither.
     return 4.0 * (2.0**-23 * bound + 2.0**-34)
 
 
@@ -66,10 +64,7 @@ def drawn_on_grid(
     blanks: Sequence[Mapping[str, Any]] = (),
     survey: Floats | None = None,
 ) -> dict[str, npt.NDArray[Any]]:
-    """Return independent draws from the censored posterior on a public grid of the latent sites, one row per parameter.
-
-    ``weights``, ``survey``: as each record has by itself. ``blanks``: see :class:`Sampler`.
-    """
+    """Return independent draws from the censored posterior on a public grid of the latent sites, a row each."""
     points = {name: np.asarray(value) for name, value in grid.items()}
     if records_of(points) > _POINTS or len(weights) > _RECORDS:
         raise ParameterError("a grid must have at most 2^23 parameters, and is for at most 2^26 records")
@@ -101,10 +96,7 @@ def drawn_on_grid(
 def _possible(
     synthesiser: Synthesiser, points: Mapping[str, Any], blank: Mapping[str, Any]
 ) -> tuple[dict[str, Any], Floats]:
-    """Return the parameters of positive prior density on a table without a confidential value, and its logarithms.
-
-    Of these the largest is 0.
-    """
+    """Return the parameters of positive prior density on a public table, and its logarithms, at most 0."""
 
     def density(point: Mapping[str, Any]) -> Any:
         with handlers.trace() as sites, handlers.substitute(data=point), handlers.seed(rng_seed=0):

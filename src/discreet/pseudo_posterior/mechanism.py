@@ -33,13 +33,7 @@ _REDRAWS = 30
 
 
 def least_product(count: int, value: float) -> float:
-    """Return the least float that is not below ``count * value``.
-
-    Examples
-    --------
-    >>> least_product(2, 0.5), least_product(3, 0.1) > 0.3
-    (1.0, True)
-    """
+    """Return the least float that is not below ``count * value``."""
     product = count * value
     exact = math.isinf(product) or Fraction(product) >= count * Fraction(value)
     return product if exact else math.nextafter(product, math.inf)
@@ -145,10 +139,7 @@ class ModelPosterior(MechanismFamily):
                 )
 
     def _beside(self, columns: Columns) -> tuple[Floats | None, npt.NDArray[np.int64] | None]:
-        """Return what is read beside the model: survey weights over the public mean, and units from 0 on. Confidential.
-
-        Weights are finite and at least 0, and a unit has at most 2^14 records.
-        """
+        """Return survey weights over the public mean, and units from 0 on: what no model reads. Confidential."""
         for name, option in ((self.survey_weight, "survey_weight"), (self.unit, "unit")):
             if name is not None and name not in columns:
                 raise ParameterError(f"the table has no column {name!r}. Name one of its columns: {option}=...")
@@ -248,12 +239,10 @@ def synthetic_tables(
     size: int | None = None,
     within: Mapping[str, tuple[float, float]] | None = None,
 ) -> list[dict[str, npt.NDArray[Any]]]:
-    """Draw tables, each from one posterior draw; the draws used are spread evenly over all, from a random first one.
-
-    A record with a value outside its bounds is drawn again, so that records follow the model's law within them. Values
-    that are still outside after 30 times go to the bounds. The model is handed the given columns of the confidential
-    table, and types alone of the others. ``within``: public bounds beside the synthesiser's own, which they replace.
-    """
+    """Draw tables, each from one posterior draw; the draws used are spread evenly over all, from a random first one."""
+    # A record with a value outside its bounds (of ``within``, else the synthesiser's) is drawn again, so that records
+    # follow the model's law within them, and goes to the bounds after 30 times. The model is handed the given columns
+    # of the confidential table, and types alone of the others.
     limits = {**synthesiser.bounds, **(within or {})}
     check_draws(tables, len(draws))
     n_held = len(columns[synthesiser.sensitive[0]])
@@ -382,10 +371,7 @@ class ModelMechanism(Mechanism):
     # -- its reading --------------------------------------------------------------------------------------------
 
     def contents(self, n: int, *, counts: bool = False) -> Contents:
-        """Return its tables, of their public size or of as many records as are held.
-
-        They lack what is read and not released: survey weights under full synthesis, and units.
-        """
+        """Return its tables, of public or held size, without survey weights and units that are only read."""
         posterior, domain = self.posterior, self.domain
         released = {*posterior.synthesiser.sensitive, *posterior.published_exactly}
         if released != set(domain.names):

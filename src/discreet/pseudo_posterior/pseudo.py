@@ -59,10 +59,7 @@ class PseudoFit:
 
 
 def safety_factor(n: int) -> float:
-    """Return the factor by which a local bound is raised before it is called global (PP22, section 4.5).
-
-    1.05 for more than 1,000 records, 1.10 for fewer: the upper ends of the intervals there.
-    """
+    """Return the factor by which a local bound is raised before it is called global (PP22, section 4.5, upper ends)."""
     return 1.05 if n > 1000 else 1.10
 
 

@@ -39,16 +39,7 @@ Statistic = Callable[[Floats], float]
 
 
 def barycentre(samples: Sequence[npt.ArrayLike], *, size: int = 1000) -> Floats:
-    r"""Return the Wasserstein-2 barycentre of distributions on the line: the average of their quantiles.
-
-    :math:`\bar F^{-1}(u)=\frac1m\sum_jF_j^{-1}(u)` (PP22, section 5.2; Srivastava, Cevher, Dinh and Dunson, 2015).
-    The quantiles returned are at levels ``(i + 1/2) / size``.
-
-    Examples
-    --------
-    >>> barycentre([[0.0, 1.0], [10.0, 13.0]], size=2).tolist()
-    [5.0, 7.0]
-    """
+    r"""Return the Wasserstein-2 barycentre of distributions on the line: the average of their quantiles (PP22, 5.2)."""
     if not len(samples) or min(map(np.size, samples)) == 0 or size < 1:
         raise ParameterError("a barycentre needs at least one sample, none of them empty, and a size of at least 1")
     levels = (np.arange(size) + 0.5) / size

@@ -109,15 +109,12 @@ class Promise:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joint:
-    """Several releases of the same table together, by an upper bound on the profile of all of them.
-
-    ``epsilon``, ``delta``: a point of it: at the sum of the deltas, with which ``epsilon_sum`` holds too.
-    """
+    """Several releases of the same table together, by an upper bound on the profile of all of them."""
 
     promises: tuple[Promise, ...]
     profile: Profile
-    epsilon: float
-    epsilon_sum: float
+    epsilon: float  # at the sum of the deltas
+    epsilon_sum: float  # which holds there too
     delta: float
 
 

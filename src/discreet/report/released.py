@@ -52,10 +52,7 @@ class Picture:
 def released_columns(
     paths: Sequence[Path], domain: Domain, *, counts: bool
 ) -> tuple[tuple[int, ...], dict[str, ReleasedColumn]]:
-    """Return the number of rows of each file of a release, and its first forty columns counted in all of its tables.
-
-    Raises FileProblem when a file cannot be read, or does not fit the domain.
-    """
+    """Return the number of rows of each file of a release, and its first forty columns counted in all of its tables."""
     misfit = FileProblem(paths[0], "it does not fit the domain of its certificate", "give the file that belongs to it")
     sources = [open_source(path) for path in paths]
     try:
@@ -90,10 +87,7 @@ def _binned(sources: Sequence[Source], name: str, domain: Domain, *, counts: boo
 
 
 def pictures(columns: Mapping[str, ReleasedColumn], confidential: Mapping[str, Shares] | None = None) -> list[Picture]:
-    """Draw columns, beside the confidential ones where they are given.
-
-    A row holds the bin and, of each side, the share as text and as a length up to 100.
-    """
+    """Draw columns, beside confidential ones if given; rows hold the bin and each side's share, text and length."""
     drawings = []
     for name, (bins, shares) in columns.items():
         sides, chart = [shares], None

@@ -59,10 +59,7 @@ def hellinger(
 
 
 def bandwidth(values: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> float:
-    """Return Scott's bandwidth :math:`n^{-1/5} s`, with divisor ``n - 1``; 0 of a constant sample.
-
-    Scott (1992), Multivariate Density Estimation, equation (6.44) for one dimension without its factor 1.06.
-    """
+    """Return Scott's bandwidth ``n^(-1/5) s``, with divisor ``n - 1`` (1992, (6.44) without its factor 1.06)."""
     count = float(require_weights("values", np.asarray(values), weights).sum())
     if count <= 1.0:
         return 0.0

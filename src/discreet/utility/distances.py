@@ -158,10 +158,7 @@ def total_variation(
 
 
 def summary(values: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> dict[str, float]:
-    """Return mean, standard deviation (divisor: the total weight) and quantiles of a weighted sample.
-
-    A quantile is the minimum value at which the distribution function reaches the percentage.
-    """
+    """Return mean, standard deviation (divisor: the total weight) and quantiles, the least values that reach them."""
     ordered, weight = sorted_sample("values", values, weights)
     total = weight.sum()
     mean = float(np.dot(ordered, weight) / total)
@@ -247,10 +244,8 @@ def _functions_of_both(
 
 
 def _areas(longer: _Distribution, shorter: _Distribution) -> Iterator[float]:
-    """Give the area between two quantile functions, block by block of the longer one's steps.
-
-    Between two neighbouring levels of either function both quantiles stand still.
-    """
+    """Yield the area between two quantile functions, block by block of the longer one's steps."""
+    # Between two neighbouring levels of either function both quantiles stand still.
     for start in range(0, len(longer.values), _BLOCK):
         stop = min(start + _BLOCK, len(longer.values))
         levels = longer.levels[start : stop + 1]
