@@ -64,19 +64,13 @@ class Examination:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
-        return {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "rejected": self.rejected,
-            "at_least": self.at_least,
-            "error": self.error,
-            "runs": self.findings[0].runs,
-            "power": {"epsilon": self.detectable, "power": POWER},
-            "findings": [
-                {"event": f.event.of, "likely": f.likely, "unlikely": f.unlikely, "refuted": f.caught}
-                for f in self.findings
-            ],
-        }
+        facts = {name: getattr(self, name) for name in ("epsilon", "delta", "rejected", "at_least", "error")}
+        findings = [
+            {"event": f.event.of, "likely": f.likely, "unlikely": f.unlikely, "refuted": f.caught}
+            for f in self.findings
+        ]
+        power = {"epsilon": self.detectable, "power": POWER}
+        return {**facts, "runs": self.findings[0].runs, "power": power, "findings": findings}
 
     def __str__(self) -> str:
         runs = self.findings[0].runs

@@ -67,17 +67,10 @@ class Examined:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
-        return {
-            "claim": self.claim,
-            "rejected": self.rejected,
-            "exact": self.exact and asdict(self.exact),
-            "black_box": {
-                "error": self.error,
-                "runs": self.findings[0].runs,
-                "refuted": self.refuted,
-                "power": self.power and dict(zip(("epsilon", "power"), self.power, strict=True)),
-            },
-        }
+        box = {"error": self.error, "runs": self.findings[0].runs, "refuted": self.refuted}
+        power = self.power and dict(zip(("epsilon", "power"), self.power, strict=True))
+        facts = {"claim": self.claim, "rejected": self.rejected, "exact": self.exact and asdict(self.exact)}
+        return {**facts, "black_box": {**box, "power": power}}
 
     def __str__(self) -> str:
         lines = [f"claim: {self.claim}"]
@@ -97,15 +90,13 @@ class Examined:
         if self.power is not None:
             epsilon = as_written(self.power[0])
             power = f"would have caught epsilon {epsilon} with power at least {rounded_down(self.power[1], 3)}"
-        return "\n".join(
-            [
-                *lines,
-                f"black box: {'not ' * (not self.refuted)}refuted by {runs} per table and stage, with false alarms at "
-                f"most {percent(self.error)}",
-                f"black box: {power}",
-                f"{'not ' * (not self.rejected)}rejected",
-            ]
-        )
+        alarms = f"with false alarms at most {percent(self.error)}"
+        lines += [
+            f"black box: {'not ' * (not self.refuted)}refuted by {runs} per table and stage, {alarms}",
+            f"black box: {power}",
+            f"{'not ' * (not self.rejected)}rejected",
+        ]
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,16 +146,10 @@ class Case:
     ) -> tuple[Finding, ...]:
         """Run a mechanism, held to this promise, on all pairs in both directions."""
         findings: list[Finding] = []
+        options: dict[str, Any] = {"rng": rng, "runs": runs, "error": error / len(self.pairs)}
         for x, y in self.pairs:
             samplers = sampler(mechanism, x, x, y), sampler(mechanism, y, x, y)
-            findings += compared(
-                *samplers,
-                self.guarantee.delta,
-                rng=rng,
-                runs=runs,
-                error=error / len(self.pairs),
-                epsilons=self.epsilons,
-            )
+            findings += compared(*samplers, self.guarantee.delta, epsilons=self.epsilons, **options)
         return tuple(findings)
 
 
@@ -199,14 +184,9 @@ def examined(
     exact = None
     if listed:
         exact = _exact(mechanism, twins, case, records)
-    return Examined(
-        claim=f"{name} for epsilon {as_written(epsilon)}, delta {as_written(delta)}, "
-        f"{counted(records, 'record')}, by {case.guarantee.theorem}",
-        exact=exact,
-        findings=findings,
-        power=power,
-        error=error,
-    )
+    budget = f"epsilon {as_written(epsilon)}, delta {as_written(delta)}, {counted(records, 'record')}"
+    claim = f"{name} for {budget}, by {case.guarantee.theorem}"
+    return Examined(claim=claim, exact=exact, findings=findings, power=power, error=error)
 
 
 def sampler(mechanism: Mechanism, table: Counts, *tables: Counts) -> Sampler:
@@ -234,10 +214,5 @@ def _exact(mechanism: Mechanism, twins: dict[float, Mechanism], case: Case, reco
     except (LawNotAvailable, ParameterError):
         return None
     worst = int((profile / np.maximum(promised, _TINY)).argmax())  # the nearest to its promise, or furthest beyond
-    return Exact(
-        epsilon=epsilons[worst],
-        divergence=float(profile[worst]),
-        promised=float(promised[worst]),
-        exceeded=exceeded,
-        twin_caught=caught,
-    )
+    numbers = {"divergence": float(profile[worst]), "promised": float(promised[worst])}
+    return Exact(epsilon=epsilons[worst], **numbers, exceeded=exceeded, twin_caught=caught)

@@ -57,17 +57,10 @@ class ReleaseAudit:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data, marked ``"confidential": true``."""
-        return {
-            "confidential": True,
-            "notice": BANNER,
-            "claim": self.claim,
-            "rejected": self.rejected,
-            "exploratory": self.exploratory,
-            "level": self.level,
-            "p_value": self.p_value,
-            "attacks": [attack.to_dict() for attack in self.attacks],
-            "power": {"epsilon": self.detectable, "power": POWER},
-        }
+        facts = {name: getattr(self, name) for name in ("claim", "rejected", "exploratory", "level", "p_value")}
+        attacks = [attack.to_dict() for attack in self.attacks]
+        power = {"epsilon": self.detectable, "power": POWER}
+        return {"confidential": True, "notice": BANNER, **facts, "attacks": attacks, "power": power}
 
     @property
     def verdict(self) -> str:

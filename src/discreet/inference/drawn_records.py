@@ -163,9 +163,7 @@ class NoisyUrn:
         self._records, self._size, self._kept = records, int(drawn.sum()), kept
         self._noise, self._minimum = Noise.from_law(likelihood.law, likelihood.scale), likelihood.threshold
         self._strength = likelihood.strength
-        self._kinds = [
-            *zip(drawn.tolist(), likelihood.base().tolist(), strict=True)
-        ]  # records, and share of new values
+        self._kinds = [*zip(drawn.tolist(), likelihood.base().tolist(), strict=True)]  # records, share of new values
         total = records + likelihood.strength
         self._opened, self._each = likelihood.strength + records - kept, total / self._size
         # However few records are released, the lattice tells noise apart: the sum of the noisy counts is told.

@@ -298,24 +298,10 @@ def population_posterior(latent: LatentCounts, rng: np.random.Generator, *, of: 
         notes.append(unseen.message(masses))
     if draws.approximation:
         notes.append(f"approximate, not exact: {draws.approximation}")
-    return Posterior.of_arrays(
-        target,
-        support,
-        masses,
-        own=own,
-        own_weights=own_weights,
-        notes=tuple(notes),
-        facts={
-            "mechanism": latent.source,
-            "records": n,
-            "strength": strength,
-            "of": of,
-            "exact": not draws.approximation,
-            "step": draws.step,
-        },
-        bounds=within == "bounds",
-        unseen=unseen,
-    )
+    facts = {"mechanism": latent.source, "records": n, "strength": strength, "of": of}
+    facts |= {"exact": not draws.approximation, "step": draws.step}
+    options = {"notes": tuple(notes), "facts": facts, "bounds": within == "bounds", "unseen": unseen}
+    return Posterior.of_arrays(target, support, masses, own=own, own_weights=own_weights, **options)
 
 
 # The posterior that fits the mechanism of a release.

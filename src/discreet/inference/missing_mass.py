@@ -235,10 +235,8 @@ class Urn(NamedTuple):
         """Return the number of values, the missing mass, or the discovery probability."""
         z, theta, sigma, n = self
         m, k = int(z.size), len(z.counts)
-        law, records = (
-            new_values_law(n, seen=m, distinct=k, strength=theta, discount=sigma),
-            counted(n, "confidential record"),
-        )
+        law = new_values_law(n, seen=m, distinct=k, strength=theta, discount=sigma)
+        records = counted(n, "confidential record")
         if of == "values":
             quantity = f"distinct values among {records} that the release does not show"
             estimate, (low, high) = law.mean, law.interval(level)

@@ -95,7 +95,8 @@ class Sums:
     ) -> None:
         self._total, self._whole = total, IntegerLaw(total, np.zeros(1))
         least, most = sum(law.low for law in laws), sum(law.low + len(law.weights) - 1 for law in laws)
-        self.away = abs(total - float(_means(laws).sum()))
+        distinct = {id(law): law.mean for law in laws}
+        self.away = abs(total - sum(distinct[id(law)] for law in laws))
         self.tilt = 0.0
         if not least <= total <= most:
             return
@@ -325,12 +326,3 @@ def _listed(
 
 def _ends(laws: Sequence[IntegerLaw]) -> Indices:
     return np.concatenate(([0], np.cumsum([len(law.weights) for law in laws])))
-
-
-def _means(laws: Sequence[IntegerLaw]) -> Floats:
-    if not laws:
-        return np.zeros(0)
-    starts, weights = _ends(laws)[:-1], np.concatenate([law.weights for law in laws])
-    within = np.arange(len(weights)) - np.repeat(starts, [len(law.weights) for law in laws])
-    sums = np.add.reduceat(weights * within, starts) / np.add.reduceat(weights, starts)
-    return np.asarray(sums + np.array([law.low for law in laws]))

@@ -47,7 +47,7 @@ class Splits:
         """Return the splits of a tree with so many released records of each leaf, by variances of upward estimates."""
         held, sizes, families = _levels(tree, drawn)
         order, leaf = tree.in_order(), np.empty(len(drawn), dtype=np.intp)
-        found: list[tuple[int, int, float, float, tuple[int, int, int]]] = []  # with (start, middle, end) of its leaves
+        found: list[tuple[int, list[tuple[int, int]], float, float]] = []
         leaves: list[int] = []
         placed = 0
 
@@ -66,11 +66,17 @@ class Splits:
             middle = len(leaves)
             visit(level + 1, right, depth + 1)
             one, other = (float(variances[level + 1].ravel()[child]) for child in (left, right))
-            found.append((depth, -(not held[level + 1][right]), one, other, (start, middle, len(leaves))))
+            parts = [(start, middle), (middle, len(leaves))]
+            if not held[level + 1][right]:
+                one, other, parts = other, one, parts[::-1]
+            found.append((depth, parts, one / (one + other), one * other / (one + other)))
 
         visit(0, 0, 0)
         found.sort(key=lambda split: split[0])
-        return _arranged(leaf, np.array(leaves, dtype=np.int64), found)
+        depth, children, share, variance = ([split[i] for split in found] for i in range(4))
+        pairs = np.array(children, dtype=np.intp).reshape(-1, 2, 2)
+        numbers = np.array(leaves, dtype=np.int64)
+        return cls(leaf, numbers, pairs, np.array(share, float), np.array(variance, float), np.array(depth, np.intp))
 
 
 def _levels(tree: Tree, drawn: Integers) -> tuple[list[list[int]], list[list[int]], list[list[list[int]]]]:
@@ -91,19 +97,6 @@ def _levels(tree: Tree, drawn: Integers) -> tuple[list[list[int]], list[list[int
         return [np.rint(level).astype(int).ravel().tolist() for level in values[::-1]]
 
     return plain(held), plain(sizes), families[::-1]
-
-
-def _arranged(
-    leaf: Indices, drawn: Integers, found: list[tuple[int, int, float, float, tuple[int, int, int]]]
-) -> Splits:
-    children = np.empty((len(found), 2, 2), dtype=np.intp)
-    share, variance = np.empty(len(found)), np.empty(len(found))
-    for number, (_, swapped, one, other, (start, middle, end)) in enumerate(found):
-        first, second = ((middle, end), (start, middle)) if swapped else ((start, middle), (middle, end))
-        children[number] = first, second
-        share[number] = (other if swapped else one) / (one + other)
-        variance[number] = one * other / (one + other)
-    return Splits(leaf, drawn, children, share, variance, np.array([s[0] for s in found], dtype=np.intp))
 
 
 _FEW = 64  # points of a node's lattice from 0, up to which its law given its parent's count is listed

@@ -180,22 +180,14 @@ class CensoredPosterior(ModelPosterior):
             self._weights(blanks[1], 2)  # so that weights that are refused are for a table of no records, too
             if not len(columns[self.synthesiser.sensitive[0]]):
                 weights, survey = np.zeros(1), None if survey is None else np.zeros(1)
+        options: dict[str, Any] = {"bound": self.bound, "blanks": blanks, "survey": survey}
         if self.grid is not None:
             with quiet():
                 values = drawn_on_grid(
-                    self.synthesiser,
-                    self.grid,
-                    data,
-                    weights,
-                    bound=self.bound,
-                    draws=self.tables,
-                    rng=rng,
-                    blanks=blanks,
-                    survey=survey,
+                    self.synthesiser, self.grid, data, weights, draws=self.tables, rng=rng, **options
                 )
             return PosteriorDraws(values=values, watched={}, divergent=0.0, exact=True)
-        sampler = self._sampler(data, bound=self.bound, progress=progress, blanks=blanks, survey=survey)
-        return self._draw(sampler, weights, rng=rng, check=check)
+        return self._draw(self._sampler(data, progress=progress, **options), weights, rng=rng, check=check)
 
     def synthesise(
         self, draws: PosteriorDraws, columns: Columns, *, rng: np.random.Generator
@@ -255,15 +247,7 @@ class CensoredPosterior(ModelPosterior):
         assumptions = [Code("model-chosen-without-data", {"grid": self.on_a_grid})]
         if added:
             assumptions.append(Code("public-size"))
-        return self._promise(
-            relation,
-            n,
-            kind=kind,
-            theorem="T18",
-            assumptions=assumptions,
-            sampling=Code(sampling),
-            caveats=caveats,
-        )
+        return self._promise(relation, n, kind, "T18", assumptions, Code(sampling), caveats)
 
     def _weights(self, data: Mapping[str, Any], count: int) -> Floats:
         """Return one weight per record, from that record alone; the whole table is used only to check this."""

@@ -162,15 +162,8 @@ class ModelPosterior(MechanismFamily):
         return weights, units
 
     def _sampler(self, data: Mapping[str, Any], **options: Any) -> Sampler:
-        return Sampler(
-            self.synthesiser,
-            data,
-            draws=self.draws,
-            warm_up=self.warm_up,
-            chains=self.chains,
-            chain_method=self.chain_method,
-            **options,
-        )
+        chains = {name: getattr(self, name) for name in ("draws", "warm_up", "chains", "chain_method")}
+        return Sampler(self.synthesiser, data, **chains, **options)
 
     def _draw(
         self,
@@ -192,7 +185,6 @@ class ModelPosterior(MechanismFamily):
         self,
         relation: Relation,
         n: int,
-        *,
         kind: str,
         theorem: str,
         assumptions: Sequence[Code],

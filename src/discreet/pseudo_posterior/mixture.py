@@ -121,19 +121,10 @@ class MixtureRegression(ResponseRegression):
 
     def chain(self, data: Mapping[str, Any], *, warm_up: int, bound: float | None) -> Chain:
         """Return the chain of :mod:`discreet.pseudo_posterior.mixture_chain`: NUTS does not converge here."""
-        shares = (
-            DirichletShares(clusters=self.clusters, knee=-math.log(records_of(data)))
-            if self.weights == "dirichlet"
-            else StickShares(clusters=self.clusters)
-        )
-        return mixture_chain(
-            shares,
-            response=self.response.column,
-            map_name=_MAP,
-            least_scale=self.response.least_scale,
-            warm_up=warm_up,
-            bound=bound,
-        )
+        shares: DirichletShares | StickShares = StickShares(clusters=self.clusters)
+        if self.weights == "dirichlet":
+            shares = DirichletShares(clusters=self.clusters, knee=-math.log(records_of(data)))
+        return mixture_chain(shares, self.response, map_name=_MAP, warm_up=warm_up, bound=bound)
 
     def start(self, data: Mapping[str, Any], *, chain: int) -> dict[str, npt.NDArray[Any]]:
         """Return where expectation-maximisation ends, from another beginning for every chain.

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from discreet._core.lazy import jax, jnp
 from discreet.pseudo_posterior.likelihood import SURVEY, censored
+from discreet.pseudo_posterior.regressions import Response
 from discreet.pseudo_posterior.synthesiser import BLOCK, Chain
 
 _STEPS = 16
@@ -338,16 +339,10 @@ class _Mixture:
 
 
 def mixture_chain(
-    shares: DirichletShares | StickShares,
-    *,
-    response: str,
-    map_name: str,
-    least_scale: float,
-    warm_up: int,
-    bound: float | None,
+    shares: DirichletShares | StickShares, response: Response, *, map_name: str, warm_up: int, bound: float | None
 ) -> Chain:
     """Return the chain, of which a draw, after several sweeps, is divergent where most of its trajectories are."""
-    target = _Mixture(shares, float(least_scale), bound)
+    target = _Mixture(shares, float(response.least_scale), bound)
 
     def begin(key: Any, values: Any, _: Any) -> Any:
         assert values is not None  # a synthesiser with a chain of its own says where to start it
@@ -358,7 +353,7 @@ def mixture_chain(
         data, weights = data_and_weights
         facts = _Facts(
             design=jnp.asarray(data["design"], jnp.float32),
-            response=jnp.asarray(data[response], jnp.float32),
+            response=jnp.asarray(data[response.column], jnp.float32),
             weights=jnp.asarray(weights, jnp.float32),
             survey=jnp.asarray(data.get(SURVEY, 1.0), jnp.float32),
             map=jnp.asarray(data[map_name], jnp.float64),

@@ -295,18 +295,9 @@ class PseudoPosterior(ModelPosterior):
         caveats = [Code("local-and-asymptotic"), Code("weights-from-data"), Code("unit-of-measurement")]
         if not self.synthesiser.log_density_at_most_zero:
             caveats.append(Code("densities-above-one"))
-        return self._promise(
-            relation,
-            n,
-            kind="asymptotic",
-            theorem="T19",
-            assumptions=(
-                Code("bound-for-every-table", {"factor": self._factor(n), "records": n}),
-                Code("weights-hardly-depend"),
-            ),
-            sampling=Code("chains-converged"),
-            caveats=caveats,
-        )
+        facts = {"factor": self._factor(n), "records": n}
+        assumptions = Code("bound-for-every-table", facts), Code("weights-hardly-depend")
+        return self._promise(relation, n, "asymptotic", "T19", assumptions, Code("chains-converged"), caveats)
 
     # -- parts --------------------------------------------------------------------------------------------------
 
