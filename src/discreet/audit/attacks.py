@@ -275,9 +275,8 @@ def random_pairs(table: CodedUnits, control: CodedUnits, rng: np.random.Generato
     table, control = table.ordered(), control.ordered()
     count = min(len(table), len(control))
     inside, outside = rng.permutation(len(table)), rng.permutation(len(control))[:count]
-    pairs = UnitPairs(
-        table=table.take(inside[:count]), control=control.take(outside), first_is_in=rng.random(count) < 0.5
-    )
+    coins = rng.random(count) < 0.5
+    pairs = UnitPairs(table=table.take(inside[:count]), control=control.take(outside), first_is_in=coins)
     # Of the random marks of a unit's records the sum is taken, modulo 2^64: of two units that do not hold the same
     # records, each as often, it is the same with probability 2^-63.
     units = joined(pairs.table, pairs.control)

@@ -167,9 +167,7 @@ def instance_guarantee(
 def held_table(mechanism: Mechanism, x: Counts) -> HeldTable:
     """Return what the law of a mechanism's kernel depends on at a table, if it has instance-level deltas."""
     if not isinstance(mechanism, HeldMechanism):
-        raise ParameterError(
-            f"{mechanism.name} has no instance-level deltas. Only mechanisms whose law is that of an urn have them"
-        )
+        raise ParameterError(f"{mechanism.name} has no instance-level deltas. Only mechanisms that are urns have them")
     return mechanism.held_table(x)
 
 

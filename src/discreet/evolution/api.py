@@ -116,9 +116,7 @@ class API(ABC):
         """
         arguments = {item.name: item for item in fields(cast("Any", cls)) if item.init and item.name != "domain"}
         if unknown := sorted(parameters.keys() - arguments.keys()):
-            raise ParameterError(
-                f"unknown parameter {unknown[0]!r}. Parameters of the API {cls.name}: {', '.join(arguments)}"
-            )
+            raise ParameterError(f"unknown parameter {unknown[0]!r}. The API {cls.name} takes: {', '.join(arguments)}")
         if any(item.default is item.default_factory for name, item in arguments.items() if name not in parameters):
             raise ParameterError(
                 f"the API {cls.name} cannot be rebuilt from these parameters alone. Build it with what it was made of"

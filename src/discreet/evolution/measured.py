@@ -356,8 +356,6 @@ class EvolvedStep:
         places = np.flatnonzero(self.shares > 0)
         points, shares = self._api.embed(self._encoded.take(places)), self.shares[places] / self.shares[places].sum()
         if min(len(points), len(table)) <= neighbours:
-            raise ParameterError(
-                f"the public table and the candidates must have more rows than neighbours={neighbours}"
-            )
+            raise ParameterError(f"the public table and the candidates need more rows than neighbours={neighbours}")
         table_shares = np.full(len(table), 1.0 / len(table))
         return closeness(points, shares, table, table_shares, neighbours=neighbours, norm=self._api.norm)

@@ -165,9 +165,7 @@ class DiffusionImages(_ModelAPI):
                 f"{len(self.domain.columns)}"
             )
         if self.embedding is not None and self.diameter is None:
-            raise ParameterError(
-                "an embedding needs its diameter. Give a public upper bound on the distance of two images"
-            )
+            raise ParameterError("an embedding needs its diameter. Give a public bound on the distance of two images")
         box = Box(domain=self.domain)
         diameter = box.diameter if self.diameter is None else real("diameter", self.diameter, above=0)
         inference_steps = integer("inference_steps", self.inference_steps, least=1, most=10**4)

@@ -154,12 +154,7 @@ class Posterior:
         return np.concatenate(blocks)
 
     def summary(
-        self,
-        functionals: Sequence[Evaluated],
-        *,
-        column: str | None = None,
-        by: str | None = None,
-        level: float = 0.95,
+        self, functionals: Sequence[Evaluated], *, column: str | None = None, by: str | None = None, level: float = 0.95
     ) -> Summary:
         """Return posterior mean, standard deviation and equal-tailed interval of some functionals.
 

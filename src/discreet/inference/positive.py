@@ -222,13 +222,10 @@ class Moved(Positive):
         cells = zip(self._block.tolist(), (self._drawn == 0).tolist(), lengths, strict=True)
         kinds = [(*blocks[block], empty, run) for block, empty, run in cells]
         first = np.searchsorted(self._run, np.arange(int(self._run[-1]) + 1)).tolist()
-        of_runs = [
-            hidden[size] if empty and run > 1 else nothing for _, size, empty, run in (kinds[at] for at in first)
-        ]
+        of_runs = [hidden[size] if empty and run > 1 else nothing for _, size, empty, run in (kinds[i] for i in first)]
         of_blocks = [_looked_up(*told[block]) if block[1] > 1 else nothing for block in blocks]
-        return self._lattice.sums(
-            kinds, lambda kind: self._of_a_cell(told[kind[:2]], *kind[1:]), self._tree(of_runs, of_blocks)
-        )
+        levels = self._tree(of_runs, of_blocks)
+        return self._lattice.sums(kinds, lambda kind: self._of_a_cell(told[kind[:2]], *kind[1:]), levels)
 
     def _wide(self, size: int) -> Noise:
         """Return the noise of the sum of so many noisy counts."""

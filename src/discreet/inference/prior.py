@@ -356,13 +356,11 @@ class Lattice:
     def levels(self) -> list[Level]:
         """The sets of the prior's tree, with the weights of their sums; equal sets share a function."""
         levels = []
-        for (layer, above), (rates, rates_above) in zip(
-            pairwise(self.prior.layers), pairwise(self._rates), strict=True
-        ):
+        for (layer, above), (rates, upper) in zip(pairwise(self.prior.layers), pairwise(self._rates), strict=True):
             starts = np.searchsorted(layer.parent, np.arange(len(above.masses)))
             parts = [tuple(part.tolist()) for part in np.split(layer.masses, starts[1:])]
             own = rates[starts].tolist()  # the parts of a set have one rate
-            keys = [*zip(above.masses.tolist(), rates_above.tolist(), own, parts, strict=True)]
+            keys = [*zip(above.masses.tolist(), upper.tolist(), own, parts, strict=True)]
             weights = {key: self._weight(*key, layer.strength) for key in {*keys}}
             levels.append(Level(layer.parent, [weights[key] for key in keys]))
         return levels

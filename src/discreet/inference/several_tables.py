@@ -20,13 +20,7 @@ from discreet._core.errors import ParameterError
 from discreet._core.random import seeded
 from discreet._core.text import counted
 from discreet.domain import Domain, Records
-from discreet.inference.functionals import (
-    Evaluated,
-    Functional,
-    groups_of,
-    known_functionals,
-    restricted,
-)
+from discreet.inference.functionals import Evaluated, Functional, groups_of, known_functionals, restricted
 from discreet.inference.line import Draws
 from discreet.inference.models import FormulaDesign, regression
 from discreet.inference.population import Posterior
@@ -128,9 +122,7 @@ def combine(
         share = positive_size("size", size) / positive_size("n", n)
     if kind == "urn":
         if share is None:
-            raise ParameterError(
-                "the urn's rule needs the numbers of released and confidential records. Give them as size and n"
-            )
+            raise ParameterError("the urn's rule needs the numbers of released and held records. Give size and n")
         variance = variance_within * (share + (1.0 + share) / count)
     elif count < 2:
         raise ParameterError("this rule needs several tables. For one urn release take kind='urn'")
@@ -223,9 +215,8 @@ def _estimated(
         if functional.is_share:
             variances[place] = max(0.0, estimates[place] * (1.0 - estimates[place])) / size
         elif functional.name == "mean" and functional.function is None:
-            variances[place] = (
-                Posterior.of_arrays(table.domain, table.records, shares[None]).evaluate("variance")[0] / size
-            )
+            posterior = Posterior.of_arrays(table.domain, table.records, shares[None])
+            variances[place] = posterior.evaluate("variance")[0] / size
     if np.isnan(variances).any():
         rows = max(1, _BLOCK // len(shares))
         blocks = [min(rows, _RESAMPLES - start) for start in range(0, _RESAMPLES, rows)]
@@ -292,9 +283,7 @@ class _Several:
             release = read(release, certificate)  # of files that are not the release's, nothing is read
         certificate = read_certificate(release, certificate)
         if analysed_mechanism(certificate).contents(certificate.facts.records).tables is None:
-            raise ParameterError(
-                "this is for releases of several tables. For one table take discreet.inference.posterior"
-            )
+            raise ParameterError("this is for releases of several tables. For one take discreet.inference.posterior")
         return cls(release, certificate, Domain.from_dict(certificate.facts.domain), level)
 
     def read(self, used: Sequence[str]) -> tuple[Domain, list[Released]]:

@@ -69,9 +69,7 @@ def require_complete(request: Request) -> None:
     if mechanism_type is None:
         choice("sampling", parameters.get("sampling") or SAMPLINGS[0], SAMPLINGS)
         if unknown := sorted(set(parameters) - {"sampling"}):
-            raise ParameterError(
-                f"unknown argument {unknown[0]!r}. If it is a parameter of a mechanism, write mechanism=... as well"
-            )
+            raise ParameterError(f"unknown argument {unknown[0]!r}. If a mechanism has it, write mechanism=... as well")
         return
     if solved := sorted(_NO_PARAMETERS & set(parameters)):
         raise ParameterError(

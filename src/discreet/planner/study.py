@@ -233,13 +233,9 @@ def plan_together(
         if None in (request.domain, request.relation.records, request.size):
             raise ParameterError(f"{request.part}: the domain, number of records or size is missing. Give all three")
         if not isinstance(request.relation, Replacement):
-            raise ParameterError(
-                f"{request.part}: a plan takes replacement only. Write relation=Replacement(records=...)"
-            )
+            raise ParameterError(f"{request.part}: a plan takes replacement. Write relation=Replacement(records=...)")
         if request.parameters and request.mechanism is None:
-            raise ParameterError(
-                f"{request.part}: parameters are of a mechanism. Name the mechanism, or leave them out"
-            )
+            raise ParameterError(f"{request.part}: parameters are of a mechanism. Name it, or leave them out")
     _require_one_table(requests)
     fractions = _fractions([1.0] * len(requests) if shares is None else shares)
     start = 1.0 / math.sqrt(sum(share * share for share in fractions)) if budget.delta else 1.0

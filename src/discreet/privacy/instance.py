@@ -385,9 +385,8 @@ def _tight(table: HeldTable, epsilon: float, sums: Known, *, two_sided: bool) ->
     for opening in table.openings(two_sided=two_sided):
         if opening.rarest:
             value = divergence(opening, epsilon, sums)
-            readings.append(
-                InstanceDelta(value.hockey_stick, value.exact, opening.change, opening.pair, opening.forward)
-            )
+            facts = value.hockey_stick, value.exact, opening.change, opening.pair, opening.forward
+            readings.append(InstanceDelta(*facts))
     return max(readings, key=lambda reading: reading.delta)
 
 

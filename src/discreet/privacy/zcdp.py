@@ -145,9 +145,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
 def zcdp_budget(epsilon: float, delta: float) -> tuple[float, float]:
     """Return ``(rho, delta / 10)``, rounded down, such that this zCDP implies (epsilon, delta)-DP, both above 0."""
     if epsilon <= 0.0 or delta <= 0.0:
-        raise BudgetError(
-            "a ledger in zcdp needs an epsilon and a delta above 0, since it promises no pure epsilon. Choose sums"
-        )
+        raise BudgetError("a ledger in zcdp promises no pure epsilon: epsilon and delta must be above 0. Choose sums")
     summed = below(written(delta) * SUMMED)
     conversion = below(written(delta) - written(summed))
     exact = math.nextafter(epsilon, 0.0)

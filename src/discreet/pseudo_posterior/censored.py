@@ -64,10 +64,8 @@ def chain_distance(draws: PosteriorDraws) -> ChainDistance:
     ]
     # Bonferroni over the comparisons of Smirnov's two-sample limit, 2 exp(-2 s t^2) with s the harmonic size.
     size = draws.effective * (chains - 1) / chains**2
-    expected = math.sqrt(math.log(2.0 * len(distances) / 0.05) / (2.0 * size))
-    return ChainDistance(
-        between_chains=max(distances), expected=min(1.0, expected), r_hat=draws.r_hat, effective=draws.effective
-    )
+    expected = min(1.0, math.sqrt(math.log(2.0 * len(distances) / 0.05) / (2.0 * size)))
+    return ChainDistance(between_chains=max(distances), expected=expected, r_hat=draws.r_hat, effective=draws.effective)
 
 
 @sealed
@@ -183,10 +181,8 @@ class CensoredPosterior(ModelPosterior):
         options: dict[str, Any] = {"bound": self.bound, "blanks": blanks, "survey": survey}
         if self.grid is not None:
             with quiet():
-                values = drawn_on_grid(
-                    self.synthesiser, self.grid, data, weights, draws=self.tables, rng=rng, **options
-                )
-            return PosteriorDraws(values=values, watched={}, divergent=0.0, exact=True)
+                sites = drawn_on_grid(self.synthesiser, self.grid, data, weights, draws=self.tables, rng=rng, **options)
+            return PosteriorDraws(values=sites, watched={}, divergent=0.0, exact=True)
         return self._draw(self._sampler(data, progress=progress, **options), weights, rng=rng, check=check)
 
     def synthesise(
@@ -262,9 +258,7 @@ class CensoredPosterior(ModelPosterior):
             weights = [np.asarray(function(rows(data, slice(i, i + 1)))) for i in range(count)]
             together = function(table)
         if not all(weight.shape == (1,) and 0 <= weight[0] <= 1 for weight in weights):
-            raise ParameterError(
-                "record_weights must give one weight in [0, 1] per record, also for one record by itself"
-            )
+            raise ParameterError("record_weights must give one weight in [0, 1] per record, also for one by itself")
         single, together = np.concatenate(weights, dtype=np.float64), np.asarray(together, dtype=np.float64)
         if together.shape != (count,) or not np.allclose(together, single, rtol=1e-6, atol=1e-9):
             raise ParameterError(

@@ -94,9 +94,7 @@ def _site_shapes(
             by_record(model, traced, len(traced[sensitive[0]]))
         for name in sensitive:
             if name not in sites or not is_likelihood(sites[name]):
-                raise ParameterError(
-                    f"the model has no observed site {name!r}: name it as the column, with obs=data[...]"
-                )
+                raise ParameterError(f"the model has no observed site {name!r}: name one as the column, obs=data[...]")
         for name, value in parameters.items():
             shapes[name] = _continuous(name, sites[name]) if values is None else value.shape
         records = redrawn(model, parameters, traced, jax.random.PRNGKey(0))
@@ -117,9 +115,7 @@ def _site_shapes(
 def _continuous(name: str, site: Mapping[str, Any]) -> tuple[int, ...]:
     """Return the shape of a site's unconstrained coordinates."""
     if getattr(site["fn"].support, "is_discrete", False):
-        raise ParameterError(
-            f"site {name!r} is a discrete latent variable. Sum it out, as numpyro.distributions.Mixture does"
-        )
+        raise ParameterError(f"site {name!r} is discrete and latent. Sum it out, as numpyro.distributions.Mixture does")
     if isinstance(unwrapped(site["fn"]), dist.ImproperUniform):
         raise ParameterError(f"site {name!r} has an improper prior. Give it a prior that is a probability")
     return tuple(dist.biject_to(site["fn"].support).inverse_shape(site["value"].shape))

@@ -79,15 +79,13 @@ def drawn_on_grid(
     points, log_prior = _possible(synthesiser, points, blank)
     totals = np.zeros(len(log_prior), dtype=np.int64)
     surveyed = data if survey is None else {**data, SURVEY: survey}
-    log_likelihoods = jax.jit(
-        lambda grid, block: jax.lax.map(lambda point: alone(synthesiser.model, point, block), grid)
-    )
+    likelihoods = jax.jit(lambda grid, block: jax.lax.map(lambda point: alone(synthesiser.model, point, block), grid))
     parameters = {name: jnp.asarray(value) for name, value in points.items()}
     for start in range(0, len(weights), _BLOCK):
         # All blocks have one shape, whatever the number of records: the last is filled up with its own first rows.
         count = min(_BLOCK, len(weights) - start)
         block = rows(surveyed, start + np.arange(_BLOCK) % count)
-        logs = log_likelihoods(parameters, {name: jnp.asarray(value) for name, value in block.items()})
+        logs = likelihoods(parameters, {name: jnp.asarray(value) for name, value in block.items()})
         totals += said(np.asarray(logs)[:, :count], weights[start : start + count], bound).sum(axis=1)
     law = grid_log_weights(totals, log_prior, bound)
     return rows(points, np.array([draw_weighted(law, rng=rng) for _ in range(draws)]))
@@ -101,9 +99,8 @@ def _possible(
     def density(point: Mapping[str, Any]) -> Any:
         with handlers.trace() as sites, handlers.substitute(data=point), handlers.seed(rng_seed=0):
             synthesiser.model(blank)
-        return sum(
-            log_density(site).sum() for site in sites.values() if site["type"] == "sample" and not is_likelihood(site)
-        )
+        priors = [site for site in sites.values() if site["type"] == "sample" and not is_likelihood(site)]
+        return sum(log_density(site).sum() for site in priors)
 
     compiled = jax.jit(lambda points: jax.lax.map(density, points))
     log_prior = np.asarray(compiled({name: jnp.asarray(value) for name, value in points.items()}), dtype=np.float64)

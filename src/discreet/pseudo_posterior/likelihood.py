@@ -230,11 +230,7 @@ def _with_finite_gradient(values: Mapping[str, Any]) -> Any:
 
 
 def weighted(
-    model: Model,
-    *,
-    sensitive: Collection[str],
-    bound: float | None = None,
-    blank: Mapping[str, Any] | None = None,
+    model: Model, *, sensitive: Collection[str], bound: float | None = None, blank: Mapping[str, Any] | None = None
 ) -> Callable[[Mapping[str, Any], Any], None]:
     r"""Return the model with log-likelihood :math:`\sum_i\alpha_i\ell_i`, clipped to ``[-bound, 0]`` if bounded."""
     # Latent sites and factors are those of a blank, public table, by default of the data with zeros as sensitive.

@@ -134,9 +134,7 @@ class ModelPosterior(MechanismFamily):
             object.__setattr__(self, "survey_mean", real("survey_mean", self.survey_mean, above=0))
         for column, role in ((self.survey_weight, "be the survey weight"), (self.unit, "name the unit")):
             if column in model.sensitive:
-                raise ParameterError(
-                    f"column {column!r} cannot be synthesised and {role}. Leave it out of the sensitive columns"
-                )
+                raise ParameterError(f"column {column!r} cannot be synthesised and {role}. Leave it out of sensitive")
 
     def _beside(self, columns: Columns) -> tuple[Floats | None, npt.NDArray[np.int64] | None]:
         """Return survey weights over the public mean, and units from 0 on: what no model reads. Confidential."""

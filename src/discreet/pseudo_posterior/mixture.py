@@ -96,8 +96,7 @@ class MixtureRegression(ResponseRegression):
         normal = dist.MultivariateNormal(jnp.zeros(width), scale_tril=spreads[:, None] * correlations)
         to_orthonormal = dist.transforms.LowerCholeskyAffine(jnp.zeros(width), jnp.asarray(data[_MAP], jnp.float32))
         coefficients = numpyro.sample(
-            "coefficients",
-            dist.TransformedDistribution(normal.expand([self.clusters]), [to_orthonormal]).to_event(1),
+            "coefficients", dist.TransformedDistribution(normal.expand([self.clusters]), [to_orthonormal]).to_event(1)
         )
         excess = numpyro.sample("excess_scales", half_t().expand([self.clusters]).to_event(1))
         scales = self.response.least_scale + excess
@@ -133,9 +132,8 @@ class MixtureRegression(ResponseRegression):
         """
         design = np.nan_to_num(np.asarray(data["design"], dtype=np.float64))
         y = np.nan_to_num(np.asarray(data[self.response.column], dtype=np.float64))
-        shares, coefficients, scales = _expectation_maximisation(
-            design, y, self.clusters, self.response.least_scale, seed=chain
-        )
+        least = self.response.least_scale
+        shares, coefficients, scales = _expectation_maximisation(design, y, self.clusters, least, seed=chain)
         order = np.argsort(-shares)
         shares, coefficients, scales = shares[order], coefficients[order], scales[order]
         plain = np.linalg.solve(np.asarray(data[_MAP]), coefficients.T).T

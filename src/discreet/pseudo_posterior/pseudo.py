@@ -215,9 +215,7 @@ class PseudoPosterior(ModelPosterior):
             # The loosest weighting whose local epsilon is at most the aim under the unweighted posterior.
             solution = least_real(excess, 1.0, 1e9, relative=1e-3)
             if solution is None:
-                raise Refused(
-                    "no weights of this kind meet the target local epsilon. Raise it, or take another weighting"
-                )
+                raise Refused("no weights of this kind meet the target. Raise target_epsilon, or take other weights")
             weighting = self.weighting.tightened(1.0 / solution)
             fit = self.refit(sampler, unweighted, risks, weighting, rng=rng, check=check)
             if fit.epsilon <= target:

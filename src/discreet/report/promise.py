@@ -123,9 +123,7 @@ def joint(promises: tuple[Promise, ...]) -> Joint | None:
     if len(promises) == 1:
         return None
     if len({(p.guarantee.relation.name, p.guarantee.relation.group) for p in promises}) > 1:
-        raise ParameterError(
-            "the certificates protect different things (relation or size of the unit), so they cannot be composed"
-        )
+        raise ParameterError("certificates of different relations or sizes of the unit cannot be composed")
     for i, promise in enumerate(promises):
         if any(promise.certificate.facts == other.certificate.facts for other in promises[:i]):
             raise ParameterError(f"the certificate {promise.name!r} is given twice. A release counts once")

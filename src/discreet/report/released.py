@@ -198,9 +198,7 @@ def population(promise: Promise, release: Path) -> PopulationPictures:
     elif obstacle := no_posterior(mechanism, promise.certificate.facts.records):
         reason = full_sentence(obstacle)
     elif (mechanism.domain.size or 0) > _MOST_CELLS:
-        reason = (
-            f"They take longer than a report where there are more than {_MOST_CELLS:,} cells: see discreet estimate."
-        )
+        reason = f"They take longer than a report with more than {_MOST_CELLS:,} cells: see discreet estimate."
     else:
         try:
             draws = posterior(release, promise.certificate, draws=_DRAWS)

@@ -67,9 +67,7 @@ def check_state(kind: type[Mechanism]) -> None:
     _bytes(other.kernel(table_of(np.array(_OTHER_TABLE)), rng=seeded(0)))
     for name in {**vars(mechanism), **vars(other)}:
         cached = isinstance(getattr(kind, name, None), functools.cached_property)
-        assert cached or name in kind.__dataclass_fields__, (
-            f"the kernel of {kind.__name__} keeps {name!r} on its object"
-        )
+        assert cached or name in kind.__dataclass_fields__, f"a kernel of {kind.__name__} keeps {name!r} on its object"
         values = [getattr(one, name) for one in (mechanism, other)]
         assert _bytes(values[0]) == _bytes(values[1]), (
             f"the kernel of {kind.__name__} leaves a different {name!r} on its object for a different table"
@@ -145,9 +143,7 @@ def _no_other_chance(kind: type[Mechanism]) -> Iterator[None]:
 def _refused(kind: type[Mechanism], function: Callable[..., Any]) -> Callable[..., Any]:
     def refused(*arguments: Any, **options: Any) -> Any:
         caller = sys._getframe(1).f_globals["__name__"]
-        assert caller == secure.__module__, (
-            f"the kernel of {kind.__name__} has a source of randomness other than its generator"
-        )
+        assert caller == secure.__module__, f"the kernel of {kind.__name__} has randomness other than its generator"
         return function(*arguments, **options)
 
     return refused

@@ -91,7 +91,5 @@ def assert_prefers(
     for i, q in enumerate(alternatives):
         with np.errstate(divide="ignore"):
             evidence = float((counts[positive] * (np.log(p[positive]) - np.log(q[positive]))).sum())
-        assert evidence > 0.0, (
-            f"{count} samples are likelier under alternative {i} than under the law, by {-evidence:.1f} nats"
-        )
+        assert evidence > 0.0, f"{count} samples are {-evidence:.1f} nats likelier under alternative {i} than the law"
     return count
