@@ -176,17 +176,12 @@ def examine(
     for place, feature in enumerate(features, start=1):
         name = getattr(feature, "__name__", type(feature).__name__)
         getters[f"feature {place} ({name})"] = itemgetter(place)
+    first, second = (_sampler(sample, table, features) for table in (one, other))
+    rng = seeded(0)  # the mechanism has its own randomness, and nothing else draws any
     findings = compared(
-        _sampler(sample, one, features),
-        _sampler(sample, other, features),
-        claim.delta,
-        rng=seeded(0),  # the mechanism has its own randomness, and nothing else draws any
-        runs=runs,
-        error=error,
-        epsilons=[float(epsilon)],
-        features=getters,
+        first, second, claim.delta, rng=rng, runs=runs, error=error, epsilons=[epsilon], features=getters
     )
-    return Examination(epsilon=float(epsilon), delta=float(delta), findings=findings, error=float(error))
+    return Examination(epsilon=epsilon, delta=delta, findings=findings, error=float(error))
 
 
 def _sampler(sample: Callable[[Any], Any], table: Any, features: Sequence[Callable[[Any], Any]]) -> Sampler:

@@ -208,10 +208,8 @@ def _walks(api: API, targets: Floats, steps: int, rng: np.random.Generator) -> t
 
 def _are_equal(a: Records, b: Records) -> bool:
     """Return whether records are equal, nulls too."""
-    return all(
-        bool(np.all((x == y) | ((x != x) & (y != y))))  # noqa: PLR0124 - a NaN differs from itself
-        for x, y in zip(a.columns, b.columns, strict=True)
-    )
+    pairs = zip(a.columns, b.columns, strict=True)
+    return all(np.array_equal(x, y, equal_nan=x.dtype.kind == "f") for x, y in pairs)
 
 
 def _contractions(

@@ -239,16 +239,16 @@ class Urn(NamedTuple):
         records = counted(n, "confidential record")
         if of == "values":
             quantity = f"distinct values among {records} that the release does not show"
-            estimate, (low, high) = law.mean, law.interval(level)
+            mean, (low, high) = law.mean, law.interval(level)
         elif of == "discovery":
             quantity = "probability that one more released record is of a new value"
             growth = math.exp(float(log_rising(theta + m + sigma, n) - log_rising(theta + m, n)))
-            estimate = (theta + sigma * k) / (theta + n + m) * growth
+            mean = (theta + sigma * k) / (theta + n + m) * growth
             low, high = ((theta + sigma * (k + count)) / (theta + n + m) for count in law.interval(level))
         else:
             quantity = "probability that the next member of the population has a value that no confidential record has"
             absent = np.exp(log_rising(theta + m - z.counts + sigma, n) - log_rising(theta + m, n))
-            estimate = (theta + sigma * float((1.0 - absent).sum() + law.mean)) / (theta + n)
+            mean = (theta + sigma * float((1.0 - absent).sum() + law.mean)) / (theta + n)
             half = (1.0 + level) / 2.0  # the two parts have intervals, each at half the error
             shown = self.simulated_shown(half) if k <= _FEW else self.normal_shown(half)
             low, high = (
@@ -257,18 +257,12 @@ class Urn(NamedTuple):
         process = f"Dirichlet process of strength {theta:g}"
         if sigma:
             process = f"Pitman-Yor process of strength {theta:g} and discount {sigma:g}"
-        rests_on = (
+        origin = (
             f"{records}, taken as draws of a population from a {process}, whose urn is "
             f"continued by {counted(m, 'released record')}. If the population is of another kind, this may be far off"
         )
         return Unseen(
-            what=quantity,
-            estimate=estimate,
-            lower=low,
-            upper=high,
-            level=level,
-            conservative=of == "mass",
-            rests_on=rests_on,
+            what=quantity, estimate=mean, lower=low, upper=high, level=level, conservative=of == "mass", rests_on=origin
         )
 
     def simulated_shown(self, level: float) -> tuple[float, float]:

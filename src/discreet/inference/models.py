@@ -415,10 +415,5 @@ def fit(
             stacklevel=2,
         )
     numbers = {"released": z.size, "r_hat": agreement, "effective_draws": effective, "divergences": divergences}
-    return Fit(
-        data=inference_data(parameters, numbers),
-        draws=parameters,
-        effective_draws=effective,
-        r_hat=agreement,
-        divergences=divergences,
-    )
+    data = inference_data(parameters, numbers)
+    return Fit(data=data, draws=parameters, effective_draws=effective, r_hat=agreement, divergences=divergences)

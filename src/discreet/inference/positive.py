@@ -217,7 +217,7 @@ class Moved(Positive):
     def _cells(self) -> Sums:
         sizes, held = np.bincount(self._block).tolist(), self._drawn[self._drawn > 0].tolist()
         blocks, lengths = [*zip(held, sizes, strict=True)], np.bincount(self._run)[self._run].tolist()
-        told = {block: self._told_of(*block) for block in {*blocks}}
+        told = {block: self._told(block[0], self._each, 0.0, self._wide(block[1])) for block in {*blocks}}
         hidden = {size: self._hidden(size) for size in {*sizes}}
         cells = zip(self._block.tolist(), (self._drawn == 0).tolist(), lengths, strict=True)
         kinds = [(*blocks[block], empty, run) for block, empty, run in cells]
@@ -230,9 +230,6 @@ class Moved(Positive):
     def _wide(self, size: int) -> Noise:
         """Return the noise of the sum of so many noisy counts."""
         return self._noise if size == 1 else Noise("gaussian", self._noise.spread * math.sqrt(size))
-
-    def _told_of(self, drawn: int, size: int) -> tuple[Integers, Floats]:
-        return self._told(drawn, self._each, 0.0, self._wide(size))
 
     @cached_property
     def _unseen(self) -> float:

@@ -279,6 +279,8 @@ def process_posterior(
         rows = slice(starts[index], starts[index] + block)
         return sampler.draw(parameters.strength[rows], parameters.discount[rows], seeded(seeds[index]))
 
+    numbers: dict[str, Any] = {name: float(values.mean()) for name, values in parameters._asdict().items()}
+    numbers |= {"released": z.size, "records": "unknown" if records is None else records, "truncated": sampler.left}
     return Posterior(
         domain=z.domain,
         support=sampler.support,
@@ -286,13 +288,7 @@ def process_posterior(
         block=draw,
         blocks=len(starts),
         notes=_notes(z, parameters, records, theta, sigma),
-        facts={
-            "strength": float(parameters.strength.mean()),
-            "discount": float(parameters.discount.mean()),
-            "released": z.size,
-            "records": "unknown" if records is None else records,
-            "truncated": sampler.left,
-        },
+        facts=numbers,
     )
 
 

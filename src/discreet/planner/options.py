@@ -186,16 +186,11 @@ class Option:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the option as JSON values."""
-        forecast = self.forecast
+        forecast, names = self.forecast, ("refused", "extra", "epsilon", "delta", "largest_size", "share_not_from_data")
         return {
             "mechanism": self.name,
             "parameters": self.mechanism and self.mechanism.parameters(),
-            "refused": self.refused,
-            "extra": self.extra,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "largest_size": self.largest_size,
-            "share_not_from_data": self.share_not_from_data,
+            **{name: getattr(self, name) for name in names},
             "share_at_most": forecast and forecast.lost_at_most,
             "share_in_words": forecast and wording.lost(forecast),
             "predicted_w1": self.w1,

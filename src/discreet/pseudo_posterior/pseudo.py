@@ -338,13 +338,9 @@ class PseudoPosterior(ModelPosterior):
             draws = self._unweighted(sampler, unweighted, rng=rng, check=check)
         else:
             draws = self._draw(sampler, weights, rng=rng, check=check, start=unweighted)
+        bounds = Risks.from_draws(sampler, draws, weights)
         return PseudoFit(
-            risks=risks,
-            weights=weights,
-            draws=draws,
-            bounds=Risks.from_draws(sampler, draws, weights),
-            unweighted=unweighted,
-            weighting=weighting,
+            risks=risks, weights=weights, draws=draws, bounds=bounds, unweighted=unweighted, weighting=weighting
         )
 
 
