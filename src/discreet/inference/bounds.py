@@ -20,9 +20,7 @@ from discreet.inference.prior import Noise, parents, sets_of
 from discreet.inference.samplers import Observation, ReleasedRecords
 from discreet.mechanisms import Consistent, ThresholdedCounts
 
-# Cells that a release cannot tell from empty ones. Whether they are empty is not left to the prior.
-#
-# Theory: docs/theory/mechanism-aware-posterior.md.
+# Cells that a release cannot tell from empty ones: docs/theory/mechanism-aware-posterior.md.
 
 _FAR = 1.5  # standard deviations above 0, up to which a sum is not told from that of empty cells
 _LEAST = 4  # leaves of a hidden set of a tree: in it a pair is known as poorly as a set of many

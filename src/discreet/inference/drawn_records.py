@@ -2,7 +2,6 @@
 
 Each cell then has a factor of its own. Where there is one more that all cells share, counts are proposed without it, or
 with the nearest that cells have by themselves, and kept in proportion to the rest: exact draws.
-
 Theory: docs/theory/mechanism-aware-posterior.md.
 """
 
@@ -136,13 +135,7 @@ def _tilt_to_sum(log_weight: Callable[[Integers], Floats], records: int, cells: 
 
 
 # The confidential counts given records of an urn that holds noisy counts, and opens new values for all other records.
-#
-# The released records have a Dirichlet-multinomial law, whose masses are the noisy counts that were kept and a part of
-# what they leave of the total, :math:`\theta + (n - \sum D)^+`, in every cell. The certificate tells the sum, so that a
-# cell has a factor of its own. Counts and noisy ones are proposed without regard to the sum of the latter, tilted so
-# that it is near, and kept where it is the one that is told.
-#
-# Theory: docs/theory/mechanism-aware-posterior.md.
+# Counts and noisy ones are proposed without regard to the sum that the certificate tells, tilted so that it is near.
 
 _PILOT_SUMS, _SUM_ROUNDS = 200, 8  # draws that tell how far the sum of the noisy counts is from what it has to be
 _FINE = 32.0  # parts of its standard deviation to which that sum is met, where it is large

@@ -1,7 +1,4 @@
-"""Mechanism-aware posteriors: of the population, given what a histogram mechanism released.
-
-Theory: docs/theory/mechanism-aware-posterior.md.
-"""
+"""Mechanism-aware posteriors of the population, given a histogram: docs/theory/mechanism-aware-posterior.md."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The confidential counts given records that were drawn from positive parts of noisy counts.
-
-Theory: docs/theory/mechanism-aware-posterior.md.
-"""
+"""The confidential counts given records drawn from positive parts of noisy counts (mechanism-aware-posterior.md)."""
 
 from __future__ import annotations
 

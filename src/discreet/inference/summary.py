@@ -23,13 +23,8 @@ if TYPE_CHECKING:
     from discreet.inference.population import Posterior
 
 
-# How many independent draws a set of chains is worth, and whether the chains agree.
-#
-# Split chains, rank-normalised. With within-chain variance :math:`W` and between-chain variance :math:`B` of ``M`` half
-# chains of ``N`` draws, :math:`\widehat{var}^+ = (N-1)W/N + B/N`, :math:`\hat R = \sqrt{\widehat{var}^+/W}`, and with
-# the combined autocorrelations :math:`\hat\rho_t` summed over Geyer's initial monotone positive pairs, the first of the
-# next pair once, :math:`ESS = MN / (2\sum_t \hat\rho_t - 1)`. The numbers are those of Stan and ArviZ: Vehtari, Gelman,
-# Simpson, Carpenter and Bürkner (2021), sections 3 and 4; Geyer (1992).
+# How many independent draws chains are worth, and whether they agree: split and rank-normalised, with Geyer's initial
+# monotone positive pairs, as in Stan and ArviZ (Vehtari, Gelman, Simpson, Carpenter and Bürkner, 2021, sections 3, 4).
 
 
 def effective_sample_size(chains: npt.ArrayLike, *, ranked: bool = True) -> float:

@@ -1,11 +1,7 @@
 """The confidential counts given records that were drawn along a tree of noisy counts: an approximation, said to be one.
 
-Every split of a node in two tells of its children: their estimates differ from the counts by an error that is
-independent of those of all other splits, taken as normal, and the released records are split by the estimates. Which
-count a first child has, given its parent's, is listed on a lattice that is fine beside its standard deviation; from the
-leaves to the root the weights of what lies below are summed up, and from the root to the leaves counts are drawn.
-
-Theory: docs/theory/tree-posterior.md.
+Which count a first child has, given its parent's, is listed on a lattice: from the leaves to the root the weights of
+what lies below are summed up, and from the root to the leaves counts are drawn. Theory: docs/theory/tree-posterior.md.
 """
 
 from __future__ import annotations
@@ -21,11 +17,8 @@ from discreet.inference.prior import log_prior, strength_at
 from discreet.inference.sums import each_once
 from discreet.mechanisms import Tree
 
-# The part of a tree that released records reach, as a list of splits in two.
-#
-# Inside a node without released records nothing was seen of how its records lie, so it stands undivided; a node with
-# one child is that child. What remains is a binary tree: each of its nodes is a leaf or splits in two, and at most one
-# child of a split is without released records.
+# The part of a tree that released records reach, as a binary tree: a node without any stands undivided, one with a
+# single child is that child, and at most one child of a split is without released records.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,4 @@
-"""Dirichlet- and Pitman-Yor-process posteriors given released records.
-
-Theory: docs/theory/posterior-from-a-release.md.
-"""
+"""Dirichlet- and Pitman-Yor-process posteriors given released records: docs/theory/posterior-from-a-release.md."""
 
 from __future__ import annotations
 
@@ -23,11 +20,7 @@ from discreet.inference.line import Draws
 from discreet.inference.population import Posterior
 from discreet.inference.released import Released, read_release
 
-# Strength and discount of a process prior: known, or learned from a release.
-#
-# The likelihood of ``m`` records with ``k`` distinct values and frequencies :math:`m_l` is the exchangeable partition
-# probability function :math:`\frac{\prod_{i=1}^{k-1}(\theta+i\sigma)}{(\theta+1)_{m-1}}\prod_l(1-\sigma)_{m_l-1}`; on a
-# finite domain, with :math:`\sigma=0`, it is :math:`\prod_l(\theta H(l))_{m_l}/(\theta)_m`. It is evaluated on a grid.
+# Strength and discount of a process prior: known, or learned from a release by its exchangeable partition probability.
 
 Hyperprior = Callable[[Floats, Floats], Any]
 
@@ -123,13 +116,8 @@ def learned_parameters(
     return ProcessParameters(totals - discounts if stretch else theta[cells], discounts)
 
 
-# The part of a Pitman-Yor process that no released value shows, as finitely many values drawn from the base measure.
-#
-# :math:`F=\sum_i V_i\prod_{l<i}(1-V_l)\,\delta_{\phi_i}` with :math:`V_i\sim\mathrm{Beta}(1-\sigma,\theta+i\sigma)` and
-# :math:`\phi_i` from :math:`H`. After ``T`` sticks what is left is :math:`\rho F'`, with :math:`F'\sim
-# PY(\sigma,\theta+T\sigma,H)`; we put it on ``M`` values with symmetric Dirichlet weights whose parameter
-# :math:`a=(1-v)/(Mv-1)`, :math:`v=(1-\sigma)/(\theta+T\sigma+1)`, gives every :math:`F'(g)` its exact mean and
-# variance.
+# The part of a Pitman-Yor process that no released value shows, as finitely many values drawn from the base measure:
+# sticks, and values with Dirichlet weights for what they leave ("The tail" in docs/theory/posterior-from-a-release.md).
 
 _MOST_STICKS = 256
 _MOST_REST = 1024

@@ -2,9 +2,7 @@
 
 Each mechanism's own kernel and reading are run on an invented table: a public reference table scaled to ``n`` records
 where there is one, else the inner half of the base measure (a table distributed as the base measure itself would make a
-release of nothing but prior look perfect). What drawing ``size`` records adds is integrated in closed form. How well
-two columns are kept together depends on how they depend on each other, which no invented table knows: releases of the
-reference are compared with it, as ``discreet compare --measures marginals-2`` would compare them.
+release of nothing but prior look perfect). What drawing ``size`` records adds is integrated in closed form.
 """
 
 from __future__ import annotations

@@ -181,10 +181,8 @@ def _held(r: int, value: str = "a value") -> str:
     return f"{value} held {times}"
 
 
-# The papers' instance-level delta: the largest probability that the privacy loss exceeds epsilon. It jumps with the
-# integers, so that every pair of distinct frequencies is a candidate. Each has a bound that costs nothing, the tail of
-# one beta-binomial law. Candidates are evaluated in the order of their bounds, until none exceeds the largest value.
-# What is left when the work allowed is spent is covered by its bound, labelled as one.
+# The papers' instance-level delta jumps with the integers, so that every pair of distinct frequencies is a candidate.
+# They are evaluated in the order of their bounds, each the tail of one beta-binomial law, as long as the work allows.
 
 Known = dict[tuple[OpeningPair, bool], Divergence]  # opening pairs that were summed already
 _Search = Callable[[float], tuple[InstanceDelta, int]]  # given the largest value so far: the probability, and its terms
@@ -337,9 +335,7 @@ def _moved_event(size: int, a: float, b: float, total: float, epsilon: float) ->
     return min(1.0, up(value * math.exp(log_error(size, total))) + 1e-45), terms
 
 
-# Instance-level guarantees: what a release of *this* table reveals, against all its neighbours (theorem T11). They are
-# confidential as the table is, and no certificate holds them. For the tight delta the splitting lemma leaves a handful
-# of changes: the rarest values are the worst. Theory: docs/theory/instance-level.md.
+# What a release of *this* table reveals, against all its neighbours (T11): confidential, and in no certificate.
 
 
 def instance_readings(table: HeldTable, epsilon: float) -> dict[str, dict[str, InstanceDelta]]:

@@ -16,11 +16,8 @@ from discreet._core.boundary import sealed
 from discreet._core.numeric import above, up, written
 from discreet.privacy.profile import Profile
 
-# Exact profiles of counts with discrete noise of which some change by ``g``: two of them (T6), or several (T9, T16).
-#
-# The continuous Laplace and Gaussian profiles are not used: on integers they understate the loss (discrete Gaussian of
-# scale 0.6, one replacement, eps = 1: 0.662 against 0.627). See docs/theory/perturbed-histogram.md and, for more than
-# two counts, docs/theory/hierarchical-histogram.md.
+# Exact profiles of counts with discrete noise of which two change by ``g`` (docs/theory/perturbed-histogram.md, T6), or
+# several (hierarchical-histogram.md, T9, T16). The continuous profiles understate the loss on integers.
 
 _NOTHING = 60.0  # standard deviations beyond which no noise is left in a float
 _FINEST = 64  # losses kept apart in one count, where more than two are convolved

@@ -20,15 +20,8 @@ from discreet._core.numeric import log_beta_binomial, log_error, log_rising, not
 from discreet.privacy.profile import Profile
 from discreet.privacy.urn import UrnPair
 
-# The pair of urns that differ by a record moved from a held value to one that only one of the two tables holds (T11):
-#
-# ``P``: value ``a + 1``, opening ``phi``, others;  ``Q``: value ``a``, singled value ``1 - sigma``, opening
-# ``phi + sigma``, the same others.
-#
-# Where the singled value is not drawn, ``P/Q = (a + S)/a / h``. In a Pitman-Yor release ``h = (phi + K sigma)/phi``
-# with ``K`` values opened; in an urn histogram, which drops the ``L`` draws of opened values, ``h = (phi +
-# sigma)_L/(phi)_L``. The sum runs over ``S`` and ``K`` or ``L``: one pass along the draws serves every ``S``. Beyond
-# what it can follow, ``h >= 1`` and the coupling of T2 are bounds. Theory: docs/theory/instance-level.md.
+# The pair of urns that differ by a record moved from a held value to one that only one of the two tables holds: the
+# openings of docs/theory/instance-level.md (T11). One pass along the draws serves every ``S``.
 
 _EPS = float(np.finfo(float).eps)
 NEGLIGIBLE = 1e-50  # probability left out at a time, and added to the result

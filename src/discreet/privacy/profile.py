@@ -166,10 +166,8 @@ def keeps_shape(profile: Profile, epsilons: Sequence[float] | None = None) -> bo
     return falls and bool((delta[1:-1] <= np.array(lines) * (1.0 + _BENDS)).all())
 
 
-# The algebra of profiles. One is turned into a privacy-loss distribution of the ``dp-accounting`` package by connecting
-# the dots (Doroshenko, Ghazi, Kamath, Kumar and Manurangsi, 2022): the distribution supported on a grid of losses whose
-# profile is the polygon through ``(e^eps, delta(eps))``, or the lower hull, above the convex profile. Each *release's*
-# own profile is converted, never the profile of one of its draws.
+# The algebra of profiles. One is turned into a distribution of ``dp-accounting`` by connecting the dots (Doroshenko,
+# Ghazi, Kamath, Kumar and Manurangsi, 2022): each *release's* own profile, never that of one of its draws.
 
 _POINTS = 1500
 _NEGLIGIBLE = 1e-16

@@ -1,9 +1,7 @@
 """Approximate zero-concentrated differential privacy: what a profile is worth in it, and what it is worth in epsilon.
 
-A mechanism is *delta-approximate rho-zCDP* where, for all neighbours in both orders, its laws are mixtures
-``(1 - delta) P' + delta P''`` and ``(1 - delta) Q' + delta Q''`` with ``D_alpha(P' || Q') <= rho alpha`` for every
-``alpha > 1`` (Bun and Steinke 2016, Definition 8.1). Both numbers may be added up over releases that are chosen as one
-goes, up to a limit fixed beforehand. Proofs: docs/theory/filters.md.
+By Bun and Steinke's definition 8.1 (2016): mixtures with ``D_alpha(P' || Q') <= rho alpha`` but for ``delta``. Both
+numbers add up over releases chosen as one goes, up to a limit fixed beforehand. Proofs: docs/theory/filters.md.
 """
 
 from __future__ import annotations

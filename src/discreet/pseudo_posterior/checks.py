@@ -1,10 +1,9 @@
-"""What a model may do with its data, checked before anything is drawn from it.
+"""What a model may do with its data, checked on made-up tables before anything is drawn: no refusal tells of a table.
 
 The posterior is made of a program of one record (:func:`~discreet.pseudo_posterior.likelihood.alone`): a model that
-looks at more would there be another one than was written. It is refused instead, by running it on made-up tables: its
-prior and the law of the records that it draws may not move with the sensitive columns, and the log-density of a record
-not with other records. Where the number of records is confidential, its prior may not move with that either. Nothing is
-run on the confidential table, so no refusal tells of it.
+looks at more would there be another one than was written. It is refused instead: its prior and the law of the records
+that it draws may not move with the sensitive columns (nor its prior with a confidential number of records), and the
+log-density of a record not with other records.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-r"""Draws from the censored posterior on a public list of parameters, exact up to what its bound leaves room for.
+"""Draws from the censored posterior on a public list of parameters, exact up to what its bound leaves room for.
 
 What a record says to each parameter becomes a whole number of ``-2^36 .. 0`` units, so that sums over records are exact
-and those of neighbours differ by at most ``2^36`` units per record. The log-weights that are made of these sums are
-drawn from with integers (:func:`discreet._core.random.draw_weighted`). Whatever is rounded on the way is at most
-:func:`margin` nats together, and a unit is worth so much less. The proof is T18's (docs/theory/censored-posterior.md).
+and are drawn from with integers; whatever is rounded on the way is at most :func:`margin` nats together.
+The proof is T18's (docs/theory/censored-posterior.md).
 """
 
 from __future__ import annotations

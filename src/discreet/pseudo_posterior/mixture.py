@@ -1,9 +1,8 @@
-r"""Finite and Dirichlet-process mixtures of regressions (PP22, appendix B), with the cluster label summed out.
+"""Finite and Dirichlet-process mixtures of regressions (PP22, appendix B), with the cluster label summed out.
 
-The likelihood of a record is :math:`\sum_k\pi_kN(y_i\mid x_i^\top\beta_k,\sigma_k)`: smooth in all parameters, so that
-one sampler serves every weighting. (A Gibbs sampler over labels does not: with a weight below one the power of a sum
-has no labels.) Chains are of the model's own making, run in coordinates in which the design is orthonormal, and start
-where expectation-maximisation ends; convergence is judged by what does not depend on the names of the clusters.
+The likelihood of a record is smooth in all parameters, so that one sampler serves every weighting: a Gibbs sampler over
+labels does not, for the power of a sum has no labels. Chains run in coordinates in which the design is orthonormal, and
+start where expectation-maximisation ends; convergence is judged by what does not depend on the names of the clusters.
 """
 
 from __future__ import annotations

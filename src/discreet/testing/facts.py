@@ -1,7 +1,6 @@
 """Checks of every mechanism that do not run it: its fields, its parameters, its calibration.
 
-A mechanism is taken as its class, and made by its own ``calibrated`` on a small domain, so that one that is added to
-the registry is checked without a test of its own. All raise AssertionError.
+A mechanism is made by its own ``calibrated``, so that one that is added to the registry needs no test of its own.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """What is checked of a kernel by running it: its randomness, what it leaves behind, and that it takes every table.
 
 A release pays for the law of a kernel's output. Nothing else may depend on the table: what stays on the mechanism, its
-class or its module, what is written to a file, a generator of the kernel's own, an error. All checks take the class,
-and raise AssertionError.
+class or its module, what is written to a file, a generator of the kernel's own, an error.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Distances between densities: Hellinger on labels, L2 between Gaussian kernel density estimates on the line.
-
-Pure functions of arrays, as in the module of distances on the line.
-"""
+"""Hellinger distance on labels, L2 distance between Gaussian kernel density estimates on the line: pure functions."""
 
 from __future__ import annotations
 

@@ -1,11 +1,8 @@
-"""Distances between two weighted samples on the line or of labels, and a summary of one sample.
+"""Distances between two weighted samples on the line or of labels, and a summary of one: pure functions of arrays.
 
-Pure functions of arrays. What they compute from confidential values is confidential: they know nothing of that, so
-only :mod:`discreet.utility` hands them such values, and wraps what they return.
-
-Weights that are whole numbers (the usual case: frequencies) are accumulated in int64, exactly, over the common
-denominator ``sum(x_weights) * sum(y_weights)``; other weights in float64. Beside the running sums of weights, and a
-sorted copy of each sample that is not sorted yet, the distances on the line need memory for one block only.
+They know nothing of what is confidential: only :mod:`discreet.utility` hands them such values, and wraps what they
+return. Weights that are whole numbers (frequencies) are accumulated in int64, exactly, over the common denominator
+``sum(x_weights) * sum(y_weights)``; other weights in float64.
 """
 
 from __future__ import annotations
