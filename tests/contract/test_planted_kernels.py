@@ -211,7 +211,7 @@ class RaisesAtManyRecords(Sound):
     (WrongParameters, check_parameters, "comes back"),
     (FixedSeed, check_generator, "one output with 8 seeds"),
     (OwnGenerator, check_generator, "two outputs with one seed"),
-    (InsecureNoise, check_generator, "a source of randomness other than"),
+    (InsecureNoise, check_generator, "randomness other than its generator"),
     (KeepsTheTable, check_state, "keeps 'table' on its object"),
     (ReadsTheTable, check_twin, "of a reading"),
     (EstimatesTheTable, check_twin, "of a reading"),

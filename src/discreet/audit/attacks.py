@@ -275,9 +275,8 @@ def random_pairs(table: CodedUnits, control: CodedUnits, rng: np.random.Generato
     table, control = table.ordered(), control.ordered()
     count = min(len(table), len(control))
     inside, outside = rng.permutation(len(table)), rng.permutation(len(control))[:count]
-    pairs = UnitPairs(
-        table=table.take(inside[:count]), control=control.take(outside), first_is_in=rng.random(count) < 0.5
-    )
+    coins = rng.random(count) < 0.5
+    pairs = UnitPairs(table=table.take(inside[:count]), control=control.take(outside), first_is_in=coins)
     # Of the random marks of a unit's records the sum is taken, modulo 2^64: of two units that do not hold the same
     # records, each as often, it is the same with probability 2^-63.
     units = joined(pairs.table, pairs.control)
@@ -293,10 +292,8 @@ def random_pairs(table: CodedUnits, control: CodedUnits, rng: np.random.Generato
 
 
 def divided_pairs(pairs: UnitPairs) -> tuple[UnitPairs, UnitPairs, UnitPairs]:
-    """Return pairs to score, pairs to tune attacks on, and pairs whose coins are told to the attacks.
-
-    Few of the first two share a cell; which are taken depends on the records of the pairs alone, not on the coins.
-    """
+    """Return pairs to score, pairs to tune attacks on, few of which share a cell, and pairs whose coins are told."""
+    # Which are taken depends on the records of the pairs alone, not on the coins.
     units = joined(*pairs.sides)
     numbers = row_numbers(units.codes["cells" if "cells" in units.codes else "ranges"])
     cells: list[set[int]] = [set() for _ in range(len(pairs))]
@@ -323,15 +320,13 @@ def divided_pairs(pairs: UnitPairs) -> tuple[UnitPairs, UnitPairs, UnitPairs]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttackResult:
-    """One attack, and how its guesses came out. Confidential.
-
-    ``tail``, shape (guesses + 1,): bounds the probability of at least so many right ones, times the number of shares.
-    """
+    """One attack, and how its guesses came out. Confidential."""
 
     name: str
     pairs: int
     guesses: int
     right: int
+    # shape (guesses + 1,): bounds the probability of at least so many right ones, times the number of shares
     tail: Floats = field(repr=False)
 
     @property
@@ -348,10 +343,8 @@ class AttackResult:
 def attack_results(
     table: CodedUnits, control: CodedUnits, released: CodedUnits, null: Null, *, level: float, rng: np.random.Generator
 ) -> tuple[AttackResult, ...]:
-    """Pair coded units at random, tune attacks on some of the pairs, and score them on others.
-
-    Numbers of guesses that could not reject at ``level``, that of each attack, are not tried.
-    """
+    """Pair coded units at random, tune attacks on some of the pairs, and score them on others."""
+    # Numbers of guesses that could not reject at the level, that of each attack, are not tried.
     pairs, unpaired = random_pairs(table, control, rng)
     scored, tuning, revealed = divided_pairs(pairs)
 

@@ -160,10 +160,7 @@ def compared(
     epsilons: Sequence[float] = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0),
     features: Mapping[str, Callable[[Any], Hashable]] | None = None,
 ) -> tuple[Finding, Finding]:
-    """Test whether two samplers agree with a claim, with either of the two tables as the likely one.
-
-    The probability that either finding is a false alarm is at most ``error``.
-    """
+    """Test whether two samplers agree with a claim: with probability ``error`` at most, a finding is a false alarm."""
     runs = integer("runs", runs, least=100, most=10**8)
     error = real("error", error, above=0, below=1)
     train, choose, test = [(first(rng, runs), second(rng, runs)) for _ in range(3)]

@@ -64,19 +64,13 @@ class Examination:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
-        return {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "rejected": self.rejected,
-            "at_least": self.at_least,
-            "error": self.error,
-            "runs": self.findings[0].runs,
-            "power": {"epsilon": self.detectable, "power": POWER},
-            "findings": [
-                {"event": f.event.of, "likely": f.likely, "unlikely": f.unlikely, "refuted": f.caught}
-                for f in self.findings
-            ],
-        }
+        facts = {name: getattr(self, name) for name in ("epsilon", "delta", "rejected", "at_least", "error")}
+        findings = [
+            {"event": f.event.of, "likely": f.likely, "unlikely": f.unlikely, "refuted": f.caught}
+            for f in self.findings
+        ]
+        power = {"epsilon": self.detectable, "power": POWER}
+        return {**facts, "runs": self.findings[0].runs, "power": power, "findings": findings}
 
     def __str__(self) -> str:
         runs = self.findings[0].runs
@@ -182,17 +176,12 @@ def examine(
     for place, feature in enumerate(features, start=1):
         name = getattr(feature, "__name__", type(feature).__name__)
         getters[f"feature {place} ({name})"] = itemgetter(place)
+    first, second = (_sampler(sample, table, features) for table in (one, other))
+    rng = seeded(0)  # the mechanism has its own randomness, and nothing else draws any
     findings = compared(
-        _sampler(sample, one, features),
-        _sampler(sample, other, features),
-        claim.delta,
-        rng=seeded(0),  # the mechanism has its own randomness, and nothing else draws any
-        runs=runs,
-        error=error,
-        epsilons=[float(epsilon)],
-        features=getters,
+        first, second, claim.delta, rng=rng, runs=runs, error=error, epsilons=[epsilon], features=getters
     )
-    return Examination(epsilon=float(epsilon), delta=float(delta), findings=findings, error=float(error))
+    return Examination(epsilon=epsilon, delta=delta, findings=findings, error=float(error))
 
 
 def _sampler(sample: Callable[[Any], Any], table: Any, features: Sequence[Callable[[Any], Any]]) -> Sampler:

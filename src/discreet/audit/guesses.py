@@ -106,10 +106,8 @@ def detectable(rejecting: Integers, guesses: int, *, power: float = POWER) -> fl
     return None
 
 
-# The papers' delta by simulation: how often the loss of the worst change exceeds epsilon, with exact bounds.
-#
-# It checks the sums of theorem T11 by another route, and reproduces tables that were made by simulation. The randomness
-# only serves an estimate that stays confidential, so that floating-point variates will do.
+# The papers' delta by simulation: it checks T11's sums by another route, and reproduces tables made by simulation. The
+# estimate stays confidential, so that floating-point variates will do.
 
 _MOST_STEPS = 100_000_000  # openings followed, over all iterations
 

@@ -56,23 +56,13 @@ class InstanceGuarantee:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data, marked ``"confidential": true``."""
-        return {
-            "confidential": True,
-            "notice": BANNER,
-            "kind": self.kind,
-            "theorem": self.theorem,
-            "mechanism": self.mechanism,
-            "epsilon": self.epsilon,
-            "unconditional_delta": self.unconditional,
-            "readings": {
-                side: {
-                    name: {"delta": reading.delta, "exact": reading.exact, "change": reading.change}
-                    for name, reading in deltas.items()
-                }
-                for side, deltas in self.readings.items()
-            },
-            "monte_carlo": self.monte_carlo._asdict(),
+        facts = {name: getattr(self, name) for name in ("kind", "theorem", "mechanism", "epsilon")}
+        readings = {
+            side: {name: {"delta": r.delta, "exact": r.exact, "change": r.change} for name, r in deltas.items()}
+            for side, deltas in self.readings.items()
         }
+        facts |= {"unconditional_delta": self.unconditional, "readings": readings}
+        return {"confidential": True, "notice": BANNER, **facts, "monte_carlo": self.monte_carlo._asdict()}
 
     def __str__(self) -> str:
         lines = [
@@ -168,23 +158,16 @@ def instance_guarantee(
     table = held_table(mechanism, x)
     readings = instance_readings(table, epsilon)
     event, rng = readings["one-sided"]["event"], rng or public(secure())
-    return Confidential(
-        InstanceGuarantee(
-            mechanism=mechanism.name,
-            epsilon=float(epsilon),
-            unconditional=mechanism.guarantee(n=x.n).delta(epsilon),
-            readings=readings,
-            monte_carlo=simulate(table, event, epsilon, iterations=iterations, rng=rng),
-        )
-    )
+    simulated = simulate(table, event, epsilon, iterations=iterations, rng=rng)
+    delta = mechanism.guarantee(n=x.n).delta(epsilon)
+    facts: dict[str, Any] = {"mechanism": mechanism.name, "epsilon": float(epsilon), "unconditional": delta}
+    return Confidential(InstanceGuarantee(**facts, readings=readings, monte_carlo=simulated))
 
 
 def held_table(mechanism: Mechanism, x: Counts) -> HeldTable:
     """Return what the law of a mechanism's kernel depends on at a table, if it has instance-level deltas."""
     if not isinstance(mechanism, HeldMechanism):
-        raise ParameterError(
-            f"{mechanism.name} has no instance-level deltas. Only mechanisms whose law is that of an urn have them"
-        )
+        raise ParameterError(f"{mechanism.name} has no instance-level deltas. Only mechanisms that are urns have them")
     return mechanism.held_table(x)
 
 
@@ -193,15 +176,12 @@ def held_table(mechanism: Mechanism, x: Counts) -> HeldTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperChoices:
-    """What the thesis would have chosen for this table. Confidential.
-
-    It counts singletons twice so that its theorem applies; masses are None where no epsilon and size were given.
-    """
+    """What the thesis, which counts singletons twice, would have chosen for this table. Confidential."""
 
     strength: float
     singletons: int
     doubled_records: int
-    least_prior: float | None = None
+    least_prior: float | None = None  # None where no epsilon and size were given
     largest_prior: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -210,34 +190,24 @@ class PaperChoices:
         return {"confidential": True, "notice": BANNER, **asdict(self), "strength": strength}
 
     def __str__(self) -> str:
-        priors = []
+        lines = [BANNER, f"empirical-Bayes strength {about(self.strength, 6)}"]
+        doubled = f"doubling them makes {self.doubled_records:,} records"
+        lines.append(f"values held once: {self.singletons:,} ({doubled})")
         if self.least_prior is not None and self.largest_prior is not None:
-            priors = [
-                f"data-dependent priors of held cells: {about(self.least_prior, 6)} to {about(self.largest_prior, 6)}"
-            ]
-        return "\n".join(
-            [
-                BANNER,
-                f"empirical-Bayes strength {about(self.strength, 6)}",
-                f"values held once: {self.singletons:,} (doubling them makes {self.doubled_records:,} records)",
-                *priors,
-                "A release with parameters chosen this way has no guarantee. Choose them before looking at the data.",
-            ]
-        )
+            priors = f"{about(self.least_prior, 6)} to {about(self.largest_prior, 6)}"
+            lines.append(f"data-dependent priors of held cells: {priors}")
+        warning = "A release with parameters chosen this way has no guarantee. Choose them before looking at the data."
+        return "\n".join([*lines, warning])
 
 
 def paper_choices(
     confidential: Confidential[Counts], *, epsilon: float | None = None, size: int | None = None
 ) -> Confidential[PaperChoices]:
-    """Compute what the thesis would have chosen by looking at the data; closed, for the custodian (BNP24, 7.1 and 7.2).
-
-    The guarantees of this library assume parameters chosen without looking at the data, and no mechanism takes these.
-    """
+    """Compute what the thesis would have chosen by looking at the data; closed, for the custodian (BNP24, 7.1, 7.2)."""
     x, priors = open_confidential(confidential, caller=__name__), {}
     if epsilon is not None and size is not None:
         masses = bnp24.dirichlet_multinomial_thesis(x.frequencies, epsilon, size=size)
         priors = {"least_prior": float(masses.min()), "largest_prior": float(masses.max())}
     strength, singletons = bnp24.empirical_bayes_strength(x.n, x.distinct), int((x.frequencies == 1).sum())
-    return Confidential(
-        PaperChoices(strength=strength, singletons=singletons, doubled_records=x.n + singletons, **priors)
-    )
+    doubled = x.n + singletons
+    return Confidential(PaperChoices(strength=strength, singletons=singletons, doubled_records=doubled, **priors))

@@ -47,15 +47,12 @@ class Exact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examined:
-    """A mechanism beside its claim: exactly, where its law can be listed, and by findings of the black box.
-
-    ``power``: epsilon of the nearest twin that is caught with a power of at least 95 %, and that power, if any.
-    """
+    """A mechanism beside its claim: exactly, where its law can be listed, and by findings of the black box."""
 
     claim: str
     exact: Exact | None
     findings: tuple[Finding, ...]
-    power: tuple[float, float] | None
+    power: tuple[float, float] | None  # epsilon of the nearest twin caught with power 95 %, and that power
     error: float
 
     @property
@@ -70,17 +67,10 @@ class Examined:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
-        return {
-            "claim": self.claim,
-            "rejected": self.rejected,
-            "exact": self.exact and asdict(self.exact),
-            "black_box": {
-                "error": self.error,
-                "runs": self.findings[0].runs,
-                "refuted": self.refuted,
-                "power": self.power and dict(zip(("epsilon", "power"), self.power, strict=True)),
-            },
-        }
+        box = {"error": self.error, "runs": self.findings[0].runs, "refuted": self.refuted}
+        power = self.power and dict(zip(("epsilon", "power"), self.power, strict=True))
+        facts = {"claim": self.claim, "rejected": self.rejected, "exact": self.exact and asdict(self.exact)}
+        return {**facts, "black_box": {**box, "power": power}}
 
     def __str__(self) -> str:
         lines = [f"claim: {self.claim}"]
@@ -100,27 +90,22 @@ class Examined:
         if self.power is not None:
             epsilon = as_written(self.power[0])
             power = f"would have caught epsilon {epsilon} with power at least {rounded_down(self.power[1], 3)}"
-        return "\n".join(
-            [
-                *lines,
-                f"black box: {'not ' * (not self.refuted)}refuted by {runs} per table and stage, with false alarms at "
-                f"most {percent(self.error)}",
-                f"black box: {power}",
-                f"{'not ' * (not self.rejected)}rejected",
-            ]
-        )
+        alarms = f"with false alarms at most {percent(self.error)}"
+        lines += [
+            f"black box: {'not ' * (not self.refuted)}refuted by {runs} per table and stage, {alarms}",
+            f"black box: {power}",
+            f"{'not ' * (not self.rejected)}rejected",
+        ]
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A mechanism that is calibrated for a budget, its guarantee, and neighbouring tables of few records.
-
-    ``calibrated``: the mechanism for another epsilon, and a delta that is larger by as much.
-    """
+    """A mechanism that is calibrated for a budget, its guarantee, and neighbouring tables of few records."""
 
     claimed: Mechanism
     guarantee: Guarantee
-    calibrated: Callable[[float], Mechanism]
+    calibrated: Callable[[float], Mechanism]  # the mechanism for another epsilon, and a delta that is larger by as much
     values: Records
     pairs: tuple[tuple[Counts, Counts], ...]
     epsilons: tuple[float, ...]
@@ -161,16 +146,10 @@ class Case:
     ) -> tuple[Finding, ...]:
         """Run a mechanism, held to this promise, on all pairs in both directions."""
         findings: list[Finding] = []
+        options: dict[str, Any] = {"rng": rng, "runs": runs, "error": error / len(self.pairs)}
         for x, y in self.pairs:
             samplers = sampler(mechanism, x, x, y), sampler(mechanism, y, x, y)
-            findings += compared(
-                *samplers,
-                self.guarantee.delta,
-                rng=rng,
-                runs=runs,
-                error=error / len(self.pairs),
-                epsilons=self.epsilons,
-            )
+            findings += compared(*samplers, self.guarantee.delta, epsilons=self.epsilons, **options)
         return tuple(findings)
 
 
@@ -188,10 +167,7 @@ def examined(
     listed: bool = True,
     **parameters: Any,
 ) -> Examined:
-    """Examine a mechanism, calibrated for a budget, on tables of few records; all outputs are listed where possible.
-
-    ``law``: the epsilon that it is really calibrated for, to see an examination of a broken one; the same by default.
-    """
+    """Examine a mechanism, calibrated for a budget (or, to see a broken one, the epsilon ``law``), on small tables."""
     epsilon = real("epsilon", epsilon, above=0, most=100, error=BudgetError)
     case = Case.from_name(name, records=records, epsilon=epsilon, delta=delta, size=size, **parameters)
     mechanism, twins = case.calibrated(law or epsilon), {}
@@ -208,14 +184,9 @@ def examined(
     exact = None
     if listed:
         exact = _exact(mechanism, twins, case, records)
-    return Examined(
-        claim=f"{name} for epsilon {as_written(epsilon)}, delta {as_written(delta)}, "
-        f"{counted(records, 'record')}, by {case.guarantee.theorem}",
-        exact=exact,
-        findings=findings,
-        power=power,
-        error=error,
-    )
+    budget = f"epsilon {as_written(epsilon)}, delta {as_written(delta)}, {counted(records, 'record')}"
+    claim = f"{name} for {budget}, by {case.guarantee.theorem}"
+    return Examined(claim=claim, exact=exact, findings=findings, power=power, error=error)
 
 
 def sampler(mechanism: Mechanism, table: Counts, *tables: Counts) -> Sampler:
@@ -243,10 +214,5 @@ def _exact(mechanism: Mechanism, twins: dict[float, Mechanism], case: Case, reco
     except (LawNotAvailable, ParameterError):
         return None
     worst = int((profile / np.maximum(promised, _TINY)).argmax())  # the nearest to its promise, or furthest beyond
-    return Exact(
-        epsilon=epsilons[worst],
-        divergence=float(profile[worst]),
-        promised=float(promised[worst]),
-        exceeded=exceeded,
-        twin_caught=caught,
-    )
+    numbers = {"divergence": float(profile[worst]), "promised": float(promised[worst])}
+    return Exact(epsilon=epsilons[worst], **numbers, exceeded=exceeded, twin_caught=caught)

@@ -41,17 +41,14 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseAudit:
-    """The test of a release's claim, by a p-value of all attacks together, corrected for their number. Confidential.
-
-    ``exploratory``: why there is no verdict. ``detectable``: the epsilon detected with probability :data:`POWER`.
-    """
+    """The test of a release's claim, by a p-value of all attacks together, corrected for their number. Confidential."""
 
     claim: str
-    exploratory: str | None
+    exploratory: str | None  # why there is no verdict
     level: float
     p_value: float
     attacks: tuple[AttackResult, ...]
-    detectable: float | None
+    detectable: float | None  # the epsilon detected with probability :data:`POWER`
 
     @property
     def rejected(self) -> bool | None:
@@ -60,17 +57,10 @@ class ReleaseAudit:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data, marked ``"confidential": true``."""
-        return {
-            "confidential": True,
-            "notice": BANNER,
-            "claim": self.claim,
-            "rejected": self.rejected,
-            "exploratory": self.exploratory,
-            "level": self.level,
-            "p_value": self.p_value,
-            "attacks": [attack.to_dict() for attack in self.attacks],
-            "power": {"epsilon": self.detectable, "power": POWER},
-        }
+        facts = {name: getattr(self, name) for name in ("claim", "rejected", "exploratory", "level", "p_value")}
+        attacks = [attack.to_dict() for attack in self.attacks]
+        power = {"epsilon": self.detectable, "power": POWER}
+        return {"confidential": True, "notice": BANNER, **facts, "attacks": attacks, "power": power}
 
     @property
     def verdict(self) -> str:
@@ -163,11 +153,8 @@ def _certified_claim(certificate: Certificate) -> Claim:
 def audit_release(
     release: Any, data: Any, control: Any, claim: Claim, *, record: Any = None, level: float = LEVEL
 ) -> Confidential[ReleaseAudit]:
-    """Test whether a released file, or a folder of several tables, shows more of its table than a claim allows.
-
-    ``record``: of the split; by default the one in the folder of the control or of the data. Raises DataError,
-    ParameterError or FileProblem where the tables, the control or a file do not fit.
-    """
+    """Test whether a released file, or a folder of several tables, shows more of its table than a claim allows."""
+    # record: of the split; by default the one in the folder of the control or of the data.
     level = real("level", level, above=0, below=1)
     exploratory, seed, unit = _standing(data, control, record, claim)
     units, words = _coded_units(release, data, control, claim.certificate, unit), claim.words

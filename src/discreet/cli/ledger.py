@@ -89,10 +89,8 @@ def declare(book: Ledger, plan: str, as_json: bool) -> None:
         request = part.request
         parameters = "".join(f" --param {name}={value}" for name, value in request.parameters.items())
         budget = f"--epsilon {as_written(part.budget.epsilon)} --delta {as_written(part.budget.delta)}"
-        names = (
-            f"--part {shlex.quote(part.name)} --records {request.relation.records} --mechanism {part.mechanism.name}"
-        )
-        lines.append(f"{names}{parameters} {budget} --size {request.size}")
+        head = f"--part {shlex.quote(part.name)} --records {request.relation.records} --mechanism {part.mechanism.name}"
+        lines.append(f"{head}{parameters} {budget} --size {request.size}")
     document = {"entry": entry, "parts": [part.name for part in parts.parts], **status.to_dict()}
     answer(as_json, document, *lines, str(status))
 

@@ -54,9 +54,7 @@ def command(
 
     def build(function: Callable[..., Any]) -> click.Command:
         result: click.Command = click.command(**facts)(function)
-        arguments = [
-            click.Argument([path.rstrip(".")], type=PATH, nargs=-1 if path.endswith("...") else 1) for path in paths
-        ]
+        arguments = [click.Argument([p.rstrip(".")], type=PATH, nargs=-1 if p.endswith("...") else 1) for p in paths]
         result.params = [*arguments, *result.params, _JSON]
         if group is not None:
             group.add_command(result)

@@ -268,9 +268,8 @@ def release(
     from discreet.audit import audit_release, claimed
     from discreet.confidential import reveal_to_custodian
 
-    result = reveal_to_custodian(
-        audit_release(released, data, control, claimed(released, **claim), record=record, level=level)
-    )
+    closed = audit_release(released, data, control, claimed(released, **claim), record=record, level=level)
+    result = reveal_to_custodian(closed)
     *lines, verdict = str(result).splitlines()
     answer(as_json, result.to_dict(), "\n".join(lines))
     if not as_json:

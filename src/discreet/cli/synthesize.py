@@ -147,13 +147,8 @@ def _settings_of(options: dict[str, Any]) -> dict[str, Any]:
     # JAX takes a core for a device where it is told so before it is loaded; chains then run side by side.
     cores = min(options["chains"], os.cpu_count() or 1)
     os.environ.setdefault("XLA_FLAGS", f"--xla_force_host_platform_device_count={cores}")
-    limits = {
-        "r_hat": "max_r_hat",
-        "effective": "min_effective",
-        "divergent": "max_divergent",
-        "doublings": "doublings",
-    }
-    convergence = Convergence(**{limit: options[name] for limit, name in limits.items()})
+    limits = {"r_hat": "max_r_hat", "effective": "min_effective", "divergent": "max_divergent"}
+    convergence = Convergence(doublings=options["doublings"], **{limit: options[limits[limit]] for limit in limits})
     names = ("tables", "draws", "warm_up", "chains", "survey_weight", "survey_mean", "unit")
     return {name: options[name] for name in names} | {"chain_method": "parallel", "convergence": convergence}
 

@@ -116,9 +116,7 @@ class API(ABC):
         """
         arguments = {item.name: item for item in fields(cast("Any", cls)) if item.init and item.name != "domain"}
         if unknown := sorted(parameters.keys() - arguments.keys()):
-            raise ParameterError(
-                f"unknown parameter {unknown[0]!r}. Parameters of the API {cls.name}: {', '.join(arguments)}"
-            )
+            raise ParameterError(f"unknown parameter {unknown[0]!r}. The API {cls.name} takes: {', '.join(arguments)}")
         if any(item.default is item.default_factory for name, item in arguments.items() if name not in parameters):
             raise ParameterError(
                 f"the API {cls.name} cannot be rebuilt from these parameters alone. Build it with what it was made of"
@@ -149,17 +147,9 @@ class GroundAPI(API):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedAPI(API):
-    """An API known by name and parameters only, as a certificate records it: it describes, and refuses to run.
+    """An API known by name and parameters only, as a certificate records it: it describes, and refuses to run."""
 
-    A guarantee never depends on the API, so a certificate can be verified without its functions, models or data.
-
-    Examples
-    --------
-    >>> from discreet.domain import Integer
-    >>> domain = Domain(columns={"pixel": Integer(lower=0, upper=16)})
-    >>> NamedAPI(domain=domain, name="callables", stated='{"label": "fonts"}').parameters()
-    {'label': 'fonts'}
-    """
+    # A guarantee never depends on the API, so a certificate can be verified without its functions, models or data.
 
     domain: Domain
     name: str  # type: ignore[misc]  # of the API it stands for, so not the same for all instances
@@ -185,13 +175,7 @@ class NamedAPI(API):
 
 
 def in_blocks(records: Records, varied: Sequence[npt.NDArray[Any]]) -> Records:
-    """Put each record and its variations, arrays of shape (len(records), variations), side by side, the record first.
-
-    Examples
-    --------
-    >>> in_blocks(Records(columns=(np.array([1, 2]),)), [np.array([[10, 11], [20, 21]])]).rows()
-    [(1,), (10,), (11,), (2,), (20,), (21,)]
-    """
+    """Put each record and its variations, arrays of shape (len(records), variations), side by side, itself first."""
     parts = zip(records.columns, varied, strict=True)
     return Records(columns=tuple(np.concatenate((codes[:, None], near), axis=1).reshape(-1) for codes, near in parts))
 

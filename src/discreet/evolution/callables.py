@@ -27,9 +27,7 @@ def text_column(domain: Domain, remedy: str) -> str:
     """Return the name of the column of texts. Raises ParameterError unless it is the only column of a domain."""
     (name, column), *columns = domain.columns.items()
     if columns or not column.open or column.nullable:
-        raise ParameterError(
-            f"column {name!r}: the texts must be the only column, of open labels without nulls. {remedy}"
-        )
+        raise ParameterError(f"column {name!r}: texts must be the only column, of open labels without nulls. {remedy}")
     return name
 
 
@@ -171,9 +169,7 @@ class Callables(API):
             to_records(self.vary(frame, new_seed(rng)), self.domain, source="what vary gave", rows=len(records))
             for _ in range(self.variations)
         ]
-        return in_blocks(
-            records, [np.stack(column, axis=1) for column in zip(*(p.columns for p in parts), strict=True)]
-        )
+        return in_blocks(records, [np.stack(codes, axis=1) for codes in zip(*(p.columns for p in parts), strict=True)])
 
     def embed(self, records: Records) -> Floats:
         """Call ``embedding``. Raises ParameterError when it fails, or does not give a row of finite numbers per record.
@@ -194,10 +190,7 @@ class Callables(API):
 
 
 def checked_points(embedding: Callable[[Any], npt.ArrayLike], rows: Any) -> Floats:
-    """Embed rows that may be confidential one by one, and check the shape of what comes back.
-
-    Raises ParameterError without any trace of the rows or of the first error.
-    """
+    """Embed rows that may be confidential one by one, and check what comes back; no error holds a trace of the rows."""
     if len(rows) == 0:
         return np.empty((0, 0))
     points = None

@@ -34,9 +34,7 @@ class _GaussianVariations(API):
         for name, value in facts.items():
             object.__setattr__(self, name, value)
         if not (diameter := self.diameter) > 0:
-            raise ParameterError(
-                "the box is a single point, so nothing can vary. Declare an upper bound above the lower one"
-            )
+            raise ParameterError("the box is a point, so nothing can vary. Declare an upper bound above the lower one")
         alpha = diameter / 256 if self.alpha is None else self.alpha
         object.__setattr__(self, "alpha", real("alpha", alpha, least=diameter / 2**_SCALES, most=diameter))
 
@@ -122,9 +120,7 @@ class Box(_GaussianVariations):
     def __post_init__(self) -> None:
         for name, column in self.domain.columns.items():
             if not column.on_a_line:
-                raise ParameterError(
-                    f"column {name!r}: a box needs an order. Use the API Table, or order its categories"
-                )
+                raise ParameterError(f"column {name!r}: a box needs an order. Use the API Table, or order categories")
             if column.nullable:
                 raise ParameterError(f"column {name!r}: a null has no place in a box. Use the API Table")
         self._settle(scaled=flag("scaled", self.scaled), norm=settled_norm(self.norm))
@@ -217,9 +213,7 @@ class Ball(_GaussianVariations):
     def __post_init__(self) -> None:
         for name, column in self.domain.columns.items():
             if column.finite or column.open or column.nullable:
-                raise ParameterError(
-                    f"column {name!r}: a ball needs continuous numeric columns without nulls. Use the API Box"
-                )
+                raise ParameterError(f"column {name!r}: a ball needs continuous columns without nulls. Use the API Box")
         low, high = np.array([first_and_last(column) for column in self.domain.columns.values()]).T
         centre = (low + high) / 2 if self.centre is None else np.asarray(self.centre, dtype=np.float64)
         if centre.shape != low.shape or not np.isfinite(centre).all():

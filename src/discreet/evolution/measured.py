@@ -208,10 +208,8 @@ def _walks(api: API, targets: Floats, steps: int, rng: np.random.Generator) -> t
 
 def _are_equal(a: Records, b: Records) -> bool:
     """Return whether records are equal, nulls too."""
-    return all(
-        bool(np.all((x == y) | ((x != x) & (y != y))))  # noqa: PLR0124 - a NaN differs from itself
-        for x, y in zip(a.columns, b.columns, strict=True)
-    )
+    pairs = zip(a.columns, b.columns, strict=True)
+    return all(np.array_equal(x, y, equal_nan=x.dtype.kind == "f") for x, y in pairs)
 
 
 def _contractions(
@@ -259,13 +257,11 @@ class Closeness(NamedTuple):
     """How near points are to those of a table, where an API says that records lie.
 
     ``frechet``: the Fréchet distance of two normal laws with their means and covariances, squared, as it is for images.
-    ``precision``: the share of the points, by their probability, that lie among the table's.
-    ``recall``: the share of the table's points that lie among them.
     """
 
     frechet: float
-    precision: float
-    recall: float
+    precision: float  # the share of the points, by their probability, that lie among the table's
+    recall: float  # the share of the table's points that lie among them
 
 
 def closeness(
@@ -358,8 +354,6 @@ class EvolvedStep:
         places = np.flatnonzero(self.shares > 0)
         points, shares = self._api.embed(self._encoded.take(places)), self.shares[places] / self.shares[places].sum()
         if min(len(points), len(table)) <= neighbours:
-            raise ParameterError(
-                f"the public table and the candidates must have more rows than neighbours={neighbours}"
-            )
+            raise ParameterError(f"the public table and the candidates need more rows than neighbours={neighbours}")
         table_shares = np.full(len(table), 1.0 / len(table))
         return closeness(points, shares, table, table_shares, neighbours=neighbours, norm=self._api.norm)

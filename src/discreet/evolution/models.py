@@ -49,7 +49,10 @@ class _ModelAPI(API):
         for package in packages:
             if find_spec(package) is None:
                 raise ParameterError(f"this needs {package}. Install it: pip install 'discreet[evolution]'")
-        values["degrees"] = settled_degrees(self.degrees, self.shrink)
+        real("shrink", self.shrink, above=0, most=1)
+        if not len(self.degrees):
+            raise ParameterError("degrees must hold at least one number, one per variation")
+        values["degrees"] = tuple(real("each of degrees", degree, above=0, most=1) for degree in self.degrees)
         values["batch"] = integer("batch", self.batch, least=1, most=10**6)
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -60,8 +63,8 @@ class _ModelAPI(API):
 
     def variation(self, records: Records, *, rng: np.random.Generator, step: int = 0, steps: int = 1) -> Records:
         """Vary each record at each degree."""
-        degrees = degrees_at(self.degrees, self.shrink, step, steps)
-        parts = [self._variation(records, degree, new_seed(rng)) for degree in degrees]
+        factor = self.shrink ** (step / max(1, steps - 1))  # geometrically from the first step to the last
+        parts = [self._variation(records, degree * factor, new_seed(rng)) for degree in self.degrees]
         columns = zip(*(part.columns for part in parts), strict=True)
         return in_blocks(records, [np.stack(column, axis=1) for column in columns])
 
@@ -74,27 +77,6 @@ class _ModelAPI(API):
         facts = {name: getattr(self, name) for name in (*self.facts, "degrees")}
         plain = {name: list(value) if isinstance(value, tuple) else value for name, value in facts.items()}
         return {**plain, "own_embedding": self.embedding is not None}
-
-
-def settled_degrees(degrees: Sequence[float], shrink: float) -> tuple[float, ...]:
-    """Check the degrees of variation, and the factor by which they shrink: all above 0 and at most 1."""
-    real("shrink", shrink, above=0, most=1)
-    values = tuple(real("each of degrees", degree, above=0, most=1) for degree in degrees)
-    if not values:
-        raise ParameterError("degrees must hold at least one number, one per variation")
-    return values
-
-
-def degrees_at(degrees: Sequence[float], shrink: float, step: int, steps: int) -> list[float]:
-    """Return the degrees in a step: geometrically from the first to the last, times ``shrink`` there.
-
-    Examples
-    --------
-    >>> [degrees_at([0.8], 0.25, step, 3) for step in range(3)]
-    [[0.8], [0.4], [0.2]]
-    """
-    factor = shrink ** (step / max(1, steps - 1))
-    return [degree * factor for degree in degrees]
 
 
 @sealed
@@ -171,9 +153,7 @@ class DiffusionImages(_ModelAPI):
                 f"{len(self.domain.columns)}"
             )
         if self.embedding is not None and self.diameter is None:
-            raise ParameterError(
-                "an embedding needs its diameter. Give a public upper bound on the distance of two images"
-            )
+            raise ParameterError("an embedding needs its diameter. Give a public bound on the distance of two images")
         box = Box(domain=self.domain)
         diameter = box.diameter if self.diameter is None else real("diameter", self.diameter, above=0)
         inference_steps = integer("inference_steps", self.inference_steps, least=1, most=10**4)
@@ -274,10 +254,7 @@ class _Texts(_ModelAPI):
     def _in_batches(
         self, model: Callable[[list[list[int]], int], list[list[int]]], texts: list[list[int]], seed: int
     ) -> Records:
-        """Return what a model makes of texts, a batch at a time, as text.
-
-        A text that would start with the column's reserved prefix loses it.
-        """
+        """Return what a model makes of texts, a batch at a time, as text without the column's reserved prefix."""
         (column,) = self.domain.columns.values()
         batches = (texts[start : start + self.batch] for start in range(0, len(texts), self.batch))
         tokens = [ids for place, batch in enumerate(batches) for ids in model(batch, seed + place)]

@@ -1,50 +1,4 @@
-r"""Votes of the private points for their nearest candidates: exact, and fast.
-
-**The definition.** A point :math:`x` votes for the smallest index among the candidates :math:`c` that minimise
-:math:`R(x, c)`, computed in double precision, one rounding an operation, coordinates from first to last:
-
-==========  ==================================================================
-norm        :math:`R(x, c)`
-==========  ==================================================================
-1           :math:`|x_1 - c_1| + |x_2 - c_2| + \dots`
-2           :math:`(x_1 - c_1)^2 + (x_2 - c_2)^2 + \dots`
-:math:`\infty`  :math:`\max_i |x_i - c_i|`
-==========  ==================================================================
-
-So the answer is the same on every machine and by every method. A search by a k-d tree or by matrix products rounds
-otherwise: it is only trusted to rule candidates out, by a margin proved below, and :math:`R` decides among those left.
-
-**Privacy** needs less: that each point votes for one candidate (or for its several nearest, in this order), as a
-function of that point and of the candidates, so that one record replaced moves one vote of each rank. Which method ran
-is a function of public facts alone. How long it ran is not: near-ties take longer.
-
-**Rounding.** Write :math:`u = 2^{-53}`, :math:`\gamma_k = k u/(1 - k u)` and :math:`D` for the exact distance. Each
-:math:`R` carries at most :math:`d + 2` roundings, so :math:`D(c^*)^2 \le (1 + 2.1 \gamma_{d+2})\, D(c)^2` for the
-answer :math:`c^*` and any candidate c (norm 2; for norm 1 without the squares; for the maximum exactly, up to one
-rounding). A search that knows every :math:`D` to a relative error :math:`e` thus has to keep what lies within
-:math:`2 e + 2.1 \gamma_{d+2}` of its best, to first order.
-
-*Direct distances* (``cdist``) have :math:`e \le \gamma_{d+3}`. *The tree* evaluates its leaves to the same error. It
-skips cells whose distance exceeds that of the last candidate it returns; a cell's distance is updated by a difference
-and a sum at each level, at most V levels, none of which exceeds the distance itself: an error of :math:`\gamma_{2V+d}`.
-Both stay within the relative margin :math:`8 (d + V + 8) u`; squares that underflow, within an absolute one of
-:math:`10^{-150}`.
-
-*Matrix products* (norm 2) compare :math:`S(c) = |c|^2/2 - x \cdot c`, after points and candidates were shifted by a
-public centre and scaled by a power of two, which leaves :math:`S(c) - S(c')` half the difference of the squared
-distances. With :math:`\alpha = |x|`, :math:`B = \max_c |c|` and a unit w of the products (:math:`2^{-24}` or
-:math:`2^{-53}`), the shift and the conversion cost :math:`(w + u)` of each factor, the products and the sum
-:math:`\gamma_{d+1}(w)` of :math:`\alpha |c| + |c|^2/2` in whatever order, fused or not. For :math:`d \le 2^{20}`
-that is less than :math:`1.2 (d + 6) w B (\alpha + B)`. What has to be kept thus lies within
-
-.. math:: 3 (d + 8) \left[ w B (\alpha + B) + u (\alpha + B)^2 + 2^{-126} (1 + \alpha + B) \right]
-
-of the best S: twice that error, the error of :math:`R`, and underflow. This holds for any library whose products are
-sums of d + 1 ordinary products in the precision of its arguments, and not for one set to round them to 16 bits.
-
-Sources: "Private Evolution Converges", Algorithm 4, before its division by the number of points; Higham (2002),
-*Accuracy and Stability of Numerical Algorithms*, section 3.1, for the errors of inner products.
-"""
+"""Votes of the private points for their nearest candidates: exact, and fast. See docs/theory/nearest-candidates.md."""
 
 from __future__ import annotations
 
@@ -93,20 +47,9 @@ class Voters(NamedTuple):
 
 
 class NearestCandidates:
-    """Public candidates, shape (V, d), ready to be searched for the one nearest to each point, as the module defines.
+    """Public candidates, shape (V, d), to search for the nearest to each point: docs/theory/nearest-candidates.md."""
 
-    Coordinates, of points too, are at most 1e150 in size, so that squared distances are doubles. Repeated candidates
-    are searched once, and the first gets the votes. ``tree`` is a k-d tree; ``blocks`` takes every distance, a block at
-    a time; ``auto`` goes by d, V and the norm. A tree is also nearly twice as fast where candidates of many coordinates
-    lie near a surface of few dimensions: name it then.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> search = NearestCandidates(np.array([[0.0, 0.0], [2.0, 0.0], [2.0, 0.0]]))
-    >>> search.nearest(np.array([[1.0, 5.0], [1.5, 0.0]]))
-    array([0, 1])
-    """
+    # Coordinates, of points too, are at most 1e150 in size. Of repeated candidates the first gets the votes.
 
     def __init__(
         self, candidates: Floats, *, norm: float = 2.0, method: Literal["auto", "tree", "blocks"] = "auto"
@@ -245,24 +188,10 @@ class NearestCandidates:
 
 
 def votes(chunks: Iterable[Voters], candidates: NearestCandidates, *, nearest: int = 1, of_unit: int = 0) -> Integers:
-    r"""Return how many votes each candidate gets, shape (V,): exact, hence confidential.
-
-    Every record votes once for each of its ``nearest`` nearest candidates,
-
-    .. math:: h_j = \sum_i f_i \, 1\{j \in N(x_i)\},
-
-    so that one record replaced moves one vote for each of them. Where ``of_unit`` is above 0 it is units that vote:
-    each gives one vote to each of the ``of_unit`` candidates that most of its records would vote for, the smaller index
-    first where several are as many. A unit lies within one chunk.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> search = NearestCandidates(np.array([[0.0], [1.0], [2.0]]))
-    >>> table = Voters(np.array([[0.5], [1.9]]), np.array([3, 4]), np.array([0, 0]))
-    >>> votes([table], search), votes([table], search, nearest=2), votes([table], search, of_unit=2)
-    (array([3, 0, 4]), array([3, 7, 4]), array([1, 0, 1]))
-    """
+    r"""Return how many votes each candidate gets, shape (V,): exact, hence confidential."""
+    # Every record votes once for each of its nearest candidates, so that one record replaced moves one vote for each.
+    # Where ``of_unit`` is above 0 it is units that vote, each once for each of so many candidates that most of its
+    # records would vote for, the smaller index first where several are as many. A unit lies within one chunk.
     total = np.zeros(len(candidates), dtype=np.int64)
     for points, frequencies, owners, _ in chunks:
         choices = candidates.several(points, nearest)

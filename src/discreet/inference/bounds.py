@@ -20,9 +20,7 @@ from discreet.inference.prior import Noise, parents, sets_of
 from discreet.inference.samplers import Observation, ReleasedRecords
 from discreet.mechanisms import Consistent, ThresholdedCounts
 
-# Cells that a release cannot tell from empty ones. Whether they are empty is not left to the prior.
-#
-# Theory: docs/theory/mechanism-aware-posterior.md.
+# Cells that a release cannot tell from empty ones: docs/theory/mechanism-aware-posterior.md.
 
 _FAR = 1.5  # standard deviations above 0, up to which a sum is not told from that of empty cells
 _LEAST = 4  # leaves of a hidden set of a tree: in it a pair is known as poorly as a set of many
@@ -30,29 +28,17 @@ _POSITIVE = 1.0 / math.sqrt(2.0 * math.pi)  # mean of the positive part of noise
 
 
 class CellEstimates(NamedTuple):
-    """Estimates of the counts of cells, neighbours in a tree of sets beside one another.
+    """Estimates of the counts of cells, neighbours in a tree of sets beside one another."""
 
-    ``counts``, shape (k,): in records, the best linear ones that add up to the known number of records.
-    ``noise``: standard deviation of the noise in the count of one cell, or of one measured set.
-    ``sets``: level by level, from the smallest sets on, the set that each cell is in, and whether these were measured.
-    ``each``: how many records a released one stands for; 0 where counts were released.
-    ``stratified``: whether the number of records drawn in each set is its share, to within one.
-    ``least``: the fewest cells that a hidden set may have.
-    """
-
-    counts: Floats
-    noise: float
-    sets: Sequence[tuple[Integers, bool]]
-    each: float = 0.0
-    stratified: bool = False
-    least: int = 2
+    counts: Floats  # shape (k,): in records, the best linear ones that add up to the known number of records
+    noise: float  # standard deviation of the noise in the count of one cell, or of one measured set
+    sets: Sequence[tuple[Integers, bool]]  # by level, the smallest first: each cell's set, and whether it was measured
+    each: float = 0.0  # how many records a released one stands for; 0 where counts were released
+    stratified: bool = False  # whether the number of records drawn in each set is its share, to within one
+    least: int = 2  # the fewest cells that a hidden set may have
 
     def hidden(self) -> Booleans:
-        """Return which cells are in hidden sets.
-
-        The largest sets that are at most one and a half standard deviations above 0 are sorted by this distance. The
-        first of them are hidden: as many as, taken together, are within that limit too.
-        """
+        """Return which cells are in hidden sets: the nearest to 0, as many as are, together, within 1.5 deviations."""
         nested = [np.arange(len(self.counts)), *(sets for sets, _ in self.sets)]  # the set of each cell, level by level
         above = parents(nested)
         variances = [np.full(len(self.counts), self.noise**2)]  # of estimates from what lies in a set
@@ -110,14 +96,11 @@ _PARTS = 64  # of equal mass, in order of their values, into which the records a
 
 @dataclass(frozen=True)
 class UnseenCells:
-    """Cells of which a release tells nothing, and what bounds take as possible there.
-
-    ``most``: the largest share of the records in one cell, where a threshold withheld them: a draw's mass of these
-    cells lies in any of them. None where noise hides them: they hold what the draws say, or are empty, all or on one
-    side.
-    """
+    """Cells of which a release tells nothing, and what bounds take as possible there."""
 
     cells: Booleans
+    # the largest share of the records in one cell, any of which a threshold withheld; None where noise hides cells,
+    # which hold what the draws say, or are empty, all or on one side
     most: float | None = None
 
     @classmethod
@@ -159,11 +142,7 @@ class UnseenCells:
         )
 
     def lines(self, column: Column, codes: npt.NDArray[Any], draws: Draws) -> Iterator[tuple[Line, Line]]:
-        """Yield a column with values at the lower and at the upper ends of cells, for each case that bounds hold in.
-
-        The cells hold what the draws say, are all empty, or those on either side of the mean draw's median are. Or
-        what lies in them is placed: see :func:`_placed`.
-        """
+        """Yield a column at the lower and the upper ends of cells, for each case of which cells are empty or placed."""
         values = extremes(column, codes)[0]
         if self.most is not None:
             yield _placed(column, np.asarray(codes), draws, self.cells & ~np.isnan(values), self.most)
@@ -184,12 +163,8 @@ class UnseenCells:
 
 
 def _placed(column: Column, codes: npt.NDArray[Any], draws: Draws, cells: Booleans, most: float) -> tuple[Line, Line]:
-    """Return a column where the values in cells that were withheld are least, and where they are greatest.
-
-    The part of them at a rank has at least the value at that rank where all are as low as they can be, and at most
-    that where they are as high. Of a column without an order it is the least share of each label, and the greatest:
-    those are shares of different distributions, and add up to more than one.
-    """
+    """Return a column where the values in withheld cells are least, and greatest, at each rank or of each label."""
+    # Without an order these are shares of different distributions, and add up to more than one.
     withheld, weights = draws.weights[:, cells].sum(axis=1), np.where(cells, 0.0, draws.weights)
     labels, kinds = np.unique(codes[cells], return_inverse=True)
     room = most * np.bincount(kinds).astype(np.float64)
@@ -263,10 +238,7 @@ def continuous_domain(domain: Domain) -> Domain:
 
 
 def shapes(domain: Domain, alpha: Floats, masses: Floats, rng: np.random.Generator) -> tuple[Records, Floats]:
-    """Draw a Dirichlet process within each cell, uniform base, for each row of masses.
-
-    Returns ``draws * T`` values, row by row, and their masses, shape (draws, T).
-    """
+    """Draw a Dirichlet process within each cell, uniform base, for each row of masses: values, and their masses."""
     (column,) = domain.columns.values()
     low, high = (np.asarray(end, dtype=np.float64) for end in column.ends(np.arange(len(alpha))))
     sticks = [max(1, math.ceil(math.log(_LEFT) / math.log(a / (1.0 + a)))) for a in alpha.tolist()]

@@ -2,7 +2,6 @@
 
 Each cell then has a factor of its own. Where there is one more that all cells share, counts are proposed without it, or
 with the nearest that cells have by themselves, and kept in proportion to the rest: exact draws.
-
 Theory: docs/theory/mechanism-aware-posterior.md.
 """
 
@@ -27,10 +26,7 @@ _PILOT, _ROUNDS = 64, 4  # draws that tell about how many cells are held
 def product(
     likelihood: DrawnFromCounts, prior: Prior, records: int, drawn: Integers, *, held: float = 0.0
 ) -> tuple[Lattice, Sums]:
-    """Return the counts where each cell has a factor of its own.
-
-    ``held``: the logarithm of one more factor of each cell that holds a record.
-    """
+    """Return the counts where each cell has a factor of its own, and one more, of logarithm ``held``, if it is held."""
     cells = np.arange(len(drawn))
 
     def log_weight(counts: Integers, which: Integers = cells) -> Floats:
@@ -64,11 +60,8 @@ def rounded_away(lattice: Lattice) -> Floats:
 def held_cells(
     likelihood: DrawnFromCounts, prior: Prior, records: int, drawn: Integers, rng: np.random.Generator
 ) -> CountPosterior:
-    """Return proposals for records that were drawn given the counts, with a factor that the number of held cells has.
-
-    Its logarithm is concave. Counts are proposed with the tangent at about the number of cells that are held, which is
-    nowhere below.
-    """
+    """Return proposals given drawn records, with a factor, of concave logarithm, of the number of cells held."""
+    # Counts are proposed with the tangent at about the number of cells that are held, which is nowhere below.
     log_held, released = likelihood.log_held, int(drawn.sum())
     assert log_held is not None
     number = max(1, int(np.count_nonzero(drawn)))
@@ -142,23 +135,14 @@ def _tilt_to_sum(log_weight: Callable[[Integers], Floats], records: int, cells: 
 
 
 # The confidential counts given records of an urn that holds noisy counts, and opens new values for all other records.
-#
-# The released records have a Dirichlet-multinomial law, whose masses are the noisy counts that were kept and a part of
-# what they leave of the total, :math:`\theta + (n - \sum D)^+`, in every cell. The certificate tells the sum, so that a
-# cell has a factor of its own. Counts and noisy ones are proposed without regard to the sum of the latter, tilted so
-# that it is near, and kept where it is the one that is told.
-#
-# Theory: docs/theory/mechanism-aware-posterior.md.
+# Counts and noisy ones are proposed without regard to the sum that the certificate tells, tilted so that it is near.
 
 _PILOT_SUMS, _SUM_ROUNDS = 200, 8  # draws that tell how far the sum of the noisy counts is from what it has to be
 _FINE = 32.0  # parts of its standard deviation to which that sum is met, where it is large
 
 
 class NoisyUrn:
-    """Proposals of the counts of cells under one prior, with the noisy counts.
-
-    ``kept``: the sum of the noisy counts that were kept, up to the number of records.
-    """
+    """Proposals of the counts of cells under one prior, with the noisy counts; ``kept``: the sum of these."""
 
     def __init__(
         self,
@@ -172,9 +156,7 @@ class NoisyUrn:
         self._records, self._size, self._kept = records, int(drawn.sum()), kept
         self._noise, self._minimum = Noise.from_law(likelihood.law, likelihood.scale), likelihood.threshold
         self._strength = likelihood.strength
-        self._kinds = [
-            *zip(drawn.tolist(), likelihood.base().tolist(), strict=True)
-        ]  # records, and share of new values
+        self._kinds = [*zip(drawn.tolist(), likelihood.base().tolist(), strict=True)]  # records, share of new values
         total = records + likelihood.strength
         self._opened, self._each = likelihood.strength + records - kept, total / self._size
         # However few records are released, the lattice tells noise apart: the sum of the noisy counts is told.
@@ -288,14 +270,10 @@ class NoisyUrn:
 
 
 class _CellFactor(NamedTuple):
-    """What the released records of a cell tell.
+    """What the released records of a cell tell."""
 
-    ``numbers``: lattice numbers of its count. ``y``, ``logs``: those of the noisy count, and their log-likelihood.
-    ``nothing``: the log-likelihood where none was kept. ``peak``: what was taken off these logarithms.
-    """
-
-    numbers: Integers
-    y: Integers
-    logs: Floats
-    nothing: float
-    peak: float
+    numbers: Integers  # of the lattice, that its count may have
+    y: Integers  # that the noisy count may have
+    logs: Floats  # the log-likelihood of those
+    nothing: float  # the log-likelihood where none was kept
+    peak: float  # what was taken off these logarithms

@@ -221,10 +221,7 @@ def group_with(domain: Domain, name: str, value: Any) -> Group:
 
 
 def restricted(group: Group, support: Records, draws: Draws) -> tuple[Draws, Floats]:
-    """Return draws given a group, on its members in the support, and each draw's mass of it.
-
-    A draw without mass there has no such distribution: its weights are NaN.
-    """
+    """Return draws given a group, on its members in the support, and each draw's mass of it; without mass, NaN."""
     members, own_weights = group.members(support), draws.own_weights
     weights = draws.weights[:, members] * (support.columns[group.place][members] == group.code)
     if draws.own is not None:
@@ -236,10 +233,7 @@ def restricted(group: Group, support: Records, draws: Draws) -> tuple[Draws, Flo
 
 
 def near_zero(groups: list[Group], masses: Floats, by: str, level: float) -> list[str]:
-    """Return a note of the groups whose share cannot be told from zero: its interval reaches below a tenth of its mean.
-
-    ``masses``, shape (draws, groups): their shares.
-    """
+    """Return a note of the groups whose share, a row per draw, has an interval below a tenth of its mean."""
     mean, lower = masses.mean(axis=0), np.quantile(masses, (1.0 - level) / 2.0, axis=0)
     small = [f"{groups[i].label} ({about(float(mean[i]))})" for i in np.flatnonzero(lower <= _NEAR_ZERO * mean)]
     note = (

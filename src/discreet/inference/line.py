@@ -52,10 +52,8 @@ class Draws:
 
 
 def piece_ends(column: Column, codes: npt.NDArray[Any]) -> tuple[Floats, Floats, float]:
-    """Return the first and the last value of each record's piece, and the step between its values (0: an interval).
-
-    Columns without an order have their codes for values, and open labels NaN for a null and 0 otherwise.
-    """
+    """Return the first and last value of each record's piece, and the step between its values (0 in an interval)."""
+    # Columns without an order have their codes for values, and open labels NaN for a null and 0 otherwise.
     if column.open:
         values = np.where([label is None for label in codes], np.nan, 0.0)
         return values, values, 0.0
@@ -81,23 +79,16 @@ def extremes(column: Column, codes: npt.NDArray[Any]) -> tuple[Floats, Floats]:
 
 
 class Pieces(NamedTuple):
-    """Pieces of a block of draws along one column; those that are null have weight 0.
+    """Pieces of a block of draws along one column; those that are null have weight 0."""
 
-    ``codes``, ``low``, ``high``: shape (1, A) where all draws have the same pieces, else (D, A). ``weights``: (D, A).
-    """
-
-    codes: npt.NDArray[Any]
+    codes: npt.NDArray[Any]  # as the ends, shape (1, A) where all draws have the same pieces, else (D, A)
     low: Floats
     high: Floats
-    weights: Floats
+    weights: Floats  # (D, A)
 
 
 class Line:
-    """A block of draws seen along one column; nulls are left out, so everything is about the values that are not null.
-
-    ``codes``, shape (S,): the column of the support. ``place``: of the column in the domain.
-    ``end``: with "least" or "most", all the mass of a cell lies at its least or its greatest value.
-    """
+    """A block of draws along one column, nulls left out; with an ``end``, the mass of each cell lies at that end."""
 
     def __init__(
         self,
@@ -232,11 +223,9 @@ def at_ends(column: Column, codes: npt.NDArray[Any], draws: Draws, place: int) -
 
 
 def variances(least: Line, most: Line) -> tuple[Floats, Floats]:
-    """Return the least and the greatest variance of each draw, over all distributions within cells.
-
-    They are the least, over centres, of the mean square distance to the nearest value of each cell, and to the furthest
-    one: the latter by the minimax theorem, since a cell's mass may be split between its ends.
-    """
+    """Return the least and the greatest variance of each draw, over all distributions within cells."""
+    # The least mean square distance from a centre to the nearest, and to the furthest, value of each cell: the latter
+    # by the minimax theorem, since a cell's mass may be split between its ends.
     if least is most:
         return least.variance(), least.variance()
     low, _, weights = _joined(least.shared, least.own)
@@ -255,10 +244,8 @@ def deviations(least: Line, most: Line) -> tuple[Floats, Floats]:
 
 
 def _centre_of_nearest(weights: Floats, low: Floats, high: Floats) -> Floats:
-    """Return the centre that is the mean of the values nearest to it, draw by draw.
-
-    Between ends of cells that mean grows with the centre by the mass of the cells that the centre lies in.
-    """
+    """Return the centre that is the mean of the values nearest to it, draw by draw."""
+    # Between ends of cells that mean grows with the centre by the mass of the cells that the centre lies in.
     ends = np.concatenate((low, high), axis=1)
     order = np.argsort(ends, axis=1, kind="stable")
     ends = np.take_along_axis(ends, order, axis=1)
@@ -275,10 +262,8 @@ def _centre_of_nearest(weights: Floats, low: Floats, high: Floats) -> Floats:
 
 
 def _centre_of_furthest(weights: Floats, low: Floats, high: Floats) -> Floats:
-    """Return the centre that is the mean of the ends furthest from it, or the middle of the cell that is to be split.
-
-    Between middles of cells that mean is constant; at each it falls.
-    """
+    """Return the centre that is the mean of the ends furthest from it, or the middle of the cell that is split."""
+    # Between middles of cells that mean is constant; at each it falls.
     middles = low + (high - low) / 2
     order = np.argsort(middles, axis=1, kind="stable")
     middles = np.take_along_axis(middles, order, axis=1)

@@ -1,7 +1,4 @@
-"""Mechanism-aware posteriors: of the population, given what a histogram mechanism released.
-
-Theory: docs/theory/mechanism-aware-posterior.md.
-"""
+"""Mechanism-aware posteriors of the population, given a histogram: docs/theory/mechanism-aware-posterior.md."""
 
 from __future__ import annotations
 
@@ -47,23 +44,17 @@ _TREE = (
 
 
 class LatentCounts(NamedTuple):
-    """The confidential counts given a release, of the leaves for a tree.
-
-    ``base``: shares of the cells in the base measure. ``leaf``: of each cell; none where there is no tree.
-    ``source``: what released something about ``n`` records.
-    ``strength``: of a Dirichlet process prior; none where the prior is a tree.
-    ``unseen``: cells that the release tells nothing of.
-    """
+    """The confidential counts given a release, of the leaves for a tree."""
 
     domain: Domain
     draws: CountDraws
     priors: Sequence[Prior]
-    base: Floats
-    leaf: Indices | None
-    source: str
+    base: Floats  # shares of the cells in the base measure
+    leaf: Indices | None  # of each cell; none where there is no tree
+    source: str  # what released something about ``n`` records
     n: int
-    strength: float | None
-    unseen: UnseenCells | None = None
+    strength: float | None  # of a Dirichlet process prior; none where the prior is a tree
+    unseen: UnseenCells | None = None  # cells that the release tells nothing of
 
 
 @sealed
@@ -304,24 +295,10 @@ def population_posterior(latent: LatentCounts, rng: np.random.Generator, *, of: 
         notes.append(unseen.message(masses))
     if draws.approximation:
         notes.append(f"approximate, not exact: {draws.approximation}")
-    return Posterior.of_arrays(
-        target,
-        support,
-        masses,
-        own=own,
-        own_weights=own_weights,
-        notes=tuple(notes),
-        facts={
-            "mechanism": latent.source,
-            "records": n,
-            "strength": strength,
-            "of": of,
-            "exact": not draws.approximation,
-            "step": draws.step,
-        },
-        bounds=within == "bounds",
-        unseen=unseen,
-    )
+    facts = {"mechanism": latent.source, "records": n, "strength": strength, "of": of}
+    facts |= {"exact": not draws.approximation, "step": draws.step}
+    options = {"notes": tuple(notes), "facts": facts, "bounds": within == "bounds", "unseen": unseen}
+    return Posterior.of_arrays(target, support, masses, own=own, own_weights=own_weights, **options)
 
 
 # The posterior that fits the mechanism of a release.

@@ -183,16 +183,7 @@ class CountLaw(NamedTuple):
 
 
 def new_values_law(draws: int, *, seen: int, distinct: int, strength: float, discount: float = 0.0) -> CountLaw:
-    r"""Return the law of the number of new values in further draws of a Pitman-Yor urn.
-
-    After ``m`` draws with ``k`` distinct values, the number of values first seen in the next ``n`` draws is ``j`` with
-    probability
-
-    .. math:: \frac{\prod_{i=k}^{k+j-1}(\theta+i\sigma)}{(\theta+m)_n}\,
-       \frac{\mathscr C(n,j;\sigma,-(m-k\sigma))}{\sigma^j} .
-
-    ``draws`` is ``n``; ``seen`` and ``distinct`` are ``m`` and ``k``. Lijoi, Mena and Prünster (2007), equation (4).
-    """
+    r"""Return the law of the number of new values in further draws of an urn (Lijoi, Mena and Prünster 2007, (4))."""
     real("strength", strength, above=0.0 - real("discount", discount, least=0, below=1))
     integer("distinct", distinct, least=1, most=positive_size("size", seen))
 
@@ -244,22 +235,20 @@ class Urn(NamedTuple):
         """Return the number of values, the missing mass, or the discovery probability."""
         z, theta, sigma, n = self
         m, k = int(z.size), len(z.counts)
-        law, records = (
-            new_values_law(n, seen=m, distinct=k, strength=theta, discount=sigma),
-            counted(n, "confidential record"),
-        )
+        law = new_values_law(n, seen=m, distinct=k, strength=theta, discount=sigma)
+        records = counted(n, "confidential record")
         if of == "values":
             quantity = f"distinct values among {records} that the release does not show"
-            estimate, (low, high) = law.mean, law.interval(level)
+            mean, (low, high) = law.mean, law.interval(level)
         elif of == "discovery":
             quantity = "probability that one more released record is of a new value"
             growth = math.exp(float(log_rising(theta + m + sigma, n) - log_rising(theta + m, n)))
-            estimate = (theta + sigma * k) / (theta + n + m) * growth
+            mean = (theta + sigma * k) / (theta + n + m) * growth
             low, high = ((theta + sigma * (k + count)) / (theta + n + m) for count in law.interval(level))
         else:
             quantity = "probability that the next member of the population has a value that no confidential record has"
             absent = np.exp(log_rising(theta + m - z.counts + sigma, n) - log_rising(theta + m, n))
-            estimate = (theta + sigma * float((1.0 - absent).sum() + law.mean)) / (theta + n)
+            mean = (theta + sigma * float((1.0 - absent).sum() + law.mean)) / (theta + n)
             half = (1.0 + level) / 2.0  # the two parts have intervals, each at half the error
             shown = self.simulated_shown(half) if k <= _FEW else self.normal_shown(half)
             low, high = (
@@ -268,18 +257,12 @@ class Urn(NamedTuple):
         process = f"Dirichlet process of strength {theta:g}"
         if sigma:
             process = f"Pitman-Yor process of strength {theta:g} and discount {sigma:g}"
-        rests_on = (
+        origin = (
             f"{records}, taken as draws of a population from a {process}, whose urn is "
             f"continued by {counted(m, 'released record')}. If the population is of another kind, this may be far off"
         )
         return Unseen(
-            what=quantity,
-            estimate=estimate,
-            lower=low,
-            upper=high,
-            level=level,
-            conservative=of == "mass",
-            rests_on=rests_on,
+            what=quantity, estimate=mean, lower=low, upper=high, level=level, conservative=of == "mass", rests_on=origin
         )
 
     def simulated_shown(self, level: float) -> tuple[float, float]:

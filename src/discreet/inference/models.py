@@ -61,9 +61,7 @@ def regression(
             basis = _triangle(shared.joined(own), draws, design.names)
             shared = shared.within(basis)
             if law == "logistic" and not np.isin(np.append(shared.y, own.y), (0.0, 1.0)).all():
-                raise ParameterError(
-                    f"the outcome of {formula!r} must be 0 or 1 in a logistic regression. Leave the kind out"
-                )
+                raise ParameterError(f"the outcome of {formula!r} must be 0 or 1 for kind='logistic'. Leave it out")
         parts = own.within(basis).split(len(draws.own_weights))
         for part, masses in zip(parts, np.concatenate((draws.weights, draws.own_weights), axis=1), strict=True):
             solutions.append(_coefficients_of_draw(shared.joined(part), masses, basis, law))
@@ -105,10 +103,7 @@ _ARITHMETIC: tuple[type[ast.AST], ...] = (
 
 
 def require_listed(expression: str, columns: Collection[str]) -> None:
-    """Refuse a part of a formula that is more than arithmetic and listed functions of columns: it would be run as code.
-
-    Raises ParameterError naming what is not listed.
-    """
+    """Refuse a part of a formula beyond arithmetic and listed functions of columns: it would be run as code."""
     nodes = list(ast.walk(ast.parse(expression, mode="eval")))
     listed = {*columns, *FUNCTIONS[""].split(), *FUNCTIONS}
     for node in nodes:
@@ -121,9 +116,7 @@ def require_listed(expression: str, columns: Collection[str]) -> None:
         else:
             known = isinstance(node, _ARITHMETIC)
         if not known:
-            functions = [
-                f"{module}.{name}".lstrip(".") for module, names in FUNCTIONS.items() for name in names.split()
-            ]
+            functions = [f"{owner}.{name}".lstrip(".") for owner, names in FUNCTIONS.items() for name in names.split()]
             raise ParameterError(
                 f"{ast.unparse(node)!r} is neither a column nor anything else that a formula may use. It may use "
                 f"columns, arithmetic, comparisons and {', '.join(functions)}"
@@ -214,9 +207,7 @@ class FormulaDesign:
             return action()
         except (self._failed, SyntaxError) as problem:
             reason = harmless(str(problem).partition("\n")[0].rstrip("."))
-        raise ParameterError(
-            f"the formula {self.text!r} cannot be used: {reason}. Write 'outcome ~ column + C(column)'"
-        )
+        raise ParameterError(f"the formula {self.text!r} cannot be used: {reason}. Write 'outcome ~ column + C(other)'")
 
 
 def _present_labels(domain: Domain, support: Records, draws: Draws) -> dict[str, Any]:
@@ -404,9 +395,7 @@ def fit(
     data = {}
     for (name, column), codes in zip(z.domain.columns.items(), z.records.columns, strict=True):
         if column.open:
-            raise ParameterError(
-                f"column {name!r} holds open labels, which are not numbers. Leave it out of the domain"
-            )
+            raise ParameterError(f"column {name!r} holds open labels, which are no numbers. Leave it out of the domain")
         data[name] = (column.positions(codes) if column.labels is None else np.asarray(codes))[rows]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -426,10 +415,5 @@ def fit(
             stacklevel=2,
         )
     numbers = {"released": z.size, "r_hat": agreement, "effective_draws": effective, "divergences": divergences}
-    return Fit(
-        data=inference_data(parameters, numbers),
-        draws=parameters,
-        effective_draws=effective,
-        r_hat=agreement,
-        divergences=divergences,
-    )
+    data = inference_data(parameters, numbers)
+    return Fit(data=data, draws=parameters, effective_draws=effective, r_hat=agreement, divergences=divergences)

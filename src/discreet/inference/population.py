@@ -135,10 +135,7 @@ class Posterior:
         return self._evaluate(known_functionals([functional], self.domain, column), column)[:, 0, 0]
 
     def _evaluate(self, functionals: Sequence[Functional], column: str | None) -> Floats:
-        """Return functionals of all draws in one pass over the blocks: shape (draws, functionals, 3).
-
-        Of the last axis, the second and third are the least and the greatest number; without bounds, the number too.
-        """
+        """Return functionals in one pass, (draws, functionals, 3): each number with its least and its greatest."""
         name, blocks = column or self.domain.names[0], []
         for draws in self._blocks():
             line = self._line(draws, name)
@@ -157,12 +154,7 @@ class Posterior:
         return np.concatenate(blocks)
 
     def summary(
-        self,
-        functionals: Sequence[Evaluated],
-        *,
-        column: str | None = None,
-        by: str | None = None,
-        level: float = 0.95,
+        self, functionals: Sequence[Evaluated], *, column: str | None = None, by: str | None = None, level: float = 0.95
     ) -> Summary:
         """Return posterior mean, standard deviation and equal-tailed interval of some functionals.
 

@@ -1,7 +1,4 @@
-"""The confidential counts given records that were drawn from positive parts of noisy counts.
-
-Theory: docs/theory/mechanism-aware-posterior.md.
-"""
+"""The confidential counts given records drawn from positive parts of noisy counts (mechanism-aware-posterior.md)."""
 
 from __future__ import annotations
 
@@ -22,12 +19,11 @@ _ROUNDING, _WHOLE = math.sqrt(1.0 / 6.0), 0.3  # standard deviations of what rou
 
 
 class Positive:
-    """Records that were drawn from the positive parts of noisy counts, brought to the sum n.
+    """Records drawn from the positive parts of noisy counts, brought to the sum n: ``(y_j - shift)^+ / Y``."""
 
-    ``(y_j - shift)^+ / Y``: either the shift is 0 and the sum ``Y`` unknown, or ``Y = n`` and the shift unknown. What
-    is unknown is integrated. Independent records: their likelihood with the sum as an exponential factor, which is
-    exact for an unknown sum. Stratified ones: each number is its share to within one, neighbours independently.
-    """
+    # Either the shift is 0 and the sum Y unknown, or Y = n and the shift unknown; what is unknown is integrated.
+    # Independent records have the sum as an exponential factor; each stratified number is its share to within one,
+    # independently.
 
     def __init__(self, likelihood: NoisyCellCounts, prior: Prior, records: int, drawn: Integers) -> None:
         self._likelihood, self._records = likelihood, records
@@ -59,10 +55,8 @@ class Positive:
     def under(
         cls, priors: Sequence[Prior], likelihood: NoisyCellCounts, records: int, drawn: Integers
     ) -> Sequence[Positive]:
-        """Return the posteriors under several priors.
-
-        The unknown number is looked for under the last one. What the others weigh there tells whether they can matter.
-        """
+        """Return the posteriors under several priors; one that weighs too little where the last peaks is hopeless."""
+        # The unknown number is looked for under the last one.
         made = [cls(likelihood, prior, records, drawn) for prior in priors]
         if len(made) > 1:
             peaks = [one._log(made[-1]._best) for one in made]
@@ -175,13 +169,11 @@ class Positive:
 
 
 class Moved(Positive):
-    """Records of a reading that sets the negative parts of noisy counts off against their positive neighbours.
+    """Records of a reading that sets the negative parts of noisy counts off against their positive neighbours."""
 
-    What is left of a cell is then the sum of its own noisy count and of those that were set off against it. A cell
-    without released records is taken to be one of these, of the nearest cell that has some. The sum of such a block is
-    told, with the noise of all its counts, and of its cells on each side of the one with records, a run, that their
-    sum is no larger than this noise hides. In the prior, half of a block belongs to the cell with records.
-    """
+    # A block is a cell with released records and the cells without that are nearest to it: its sum is told, with the
+    # noise of all its counts; of a run, its cells on one side, that their sum is no larger than this noise hides. In
+    # the prior, half of a block belongs to the cell with records.
 
     @cached_property
     def _block(self) -> Integers:
@@ -222,25 +214,19 @@ class Moved(Positive):
     def _cells(self) -> Sums:
         sizes, held = np.bincount(self._block).tolist(), self._drawn[self._drawn > 0].tolist()
         blocks, lengths = [*zip(held, sizes, strict=True)], np.bincount(self._run)[self._run].tolist()
-        told = {block: self._told_of(*block) for block in {*blocks}}
+        told = {block: self._told(block[0], self._each, 0.0, self._wide(block[1])) for block in {*blocks}}
         hidden = {size: self._hidden(size) for size in {*sizes}}
         cells = zip(self._block.tolist(), (self._drawn == 0).tolist(), lengths, strict=True)
         kinds = [(*blocks[block], empty, run) for block, empty, run in cells]
         first = np.searchsorted(self._run, np.arange(int(self._run[-1]) + 1)).tolist()
-        of_runs = [
-            hidden[size] if empty and run > 1 else nothing for _, size, empty, run in (kinds[at] for at in first)
-        ]
+        of_runs = [hidden[size] if empty and run > 1 else nothing for _, size, empty, run in (kinds[i] for i in first)]
         of_blocks = [_looked_up(*told[block]) if block[1] > 1 else nothing for block in blocks]
-        return self._lattice.sums(
-            kinds, lambda kind: self._of_a_cell(told[kind[:2]], *kind[1:]), self._tree(of_runs, of_blocks)
-        )
+        levels = self._tree(of_runs, of_blocks)
+        return self._lattice.sums(kinds, lambda kind: self._of_a_cell(told[kind[:2]], *kind[1:]), levels)
 
     def _wide(self, size: int) -> Noise:
         """Return the noise of the sum of so many noisy counts."""
         return self._noise if size == 1 else Noise("gaussian", self._noise.spread * math.sqrt(size))
-
-    def _told_of(self, drawn: int, size: int) -> tuple[Integers, Floats]:
-        return self._told(drawn, self._each, 0.0, self._wide(size))
 
     @cached_property
     def _unseen(self) -> float:
@@ -309,10 +295,7 @@ def _runs(drawn: Integers, block: Integers) -> Integers:
 
 
 def _sets(*parts: Integers) -> list[Integers]:
-    """Return the sets of a tree, from the smallest on: runs of cells are halved again and again, then blocks, then all.
-
-    ``parts``: partitions of the cells, each one finer than the next.
-    """
+    """Return the sets of a tree, the smallest first: runs of cells are halved again and again, blocks, then all."""
     sets, first = [], np.arange(len(parts[0]))  # cell of each set
     for part in [*parts, np.zeros_like(parts[0])]:
         while int(part[-1]) + 1 < len(first):

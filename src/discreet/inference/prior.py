@@ -34,11 +34,8 @@ Kind = TypeVar("Kind", bound=Hashable)
 
 
 def log_prior(alpha: Any, counts: Floats, step: int = 1, rate: float = 0.0) -> Floats:
-    """Return the logarithm of ``Gamma(alpha + c) / (Gamma(alpha) c!)`` times ``e^(rate c)``, ``rate`` at most 0.
-
-    ``step``: above 1, the sum over all whole numbers that round to a multiple. The rate belongs into the sum: what it
-    is multiplied with may grow manifold within a step.
-    """
+    """Return ``log (Gamma(alpha + c) / (Gamma(alpha) c!)) + rate c``, ``rate`` at most 0, summed over a step."""
+    # The rate belongs into the sum: what it is multiplied with may grow manifold within a step.
     from scipy.special import gammaln
 
     single = gammaln(alpha + counts) - gammaln(alpha) - gammaln(counts + 1.0) + rate * counts
@@ -70,10 +67,7 @@ def _log_sum(alpha: float, first: Floats, end: Floats) -> Floats:
 
 
 def _log_binomial_sum(alpha: float, first: Floats, end: Floats, rate: float, otherwise: Floats) -> Floats:
-    """Return what :func:`log_prior` sums up at a negative rate: a part of a negative binomial law.
-
-    ``otherwise``: for sums that are too small to be told from 0.
-    """
+    """Return what :func:`log_prior` sums up at a rate below 0, of a negative binomial law; ``otherwise`` if tiny."""
     from scipy.special import betainc, betaincc
 
     failure, low = -math.expm1(rate), np.maximum(first, 1.0)
@@ -92,15 +86,11 @@ def strength_at(depth: int, start: float, wide: float = WIDE, growth: float = _G
 
 
 class Layer(NamedTuple):
-    """Cells, or sets of neighbouring cells, each of them a part of a set of the next layer, with the law of its split.
+    """Cells, or neighbouring sets, each a part of a set of the next layer, with the Dirichlet law of its split."""
 
-    ``parent``: of each part, the number of its set: 0, 1, ... in order. ``masses``: of the parts, in that law.
-    ``strength``: of the law, the sum of a set's masses.
-    """
-
-    parent: Integers
-    masses: Floats
-    strength: float
+    parent: Integers  # of each part, the number of its set: 0, 1, ... in order
+    masses: Floats  # of the parts, in that law
+    strength: float  # of the law, the sum of a set's masses
 
     def sums(self, rows: Any) -> Any:
         """Return the sums over the parts of each set, row by row."""
@@ -109,21 +99,16 @@ class Layer(NamedTuple):
 
 @dataclass(frozen=True)
 class Prior:
-    """A tree of splits that are each a Dirichlet distribution, or a Dirichlet process: one split of all cells.
+    """A tree of splits that are each a Dirichlet distribution, or a Dirichlet process: one split of all cells."""
 
-    In a tree the count ``c`` of a set with mass ``a`` in the law of the split above, itself split with strength ``b``,
-    weighs ``(a)_c / (b)_c``: the factors ``c!`` of a set as a part and as a whole cancel. Splits have one strength down
-    to some depth below the whole; from there on it grows fourfold from depth to depth, up to 8, or halves.
+    # In a tree the count c of a set with mass a in the split above, itself split with strength b, weighs (a)_c / (b)_c:
+    # the factors c! of a set as a part and as a whole cancel. Splits have one strength, ``wide``, down to the depth
+    # ``start``; from there on it grows fourfold from depth to depth, up to 8, or halves.
 
-    ``layers``: from the cells on; the last one is split from the whole.
-    ``order``: the cells, neighbours in the tree beside one another. ``base``: the base measure of a tree, not in it.
-    ``start``: depth of the last splits of the whole's strength, ``wide``; infinite where all have it.
-    """
-
-    layers: tuple[Layer, ...]
-    order: Integers
-    base: Floats | None = None
-    start: float = math.inf
+    layers: tuple[Layer, ...]  # from the cells on; the last one is split from the whole
+    order: Integers  # the cells, neighbours in the tree beside one another
+    base: Floats | None = None  # the base measure of a tree, not in it
+    start: float = math.inf  # depth of the last splits of the whole's strength, ``wide``; infinite where all have it
     wide: float = WIDE
     growth: float = _GROWTH
 
@@ -166,11 +151,8 @@ class Prior:
         wide: float = WIDE,
         softer: bool = False,
     ) -> list[Prior]:
-        """Return trees, of halves or of given sets, of which a release tells which is near.
-
-        ``firmer``: the least depth of the last splits of the whole's strength, which is ``wide``.
-        ``softer``: whether one more has splits that get softer from depth to depth, like those of a Dirichlet process.
-        """
+        """Return trees, of halves or of given sets, of which a release tells which is near; one more if ``softer``."""
+        # firmer: the least depth of the last splits of strength ``wide``; softer ones are like a Dirichlet process's.
         depth_of_tree = len(sets or _halves(len(base)))
         starts = [firmer + depth for depth in _FURTHER if depth == math.inf or firmer + depth + 1 < depth_of_tree]
         trees = [cls.nested(base, sets, order, start=start, wide=wide) for start in starts]
@@ -185,14 +167,10 @@ class Prior:
         return cls.learned(base[order], parents(several), order, firmer=firmer)
 
     def log_rates(self, guess: Floats, spread: float) -> list[Floats]:
-        """Return a power of each part's count, layer by layer, that changes no draw.
-
-        With ``(a)_c / c!`` times ``e`` to this power times ``c``, the parts of a set add up to about the count that is
-        guessed. The next layer takes the power of their sum off again. Guesses are rounded, so that few laws differ.
-
-        ``guess``, shape (k,): in the tree's order. ``spread``: how much larger than guessed a count may well be: a
-        power that is too steep for it would leave nothing of its weight.
-        """
+        """Return a power of each part's count, layer by layer, that changes no draw; ``guess``: in the tree's order."""
+        # With (a)_c / c! times e to this power times c, the parts of a set add up to about the count that is guessed;
+        # the next layer takes the power of their sum off again. Guesses are rounded, so that few laws differ, and
+        # raised by the spread: a power that is too steep for a count would leave nothing of its weight.
         if self.base is None:
             return [np.zeros(len(guess))]
         rates, sums = [], guess
@@ -236,10 +214,7 @@ def parents(nested: Sequence[Integers]) -> list[Integers]:
 
 
 def sets_of(tree: Tree, order: Integers, measured: set[int]) -> list[tuple[Integers, bool]]:
-    """Return the node of each leaf in order, numbered in order, level by level from the leaves up to the root.
-
-    Beside each level, whether it is measured.
-    """
+    """Return the node of each leaf in order, numbered in order, from the leaves up, and whether it is measured."""
     sets = []
     for level in reversed(range(tree.depth)):
         node = np.arange(tree.nodes(level)).reshape(tree.shape(level)).astype(np.float64)
@@ -255,14 +230,11 @@ def sets_of(tree: Tree, order: Integers, measured: set[int]) -> list[tuple[Integ
 
 @dataclass(frozen=True)
 class Noise:
-    """Independent noise with a known law.
+    """Independent noise with a known law."""
 
-    ``law``: ``P(z)`` proportional to ``e^(-|z|/scale)`` or ``e^(-z^2/(2 scale^2))``, or a function that returns the
-    logarithm of ``P(z)``, up to a constant; ``scale`` is then about its standard deviation.
-    """
-
+    # P(z) in proportion to e^(-|z|/scale) or e^(-z^2/(2 scale^2)), or a function: log P(z), up to a constant
     law: str | Callable[[Floats], Floats]
-    scale: float
+    scale: float  # of a function's law about its standard deviation
 
     def __post_init__(self) -> None:
         real("scale", self.scale, above=0)
@@ -314,17 +286,13 @@ class Noise:
 
 @dataclass(frozen=True)
 class Lattice:
-    """Counts as multiples of a step, which is 1 where they are exact, with the prior of each.
-
-    ``guess``, shape (k,): of the counts, in the prior's order; it changes no draw, only precision.
-    ``spread``: about the standard deviation of a count given the release.
-    """
+    """Counts as multiples of a step, which is 1 where they are exact, with the prior of each."""
 
     records: int
     step: int
     prior: Prior
-    guess: Floats
-    spread: float
+    guess: Floats  # shape (k,): of the counts, in the prior's order; it changes no draw, only precision
+    spread: float  # about the standard deviation of a count given the release
 
     @classmethod
     def fine(cls, records: int, spread: float, prior: Prior, guess: Floats) -> Lattice:
@@ -362,11 +330,8 @@ class Lattice:
         *,
         tilt: float | None = None,
     ) -> Sums:
-        """Return the counts of all cells, given what a release tells of each.
-
-        ``factor``: from the kind of a cell to the numbers that its count may have, and the log-likelihood of each.
-        ``levels``: sets whose sums have weights; those of the prior by default.
-        """
+        """Return the counts of all cells, given what a release tells of each kind; by default at the prior's levels."""
+        # factor: from the kind of a cell to the numbers that its count may have, and the log-likelihood of each.
         factors = {kind: factor(kind) for kind in dict.fromkeys(kinds)}
         keys = [*zip(self.cells, kinds, strict=True)]
         pairs = [*dict.fromkeys(keys)]
@@ -391,13 +356,11 @@ class Lattice:
     def levels(self) -> list[Level]:
         """The sets of the prior's tree, with the weights of their sums; equal sets share a function."""
         levels = []
-        for (layer, above), (rates, rates_above) in zip(
-            pairwise(self.prior.layers), pairwise(self._rates), strict=True
-        ):
+        for (layer, above), (rates, upper) in zip(pairwise(self.prior.layers), pairwise(self._rates), strict=True):
             starts = np.searchsorted(layer.parent, np.arange(len(above.masses)))
             parts = [tuple(part.tolist()) for part in np.split(layer.masses, starts[1:])]
             own = rates[starts].tolist()  # the parts of a set have one rate
-            keys = [*zip(above.masses.tolist(), rates_above.tolist(), own, parts, strict=True)]
+            keys = [*zip(above.masses.tolist(), upper.tolist(), own, parts, strict=True)]
             weights = {key: self._weight(*key, layer.strength) for key in {*keys}}
             levels.append(Level(layer.parent, [weights[key] for key in keys]))
         return levels
@@ -435,15 +398,13 @@ class Lattice:
 class CountPosterior(NamedTuple):
     """The counts of cells given a release and one prior.
 
-    ``log``: the logarithm of the weight of all counts, up to a number that is the same for all priors.
     ``draw``: from a number and a generator to so many independent draws of the counts, a row each.
     ``proposed``: whether they are proposals under a simpler likelihood; beside them are then the logarithms of what
     they weigh too little, up to such a number.
-    ``step``: in which counts are followed. ``approximation``: what is not exact, in words.
     """
 
-    log: float
+    log: float  # the logarithm of the weight of all counts, up to a number that is the same for all priors
     draw: Callable[[int, np.random.Generator], Any]
-    step: int = 1
-    approximation: str = ""
+    step: int = 1  # in which counts are followed
+    approximation: str = ""  # what is not exact, in words
     proposed: bool = False

@@ -30,18 +30,13 @@ _COUNT = "\0count"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Released:
-    """The distinct records of a release, and the public facts that came with it.
-
-    ``counts``, shape (k,): how often each record was released, or its weight.
-    ``urn``: the urn that the release continues.
-    ``n_held``: number of confidential records; None where there is no certificate.
-    """
+    """The distinct records of a release, and the public facts that came with it."""
 
     domain: Domain
     records: Records
-    counts: Floats
-    urn: ContinuedUrn | None
-    n_held: int | None
+    counts: Floats  # shape (k,): how often each record was released, or its weight
+    urn: ContinuedUrn | None  # the urn that the release continues
+    n_held: int | None  # number of confidential records; None where there is no certificate
 
     @property
     def size(self) -> float:
@@ -50,10 +45,7 @@ class Released:
 
 
 def read_release(release: Any, facts: Any = None, *, weights: str | None = None) -> Released:
-    """Read a release; of a file, only its distinct rows come into memory.
-
-    ``facts``: the certificate found with the release by default. ``weights``: a row counts as that many records.
-    """
+    """Read a release, of which only the distinct rows come into memory; with ``weights``, a row counts as so many."""
     urn = n_held = None
     if isinstance(facts, Domain):
         domain = facts

@@ -59,11 +59,9 @@ class ReleasedCounts(Observation):
 
 @dataclass(frozen=True)
 class ReleasedRecords(Observation):
-    """Numbers of released records.
+    """Numbers of released records."""
 
-    ``kept``: the sum of the noisy counts that were kept, up to the number of records, where the certificate tells it.
-    """
-
+    # the sum of the noisy counts that were kept, up to the number of records, where the certificate tells it
     kept: int | None = None
 
 
@@ -72,17 +70,12 @@ class ReleasedRecords(Observation):
 
 @dataclass(frozen=True)
 class CountDraws:
-    """Draws of the confidential counts.
+    """Draws of the confidential counts."""
 
-    ``counts``, shape (draws, k): in records; each row has the sum ``n`` to within half a step.
-    ``step``: in which the counts are followed: 1 where the posterior is exact.
-    ``numbers``: how many draws, from the first on, were made under each prior.
-    """
-
-    counts: Floats
-    step: int
+    counts: Floats  # shape (draws, k): in records; each row has the sum ``n`` to within half a step
+    step: int  # in which the counts are followed: 1 where the posterior is exact
     approximation: str
-    numbers: tuple[int, ...]
+    numbers: tuple[int, ...]  # how many draws, from the first on, were made under each prior
 
     @classmethod
     def draw(cls, posteriors: Sequence[CountPosterior], draws: int, rng: np.random.Generator) -> CountDraws:
@@ -96,10 +89,7 @@ class CountDraws:
 
     @classmethod
     def _accepted(cls, proposals: Sequence[CountPosterior], draws: int, rng: np.random.Generator) -> CountDraws:
-        """Return draws that are proposed, and kept in proportion to what they weigh too little.
-
-        The largest of these weights is that of all proposals so far: where a later one is larger, all are judged anew.
-        """
+        """Return draws that are proposed, and kept in proportion to what they weigh too little, beside the largest."""
         probabilities = _prior_probabilities(proposals)
         batches: list[tuple[int, Floats, Floats]] = []  # prior, counts, and marks: kept where above the largest weight
         largest, number, proposed, accepted = -np.inf, draws + _FEW, 0, 0
@@ -315,10 +305,7 @@ def tree_records(likelihood: NoisyTree, prior: Prior, records: int, drawn: Integ
 
 
 def divided(sums: Floats, sets: Indices, alpha: Floats, rng: np.random.Generator) -> Floats:
-    """Return what cells have of the sums of sets that they are in, where nothing was seen of the cells: by the prior.
-
-    ``sums``, shape (draws, sets). ``sets``: that of each cell. ``alpha``: masses of the cells.
-    """
+    """Return what cells have of the sums, (draws, sets), of sets of which nothing else was seen: by the prior."""
     if len(sums[0]) == len(alpha):
         return sums[:, sets]
     gammas = np.maximum(rng.standard_gamma(np.broadcast_to(alpha, (len(sums), len(alpha)))), 1e-300)

@@ -20,13 +20,7 @@ from discreet._core.errors import ParameterError
 from discreet._core.random import seeded
 from discreet._core.text import counted
 from discreet.domain import Domain, Records
-from discreet.inference.functionals import (
-    Evaluated,
-    Functional,
-    groups_of,
-    known_functionals,
-    restricted,
-)
+from discreet.inference.functionals import Evaluated, Functional, groups_of, known_functionals, restricted
 from discreet.inference.line import Draws
 from discreet.inference.models import FormulaDesign, regression
 from discreet.inference.population import Posterior
@@ -128,9 +122,7 @@ def combine(
         share = positive_size("size", size) / positive_size("n", n)
     if kind == "urn":
         if share is None:
-            raise ParameterError(
-                "the urn's rule needs the numbers of released and confidential records. Give them as size and n"
-            )
+            raise ParameterError("the urn's rule needs the numbers of released and held records. Give size and n")
         variance = variance_within * (share + (1.0 + share) / count)
     elif count < 2:
         raise ParameterError("this rule needs several tables. For one urn release take kind='urn'")
@@ -176,12 +168,10 @@ def estimate_tables(
     certificate: Any = None,
     level: float = 0.95,
 ) -> Summary:
-    """Estimate numbers of the population from several synthetic tables: for parameters see ``Release.estimate``.
-
-    Each table is analysed by itself, as if it were a sample of the population, and the estimates are combined by
-    :func:`combine` with ``kind="fully"``. The variance within a table is a formula for means and shares of a column
-    without nulls, and that of 100 bootstrap samples for all else.
-    """
+    """Estimate numbers of the population from several synthetic tables: for parameters see ``Release.estimate``."""
+    # Each table is analysed as if it were a sample of the population, and the estimates are combined by the rule for
+    # fully synthetic tables. Variances within a table: formulas for means and shares of a column without nulls, else a
+    # bootstrap.
     several = _Several.from_release(release, certificate, level)
     parsed = known_functionals(functionals, several.domain, column)
     used = list(several.domain.names)
@@ -217,10 +207,7 @@ def _estimated(
     evaluated: Callable[[Released, Floats], Floats],
     rng: np.random.Generator,
 ) -> Floats:
-    """Return each number of a table, and the variance that it has in samples of its size.
-
-    ``closed``: the numbers of which that is known in closed form where they are means or shares; else it is resampled.
-    """
+    """Return each number of a table, and its variance in samples of that size: by a formula if ``closed``."""
     shares, size = table.counts / table.counts.sum(), int(table.size)
     estimates = evaluated(table, shares[None])[0]
     variances = np.full(len(estimates), np.nan)
@@ -228,9 +215,8 @@ def _estimated(
         if functional.is_share:
             variances[place] = max(0.0, estimates[place] * (1.0 - estimates[place])) / size
         elif functional.name == "mean" and functional.function is None:
-            variances[place] = (
-                Posterior.of_arrays(table.domain, table.records, shares[None]).evaluate("variance")[0] / size
-            )
+            posterior = Posterior.of_arrays(table.domain, table.records, shares[None])
+            variances[place] = posterior.evaluate("variance")[0] / size
     if np.isnan(variances).any():
         rows = max(1, _BLOCK // len(shares))
         blocks = [min(rows, _RESAMPLES - start) for start in range(0, _RESAMPLES, rows)]
@@ -247,11 +233,7 @@ def regress_tables(
     certificate: Any = None,
     level: float = 0.95,
 ) -> Summary:
-    """Return the coefficients of a regression in the population: for parameters see ``Posterior.regress``.
-
-    Each table has its coefficients, with the variance of 25 bootstrap samples of it, and they are combined as by
-    :func:`estimate_tables`.
-    """
+    """Return the coefficients of a regression in the population, from bootstraps: see ``Posterior.regress``."""
     several = _Several.from_release(release, certificate, level)
     used = FormulaDesign(several.domain, formula).used
     domain, tables = several.read(used)
@@ -301,9 +283,7 @@ class _Several:
             release = read(release, certificate)  # of files that are not the release's, nothing is read
         certificate = read_certificate(release, certificate)
         if analysed_mechanism(certificate).contents(certificate.facts.records).tables is None:
-            raise ParameterError(
-                "this is for releases of several tables. For one table take discreet.inference.posterior"
-            )
+            raise ParameterError("this is for releases of several tables. For one take discreet.inference.posterior")
         return cls(release, certificate, Domain.from_dict(certificate.facts.domain), level)
 
     def read(self, used: Sequence[str]) -> tuple[Domain, list[Released]]:

@@ -23,20 +23,12 @@ if TYPE_CHECKING:
     from discreet.inference.population import Posterior
 
 
-# How many independent draws a set of chains is worth, and whether the chains agree.
-#
-# Split chains, rank-normalised. With within-chain variance :math:`W` and between-chain variance :math:`B` of ``M`` half
-# chains of ``N`` draws, :math:`\widehat{var}^+ = (N-1)W/N + B/N`, :math:`\hat R = \sqrt{\widehat{var}^+/W}`, and with
-# the combined autocorrelations :math:`\hat\rho_t` summed over Geyer's initial monotone positive pairs, the first of the
-# next pair once, :math:`ESS = MN / (2\sum_t \hat\rho_t - 1)`. The numbers are those of Stan and ArviZ: Vehtari, Gelman,
-# Simpson, Carpenter and Bürkner (2021), sections 3 and 4; Geyer (1992).
+# How many independent draws chains are worth, and whether they agree: split and rank-normalised, with Geyer's initial
+# monotone positive pairs, as in Stan and ArviZ (Vehtari, Gelman, Simpson, Carpenter and Bürkner, 2021, sections 3, 4).
 
 
 def effective_sample_size(chains: npt.ArrayLike, *, ranked: bool = True) -> float:
-    """Return the effective sample size of draws, shape (chains, draws), at most ``draws log10(draws)``, for their mean.
-
-    ``ranked``: replace draws by the normal scores of their ranks first ("bulk"), which heavy tails need.
-    """
+    """Return how many draws those of shape (chains, draws) are worth for their mean; ``ranked``, for any law."""
     x = _split(np.asarray(chains, dtype=np.float64))
     total = x.size
     if x.shape[1] < 4 or np.ptp(x) == 0.0:
@@ -156,10 +148,7 @@ class Estimate:
 
 
 def estimated(name: str, numbers: Floats, *, level: float, chains: int, **facts: Any) -> Estimate:
-    """Return the posterior of one number from its draws, chain after chain; those that are NaN do not have it.
-
-    ``numbers``, shape (draws, 3): the number, and the least and the greatest that it may be.
-    """
+    """Return the posterior of one number from draws, (draws, 3), with its least and greatest value; NaN has none."""
     present = ~np.isnan(numbers[:, 0])
     values, least, most = numbers[present].T
     if not len(values):
@@ -345,10 +334,7 @@ def _matplotlib() -> Any:
 
 
 def points(posterior: Posterior, name: str) -> tuple[Floats, bool]:
-    """Return where the distribution function is drawn, and whether with jumps: where the mass lies on few values.
-
-    These are all ends of pieces, or some that stand for them.
-    """
+    """Return where the distribution function is drawn, at ends of pieces, and whether it jumps: on few values."""
     place, column = posterior.domain.names.index(name), posterior.domain.columns[name]
     own = posterior.block(0).own
     low, high = piece_ends(column, posterior.support.columns[place])[:2]

@@ -1,9 +1,7 @@
 """Whole numbers that are independent but for their sum: exact draws of all of them, without chains.
 
 The laws of single numbers are convolved pair by pair up to the law of the sum of all. Given the sum, the way back
-splits it in two again and again, each time by the exact law. All draws are independent of one another.
-
-Theory: docs/theory/mechanism-aware-posterior.md.
+splits it in two again and again, each time by the exact law. Theory: docs/theory/mechanism-aware-posterior.md.
 """
 
 from __future__ import annotations
@@ -79,28 +77,24 @@ def both(one: LogWeights, other: LogWeights) -> LogWeights:
 
 
 class Level(NamedTuple):
-    """Sets of neighbouring numbers, or of sets, whose sums have weights of their own, given as logarithms.
+    """Sets of neighbouring numbers, or of sets, whose sums have weights of their own, given as logarithms."""
 
-    ``of``: for each number or set of the level below, the set that it is in; sets have the numbers 0, 1, ... in order.
-    """
-
-    of: Integers
+    of: Integers  # the set of each number, or set of the level below; sets are numbered 0, 1, ... in order
     log_weights: Sequence[LogWeights]
 
 
 class Sums:
-    """Numbers of given laws whose sum is known, and sets of them whose sums have weights too, the smallest first.
+    """Numbers of given laws whose sum is known, and sets of them whose sums have weights too, the smallest first."""
 
-    ``tilt``: by which the laws are tilted at first; that of a like case saves time.
-    ``away``: how far the sum is from the mean of the laws' sum.
-    """
+    # tilt: by which the laws are tilted at first, that of a like case saves time; away: from the mean of the laws' sum.
 
     def __init__(
         self, laws: Sequence[IntegerLaw], total: int, levels: Sequence[Level] = (), *, tilt: float | None = None
     ) -> None:
         self._total, self._whole = total, IntegerLaw(total, np.zeros(1))
         least, most = sum(law.low for law in laws), sum(law.low + len(law.weights) - 1 for law in laws)
-        self.away = abs(total - float(_means(laws).sum()))
+        distinct = {id(law): law.mean for law in laws}
+        self.away = abs(total - sum(distinct[id(law)] for law in laws))
         self.tilt = 0.0
         if not least <= total <= most:
             return
@@ -189,10 +183,7 @@ def _weighted(laws: Sequence[IntegerLaw], log_weights: Sequence[LogWeights]) -> 
 
 
 def _times(laws: Sequence[IntegerLaw], logarithms: Callable[[Integers, Integers], Floats]) -> list[IntegerLaw]:
-    """Return laws with their weights multiplied by others.
-
-    ``logarithms``: of these, from the numbers of one law after the other, and how many each law has.
-    """
+    """Return laws with weights times others, whose logarithms are a function of all laws' numbers, and lengths."""
     ends = _ends(laws)
     starts, lengths = ends[:-1], np.diff(ends)
     low = np.array([law.low for law in laws])
@@ -263,10 +254,8 @@ def _tilt(laws: Sequence[IntegerLaw], total: int) -> float:
 def _split(
     ones: Sequence[IntegerLaw], others: Sequence[IntegerLaw], sums: Integers, rng: np.random.Generator
 ) -> Integers:
-    """Return the first of two numbers with a given sum, pair by pair (rows) and draw by draw.
-
-    Numbers are proposed by the narrower law and kept in proportion to the weight of what is left for the other.
-    """
+    """Return the first of two numbers with a given sum, pair by pair (rows) and draw by draw."""
+    # Numbers are proposed by the narrower law and kept in proportion to the weight of what is left for the other.
     swapped = np.array([len(a.weights) > len(b.weights) for a, b in zip(ones, others, strict=True)])
     pairs = [sorted(pair, key=lambda law: len(law.weights)) for pair in zip(ones, others, strict=True)]
     narrow, wide = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
@@ -302,11 +291,9 @@ def _split(
 def _listed(
     ones: tuple[Floats, Indices], others: tuple[Floats, Indices], pair: Indices, left: Integers, at: Floats
 ) -> Integers:
-    """Return the places of first numbers in their laws, by listing all that they may have.
-
-    ``ones``, ``others``: weights of the pairs' laws, one after the other, and where each begins, and the last ends.
-    ``left``: the sum less the least numbers of both laws. ``at``: the share of the weight that lies before a number.
-    """
+    """Return the places of first numbers in their laws, by listing all that they may have."""
+    # ones, others: weights of the pairs' laws, one after the other, and where each begins, and the last ends; left: the
+    # sum less the least numbers of both laws; at: the share of the weight that lies before a number.
     (weights, starts), (wide, ends) = ones, others
     same = pair * (int(left.max()) + 1) + left
     _, first, case = np.unique(same, return_index=True, return_inverse=True)
@@ -337,12 +324,3 @@ def _listed(
 
 def _ends(laws: Sequence[IntegerLaw]) -> Indices:
     return np.concatenate(([0], np.cumsum([len(law.weights) for law in laws])))
-
-
-def _means(laws: Sequence[IntegerLaw]) -> Floats:
-    if not laws:
-        return np.zeros(0)
-    starts, weights = _ends(laws)[:-1], np.concatenate([law.weights for law in laws])
-    within = np.arange(len(weights)) - np.repeat(starts, [len(law.weights) for law in laws])
-    sums = np.add.reduceat(weights * within, starts) / np.add.reduceat(weights, starts)
-    return np.asarray(sums + np.array([law.low for law in laws]))

@@ -1,11 +1,7 @@
 """The confidential counts given records that were drawn along a tree of noisy counts: an approximation, said to be one.
 
-Every split of a node in two tells of its children: their estimates differ from the counts by an error that is
-independent of those of all other splits, taken as normal, and the released records are split by the estimates. Which
-count a first child has, given its parent's, is listed on a lattice that is fine beside its standard deviation; from the
-leaves to the root the weights of what lies below are summed up, and from the root to the leaves counts are drawn.
-
-Theory: docs/theory/tree-posterior.md.
+Which count a first child has, given its parent's, is listed on a lattice: from the leaves to the root the weights of
+what lies below are summed up, and from the root to the leaves counts are drawn. Theory: docs/theory/tree-posterior.md.
 """
 
 from __future__ import annotations
@@ -21,11 +17,8 @@ from discreet.inference.prior import log_prior, strength_at
 from discreet.inference.sums import each_once
 from discreet.mechanisms import Tree
 
-# The part of a tree that released records reach, as a list of splits in two.
-#
-# Inside a node without released records nothing was seen of how its records lie, so it stands undivided; a node with
-# one child is that child. What remains is a binary tree: each of its nodes is a leaf or splits in two, and at most one
-# child of a split is without released records.
+# The part of a tree that released records reach, as a binary tree: a node without any stands undivided, one with a
+# single child is that child, and at most one child of a split is without released records.
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,29 +26,21 @@ class Splits:
     """Splits from the root downwards, and the leaves in their order in the tree.
 
     The first child of a split is the one without released records where there is one, else the left one.
-
-    ``leaf``, shape (k,): the leaf that each leaf of the whole tree lies in. ``drawn``: released records of each leaf.
-    ``children``, shape (splits, 2, 2): for either child, the first of its leaves and the one after its last.
-    ``share``, shape (splits,): the first child's share ``w`` of an error of their parent's count.
-    ``variance``, shape (splits,): of the split's own error, in units of the noise's variance. ``depth``: increasing.
     """
 
-    leaf: Indices
-    drawn: Integers
-    children: Indices
-    share: Floats
-    variance: Floats
-    depth: Indices
+    leaf: Indices  # shape (k,): the leaf that each leaf of the whole tree lies in
+    drawn: Integers  # released records of each leaf
+    children: Indices  # shape (splits, 2, 2): for either child, the first of its leaves and the one after its last
+    share: Floats  # shape (splits,): the first child's share ``w`` of an error of their parent's count
+    variance: Floats  # shape (splits,): of the split's own error, in units of the noise's variance
+    depth: Indices  # increasing
 
     @classmethod
     def from_tree(cls, tree: Tree, variances: list[Floats], drawn: Integers) -> Splits:
-        """Return the splits of a tree with so many released records of each leaf, shape (k,).
-
-        ``variances``: of the upward estimates, as :func:`upward <discreet.mechanisms.tree.upward>` returns them.
-        """
+        """Return the splits of a tree with so many released records of each leaf, by variances of upward estimates."""
         held, sizes, families = _levels(tree, drawn)
         order, leaf = tree.in_order(), np.empty(len(drawn), dtype=np.intp)
-        found: list[tuple[int, int, float, float, tuple[int, int, int]]] = []  # with (start, middle, end) of its leaves
+        found: list[tuple[int, list[tuple[int, int]], float, float]] = []
         leaves: list[int] = []
         placed = 0
 
@@ -74,11 +59,17 @@ class Splits:
             middle = len(leaves)
             visit(level + 1, right, depth + 1)
             one, other = (float(variances[level + 1].ravel()[child]) for child in (left, right))
-            found.append((depth, -(not held[level + 1][right]), one, other, (start, middle, len(leaves))))
+            parts = [(start, middle), (middle, len(leaves))]
+            if not held[level + 1][right]:
+                one, other, parts = other, one, parts[::-1]
+            found.append((depth, parts, one / (one + other), one * other / (one + other)))
 
         visit(0, 0, 0)
         found.sort(key=lambda split: split[0])
-        return _arranged(leaf, np.array(leaves, dtype=np.int64), found)
+        depth, children, share, variance = ([split[i] for split in found] for i in range(4))
+        pairs = np.array(children, dtype=np.intp).reshape(-1, 2, 2)
+        numbers = np.array(leaves, dtype=np.int64)
+        return cls(leaf, numbers, pairs, np.array(share, float), np.array(variance, float), np.array(depth, np.intp))
 
 
 def _levels(tree: Tree, drawn: Integers) -> tuple[list[list[int]], list[list[int]], list[list[list[int]]]]:
@@ -101,19 +92,6 @@ def _levels(tree: Tree, drawn: Integers) -> tuple[list[list[int]], list[list[int
     return plain(held), plain(sizes), families[::-1]
 
 
-def _arranged(
-    leaf: Indices, drawn: Integers, found: list[tuple[int, int, float, float, tuple[int, int, int]]]
-) -> Splits:
-    children = np.empty((len(found), 2, 2), dtype=np.intp)
-    share, variance = np.empty(len(found)), np.empty(len(found))
-    for number, (_, swapped, one, other, (start, middle, end)) in enumerate(found):
-        first, second = ((middle, end), (start, middle)) if swapped else ((start, middle), (middle, end))
-        children[number] = first, second
-        share[number] = (other if swapped else one) / (one + other)
-        variance[number] = one * other / (one + other)
-    return Splits(leaf, drawn, children, share, variance, np.array([s[0] for s in found], dtype=np.intp))
-
-
 _FEW = 64  # points of a node's lattice from 0, up to which its law given its parent's count is listed
 _FINE = 6.0  # points of a node's lattice in a standard deviation
 _REACH = 8.0  # standard deviations
@@ -123,24 +101,19 @@ _QUADRATURE, _COARSE = np.polynomial.hermite_e.hermegauss(9), np.polynomial.herm
 
 
 class _Node(NamedTuple):
-    """What is known of a node's count before anything is computed.
-
-    ``noise``: variance of its estimate's error. ``at``: the counts at which the weights of what lies below are kept.
-    """
+    """What is known of a node's count before anything is computed."""
 
     drawn: int
-    noise: float
-    at: Floats
+    noise: float  # variance of its estimate's error
+    at: Floats  # the counts at which the weights of what lies below are kept
     step: int
 
 
 class TreeRecords:
-    """Counts of the leaves given records drawn along the tree.
+    """Counts of the leaves of ``splits``, with prior masses ``alpha``, given records drawn along the tree."""
 
-    ``alpha``, shape (k,): prior masses of the leaves of ``splits``. ``spread``: standard deviation of a node's noise.
-    ``stratified``: whether the records were drawn systematically along the tree.
-    ``start``: of the strengths of the splits' laws, as that of a :class:`Prior`; none where the leaves have one law.
-    """
+    # spread: standard deviation of a node's noise; stratified: whether the records were drawn systematically along the
+    # tree; start: of the strengths of the splits' laws, as that of a prior; none where the leaves have one law.
 
     def __init__(
         self,

@@ -1,7 +1,4 @@
-"""Dirichlet- and Pitman-Yor-process posteriors given released records.
-
-Theory: docs/theory/posterior-from-a-release.md.
-"""
+"""Dirichlet- and Pitman-Yor-process posteriors given released records: docs/theory/posterior-from-a-release.md."""
 
 from __future__ import annotations
 
@@ -23,11 +20,7 @@ from discreet.inference.line import Draws
 from discreet.inference.population import Posterior
 from discreet.inference.released import Released, read_release
 
-# Strength and discount of a process prior: known, or learned from a release.
-#
-# The likelihood of ``m`` records with ``k`` distinct values and frequencies :math:`m_l` is the exchangeable partition
-# probability function :math:`\frac{\prod_{i=1}^{k-1}(\theta+i\sigma)}{(\theta+1)_{m-1}}\prod_l(1-\sigma)_{m_l-1}`; on a
-# finite domain, with :math:`\sigma=0`, it is :math:`\prod_l(\theta H(l))_{m_l}/(\theta)_m`. It is evaluated on a grid.
+# Strength and discount of a process prior: known, or learned from a release by its exchangeable partition probability.
 
 Hyperprior = Callable[[Floats, Floats], Any]
 
@@ -123,34 +116,23 @@ def learned_parameters(
     return ProcessParameters(totals - discounts if stretch else theta[cells], discounts)
 
 
-# The part of a Pitman-Yor process that no released value shows, as finitely many values drawn from the base measure.
-#
-# :math:`F=\sum_i V_i\prod_{l<i}(1-V_l)\,\delta_{\phi_i}` with :math:`V_i\sim\mathrm{Beta}(1-\sigma,\theta+i\sigma)` and
-# :math:`\phi_i` from :math:`H`. After ``T`` sticks what is left is :math:`\rho F'`, with :math:`F'\sim
-# PY(\sigma,\theta+T\sigma,H)`; we put it on ``M`` values with symmetric Dirichlet weights whose parameter
-# :math:`a=(1-v)/(Mv-1)`, :math:`v=(1-\sigma)/(\theta+T\sigma+1)`, gives every :math:`F'(g)` its exact mean and
-# variance.
+# The part of a Pitman-Yor process that no released value shows, as finitely many values drawn from the base measure:
+# sticks, and values with Dirichlet weights for what they leave ("The tail" in docs/theory/posterior-from-a-release.md).
 
 _MOST_STICKS = 256
 _MOST_REST = 1024
 
 
 class TailPlan(NamedTuple):
-    """How a tail is cut off: after ``T`` sticks, with the rest on ``M`` values.
-
-    ``left``: expected mass, of the whole distribution, of which only the first two moments are exact.
-    """
+    """How a tail is cut off: after ``T`` sticks, with the rest on ``M`` values."""
 
     sticks: int
     rest: int
-    left: float
+    left: float  # expected mass, of the whole distribution, of which only the first two moments are exact
 
 
 def tail_plan(strength: float, discount: float, *, mass: float, tolerance: float) -> TailPlan:
-    """Choose the number of sticks such that less than ``tolerance`` is left, or 256 of them.
-
-    ``strength``, ``discount``: of the tail's own process, the largest ones. ``mass``: its expected share of the whole.
-    """
+    """Choose the number of sticks of a tail, of share ``mass``, after which less than ``tolerance`` is left, or 256."""
     steps = np.arange(1, _MOST_STICKS + 1)
     masses_left = mass * np.cumprod((strength + steps * discount) / (strength + 1.0 + (steps - 1) * discount))
     enough = np.flatnonzero(masses_left <= tolerance)
@@ -285,6 +267,8 @@ def process_posterior(
         rows = slice(starts[index], starts[index] + block)
         return sampler.draw(parameters.strength[rows], parameters.discount[rows], seeded(seeds[index]))
 
+    numbers: dict[str, Any] = {name: float(values.mean()) for name, values in parameters._asdict().items()}
+    numbers |= {"released": z.size, "records": "unknown" if records is None else records, "truncated": sampler.left}
     return Posterior(
         domain=z.domain,
         support=sampler.support,
@@ -292,13 +276,7 @@ def process_posterior(
         block=draw,
         blocks=len(starts),
         notes=_notes(z, parameters, records, theta, sigma),
-        facts={
-            "strength": float(parameters.strength.mean()),
-            "discount": float(parameters.discount.mean()),
-            "released": z.size,
-            "records": "unknown" if records is None else records,
-            "truncated": sampler.left,
-        },
+        facts=numbers,
     )
 
 
@@ -347,10 +325,7 @@ class _Cells:
 
 
 class _Values:
-    """A base measure without atoms (or too many cells): the released values and a tail drawn from the base measure.
-
-    ``left``: expected mass of which only the first two moments are exact.
-    """
+    """A base measure without atoms (or too many cells): the released values and a tail drawn from the base measure."""
 
     def __init__(self, z: Released, parameters: ProcessParameters, records: int | None, tolerance: float) -> None:
         self.support, self._counts, self._domain, self._records = z.records, z.counts, z.domain, records

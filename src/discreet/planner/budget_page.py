@@ -66,13 +66,7 @@ def write_budget_page(
 
 
 def budgets_around(epsilon: float) -> list[float]:
-    """Return epsilons from about a twentieth to about twenty times this one, six per decade, written with two digits.
-
-    Examples
-    --------
-    >>> budgets_around(1.0)[6:11]
-    [0.46, 0.68, 1.0, 1.5, 2.2]
-    """
+    """Return epsilons from about a twentieth to about twenty times this one, six per decade, with two digits."""
     if not epsilon > 0.0:
         raise ParameterError("a page of budgets needs an epsilon above 0. Give epsilon=...")
     steps = [k / _PER_DECADE for k in range(-_EACH_WAY, _EACH_WAY + 1) if k]
@@ -231,10 +225,7 @@ def measured_in(column: Column) -> str:
 
 
 def _risks(plan: Plan, smaller: Sequence[dict[str, Any]]) -> Iterator[list[str]]:
-    """Yield the power of the best attacker, from the whole profile, as it is shown and in words, by false alarms.
-
-    Where an attacker is right less often than at a smaller budget, another mechanism is chosen there: the words say so.
-    """
+    """Yield the best attacker's power, as shown and in words, by false alarms; the words say where less has more."""
     epsilon, group = plan.comparison.budget.epsilon, plan.comparison.request.group
     for guarantee in (option.guarantee for option in plan.feasible[:1]):
         if guarantee is None:

@@ -94,10 +94,8 @@ def with_cells(
         @cache
         def judged(cells: int) -> Mechanism:
             _cut(domain, columns, cells)  # refused where a column cannot have them
-            linear = _cut(domain, columns, cells, judged=True)
-            mechanism: Mechanism = mechanism_type.calibrated(
-                budget, domain=linear, n=n, size=size, group=group, **fixed
-            )
+            plain = _cut(domain, columns, cells, judged=True)
+            mechanism: Mechanism = mechanism_type.calibrated(budget, domain=plain, n=n, size=size, group=group, **fixed)
             return mechanism
 
         declared = [column.size for name, column in domain.columns.items() if name not in columns]
@@ -202,9 +200,8 @@ def said_before(mechanism: Mechanism, request: Request, *, n: int, reference: An
         return lines
     sizes: dict[str, Any] = {"budget": request.budget, "n": n, "size": size, "group": request.group}
     try:
-        instead = predicted_w1(
-            calibrated(histogram.name, mechanism.domain, {}, **sizes), n=n, size=size, reference=public
-        )
+        alternative = calibrated(histogram.name, mechanism.domain, {}, **sizes)
+        instead = predicted_w1(alternative, n=n, size=size, reference=public)
     except DiscreetError:  # it has no answer on this domain or for this budget
         return lines
     if instead < error:

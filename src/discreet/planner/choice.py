@@ -29,10 +29,7 @@ _NO_PARAMETERS = {"cells", "group", "n"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicFacts:
-    """Domain, number of records (None until it was counted), and a public table that this one is expected to be like.
-
-    Under add/remove the number is the declared one.
-    """
+    """Domain, number of records (declared, or None until counted), and a public table that this one may be like."""
 
     domain: Domain
     n: int | None
@@ -72,9 +69,7 @@ def require_complete(request: Request) -> None:
     if mechanism_type is None:
         choice("sampling", parameters.get("sampling") or SAMPLINGS[0], SAMPLINGS)
         if unknown := sorted(set(parameters) - {"sampling"}):
-            raise ParameterError(
-                f"unknown argument {unknown[0]!r}. If it is a parameter of a mechanism, write mechanism=... as well"
-            )
+            raise ParameterError(f"unknown argument {unknown[0]!r}. If a mechanism has it, write mechanism=... as well")
         return
     if solved := sorted(_NO_PARAMETERS & set(parameters)):
         raise ParameterError(
@@ -94,16 +89,9 @@ def chosen_mechanism(request: Request, facts: PublicFacts) -> tuple[Mechanism, s
     parameters = with_sampling(mechanism_type, request.parameters)
     if isinstance(parameters.get("points"), (str, os.PathLike)):
         parameters["points"] = public_table(os.fspath(parameters["points"]), facts.domain)
-    mechanism = calibrated(
-        mechanism_type.name,
-        facts.domain,
-        parameters,
-        relation=request.between.name,
-        n=facts.n,
-        budget=request.budget,
-        size=request.size,
-        group=request.group,
-    )
+    sizes = {"n": facts.n, "budget": request.budget, "size": request.size, "group": request.group}
+    relation = request.between.name
+    mechanism = calibrated(mechanism_type.name, facts.domain, parameters, relation=relation, **sizes)
     why = f"{request.mechanism}: {('asked for', 'draws several tables')[request.several]}"
     if request.parameters.get("sampling") == "stratified" and not mechanism.forecast(facts.n or 0).stratified:
         why += ". It draws records as its law demands, so that stratified has no effect"

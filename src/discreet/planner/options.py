@@ -43,15 +43,12 @@ UNIT = "UNIT"
 
 @dataclass(frozen=True, kw_only=True)
 class PlanRequest:
-    """A request with budget and number of records, what its predictions are about, and what is considered; public.
-
-    ``mechanisms``: names; None for all. ``files``: what the domain and the reference were read from, where from files.
-    """
+    """A request with budget and number of records, what its predictions are about, and what is considered; public."""
 
     request: Request
     reference: Reference = field(default_factory=Reference)
-    mechanisms: Sequence[str] | None = None
-    files: Mapping[str, str] = field(default_factory=dict)
+    mechanisms: Sequence[str] | None = None  # names; None for all
+    files: Mapping[str, str] = field(default_factory=dict)  # what was read from files: the domain, the reference
 
     @property
     def domain(self) -> Domain:
@@ -189,16 +186,11 @@ class Option:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the option as JSON values."""
-        forecast = self.forecast
+        forecast, names = self.forecast, ("refused", "extra", "epsilon", "delta", "largest_size", "share_not_from_data")
         return {
             "mechanism": self.name,
             "parameters": self.mechanism and self.mechanism.parameters(),
-            "refused": self.refused,
-            "extra": self.extra,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "largest_size": self.largest_size,
-            "share_not_from_data": self.share_not_from_data,
+            **{name: getattr(self, name) for name in names},
             "share_at_most": forecast and forecast.lost_at_most,
             "share_in_words": forecast and wording.lost(forecast),
             "predicted_w1": self.w1,
@@ -258,11 +250,9 @@ def predicted(option: Option, draws: float = math.inf) -> Option:
 
 
 def _largest_size(option: Option, mechanism: Mechanism) -> int:
-    """Return, to within 1 % below, the most records within the budget of which a fifth are not from the data.
-
-    Between a number that fits and one that does not, the next is where the odds of that share would be reached if they
-    grew by a power of the number, as those of a prior do.
-    """
+    """Return, to within 1 % below, the most records within the budget of which a fifth are not from the data."""
+    # Between a number that fits and one that does not, the next is where the odds of that share would be reached if
+    # they grew by a power of the number, as those of a prior do.
     comparison = option.comparison
     profile = comparison.reference.commonness(mechanism.domain)
 
@@ -300,15 +290,7 @@ def _largest_size(option: Option, mechanism: Mechanism) -> int:
 
 
 def carried_cells(n: int, budget: Budget, group: int = 1) -> int:
-    """Return the most cells among which independent noise leaves at most a fifth of ``n`` records out of place.
-
-    It is 0 where the budget allows no noise of any scale. ``group``: the most records of a privacy unit.
-
-    Examples
-    --------
-    >>> carried_cells(10_000, Budget(epsilon=1.0, delta=1e-6))
-    2018
-    """
+    """Return the most cells, or 0, of which noise within a budget puts at most a fifth of ``n`` records elsewhere."""
     scales: list[tuple[float, float, NoiseLaw]] = []
     for law in LAWS.values():
 

@@ -137,16 +137,11 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON values."""
-        return {
-            "records": self.comparison.n,
-            "size": self.comparison.size,
-            "epsilon": self.comparison.budget.epsilon,
-            "delta": self.comparison.budget.delta,
-            "verdict": self.verdict,
-            "notes": self.notes,
-            "chosen": next((option.name for option in self.feasible), None),
-            "options": [option.to_dict() for option in self.options],
-        }
+        n, size, budget = self.comparison.n, self.comparison.size, self.comparison.budget
+        facts = {"records": n, "size": size, "epsilon": budget.epsilon, "delta": budget.delta}
+        chosen = next((option.name for option in self.feasible), None)
+        options = [option.to_dict() for option in self.options]
+        return {**facts, "verdict": self.verdict, "notes": self.notes, "chosen": chosen, "options": options}
 
     @property
     def notes(self) -> list[str]:
@@ -357,13 +352,9 @@ def plan(
     paths = {"domain": domain, "reference": reference}
     files = {name: os.fspath(path) for name, path in paths.items() if isinstance(path, (str, os.PathLike))}
     domain = domain if isinstance(domain, Domain) else Domain.read(domain)
+    relation = Replacement(records=records)
     request = Request(
-        budget=required(budget),
-        domain=domain,
-        relation=Replacement(records=records),
-        unit=unit,
-        size=size,
-        parameters=parameters,
+        budget=required(budget), domain=domain, relation=relation, unit=unit, size=size, parameters=parameters
     )
     public = Reference.from_data(reference, domain)
     comparison = PlanRequest(request=request, reference=public, mechanisms=mechanisms, files=files)
@@ -449,13 +440,8 @@ def _cells(domain: Domain) -> str:
 
 def wrapped(sentences: Iterable[str], indent: str = "") -> list[str]:
     """Return the lines of sentences, each begun on a new one, no wider than the terminal."""
-    return [
-        line
-        for text in sentences
-        for line in textwrap.wrap(
-            text, _width(), initial_indent=indent, subsequent_indent=indent + "  ", break_on_hyphens=False
-        )
-    ]
+    wrapper = textwrap.TextWrapper(_width(), indent, indent + "  ", break_on_hyphens=False)
+    return [line for text in sentences for line in wrapper.wrap(text)]
 
 
 def _width() -> int:

@@ -2,9 +2,7 @@
 
 Each mechanism's own kernel and reading are run on an invented table: a public reference table scaled to ``n`` records
 where there is one, else the inner half of the base measure (a table distributed as the base measure itself would make a
-release of nothing but prior look perfect). What drawing ``size`` records adds is integrated in closed form. How well
-two columns are kept together depends on how they depend on each other, which no invented table knows: releases of the
-reference are compared with it, as ``discreet compare --measures marginals-2`` would compare them.
+release of nothing but prior look perfect). What drawing ``size`` records adds is integrated in closed form.
 """
 
 from __future__ import annotations
@@ -134,10 +132,8 @@ def sampling_errors(domain: Domain, size: int, reference: Reference) -> dict[str
 def released_shares(
     mechanism: Mechanism, support: Records, shares: Floats, *, n: int, runs: int
 ) -> Iterator[Sequence[_Shares]]:
-    """Yield the shares of each column that records are drawn with, after several runs on a public table.
-
-    An evolution reads a table drawn from these shares, any other kernel one that has them, in whole numbers.
-    """
+    """Yield the shares of each column that records are drawn with, after several runs on a public table."""
+    # An evolution reads a table drawn from these shares, any other kernel one that has them, in whole numbers.
     forecast = mechanism.forecast(n, Commonness.of_counts(shares, cells=mechanism.domain.size))
     runner = forecast.stand_in or mechanism
     frequencies = np.diff(np.rint(n * np.cumsum(shares)), prepend=0.0).astype(np.int64)
@@ -245,10 +241,8 @@ def _errors(
 def _column_error(
     column: Column, table: _Shares, released: Sequence[_Shares], sample: _Sampling, values: pl.Series | None = None
 ) -> float:
-    """Return one column's predicted distance in its positions; the total variation where it has no order.
-
-    The table's own values are taken where a reference has them; else they spread over the cells as a release does.
-    """
+    """Return one column's predicted distance in its positions; the total variation where it has no order."""
+    # The table's own values are taken where a reference has them; else they spread over the cells as a release does.
     codes, (f, *laws) = _on_codes(column, [table, *released])
     outside = [max(0.0, 1.0 - float(law.sum())) for law in laws]
     if not column.open and (not column.on_a_line or len(codes) == column.size):

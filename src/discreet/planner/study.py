@@ -52,14 +52,11 @@ _RELEASE: dict[str, Any] = {
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedPart:
-    """One release of a study: its request, with the budget that the mechanism was calibrated to.
-
-    The mechanism's domain has the cells that were chosen; ``domain_sha256`` is of the domain as it was declared.
-    """
+    """One release of a study: its request, with the budget that the mechanism was calibrated to on its cells."""
 
     request: Request
     mechanism: Mechanism
-    domain_sha256: str
+    domain_sha256: str  # of the domain as it was declared
 
     @property
     def name(self) -> str:
@@ -236,13 +233,9 @@ def plan_together(
         if None in (request.domain, request.relation.records, request.size):
             raise ParameterError(f"{request.part}: the domain, number of records or size is missing. Give all three")
         if not isinstance(request.relation, Replacement):
-            raise ParameterError(
-                f"{request.part}: a plan takes replacement only. Write relation=Replacement(records=...)"
-            )
+            raise ParameterError(f"{request.part}: a plan takes replacement. Write relation=Replacement(records=...)")
         if request.parameters and request.mechanism is None:
-            raise ParameterError(
-                f"{request.part}: parameters are of a mechanism. Name the mechanism, or leave them out"
-            )
+            raise ParameterError(f"{request.part}: parameters are of a mechanism. Name it, or leave them out")
     _require_one_table(requests)
     fractions = _fractions([1.0] * len(requests) if shares is None else shares)
     start = 1.0 / math.sqrt(sum(share * share for share in fractions)) if budget.delta else 1.0

@@ -29,14 +29,7 @@ if TYPE_CHECKING:
         ThresholdedLaplace,
     )
     from discreet.privacy.pitman_yor import OpeningPair, PitmanYorPairs, singular
-    from discreet.privacy.profile import (
-        BoundedRangeProfile,
-        ConstantProfile,
-        Profile,
-        compose,
-        keeps_shape,
-        power,
-    )
+    from discreet.privacy.profile import BoundedRangeProfile, ConstantProfile, Profile, compose, keeps_shape, power
     from discreet.privacy.urn import MixturePair, UrnPair
     from discreet.privacy.zcdp import approximate_zcdp, pair_as_zcdp, zcdp_budget, zcdp_epsilon
 

@@ -132,8 +132,7 @@ class _Side(NamedTuple):
 class GroupUrn(Profile):
     """Profile of the Dirichlet-multinomial release between tables that differ in up to ``group`` records.
 
-    ``size``, ``n``: numbers of records drawn and held. ``prior``: mass of each of the ``cells``. ``group``: 2 or 3.
-    ``bound``: an upper bound, returned where the exact sum would be too long.
+    ``size``, ``n``: numbers of records drawn and held.
 
     Notes
     -----
@@ -148,11 +147,11 @@ class GroupUrn(Profile):
     _near: ClassVar[float] = 1e-9
 
     size: int
-    prior: float
+    prior: float  # mass of each of the ``cells``
     cells: int
     n: int
-    group: int
-    bound: Profile
+    group: int  # 2 or 3
+    bound: Profile  # an upper bound, returned where the exact sum would be too long
 
     @cached_property
     def _splits(self) -> list[tuple[int, ...]]:
@@ -255,10 +254,8 @@ def _entries(reach: int, sources: tuple[int, ...], targets: tuple[int, ...]) -> 
 
 
 def _largest_ratio(size: int, prior: Fraction, parts: tuple[int, ...]) -> Fraction:
-    """Return the largest of ``prod_i (a+s_i)_{g_i}/(a)_{g_i}`` over draws ``s`` that sum to the size.
-
-    Every factor's logarithm is concave in its draws: between two parts, one more draw is worth less and less.
-    """
+    """Return the largest of ``prod_i (a+s_i)_{g_i}/(a)_{g_i}`` over draws ``s`` that sum to the size."""
+    # Every factor's logarithm is concave in its draws: between two parts, one more draw is worth less and less.
     draws = [size // len(parts) + (i < size % len(parts)) for i in range(len(parts))]
 
     def value(draws: list[int]) -> Fraction:

@@ -245,10 +245,7 @@ class Guarantee:
 
 
 def require_kind(guarantee: Guarantee, accept: frozenset[str]) -> None:
-    """Raise GuaranteeKindError unless a guarantee is unconditional, or of a kind that the caller accepts.
-
-    An ``instance`` one is never accepted.
-    """
+    """Raise GuaranteeKindError unless a guarantee is unconditional, or of an accepted kind; never ``instance``."""
     if guarantee.kind == "instance":
         raise GuaranteeKindError(
             "an instance-level guarantee is computed from the data. It is as confidential as they are, and no "
@@ -295,10 +292,7 @@ class TradeOff:
 
     @classmethod
     def from_profile(cls, profile: Profile, *, upto: float = 1.0, among: float = 0.0) -> Self:
-        """Take some 150 points of a profile, since one may take a tenth of a second: ``among`` is one of them.
-
-        ``upto``: how far a picture of the profile goes.
-        """
+        """Take some 150 points of a profile, ``among`` one of them, for a picture that goes ``upto`` an epsilon."""
         # Beyond where delta is negligible, and where e^eps times the least level exceeds 1, nothing is gained.
         top = min(profile.pure, _FURTHEST, 1.05 * _end(profile))
         shown = min(profile.pure, upto)

@@ -26,18 +26,13 @@ from discreet.privacy.urn import UrnPair
 
 
 class InstanceDelta(NamedTuple):
-    """One delta of one table, never below the truth. Confidential.
-
-    ``exact``: whether it is the value itself, rather than an upper bound. ``change``: the worst change of one record,
-    in words. ``pair``: the pair of laws it leads to; None for an exchange of values held once. ``forward``: whether the
-    divergence is of the pair's first law from its second.
-    """
+    """One delta of one table, never below the truth. Confidential."""
 
     delta: float
-    exact: bool
-    change: str
-    pair: UrnPair | OpeningPair | None = None
-    forward: bool = True
+    exact: bool  # whether it is the value itself, rather than an upper bound
+    change: str  # the worst change of one record, in words
+    pair: UrnPair | OpeningPair | None = None  # the pair of laws it leads to; None for an exchange of values held once
+    forward: bool = True  # whether the divergence is of the pair's first law from its second
 
 
 class Opening(NamedTuple):
@@ -58,8 +53,7 @@ class HeldTable:
     may lose a record and stay, and how many may gain one.
     ``frequencies``, ``multiplicities``, shape (j,): distinct frequencies, ascending, and how many values have each;
     empty on a finite domain.
-    ``strength``, ``discount``: of the Pitman-Yor urn. ``filtered``: whether draws of new values are dropped from the
-    release. ``fresh``: whether there is a value that the table does not hold.
+    ``strength``, ``discount``: of the Pitman-Yor urn.
     """
 
     size: int
@@ -71,8 +65,8 @@ class HeldTable:
     multiplicities: Integers
     strength: float = 0.0
     discount: float = 0.0
-    filtered: bool = False
-    fresh: bool = True
+    filtered: bool = False  # whether draws of new values are dropped from the release
+    fresh: bool = True  # whether there is a value that the table does not hold
 
     @classmethod
     def pitman_yor(
@@ -187,10 +181,8 @@ def _held(r: int, value: str = "a value") -> str:
     return f"{value} held {times}"
 
 
-# The papers' instance-level delta: the largest probability that the privacy loss exceeds epsilon. It jumps with the
-# integers, so that every pair of distinct frequencies is a candidate. Each has a bound that costs nothing, the tail of
-# one beta-binomial law. Candidates are evaluated in the order of their bounds, until none exceeds the largest value.
-# What is left when the work allowed is spent is covered by its bound, labelled as one.
+# The papers' instance-level delta jumps with the integers, so that every pair of distinct frequencies is a candidate.
+# They are evaluated in the order of their bounds, each the tail of one beta-binomial law, as long as the work allows.
 
 Known = dict[tuple[OpeningPair, bool], Divergence]  # opening pairs that were summed already
 _Search = Callable[[float], tuple[InstanceDelta, int]]  # given the largest value so far: the probability, and its terms
@@ -213,10 +205,7 @@ class _Candidate(NamedTuple):
 
 
 def event_reading(table: HeldTable, epsilon: float, sums: Known, *, two_sided: bool) -> InstanceDelta:
-    """Return the largest probability, under this table or also under its neighbours, that the loss exceeds epsilon.
-
-    All changes are searched, best bound first.
-    """
+    """Return the largest probability, under this table or also its neighbours, that the loss exceeds epsilon."""
     best = table.exchange
     candidates = list(_changes(table, epsilon, sums, two_sided=two_sided))
     heap = [(-bound, number, 0) for number, (bound, _) in enumerate(candidates)]
@@ -346,9 +335,7 @@ def _moved_event(size: int, a: float, b: float, total: float, epsilon: float) ->
     return min(1.0, up(value * math.exp(log_error(size, total))) + 1e-45), terms
 
 
-# Instance-level guarantees: what a release of *this* table reveals, against all its neighbours (theorem T11). They are
-# confidential as the table is, and no certificate holds them. For the tight delta the splitting lemma leaves a handful
-# of changes: the rarest values are the worst. Theory: docs/theory/instance-level.md.
+# What a release of *this* table reveals, against all its neighbours (T11): confidential, and in no certificate.
 
 
 def instance_readings(table: HeldTable, epsilon: float) -> dict[str, dict[str, InstanceDelta]]:
@@ -394,9 +381,8 @@ def _tight(table: HeldTable, epsilon: float, sums: Known, *, two_sided: bool) ->
     for opening in table.openings(two_sided=two_sided):
         if opening.rarest:
             value = divergence(opening, epsilon, sums)
-            readings.append(
-                InstanceDelta(value.hockey_stick, value.exact, opening.change, opening.pair, opening.forward)
-            )
+            facts = value.hockey_stick, value.exact, opening.change, opening.pair, opening.forward
+            readings.append(InstanceDelta(*facts))
     return max(readings, key=lambda reading: reading.delta)
 
 

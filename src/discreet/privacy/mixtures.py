@@ -17,11 +17,8 @@ from discreet._core.numeric import LogRatio, log_binomial, log_error, not_above,
 from discreet.privacy.profile import ConstantProfile, Profile, power
 from discreet.privacy.urn import MixturePair
 
-# Exact divergences of a mixture with the uniform distribution whose weight depends on the smallest count (T7).
-#
-# With ``q_i`` the weight at smallest count ``i`` and ``N = n/k``, a cell of ``a`` records has the probability
-# ``f(a, q) / n``, ``f(a, q) = a (1-q) + N q``. The pairs of neighbours fall into a few types for each ``i``
-# (docs/theory/data-specific-reveal-or-obscure.md), and nothing is assumed about the weights.
+# Exact divergences of a mixture with the uniform distribution whose weight ``q_i`` depends on the smallest count ``i``,
+# whatever the weights (T7, docs/theory/data-specific-reveal-or-obscure.md); ``N = n/k``.
 
 _LARGEST_LOSS = 600.0
 _COMPOSED = 1000  # draws up to which the one-draw profile is composed; it takes half a second
@@ -33,8 +30,6 @@ _TOLD_APART = 4096  # weights of a schedule: among more, losses differ by less t
 class MinimumPairs(Profile):
     """Profile of ``size`` draws with a weight that depends on the smallest count, of ``n`` records in 2 cells or more.
 
-    ``weights``, shape (at most n // cells + 1,): ``q_i``; zero for the smallest counts that are left out.
-
     Notes
     -----
     One draw: the maximum over the types, exact. More: the least of two upper bounds. The first composes the one-draw
@@ -45,7 +40,7 @@ class MinimumPairs(Profile):
 
     n: int
     cells: int
-    weights: Floats
+    weights: Floats  # shape (at most n // cells + 1,): ``q_i``; zero for the smallest counts that are left out
     size: int = 1
 
     @property
@@ -135,10 +130,7 @@ class MinimumPairs(Profile):
         return i, self._weights[i], self._weights[i - 1], self.n - (self.cells - 1) * i
 
     def _pairs(self) -> Iterator[tuple[Any, Any, Any, Any]]:
-        """Yield counts and weights of a cell under two neighbours, where the ratio of its probabilities can be extreme.
-
-        As ``a, q, b, r``, for ``f(a, q)`` and ``f(b, r)``.
-        """
+        """Yield counts and weights ``a, q, b, r`` of a cell under two neighbours, where ratios can be extreme."""
         i, q = self._same
         yield i + 1, q, i, q
         i, q, r, top = self._next
@@ -171,13 +163,7 @@ class MinimumPairs(Profile):
         return min(1.0, up(best / (float(k) * self.n) * (1.0 + 1e-14), 4))
 
 
-# Profile of distinct records, each through randomised response (theorem T13).
-#
-# The dominating pair reveals how many of the ``m`` draws are uniform. With ``G`` the number of others, ``S`` and ``T``
-# the uniform draws in the two cells, ``(S, T, G)`` multinomial with probabilities ``(b, b, 1-q)``, the likelihoods
-# relative to that law are ``(n - G + lambda S) / n`` and ``(n - G + lambda T) / n``, ``lambda = k (1-q) / q``. So
-#
-# ``delta(eps) = (lambda / n) E[(S - e^eps T - (n - G) (e^eps - 1) / lambda)_+]``.
+# Profile of distinct records, each through randomised response: docs/theory/subsampled-randomised-response.md (T13).
 
 _SUMMED = 64  # sizes up to which G is summed over; beyond, it is replaced by a high quantile
 _SLACK = 1e-11  # relative error of a binomial tail
@@ -225,10 +211,8 @@ class SubsampledPair(Profile):
 
 
 def _excess(m: int, p: float, offset: float, factor: float) -> float:
-    """Return ``E[(S - factor T - offset)_+]``, rounded up: ``S``, ``T`` count two outcomes of chance ``p`` in ``m``.
-
-    ``T`` is summed over; given it, ``S`` is binomial, and the mean of its excess is a difference of two of its tails.
-    """
+    """Return ``E[(S - factor T - offset)_+]``, rounded up: ``S``, ``T`` count two outcomes of chance ``p`` in ``m``."""
+    # T is summed over; given it, S is binomial, and the mean of its excess is a difference of two of its tails.
     mean = m * p
     reach, chance = _bernstein(mean)
     low, high = max(0, math.floor(mean - reach)), min(m, math.ceil(mean + reach))

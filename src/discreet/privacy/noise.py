@@ -17,11 +17,8 @@ from discreet._core.boundary import sealed
 from discreet._core.numeric import above, up, written
 from discreet.privacy.profile import Profile
 
-# Exact profiles of counts with discrete noise of which some change by ``g``: two of them (T6), or several (T9, T16).
-#
-# The continuous Laplace and Gaussian profiles are not used: on integers they understate the loss (discrete Gaussian of
-# scale 0.6, one replacement, eps = 1: 0.662 against 0.627). See docs/theory/perturbed-histogram.md and, for more than
-# two counts, docs/theory/hierarchical-histogram.md.
+# Exact profiles of counts with discrete noise of which two change by ``g`` (docs/theory/perturbed-histogram.md, T6), or
+# several (hierarchical-histogram.md, T9, T16). The continuous profiles understate the loss on integers.
 
 _NOTHING = 60.0  # standard deviations beyond which no noise is left in a float
 _FINEST = 64  # losses kept apart in one count, where more than two are convolved
@@ -194,12 +191,10 @@ class DiscreteGaussianPair(Profile):
 
 
 def _residues(scale: float, counts: int) -> npt.NDArray[np.float64]:
-    """Return ``Theta_c = P(W = w) e^(w^2/(2 K scale^2))``, ``c = w mod K``, ``W`` the sum of ``K`` discrete Gaussians.
-
-    Completing the square, ``Theta_c`` is proportional to the sum of ``e^(-|z|^2/(2 scale^2))`` over a lattice shifted
-    by ``c``. From scale 2 upwards it is constant to within a relative ``2.1 K e^(-pi^2 scale^2)`` (Poisson summation);
-    below, the law is convolved, whose terms are all positive.
-    """
+    """Return ``Theta_c = P(W = w) e^(w^2/(2 K scale^2))``, ``c = w mod K``, of a sum ``W`` of ``K`` noises."""
+    # Completing the square, Theta_c is proportional to the sum of e^(-|z|^2/(2 scale^2)) over a lattice shifted by c.
+    # From scale 2 upwards it is constant to within a relative 2.1 K e^(-pi^2 scale^2) (Poisson summation); below, the
+    # law is convolved, whose terms are all positive.
     variance = counts * scale * scale
     if scale >= _SMOOTH:
         return np.full(counts, 1.0 / math.sqrt(2.0 * math.pi * variance))
@@ -317,8 +312,7 @@ class ThresholdedGaussian(Profile):
     r"""Bound on the profile of noisy counts, some of them of labels that are kept where they reach a threshold (T20).
 
     ``noise``: of all counts that change, those of the labels that are kept among them; its scale is that of one unit,
-    its group the number ``g`` of records that change. ``q``: a label's count is multiplied by ``q^2``, and its noise
-    has ``q`` times the scale. ``threshold``: ``t``, in records. ``columns``: number ``k`` of columns with labels.
+    its group the number ``g`` of records that change.
 
     A label that ``p`` records hold appears with probability ``s_p = P(Z >= q^2 (t - p))``. Put ``f_p = -log(1 - s_p)``
     and ``F = max(f_g, g f_1)``. Then ``delta(eps) = S + (1 - S) H(eps)``, where ``S = 1 - e^(-k F)`` and ``H`` is the
@@ -328,9 +322,9 @@ class ThresholdedGaussian(Profile):
     furthest: ClassVar[float] = 1e18
 
     noise: DiscreteGaussianPair
-    q: int
-    threshold: int
-    columns: int
+    q: int  # a label's count is multiplied by ``q^2``, and its noise has ``q`` times the scale
+    threshold: int  # ``t``, in records
+    columns: int  # number ``k`` of columns with labels
 
     def appears(self, held: int) -> float:
         """Return ``s_p``, rounded up, of a label that so many records hold."""

@@ -20,15 +20,8 @@ from discreet._core.numeric import log_beta_binomial, log_error, log_rising, not
 from discreet.privacy.profile import Profile
 from discreet.privacy.urn import UrnPair
 
-# The pair of urns that differ by a record moved from a held value to one that only one of the two tables holds (T11):
-#
-# ``P``: value ``a + 1``, opening ``phi``, others;  ``Q``: value ``a``, singled value ``1 - sigma``, opening
-# ``phi + sigma``, the same others.
-#
-# Where the singled value is not drawn, ``P/Q = (a + S)/a / h``. In a Pitman-Yor release ``h = (phi + K sigma)/phi``
-# with ``K`` values opened; in an urn histogram, which drops the ``L`` draws of opened values, ``h = (phi +
-# sigma)_L/(phi)_L``. The sum runs over ``S`` and ``K`` or ``L``: one pass along the draws serves every ``S``. Beyond
-# what it can follow, ``h >= 1`` and the coupling of T2 are bounds. Theory: docs/theory/instance-level.md.
+# The pair of urns that differ by a record moved from a held value to one that only one of the two tables holds: the
+# openings of docs/theory/instance-level.md (T11). One pass along the draws serves every ``S``.
 
 _EPS = float(np.finfo(float).eps)
 NEGLIGIBLE = 1e-50  # probability left out at a time, and added to the result
@@ -48,18 +41,14 @@ class Divergence(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpeningPair:
-    """One such pair, of ``size`` draws; ``others`` is the mass of all other held values, at least 0.
-
-    ``a``, ``phi``: positive. ``discount``: ``sigma`` in ``[0, 1)``. ``filtered``: whether draws of new values are
-    dropped from the release.
-    """
+    """One such pair, of ``size`` draws; ``others`` is the mass of all other held values, at least 0."""
 
     size: int
-    a: float
+    a: float  # positive, as ``phi``
     phi: float
     others: float
-    discount: float
-    filtered: bool = False
+    discount: float  # ``sigma`` in ``[0, 1)``
+    filtered: bool = False  # whether draws of new values are dropped from the release
 
     @property
     def _total(self) -> float:
@@ -153,11 +142,9 @@ class OpeningPair:
 
 
 def openings(opening: float, others: float, discount: float, counts: Integers) -> Iterator[tuple[int, int, Floats]]:
-    """Yield the law of the number of values opened after some numbers of draws: the least likely one, the chances.
-
-    A draw opens a value with probability ``(opening + k discount)/(opening + others + i)``. At each draw at most twice
-    the negligible probability is left out. ``counts``: ascending.
-    """
+    """Yield the law of the number of values opened after ascending numbers of draws: its least one, and chances."""
+    # A draw opens a value with probability (opening + k discount)/(opening + others + i). At each draw at most twice
+    # the negligible probability is left out.
     targets = iter(counts.tolist())
     target = next(targets)
     most = int(counts[-1])
@@ -198,10 +185,8 @@ def singular(size: int, mass: float, total: float) -> float:
 
 
 def tail_bounds(size: int, mass: Any, total: float, draws: Floats) -> Floats:
-    """Return upper bounds on ``P(S >= draws)``, ``S ~ BetaBin(size; mass, total - mass)``, for each mass.
-
-    The geometric series of the tail's first ratio, which falls where both masses are at least 1; else 1.
-    """
+    """Return upper bounds on ``P(S >= draws)``, ``S ~ BetaBin(size; mass, total - mass)``, for each mass."""
+    # The geometric series of the tail's first ratio, which falls where both masses are at least 1; else 1.
     remainder = np.maximum(total - mass, 1e-12)
     k = np.minimum(np.maximum(draws, 0.0), float(size))
     slack = math.exp(log_error(size, total))
@@ -247,8 +232,7 @@ class PitmanYorPairs(Profile):
     """Profile of the release, as long as new values are not taken for held ones (theorem T21).
 
     ``size``, ``n``, ``group``: numbers of draws, of records, and of replaced ones. ``strength``, ``discount``:
-    ``theta`` and ``sigma`` in ``(0, 1)``. ``attained``: whether new values differ from all others, so that tables can
-    attain it.
+    ``theta`` and ``sigma`` in ``(0, 1)``.
 
     Notes
     -----
@@ -266,7 +250,7 @@ class PitmanYorPairs(Profile):
     strength: float
     discount: float
     group: int = 1
-    attained: bool = True
+    attained: bool = True  # whether new values differ from all others, so that tables can attain it
 
     @property
     def exact(self) -> bool:
@@ -386,13 +370,11 @@ def _followed(pair: OpeningPair, *, forward: bool) -> _Order:
 
 
 def _after_random_draws(pair: OpeningPair, *, forward: bool) -> _Order | None:
-    """Return an order with a bound on the law of the openings; None where the sum would be too long.
-
-    After a negative binomial number of draws of shape ``B = opening + others``, mean ``B (e^t - 1)``, the openings are
-    negative binomial of shape ``opening/sigma`` and mean ``opening/sigma (e^(sigma t) - 1)``. What falls with the
-    openings is at most what it is there, over the probability of no more draws than there are; what rises with them,
-    over that of no fewer.
-    """
+    """Return an order with a bound on the law of the openings; None where the sum would be too long."""
+    # After a negative binomial number of draws of shape B = opening + others, mean B (e^t - 1), the openings are
+    # negative binomial of shape opening/sigma and mean opening/sigma (e^(sigma t) - 1). What falls with the openings is
+    # at most what it is there, over the probability of no more draws than there are; what rises with them, over that of
+    # no fewer.
     alone, opening, draws, weight = _drawn(pair, forward=forward)
     size, base, sigma = float(pair.size), opening + pair.others, pair.discount
     margin = _APART * math.sqrt((base + size) / (base * size))

@@ -186,10 +186,8 @@ class ConstantProfile(Profile):
 
 
 def keeps_shape(profile: Profile, epsilons: Sequence[float] | None = None) -> bool:
-    """Return whether delta does not increase and is convex in ``e^epsilon``, at some epsilons in ascending order.
-
-    Every true profile has this shape: a value that breaks it is not within 1 % of one. By default at a dozen epsilons.
-    """
+    """Return whether delta does not increase and is convex in ``e^epsilon``, at ascending epsilons; some by default."""
+    # Every true profile has this shape: a value that breaks it is not within 1 % of one.
     if epsilons is None:
         pure = profile.pure
         ends = [share * pure for share in (0.5, 0.9, 0.999)] if pure < math.inf else []
@@ -200,10 +198,8 @@ def keeps_shape(profile: Profile, epsilons: Sequence[float] | None = None) -> bo
     return falls and bool((delta[1:-1] <= np.array(lines) * (1.0 + _BENDS)).all())
 
 
-# The algebra of profiles. One is turned into a privacy-loss distribution of the ``dp-accounting`` package by connecting
-# the dots (Doroshenko, Ghazi, Kamath, Kumar and Manurangsi, 2022): the distribution supported on a grid of losses whose
-# profile is the polygon through ``(e^eps, delta(eps))``, or the lower hull, above the convex profile. Each *release's*
-# own profile is converted, never the profile of one of its draws.
+# The algebra of profiles. One is turned into a distribution of ``dp-accounting`` by connecting the dots (Doroshenko,
+# Ghazi, Kamath, Kumar and Manurangsi, 2022): each *release's* own profile, never that of one of its draws.
 
 _POINTS = 1500
 _NEGLIGIBLE = 1e-16
@@ -330,10 +326,8 @@ def _loss_distribution(profile: Profile, reach: float, interval: float) -> Any:
 
 
 def _hull(epsilon: Floats, delta: Floats) -> Floats:
-    """Return the largest function below some dots that is convex in ``e^eps``: the true profile lies below it, too.
-
-    An exact profile is convex as it is. A bound need not be, and dots that are not would give negative probabilities.
-    """
+    """Return the largest function below some dots that is convex in ``e^eps``: the true profile lies below it, too."""
+    # An exact profile is convex as it is. A bound need not be, and dots that are not would give negative probabilities.
     corners: list[int] = []
     for i in range(len(epsilon)):
         while len(corners) > 1 and delta[corners[-1]] >= _line(epsilon, delta, corners[-2], i, corners[-1]):

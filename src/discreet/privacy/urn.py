@@ -19,17 +19,8 @@ from discreet._core.numeric import LogRatio, log_beta_binomial, log_binomial, lo
 from discreet._core.text import as_written
 from discreet.privacy.profile import Profile
 
-# The one-dimensional sum behind both (docs/theory/sampling-is-noise.md): ``S`` and ``T`` draws fall in the cell that
-# lost a record and in the one that gained it, and ``delta_u`` is the profile after ``U = S + T = u`` such draws. With
-# ``g_u = p_u - e^eps q_u``, likelihoods relative to a base law ``w_u``, and ``pi = P(next draw in S | s)``,
-#
-# ``delta(eps) = sum_u P(U > u) (delta_{u+1} - delta_u)``,
-# ``delta_{u+1} - delta_u = w_u(s) min(pi g_{u+1}(s+1), (1 - pi) |g_{u+1}(s)|)`` at the one ``s`` where ``g`` can change
-# its sign: every term is positive, none is lost to cancellation.
-#
-# Where the range of ``U`` is too long to sum, the terms below a low quantile are replaced by their sum ``delta_u``, and
-# those beyond the last by ``P(U > u) (delta_infinity - delta_u)``: upper bounds. Where they may exceed 1 %, the profile
-# says that it is not exact.
+# The one-dimensional sum behind both, whose terms are positive: lemma 6 of docs/theory/sampling-is-noise.md, with its
+# bounds on what is left out. Where these may exceed 1 %, the profile says that it is not exact.
 
 _NEGLIGIBLE = -760.0  # log of less than the least positive double
 _DROPS = (60.0, 240.0, 760.0)  # how far, in nats, U's law is followed below its top
@@ -275,10 +266,8 @@ class UrnPair(SamplingPair):
         return np.where(np.abs(y) <= doubt, doubt, y)
 
     def _doubt(self, y: Any, epsilon: float) -> Any:
-        """Return a bound on the rounding error of ``y``: a few units of it, and of what is taken away in it.
-
-        Of that term: one unit for the exponential, half for the product. Of ``y``: three for the quotient.
-        """
+        """Return a bound on the rounding error of ``y``: a few units of it, and of what is taken away in it."""
+        # Of that term: one unit for the exponential, half for the product. Of y: three for the quotient.
         a, b = self.a, self.b
         return 4 * _EPS * (np.abs(y) + b * (a * math.expm1(epsilon) / (b + math.exp(epsilon) * a)))
 

@@ -1,9 +1,7 @@
 """Approximate zero-concentrated differential privacy: what a profile is worth in it, and what it is worth in epsilon.
 
-A mechanism is *delta-approximate rho-zCDP* where, for all neighbours in both orders, its laws are mixtures
-``(1 - delta) P' + delta P''`` and ``(1 - delta) Q' + delta Q''`` with ``D_alpha(P' || Q') <= rho alpha`` for every
-``alpha > 1`` (Bun and Steinke 2016, Definition 8.1). Both numbers may be added up over releases that are chosen as one
-goes, up to a limit fixed beforehand. Proofs: docs/theory/filters.md.
+By Bun and Steinke's definition 8.1 (2016): mixtures with ``D_alpha(P' || Q') <= rho alpha`` but for ``delta``. Both
+numbers add up over releases chosen as one goes, up to a limit fixed beforehand. Proofs: docs/theory/filters.md.
 """
 
 from __future__ import annotations
@@ -32,16 +30,11 @@ _PURE_COSTS = 1.01  # times the rho of a cut profile, up to which no delta at al
 
 
 def approximate_zcdp(profile: Profile, *, cut: float) -> tuple[float, float]:
-    """Return ``(rho, delta)``, rounded up, such that whatever has a profile is delta-approximate rho-zCDP.
-
-    ``cut``: how much of the profile's tail may become delta, above its floor ``profile.delta(inf)``; 0 where it has to
-    be pure, with infinite rho where there is neither floor nor end. With ``d = delta(T)`` and
-    ``h(eps) = max(delta(eps) - d, 0)/(1 - d)``,
-
-    ``exp((alpha - 1) D_alpha) = 1 + alpha (alpha - 1) int_0^T (e^((alpha-1) eps) + e^(-alpha eps)) h(eps) d eps``.
-
-    ``d = 0`` at the end of a pure profile is preferred if that costs at most 1 % more.
-    """
+    """Return ``(rho, delta)``, rounded up, such that whatever has a profile is delta-approximate rho-zCDP."""
+    # With d = delta(T) and h(eps) = max(delta(eps) - d, 0)/(1 - d), exp((alpha - 1) D_alpha) is 1 + alpha (alpha - 1)
+    # times the integral from 0 to T of (e^((alpha-1) eps) + e^(-alpha eps)) h(eps). cut: how much of the tail, above
+    # its floor profile.delta(inf), may become delta; 0 where rho has to be pure, infinite where there is neither floor
+    # nor end. d = 0 at the end of a pure profile is preferred if that costs at most 1 % more.
     pure, floor = profile.pure, profile.delta(math.inf)
     whole = _largest_rho(profile, pure, 0.0) if pure <= 700.0 else math.inf
     if cut == 0.0:
@@ -69,10 +62,9 @@ def _largest_rho(profile: Profile, reach: float, lost: float) -> float:
 
 
 def _moments(profile: Profile, reach: float, lost: float) -> tuple[Callable[[float], float], float]:
-    """Return ``alpha -> (alpha - 1) D_alpha``, a bound, of the pair without infinite losses; and a grid's widest step.
-
-    The grid is even, and finer towards 0; between its points the profile is bounded by chords, at a quadrature's nodes.
-    """
+    """Return ``alpha -> (alpha - 1) D_alpha``, a bound, of the pair without infinite losses; and the widest step."""
+    # The grid is even, and finer towards 0; between its points the profile is bounded by chords, at a quadrature's
+    # nodes.
     grid = np.union1d(np.linspace(0.0, reach, _DOTS + 1), np.geomspace(_FINEST * reach, reach, _DOTS))
     delta = np.array([profile.delta(e) for e in grid.tolist()])
     height = np.maximum(delta - lost, 0.0) / (1.0 - lost)
@@ -95,10 +87,8 @@ def _moments(profile: Profile, reach: float, lost: float) -> tuple[Callable[[flo
 
 
 def _largest(low: float, at_low: float, high: float, at_high: float) -> float:
-    """Return the largest ``chord(alpha)/(alpha (alpha - 1))`` on ``[low, high]``, of the chord through two moments.
-
-    The quotient has one peak: at ``x + sqrt(x (x - 1))``, where ``x`` is the chord's zero.
-    """
+    """Return the largest ``chord(alpha)/(alpha (alpha - 1))`` on ``[low, high]``, of the chord through two moments."""
+    # The quotient has one peak: at x + sqrt(x (x - 1)), where x is the chord's zero.
     slope = (at_high - at_low) / (high - low)
     if low == 1.0:
         return at_high / (high - 1.0)
@@ -111,20 +101,15 @@ def _largest(low: float, at_low: float, high: float, at_high: float) -> float:
 
 
 def pair_as_zcdp(epsilon: float, delta: float) -> tuple[float, float]:
-    """Return ``(epsilon tanh(epsilon/2), delta)``: whatever is (epsilon, delta)-DP is that in approximate zCDP.
-
-    Randomised response attains rho (Harrison and Manurangsi 2025), which is rounded up.
-    """
+    """Return ``(epsilon tanh(epsilon/2), delta)``, the zCDP of a pair, rounded up (Harrison and Manurangsi 2025)."""
     exact = up(epsilon, 1)  # not below the decimal that it is written as
     return up(exact * math.tanh(0.5 * exact), 8), delta
 
 
 def zcdp_delta(rho: float, epsilon: float) -> float:
-    """Return a delta such that rho-zCDP implies (epsilon, delta)-DP, rounded up; above 0 it is at least 1e-300.
-
-    ``inf over alpha > 1 of e^((alpha-1)(alpha rho - epsilon)) (1 - 1/alpha)^(alpha-1) / alpha`` (Canonne, Kamath and
-    Steinke 2020, Proposition 12).
-    """
+    """Return a delta such that rho-zCDP implies (epsilon, delta)-DP, rounded up; above 0 it is at least 1e-300."""
+    # The infimum over alpha > 1 of e^((alpha-1)(alpha rho - epsilon)) (1 - 1/alpha)^(alpha-1) / alpha (Canonne, Kamath
+    # and Steinke 2020, Proposition 12).
     if rho == 0.0:
         return 0.0
 
@@ -156,14 +141,9 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
 
 
 def zcdp_budget(epsilon: float, delta: float) -> tuple[float, float]:
-    """Return ``(rho, delta')``, rounded down, such that delta'-approximate rho-zCDP implies (epsilon, delta)-DP.
-
-    A tenth of delta is delta', and the rest is for the conversion. Raises BudgetError when epsilon or delta is 0.
-    """
+    """Return ``(rho, delta / 10)``, rounded down, such that this zCDP implies (epsilon, delta)-DP, both above 0."""
     if epsilon <= 0.0 or delta <= 0.0:
-        raise BudgetError(
-            "a ledger in zcdp needs an epsilon and a delta above 0, since it promises no pure epsilon. Choose sums"
-        )
+        raise BudgetError("a ledger in zcdp promises no pure epsilon: epsilon and delta must be above 0. Choose sums")
     summed = below(written(delta) * SUMMED)
     conversion = below(written(delta) - written(summed))
     exact = math.nextafter(epsilon, 0.0)

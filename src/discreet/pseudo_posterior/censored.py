@@ -64,10 +64,8 @@ def chain_distance(draws: PosteriorDraws) -> ChainDistance:
     ]
     # Bonferroni over the comparisons of Smirnov's two-sample limit, 2 exp(-2 s t^2) with s the harmonic size.
     size = draws.effective * (chains - 1) / chains**2
-    expected = math.sqrt(math.log(2.0 * len(distances) / 0.05) / (2.0 * size))
-    return ChainDistance(
-        between_chains=max(distances), expected=min(1.0, expected), r_hat=draws.r_hat, effective=draws.effective
-    )
+    expected = min(1.0, math.sqrt(math.log(2.0 * len(distances) / 0.05) / (2.0 * size)))
+    return ChainDistance(between_chains=max(distances), expected=expected, r_hat=draws.r_hat, effective=draws.effective)
 
 
 @sealed
@@ -180,22 +178,12 @@ class CensoredPosterior(ModelPosterior):
             self._weights(blanks[1], 2)  # so that weights that are refused are for a table of no records, too
             if not len(columns[self.synthesiser.sensitive[0]]):
                 weights, survey = np.zeros(1), None if survey is None else np.zeros(1)
+        options: dict[str, Any] = {"bound": self.bound, "blanks": blanks, "survey": survey}
         if self.grid is not None:
             with quiet():
-                values = drawn_on_grid(
-                    self.synthesiser,
-                    self.grid,
-                    data,
-                    weights,
-                    bound=self.bound,
-                    draws=self.tables,
-                    rng=rng,
-                    blanks=blanks,
-                    survey=survey,
-                )
-            return PosteriorDraws(values=values, watched={}, divergent=0.0, exact=True)
-        sampler = self._sampler(data, bound=self.bound, progress=progress, blanks=blanks, survey=survey)
-        return self._draw(sampler, weights, rng=rng, check=check)
+                sites = drawn_on_grid(self.synthesiser, self.grid, data, weights, draws=self.tables, rng=rng, **options)
+            return PosteriorDraws(values=sites, watched={}, divergent=0.0, exact=True)
+        return self._draw(self._sampler(data, progress=progress, **options), weights, rng=rng, check=check)
 
     def synthesise(
         self, draws: PosteriorDraws, columns: Columns, *, rng: np.random.Generator
@@ -255,15 +243,7 @@ class CensoredPosterior(ModelPosterior):
         assumptions = [Code("model-chosen-without-data", {"grid": self.on_a_grid})]
         if added:
             assumptions.append(Code("public-size"))
-        return self._promise(
-            relation,
-            n,
-            kind=kind,
-            theorem="T18",
-            assumptions=assumptions,
-            sampling=Code(sampling),
-            caveats=caveats,
-        )
+        return self._promise(relation, n, kind, "T18", assumptions, Code(sampling), caveats)
 
     def _weights(self, data: Mapping[str, Any], count: int) -> Floats:
         """Return one weight per record, from that record alone; the whole table is used only to check this."""
@@ -278,9 +258,7 @@ class CensoredPosterior(ModelPosterior):
             weights = [np.asarray(function(rows(data, slice(i, i + 1)))) for i in range(count)]
             together = function(table)
         if not all(weight.shape == (1,) and 0 <= weight[0] <= 1 for weight in weights):
-            raise ParameterError(
-                "record_weights must give one weight in [0, 1] per record, also for one record by itself"
-            )
+            raise ParameterError("record_weights must give one weight in [0, 1] per record, also for one by itself")
         single, together = np.concatenate(weights, dtype=np.float64), np.asarray(together, dtype=np.float64)
         if together.shape != (count,) or not np.allclose(together, single, rtol=1e-6, atol=1e-9):
             raise ParameterError(

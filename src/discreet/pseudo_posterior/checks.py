@@ -1,10 +1,9 @@
-"""What a model may do with its data, checked before anything is drawn from it.
+"""What a model may do with its data, checked on made-up tables before anything is drawn: no refusal tells of a table.
 
 The posterior is made of a program of one record (:func:`~discreet.pseudo_posterior.likelihood.alone`): a model that
-looks at more would there be another one than was written. It is refused instead, by running it on made-up tables: its
-prior and the law of the records that it draws may not move with the sensitive columns, and the log-density of a record
-not with other records. Where the number of records is confidential, its prior may not move with that either. Nothing is
-run on the confidential table, so no refusal tells of it.
+looks at more would there be another one than was written. It is refused instead: its prior and the law of the records
+that it draws may not move with the sensitive columns (nor its prior with a confidential number of records), and the
+log-density of a record not with other records.
 """
 
 from __future__ import annotations
@@ -48,11 +47,8 @@ def latent_sites(
     values: Mapping[str, Any] | None = None,
     blanks: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, tuple[int, ...]]:
-    """Return a model's latent sites and the shapes of their values, and check its sites; nothing is computed.
-
-    Without ``values`` of the sites, these must be continuous with a proper prior, and the shapes are of unconstrained
-    coordinates. ``blanks``: public tables where the number of records is confidential.
-    """
+    """Check a model's sites, and return the latent ones and the shapes of their values; nothing is computed."""
+    # Without values, sites must be continuous with a proper prior, and the shapes are of unconstrained coordinates.
     if blanks:
         shapes = _small_table_shapes(synthesiser, blanks[1], values, "two records")
     else:
@@ -97,9 +93,7 @@ def _site_shapes(
             by_record(model, traced, len(traced[sensitive[0]]))
         for name in sensitive:
             if name not in sites or not is_likelihood(sites[name]):
-                raise ParameterError(
-                    f"the model has no observed site {name!r}: name it as the column, with obs=data[...]"
-                )
+                raise ParameterError(f"the model has no observed site {name!r}: name one as the column, obs=data[...]")
         for name, value in parameters.items():
             shapes[name] = _continuous(name, sites[name]) if values is None else value.shape
         records = redrawn(model, parameters, traced, jax.random.PRNGKey(0))
@@ -120,9 +114,7 @@ def _site_shapes(
 def _continuous(name: str, site: Mapping[str, Any]) -> tuple[int, ...]:
     """Return the shape of a site's unconstrained coordinates."""
     if getattr(site["fn"].support, "is_discrete", False):
-        raise ParameterError(
-            f"site {name!r} is a discrete latent variable. Sum it out, as numpyro.distributions.Mixture does"
-        )
+        raise ParameterError(f"site {name!r} is discrete and latent. Sum it out, as numpyro.distributions.Mixture does")
     if isinstance(unwrapped(site["fn"]), dist.ImproperUniform):
         raise ParameterError(f"site {name!r} has an improper prior. Give it a prior that is a probability")
     return tuple(dist.biject_to(site["fn"].support).inverse_shape(site["value"].shape))
@@ -154,11 +146,8 @@ def check_model(
     *,
     blanks: Sequence[Mapping[str, Any]] = (),
 ) -> None:
-    """Refuse a model that does more with the sensitive columns than to give each record a log-density.
-
-    It is run with zeros in the sensitive columns, and with ones and zeros in turn, always with the same public
-    parameters, one row of ``values`` each. ``blanks``: see :class:`Sampler`.
-    """
+    """Refuse a model that does more with the sensitive columns than to give each record a log-density."""
+    # It is run with zeros in the sensitive columns, and with ones and zeros in turn, at the same public parameters.
     if blanks:
         _check_any_number(synthesiser, blanks, values)
         check_model(synthesiser, blanks[1], values)

@@ -174,9 +174,7 @@ def _step(name: str, column: Column, transform: str | None) -> Step:
 def _bounds(name: str, column: Column) -> tuple[float, float]:
     """Return a column's bounds in the unit of its positions, or refuse one that has none."""
     if column.labels is not None or column.open:
-        raise DomainError(
-            f"column {name!r}: {with_article(column.kind)} cannot be a number here. Leave it out or recode it"
-        )
+        raise DomainError(f"column {name!r}: {with_article(column.kind)} cannot be a number. Leave it out or recode it")
     return bounds_of(column)
 
 

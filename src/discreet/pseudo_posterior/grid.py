@@ -1,9 +1,8 @@
-r"""Draws from the censored posterior on a public list of parameters, exact up to what its bound leaves room for.
+"""Draws from the censored posterior on a public list of parameters, exact up to what its bound leaves room for.
 
 What a record says to each parameter becomes a whole number of ``-2^36 .. 0`` units, so that sums over records are exact
-and those of neighbours differ by at most ``2^36`` units per record. The log-weights that are made of these sums are
-drawn from with integers (:func:`discreet._core.random.draw_weighted`). Whatever is rounded on the way is at most
-:func:`margin` nats together, and a unit is worth so much less. The proof is T18's (docs/theory/censored-posterior.md).
+and are drawn from with integers; whatever is rounded on the way is at most :func:`margin` nats together.
+The proof is T18's (docs/theory/censored-posterior.md).
 """
 
 from __future__ import annotations
@@ -34,10 +33,8 @@ _BLOCK = 512
 
 
 def margin(bound: float) -> float:
-    """Return four times how far a drawn log-weight may be from the exact one, in nats: what rounding costs.
-
-    It holds for up to 2^26 records and 2^14 nats between the prior's log-densities, so that it depends on neither.
-    """
+    """Return four times how far a drawn log-weight may be from the exact one, in nats: what rounding costs."""
+    # It holds for up to 2^26 records and 2^14 nats between the prior's log-densities, so that it depends on neither.
     return 4.0 * (2.0**-23 * bound + 2.0**-34)
 
 
@@ -66,10 +63,7 @@ def drawn_on_grid(
     blanks: Sequence[Mapping[str, Any]] = (),
     survey: Floats | None = None,
 ) -> dict[str, npt.NDArray[Any]]:
-    """Return independent draws from the censored posterior on a public grid of the latent sites, one row per parameter.
-
-    ``weights``, ``survey``: as each record has by itself. ``blanks``: see :class:`Sampler`.
-    """
+    """Return independent draws from the censored posterior on a public grid of the latent sites, a row each."""
     points = {name: np.asarray(value) for name, value in grid.items()}
     if records_of(points) > _POINTS or len(weights) > _RECORDS:
         raise ParameterError("a grid must have at most 2^23 parameters, and is for at most 2^26 records")
@@ -84,15 +78,13 @@ def drawn_on_grid(
     points, log_prior = _possible(synthesiser, points, blank)
     totals = np.zeros(len(log_prior), dtype=np.int64)
     surveyed = data if survey is None else {**data, SURVEY: survey}
-    log_likelihoods = jax.jit(
-        lambda grid, block: jax.lax.map(lambda point: alone(synthesiser.model, point, block), grid)
-    )
+    likelihoods = jax.jit(lambda grid, block: jax.lax.map(lambda point: alone(synthesiser.model, point, block), grid))
     parameters = {name: jnp.asarray(value) for name, value in points.items()}
     for start in range(0, len(weights), _BLOCK):
         # All blocks have one shape, whatever the number of records: the last is filled up with its own first rows.
         count = min(_BLOCK, len(weights) - start)
         block = rows(surveyed, start + np.arange(_BLOCK) % count)
-        logs = log_likelihoods(parameters, {name: jnp.asarray(value) for name, value in block.items()})
+        logs = likelihoods(parameters, {name: jnp.asarray(value) for name, value in block.items()})
         totals += said(np.asarray(logs)[:, :count], weights[start : start + count], bound).sum(axis=1)
     law = grid_log_weights(totals, log_prior, bound)
     return rows(points, np.array([draw_weighted(law, rng=rng) for _ in range(draws)]))
@@ -101,17 +93,13 @@ def drawn_on_grid(
 def _possible(
     synthesiser: Synthesiser, points: Mapping[str, Any], blank: Mapping[str, Any]
 ) -> tuple[dict[str, Any], Floats]:
-    """Return the parameters of positive prior density on a table without a confidential value, and its logarithms.
-
-    Of these the largest is 0.
-    """
+    """Return the parameters of positive prior density on a public table, and its logarithms, at most 0."""
 
     def density(point: Mapping[str, Any]) -> Any:
         with handlers.trace() as sites, handlers.substitute(data=point), handlers.seed(rng_seed=0):
             synthesiser.model(blank)
-        return sum(
-            log_density(site).sum() for site in sites.values() if site["type"] == "sample" and not is_likelihood(site)
-        )
+        priors = [site for site in sites.values() if site["type"] == "sample" and not is_likelihood(site)]
+        return sum(log_density(site).sum() for site in priors)
 
     compiled = jax.jit(lambda points: jax.lax.map(density, points))
     log_prior = np.asarray(compiled({name: jnp.asarray(value) for name, value in points.items()}), dtype=np.float64)

@@ -140,10 +140,8 @@ def by_row(function: Callable[[Any, Any], Any], values: Any, data: Mapping[str, 
 
 
 def program(function: Callable[..., Any], *examples: Any) -> Callable[..., Any]:
-    """Return the program of a function on arrays of these shapes and types, of which it is shown no value.
-
-    It consists of JAX's own operations, each of which takes the rows of a batch one by one.
-    """
+    """Return the program of a function on arrays of these shapes and types, of which it is shown no value."""
+    # It consists of JAX's own operations, each of which takes the rows of a batch one by one.
     from jax.extend.core import jaxpr_as_fun
 
     try:
@@ -232,16 +230,10 @@ def _with_finite_gradient(values: Mapping[str, Any]) -> Any:
 
 
 def weighted(
-    model: Model,
-    *,
-    sensitive: Collection[str],
-    bound: float | None = None,
-    blank: Mapping[str, Any] | None = None,
+    model: Model, *, sensitive: Collection[str], bound: float | None = None, blank: Mapping[str, Any] | None = None
 ) -> Callable[[Mapping[str, Any], Any], None]:
-    r"""Return the model whose log-likelihood is :math:`\sum_i\alpha_i\ell_i`, each clipped to ``[-bound, 0]`` if given.
-
-    Latent sites and factors are those of a ``blank``, public table, by default of the data with zeros as sensitive.
-    """
+    r"""Return the model with log-likelihood :math:`\sum_i\alpha_i\ell_i`, clipped to ``[-bound, 0]`` if bounded."""
+    # Latent sites and factors are those of a blank, public table, by default of the data with zeros as sensitive.
 
     def pseudo(data: Mapping[str, Any], weights: Any) -> None:
         def hidden(site: Mapping[str, Any]) -> bool:

@@ -33,13 +33,7 @@ _REDRAWS = 30
 
 
 def least_product(count: int, value: float) -> float:
-    """Return the least float that is not below ``count * value``.
-
-    Examples
-    --------
-    >>> least_product(2, 0.5), least_product(3, 0.1) > 0.3
-    (1.0, True)
-    """
+    """Return the least float that is not below ``count * value``."""
     product = count * value
     exact = math.isinf(product) or Fraction(product) >= count * Fraction(value)
     return product if exact else math.nextafter(product, math.inf)
@@ -140,15 +134,10 @@ class ModelPosterior(MechanismFamily):
             object.__setattr__(self, "survey_mean", real("survey_mean", self.survey_mean, above=0))
         for column, role in ((self.survey_weight, "be the survey weight"), (self.unit, "name the unit")):
             if column in model.sensitive:
-                raise ParameterError(
-                    f"column {column!r} cannot be synthesised and {role}. Leave it out of the sensitive columns"
-                )
+                raise ParameterError(f"column {column!r} cannot be synthesised and {role}. Leave it out of sensitive")
 
     def _beside(self, columns: Columns) -> tuple[Floats | None, npt.NDArray[np.int64] | None]:
-        """Return what is read beside the model: survey weights over the public mean, and units from 0 on. Confidential.
-
-        Weights are finite and at least 0, and a unit has at most 2^14 records.
-        """
+        """Return survey weights over the public mean, and units from 0 on: what no model reads. Confidential."""
         for name, option in ((self.survey_weight, "survey_weight"), (self.unit, "unit")):
             if name is not None and name not in columns:
                 raise ParameterError(f"the table has no column {name!r}. Name one of its columns: {option}=...")
@@ -171,15 +160,8 @@ class ModelPosterior(MechanismFamily):
         return weights, units
 
     def _sampler(self, data: Mapping[str, Any], **options: Any) -> Sampler:
-        return Sampler(
-            self.synthesiser,
-            data,
-            draws=self.draws,
-            warm_up=self.warm_up,
-            chains=self.chains,
-            chain_method=self.chain_method,
-            **options,
-        )
+        chains = {name: getattr(self, name) for name in ("draws", "warm_up", "chains", "chain_method")}
+        return Sampler(self.synthesiser, data, **chains, **options)
 
     def _draw(
         self,
@@ -201,7 +183,6 @@ class ModelPosterior(MechanismFamily):
         self,
         relation: Relation,
         n: int,
-        *,
         kind: str,
         theorem: str,
         assumptions: Sequence[Code],
@@ -248,12 +229,10 @@ def synthetic_tables(
     size: int | None = None,
     within: Mapping[str, tuple[float, float]] | None = None,
 ) -> list[dict[str, npt.NDArray[Any]]]:
-    """Draw tables, each from one posterior draw; the draws used are spread evenly over all, from a random first one.
-
-    A record with a value outside its bounds is drawn again, so that records follow the model's law within them. Values
-    that are still outside after 30 times go to the bounds. The model is handed the given columns of the confidential
-    table, and types alone of the others. ``within``: public bounds beside the synthesiser's own, which they replace.
-    """
+    """Draw tables, each from one posterior draw; the draws used are spread evenly over all, from a random first one."""
+    # A record with a value outside its bounds (of ``within``, else the synthesiser's) is drawn again, so that records
+    # follow the model's law within them, and goes to the bounds after 30 times. The model is handed the given columns
+    # of the confidential table, and types alone of the others.
     limits = {**synthesiser.bounds, **(within or {})}
     check_draws(tables, len(draws))
     n_held = len(columns[synthesiser.sensitive[0]])
@@ -382,10 +361,7 @@ class ModelMechanism(Mechanism):
     # -- its reading --------------------------------------------------------------------------------------------
 
     def contents(self, n: int, *, counts: bool = False) -> Contents:
-        """Return its tables, of their public size or of as many records as are held.
-
-        They lack what is read and not released: survey weights under full synthesis, and units.
-        """
+        """Return its tables, of public or held size, without survey weights and units that are only read."""
         posterior, domain = self.posterior, self.domain
         released = {*posterior.synthesiser.sensitive, *posterior.published_exactly}
         if released != set(domain.names):
@@ -454,15 +430,12 @@ class ModelMechanism(Mechanism):
 
 @dataclass(frozen=True, eq=False)
 class TablesOfModel(Reading):
-    """The tables that a kernel drew from a model, one after the other.
-
-    ``exact``: the columns whose codes are as held. ``convergence``: the limits that chains met, where there were any.
-    """
+    """The tables that a kernel drew from a model, one after the other."""
 
     tables: Iterator[DrawnTable]
     domain: Domain
-    exact: tuple[str, ...]
-    convergence: Outcome | None
+    exact: tuple[str, ...]  # the columns whose codes are as held
+    convergence: Outcome | None  # the limits that chains met, where there were any
 
     def draw(self, size: int, *, rng: np.random.Generator) -> Iterator[Records]:
         """Yield the next table, whole."""

@@ -1,9 +1,8 @@
-r"""Finite and Dirichlet-process mixtures of regressions (PP22, appendix B), with the cluster label summed out.
+"""Finite and Dirichlet-process mixtures of regressions (PP22, appendix B), with the cluster label summed out.
 
-The likelihood of a record is :math:`\sum_k\pi_kN(y_i\mid x_i^\top\beta_k,\sigma_k)`: smooth in all parameters, so that
-one sampler serves every weighting. (A Gibbs sampler over labels does not: with a weight below one the power of a sum
-has no labels.) Chains are of the model's own making, run in coordinates in which the design is orthonormal, and start
-where expectation-maximisation ends; convergence is judged by what does not depend on the names of the clusters.
+The likelihood of a record is smooth in all parameters, so that one sampler serves every weighting: a Gibbs sampler over
+labels does not, for the power of a sum has no labels. Chains run in coordinates in which the design is orthonormal, and
+start where expectation-maximisation ends; convergence is judged by what does not depend on the names of the clusters.
 """
 
 from __future__ import annotations
@@ -96,8 +95,7 @@ class MixtureRegression(ResponseRegression):
         normal = dist.MultivariateNormal(jnp.zeros(width), scale_tril=spreads[:, None] * correlations)
         to_orthonormal = dist.transforms.LowerCholeskyAffine(jnp.zeros(width), jnp.asarray(data[_MAP], jnp.float32))
         coefficients = numpyro.sample(
-            "coefficients",
-            dist.TransformedDistribution(normal.expand([self.clusters]), [to_orthonormal]).to_event(1),
+            "coefficients", dist.TransformedDistribution(normal.expand([self.clusters]), [to_orthonormal]).to_event(1)
         )
         excess = numpyro.sample("excess_scales", half_t().expand([self.clusters]).to_event(1))
         scales = self.response.least_scale + excess
@@ -121,19 +119,10 @@ class MixtureRegression(ResponseRegression):
 
     def chain(self, data: Mapping[str, Any], *, warm_up: int, bound: float | None) -> Chain:
         """Return the chain of :mod:`discreet.pseudo_posterior.mixture_chain`: NUTS does not converge here."""
-        shares = (
-            DirichletShares(clusters=self.clusters, knee=-math.log(records_of(data)))
-            if self.weights == "dirichlet"
-            else StickShares(clusters=self.clusters)
-        )
-        return mixture_chain(
-            shares,
-            response=self.response.column,
-            map_name=_MAP,
-            least_scale=self.response.least_scale,
-            warm_up=warm_up,
-            bound=bound,
-        )
+        shares: DirichletShares | StickShares = StickShares(clusters=self.clusters)
+        if self.weights == "dirichlet":
+            shares = DirichletShares(clusters=self.clusters, knee=-math.log(records_of(data)))
+        return mixture_chain(shares, self.response, map_name=_MAP, warm_up=warm_up, bound=bound)
 
     def start(self, data: Mapping[str, Any], *, chain: int) -> dict[str, npt.NDArray[Any]]:
         """Return where expectation-maximisation ends, from another beginning for every chain.
@@ -142,9 +131,8 @@ class MixtureRegression(ResponseRegression):
         """
         design = np.nan_to_num(np.asarray(data["design"], dtype=np.float64))
         y = np.nan_to_num(np.asarray(data[self.response.column], dtype=np.float64))
-        shares, coefficients, scales = _expectation_maximisation(
-            design, y, self.clusters, self.response.least_scale, seed=chain
-        )
+        least = self.response.least_scale
+        shares, coefficients, scales = _expectation_maximisation(design, y, self.clusters, least, seed=chain)
         order = np.argsort(-shares)
         shares, coefficients, scales = shares[order], coefficients[order], scales[order]
         plain = np.linalg.solve(np.asarray(data[_MAP]), coefficients.T).T

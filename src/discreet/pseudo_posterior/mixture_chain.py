@@ -1,21 +1,6 @@
-r"""A Markov chain for mixtures of regressions: moves in turn, each of which leaves the target as it is.
+"""A Markov chain for mixtures of regressions: moves in turn, each of which leaves the target as it is.
 
-The target is :math:`\prod_i\bigl(\sum_k\pi_kN(y_i\mid x_i^\top\beta_k,\sigma_k)\bigr)^{\alpha_i}` times the prior, or
-the same with log-likelihoods clipped. One gradient-based chain over all parameters crawls: how stiff a cluster's
-coefficients are depends on how many records the cluster holds, and ten coefficient vectors leave a covariance of twenty
-rows to its prior. So:
-
-1. *Coefficients, scales and shares given their prior's parameters*: Hamiltonian Monte Carlo. The metric is the nearly
-   known precision of each cluster, :math:`I+h_kT^\top T` with :math:`T` the root of the coefficients' covariance and
-   :math:`h_k\approx n_k/\sigma_k^2`. It depends on where the chain is; so that the move stays exact, :math:`h` is a
-   variable of the chain: drawn log-normal around its value at the current state, and held while its density is a part
-   of the target.
-2. *The covariance given the coefficients*: one row at a time, exactly. Under the uniform prior of correlations and
-   :math:`|t_3|` spreads, the regression of row r on the others has prior :math:`\propto s_r^{-R}p(s_r)`, with
-   :math:`s_r^2=|\ell|^2+\tau`: a mixture of normal laws of :math:`\ell` over two gamma variables.
-3. *Nearly empty clusters*: new coefficients and scales from their prior, accepted by the ratio of likelihoods.
-4. *Exchanges*: beside the chain run two whose likelihood has a power below one, and neighbours offer each other their
-   states. Which small clusters there are hardly changes at power 1, and often at 0.85.
+The moves 1 to 4, their laws and why they are needed: docs/theory/mixture-chain.md.
 """
 
 from __future__ import annotations
@@ -27,6 +12,7 @@ from typing import Any, NamedTuple
 
 from discreet._core.lazy import jax, jnp
 from discreet.pseudo_posterior.likelihood import SURVEY, censored
+from discreet.pseudo_posterior.regressions import Response
 from discreet.pseudo_posterior.synthesiser import BLOCK, Chain
 
 _STEPS = 16
@@ -85,13 +71,7 @@ def metropolis(key: Any, value: Any, density: Callable[[Any], Any], *, steps: in
 
 
 def redrawn_covariance(key: Any, covariance: Any, coefficients: Any) -> Any:
-    r"""Draw each row of the covariance of K coefficient vectors, (K, R), given the other rows.
-
-    Given the others' root :math:`L`, a row is :math:`L\ell` and a variance :math:`|\ell|^2+\tau=s^2`, and its
-    coefficients have the law :math:`N(Z\ell,\tau I)` with :math:`Z` the standardised others. Its prior
-    :math:`\propto s^{-R}(1+s^2/3)^{-2}` is :math:`e^{-\kappa s^2}` given two gamma variables,
-    :math:`\kappa=\omega+\chi/3`: then :math:`\tau` is moved with :math:`\ell` integrated out, and :math:`\ell` drawn.
-    """
+    r"""Draw each row of the covariance of K coefficient vectors, (K, R), given the other rows."""
     count, width = coefficients.shape
     dtype = covariance.dtype
 
@@ -132,12 +112,7 @@ def solved(lower: Any, right: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class DirichletShares:
-    r"""Dirichlet shares, whose logarithms up to a common number are the state.
-
-    That number, :math:`\log\sum_ke^{x_k}`, is standard normal by itself. The logarithm of a small share has an
-    exponential tail of scale K/a. Moves are made in coordinates y with :math:`x=c+y-h(\sqrt{1+y^2}-y)`,
-    :math:`h=K/2a`, whose tail has scale one; c, the ``knee``, is where a cluster holds about one record.
-    """
+    r"""Dirichlet shares, whose logarithms up to a common number are the state; moves are made around a ``knee``."""
 
     clusters: int
     knee: float
@@ -364,16 +339,10 @@ class _Mixture:
 
 
 def mixture_chain(
-    shares: DirichletShares | StickShares,
-    *,
-    response: str,
-    map_name: str,
-    least_scale: float,
-    warm_up: int,
-    bound: float | None,
+    shares: DirichletShares | StickShares, response: Response, *, map_name: str, warm_up: int, bound: float | None
 ) -> Chain:
     """Return the chain, of which a draw, after several sweeps, is divergent where most of its trajectories are."""
-    target = _Mixture(shares, float(least_scale), bound)
+    target = _Mixture(shares, float(response.least_scale), bound)
 
     def begin(key: Any, values: Any, _: Any) -> Any:
         assert values is not None  # a synthesiser with a chain of its own says where to start it
@@ -384,7 +353,7 @@ def mixture_chain(
         data, weights = data_and_weights
         facts = _Facts(
             design=jnp.asarray(data["design"], jnp.float32),
-            response=jnp.asarray(data[response], jnp.float32),
+            response=jnp.asarray(data[response.column], jnp.float32),
             weights=jnp.asarray(weights, jnp.float32),
             survey=jnp.asarray(data.get(SURVEY, 1.0), jnp.float32),
             map=jnp.asarray(data[map_name], jnp.float64),

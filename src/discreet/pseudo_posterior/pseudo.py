@@ -59,10 +59,7 @@ class PseudoFit:
 
 
 def safety_factor(n: int) -> float:
-    """Return the factor by which a local bound is raised before it is called global (PP22, section 4.5).
-
-    1.05 for more than 1,000 records, 1.10 for fewer: the upper ends of the intervals there.
-    """
+    """Return the factor by which a local bound is raised before it is called global (PP22, section 4.5, upper ends)."""
     return 1.05 if n > 1000 else 1.10
 
 
@@ -218,9 +215,7 @@ class PseudoPosterior(ModelPosterior):
             # The loosest weighting whose local epsilon is at most the aim under the unweighted posterior.
             solution = least_real(excess, 1.0, 1e9, relative=1e-3)
             if solution is None:
-                raise Refused(
-                    "no weights of this kind meet the target local epsilon. Raise it, or take another weighting"
-                )
+                raise Refused("no weights of this kind meet the target. Raise target_epsilon, or take other weights")
             weighting = self.weighting.tightened(1.0 / solution)
             fit = self.refit(sampler, unweighted, risks, weighting, rng=rng, check=check)
             if fit.epsilon <= target:
@@ -298,18 +293,9 @@ class PseudoPosterior(ModelPosterior):
         caveats = [Code("local-and-asymptotic"), Code("weights-from-data"), Code("unit-of-measurement")]
         if not self.synthesiser.log_density_at_most_zero:
             caveats.append(Code("densities-above-one"))
-        return self._promise(
-            relation,
-            n,
-            kind="asymptotic",
-            theorem="T19",
-            assumptions=(
-                Code("bound-for-every-table", {"factor": self._factor(n), "records": n}),
-                Code("weights-hardly-depend"),
-            ),
-            sampling=Code("chains-converged"),
-            caveats=caveats,
-        )
+        facts = {"factor": self._factor(n), "records": n}
+        assumptions = Code("bound-for-every-table", facts), Code("weights-hardly-depend")
+        return self._promise(relation, n, "asymptotic", "T19", assumptions, Code("chains-converged"), caveats)
 
     # -- parts --------------------------------------------------------------------------------------------------
 
@@ -352,13 +338,9 @@ class PseudoPosterior(ModelPosterior):
             draws = self._unweighted(sampler, unweighted, rng=rng, check=check)
         else:
             draws = self._draw(sampler, weights, rng=rng, check=check, start=unweighted)
+        bounds = Risks.from_draws(sampler, draws, weights)
         return PseudoFit(
-            risks=risks,
-            weights=weights,
-            draws=draws,
-            bounds=Risks.from_draws(sampler, draws, weights),
-            unweighted=unweighted,
-            weighting=weighting,
+            risks=risks, weights=weights, draws=draws, bounds=bounds, unweighted=unweighted, weighting=weighting
         )
 
 

@@ -39,16 +39,7 @@ Statistic = Callable[[Floats], float]
 
 
 def barycentre(samples: Sequence[npt.ArrayLike], *, size: int = 1000) -> Floats:
-    r"""Return the Wasserstein-2 barycentre of distributions on the line: the average of their quantiles.
-
-    :math:`\bar F^{-1}(u)=\frac1m\sum_jF_j^{-1}(u)` (PP22, section 5.2; Srivastava, Cevher, Dinh and Dunson, 2015).
-    The quantiles returned are at levels ``(i + 1/2) / size``.
-
-    Examples
-    --------
-    >>> barycentre([[0.0, 1.0], [10.0, 13.0]], size=2).tolist()
-    [5.0, 7.0]
-    """
+    r"""Return the Wasserstein-2 barycentre of distributions on the line: the average of their quantiles (PP22, 5.2)."""
     if not len(samples) or min(map(np.size, samples)) == 0 or size < 1:
         raise ParameterError("a barycentre needs at least one sample, none of them empty, and a size of at least 1")
     levels = (np.arange(size) + 0.5) / size
@@ -276,16 +267,11 @@ class _Task:
             name: _quantiles(across_tables(values, statistic, rng=rng, resamples=self.resamples))
             for name, statistic in self.statistics.items()
         }
-        return point(
-            lipschitz=fit.lipschitz,
-            epsilon=fit.epsilon,
-            mean_weight=float(fit.weights.mean()),
-            r_hat=fit.draws.r_hat,
-            effective=fit.draws.effective,
-            divergent=fit.draws.divergent,
-            statistics=statistics,
-            disclosure=() if self.intruder is None else self.intruder.rates(tables, rng=rng),
-        )
+        facts: dict[str, Any] = {"epsilon": fit.epsilon, "mean_weight": float(fit.weights.mean())}
+        facts |= {name: getattr(fit.draws, name) for name in ("r_hat", "effective", "divergent")}
+        if self.intruder is not None:
+            facts["disclosure"] = self.intruder.rates(tables, rng=rng)
+        return point(lipschitz=fit.lipschitz, statistics=statistics, **facts)
 
 
 _worker: list[Callable[[str, Weighting], FrontierPoint]] = []
@@ -394,19 +380,11 @@ def ladder(
     }
     if not statistics:
         statistics = {"mean": np.mean, "median": np.median, "90 % quantile": partial(np.quantile, q=0.9)}
-    points = frontier(
-        mechanism,
-        held_columns(held_rows(data, domain), domain),
-        LADDER,
-        statistics,
-        column=column,
-        folder=folder,
-        seed=seed,
-        progress=progress,
-        domain=domain if attacked else None,
-        known=known,
-        holdout=holdout,
-    )
+    options: dict[str, Any] = {"folder": folder, "seed": seed, "progress": progress}
+    if attacked:
+        options |= {"domain": domain, "known": known, "holdout": holdout}
+    columns = held_columns(held_rows(data, domain), domain)
+    points = frontier(mechanism, columns, LADDER, statistics, column=column, **options)
     if all(point.failed for point in points):
         raise Refused(f"no weighting could be fitted: {points[0].failed}")
     frontier_page(points, Path(folder) / PAGE)

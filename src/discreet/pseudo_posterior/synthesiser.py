@@ -105,9 +105,7 @@ class Synthesiser(ABC):
         row, count = self.blank(columns, 1), max(len(columns[name]) for name in self.sensitive)
         if not count:
             return row
-        public = {
-            name: value if name.startswith(SHARED) else np.repeat(value, count, axis=0) for name, value in row.items()
-        }
+        public = {name: v if name.startswith(SHARED) else np.repeat(v, count, axis=0) for name, v in row.items()}
         return public | {name: self._one_by_one(name, np.asarray(columns[name])) for name in self.sensitive}
 
     def blank(self, columns: Columns, count: int) -> dict[str, npt.NDArray[Any]]:
@@ -244,9 +242,7 @@ def nuts_chain(
         z = best_point(start_key, facts) if values is None else unconstrained(values, facts)
         state = initial_state(chain_key, z, facts)
         if not np.isfinite(state.potential_energy):
-            raise Refused(
-                "the posterior density is not finite at any start. Give the synthesiser a start at which it is finite"
-            )
+            raise Refused("the posterior density is finite at no start. Give the synthesiser a start at which it is")
         return state
 
     def advance(state: Any, facts: Any) -> Any:

@@ -21,12 +21,8 @@ _MEASURES = ("w1", "ks", "tv", "marginals-2")  # the others take minutes
 
 
 def demo(out: Path, *, say: Callable[[str], None] = print) -> dict[str, Any]:
-    """Release ten columns of 20,190 person-years, estimate from the release, verify its certificate, write reports.
-
-    The data (RAND health insurance experiment, in the public domain) comes with the ``statsmodels`` package. It stands
-    in for a confidential table. Returns the paths of what was written into the folder ``out``. Raises MissingExtra when
-    statsmodels or Jinja2 is not installed, or FileProblem when the folder cannot be written, or holds something.
-    """
+    """Release ten columns of 20,190 person-years, estimate from the release, verify its certificate, write reports."""
+    # The data (RAND health insurance experiment, in the public domain) stands in for a confidential table.
     try:
         import jinja2  # noqa: F401
         from statsmodels.datasets import randhie

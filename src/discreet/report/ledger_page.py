@@ -72,10 +72,7 @@ def entry_rows(entries: Sequence[Entry]) -> list[dict[str, Any]]:
 
 
 def place_in_ledger(path: FilePath, dataset: str | None, *, certificate: Path, stamp: Any) -> dict[str, Any]:
-    """Return where a release stands in the ledger of its data set, by default the one that the certificate names.
-
-    ``entry`` is None where the certificate names none; ``others`` are paid for, and may have been released.
-    """
+    """Return where a release stands in the ledger of its data set, by default the one that the certificate names."""
     name = getattr(stamp, "entry", None)
     with Ledger(path, dataset or getattr(stamp, "dataset", None)) as ledger:
         problems, statement = ledger.verify([certificate]), Statement.from_ledger(ledger)
@@ -99,10 +96,7 @@ _MOST_STEPS = 400  # of the picture
 def write_ledger_report(
     place: FilePath, out: FilePath, *, dataset: str | None = None, certificates: Sequence[FilePath] = ()
 ) -> list[str]:
-    """Write what is public of a ledger as one HTML file that needs no network.
-
-    Returns what is wrong with it, for the custodian: only with ``certificates``, that it was rolled back.
-    """
+    """Write what is public of a ledger as one HTML page, and return what is wrong with it, for the custodian alone."""
     path = require_page(out, inputs := (place, *certificates))
     with Ledger(place, dataset) as ledger:
         problems, statement = ledger.verify(certificates), Statement.from_ledger(ledger)

@@ -109,15 +109,12 @@ class Promise:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joint:
-    """Several releases of the same table together, by an upper bound on the profile of all of them.
-
-    ``epsilon``, ``delta``: a point of it: at the sum of the deltas, with which ``epsilon_sum`` holds too.
-    """
+    """Several releases of the same table together, by an upper bound on the profile of all of them."""
 
     promises: tuple[Promise, ...]
     profile: Profile
-    epsilon: float
-    epsilon_sum: float
+    epsilon: float  # at the sum of the deltas
+    epsilon_sum: float  # which holds there too
     delta: float
 
 
@@ -126,9 +123,7 @@ def joint(promises: tuple[Promise, ...]) -> Joint | None:
     if len(promises) == 1:
         return None
     if len({(p.guarantee.relation.name, p.guarantee.relation.group) for p in promises}) > 1:
-        raise ParameterError(
-            "the certificates protect different things (relation or size of the unit), so they cannot be composed"
-        )
+        raise ParameterError("certificates of different relations or sizes of the unit cannot be composed")
     for i, promise in enumerate(promises):
         if any(promise.certificate.facts == other.certificate.facts for other in promises[:i]):
             raise ParameterError(f"the certificate {promise.name!r} is given twice. A release counts once")

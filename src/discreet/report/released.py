@@ -40,26 +40,19 @@ class ReleasedColumn(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """A column as the page shows it: a chart, where there is one, and rows of texts.
-
-    ``kind``: of the column.
-    ``groups``: pictures of its mean by other columns, named as they are.
-    """
+    """A column as the page shows it: a chart, where there is one, and rows of texts."""
 
     name: str
     chart: Chart | None
     rows: Sequence[tuple[Any, ...]]
-    kind: str = ""
-    groups: tuple[Picture, ...] = ()
+    kind: str = ""  # of the column
+    groups: tuple[Picture, ...] = ()  # pictures of its mean by other columns, named as they are
 
 
 def released_columns(
     paths: Sequence[Path], domain: Domain, *, counts: bool
 ) -> tuple[tuple[int, ...], dict[str, ReleasedColumn]]:
-    """Return the number of rows of each file of a release, and its first forty columns counted in all of its tables.
-
-    Raises FileProblem when a file cannot be read, or does not fit the domain.
-    """
+    """Return the number of rows of each file of a release, and its first forty columns counted in all of its tables."""
     misfit = FileProblem(paths[0], "it does not fit the domain of its certificate", "give the file that belongs to it")
     sources = [open_source(path) for path in paths]
     try:
@@ -94,10 +87,7 @@ def _binned(sources: Sequence[Source], name: str, domain: Domain, *, counts: boo
 
 
 def pictures(columns: Mapping[str, ReleasedColumn], confidential: Mapping[str, Shares] | None = None) -> list[Picture]:
-    """Draw columns, beside the confidential ones where they are given.
-
-    A row holds the bin and, of each side, the share as text and as a length up to 100.
-    """
+    """Draw columns, beside confidential ones if given; rows hold the bin and each side's share, text and length."""
     drawings = []
     for name, (bins, shares) in columns.items():
         sides, chart = [shares], None
@@ -208,9 +198,7 @@ def population(promise: Promise, release: Path) -> PopulationPictures:
     elif obstacle := no_posterior(mechanism, promise.certificate.facts.records):
         reason = full_sentence(obstacle)
     elif (mechanism.domain.size or 0) > _MOST_CELLS:
-        reason = (
-            f"They take longer than a report where there are more than {_MOST_CELLS:,} cells: see discreet estimate."
-        )
+        reason = f"They take longer than a report with more than {_MOST_CELLS:,} cells: see discreet estimate."
     else:
         try:
             draws = posterior(release, promise.certificate, draws=_DRAWS)

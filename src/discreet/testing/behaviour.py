@@ -1,8 +1,7 @@
 """Checks of every mechanism that run it: its share, predictions, estimates, what its output gives away.
 
 The first three are simulations. Each says how often a right mechanism fails, and which wrong ones it rejects as surely;
-the number of runs is derived from that. All take their mechanism as a class, made by its own ``calibrated``, and raise
-AssertionError.
+the number of runs is derived from that.
 """
 
 from __future__ import annotations
@@ -112,10 +111,7 @@ def _displacement(kind: type[Mechanism], seed: int) -> float | None:
 
 
 def check_estimates(kind: type[Mechanism], *, seed: int = 0) -> None:
-    """Assert that estimated counts of two of four cells are unbiased, and as exact as they state.
-
-    They hold 250 and 150 records, and then 100,000 and 1,500.
-    """
+    """Assert that estimated counts of two of four cells, few and many, are unbiased, and as exact as they state."""
     for counts in ((250, 0, 150, 0), (100_000, 0, 1_500, 0)):
         _check_estimates(kind, np.array(counts), seed)
 
@@ -272,10 +268,8 @@ def _outcome(mechanism: Mechanism, table: Confidential[Counts], request: Request
 
 
 def check_declared(kind: type[Mechanism]) -> None:
-    """Assert that nothing is released that the domain declares impossible: a mechanism keeps to that, or is refused.
-
-    All records of the table are of cells that are declared impossible, so that the first record catches a follower.
-    """
+    """Assert that nothing is released that the domain declares impossible: a mechanism keeps to that, or is refused."""
+    # All records of the table are of cells that are declared impossible, so that the first record catches a follower.
     domain = replace(small_domain(), impossible=[{"cell": {"below": 2}}])
     table = _close(table_of(np.array((24, 0, 0, 0))), domain)
     problem: DiscreetError | None = None

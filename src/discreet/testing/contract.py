@@ -308,13 +308,11 @@ def check_promise(kind: type[Mechanism]) -> None:
 
 
 def check_law(kind: type[Mechanism]) -> None:
-    """Assert that the kernel follows the mechanism's own law, and not that of other values of its free parameters.
-
-    Both records of the table are in one cell. Of each number that calibration solves for, 0.95 times its value is told
-    apart or, where that takes more than 30,000 outputs, the first of 0.9, 0.8, 0.6 and 0.3 times it that does not. So
-    is every law at total variation 0.1. A right kernel fails, and a wrong one passes, with probability at most 1e-6
-    per law.
-    """
+    """Assert that the kernel follows the mechanism's own law, and not that of other values of its free parameters."""
+    # Both records of the table are in one cell. Of each number that calibration solves for, 0.95 times its value is
+    # told apart or, where that takes more than 30,000 outputs, the first of 0.9, 0.8, 0.6 and 0.3 times it that does
+    # not. So is every law at total variation 0.1. A right kernel fails, and a wrong one passes, with probability at
+    # most 1e-6 per law.
     mechanism, x = _tiny(kind), table_of(np.array([_RECORDS, 0]))
     numbers = [name for name in kind.traits.free if isinstance(getattr(mechanism, name), float)]
     with contextlib.suppress(LawNotAvailable):
@@ -336,11 +334,9 @@ def _distinguishable(mechanism: Mechanism, name: str, x: Counts) -> Mechanism | 
 
 
 def check_exposure(kind: type[Mechanism]) -> None:
-    """Assert that noisy counts are the true ones no more often than by the law.
-
-    Of 10,000 outputs for a table of 24 records on four cells. A right kernel fails with probability at most 1e-6; one
-    that gives the table itself once in 500 times passes with probability at most 1e-3, if its law hardly ever does.
-    """
+    """Assert that noisy counts are the true ones no more often than by the law."""
+    # Of 10,000 outputs for a table of 24 records on four cells. A right kernel fails with probability at most 1e-6; one
+    # that gives the table itself once in 500 times passes with probability at most 1e-3, if its law hardly ever does.
     mechanism, x, rng = small_mechanism(kind), table_of(np.array(_TABLE)), seeded(0)
     output: Any = mechanism.kernel(x, rng=rng)
     true: Any = np.array(_TABLE) if isinstance(output, np.ndarray) else x
@@ -356,10 +352,7 @@ def check_exposure(kind: type[Mechanism]) -> None:
 
 
 def check_likelihood(kind: type[Mechanism]) -> None:
-    """Assert that the likelihood, from which intervals are computed, is the law: equal but for a factor per output.
-
-    At all tables of four records on two cells, for 20 outputs of the kernel.
-    """
+    """Assert that the likelihood, of which intervals are made, is the law at small tables, up to a factor."""
     n, cells = 4, 2
     mechanism = kind.calibrated(_BUDGET, domain=small_domain(cells), n=n, size=_SIZE)
     likelihood, counts = mechanism.likelihood(), count_vectors(n, cells)

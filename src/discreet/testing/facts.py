@@ -1,7 +1,6 @@
 """Checks of every mechanism that do not run it: its fields, its parameters, its calibration.
 
-A mechanism is taken as its class, and made by its own ``calibrated`` on a small domain, so that one that is added to
-the registry is checked without a test of its own. All raise AssertionError.
+A mechanism is made by its own ``calibrated``, so that one that is added to the registry needs no test of its own.
 """
 
 from __future__ import annotations
@@ -103,10 +102,8 @@ def check_frozen(kind: type[Mechanism]) -> None:
 
 
 def check_parameters(kind: type[Mechanism]) -> None:
-    """Assert that ``from_parameters(parameters())``, through JSON, gives the mechanism back with each field changed.
-
-    A parameter may leave out the domain, the numbers of records, and a default that earlier versions did not know.
-    """
+    """Assert that ``from_parameters(parameters())``, through JSON, gives the mechanism back with each field changed."""
+    # A parameter may leave out the domain, the numbers of records, and a default that earlier versions did not know.
     defaults = {item.name: item.default for item in fields(kind)}
     small = small_mechanism(kind)
     for mechanism in (small, *variants(small)):
@@ -153,10 +150,7 @@ def check_calibrated(kind: type[Mechanism]) -> None:
 
 
 def check_cells_cost(kind: type[Mechanism]) -> None:
-    """Assert that the guarantee is the same on 2, 3 and 8 cells where ``traits.cells_cost`` says so.
-
-    ``discreet privacy`` computes it without a domain there, on two cells.
-    """
+    """Assert that the guarantee is the same on 2, 3 and 8 cells where ``traits.cells_cost`` says so."""
     if kind.traits.cells_cost:
         return
     mechanism = small_mechanism(kind)

@@ -1,8 +1,7 @@
 """What is checked of a kernel by running it: its randomness, what it leaves behind, and that it takes every table.
 
 A release pays for the law of a kernel's output. Nothing else may depend on the table: what stays on the mechanism, its
-class or its module, what is written to a file, a generator of the kernel's own, an error. All checks take the class,
-and raise AssertionError.
+class or its module, what is written to a file, a generator of the kernel's own, an error.
 """
 
 from __future__ import annotations
@@ -38,12 +37,10 @@ _GENERATORS = ("default_rng", "RandomState", "PCG64", "PCG64DXSM", "MT19937", "P
 
 
 def check_generator(kind: type[Mechanism]) -> None:
-    """Assert that a kernel has no other source of chance than the generator it is given.
-
-    Equal seeds give equal outputs, and of 8 seeds two give different ones. Given a secure generator, the kernel makes
-    no NumPy generator and draws nothing from the global ones. Noise that the library's laws draw from the operating
-    system is theirs.
-    """
+    """Assert that a kernel has no other source of chance than the generator it is given."""
+    # Equal seeds give equal outputs, and of 8 seeds two give different ones. Given a secure generator, the kernel makes
+    # no NumPy generator and draws nothing from the global ones. Noise that the library's laws draw themselves is
+    # theirs.
     mechanism, x = small_mechanism(kind), table_of(np.array(_TABLE))
     outputs = [_bytes(mechanism.kernel(x, rng=seeded(seed))) for seed in range(_SEEDS)]
     assert outputs[0] == _bytes(mechanism.kernel(x, rng=seeded(0))), (
@@ -57,11 +54,9 @@ def check_generator(kind: type[Mechanism]) -> None:
 
 
 def check_state(kind: type[Mechanism]) -> None:
-    """Assert that a kernel keeps nothing of the table on its object, its class or its module.
-
-    An object may keep what it computes of its public fields, in cached properties: these are the same whatever the
-    table. A release refuses a kernel that changes its class or module, and never reads the object again.
-    """
+    """Assert that a kernel keeps nothing of the table on its object, its class or its module."""
+    # An object may keep what it computes of its public fields, in cached properties: these are the same whatever the
+    # table. A release refuses a kernel that changes its class or module, and never reads the object again.
     mechanism, other = small_mechanism(kind), small_mechanism(kind)
     old = kept_state(kind)
     _bytes(mechanism.kernel(table_of(np.array(_TABLE)), rng=seeded(0)))
@@ -71,9 +66,7 @@ def check_state(kind: type[Mechanism]) -> None:
     _bytes(other.kernel(table_of(np.array(_OTHER_TABLE)), rng=seeded(0)))
     for name in {**vars(mechanism), **vars(other)}:
         cached = isinstance(getattr(kind, name, None), functools.cached_property)
-        assert cached or name in kind.__dataclass_fields__, (
-            f"the kernel of {kind.__name__} keeps {name!r} on its object"
-        )
+        assert cached or name in kind.__dataclass_fields__, f"a kernel of {kind.__name__} keeps {name!r} on its object"
         values = [getattr(one, name) for one in (mechanism, other)]
         assert _bytes(values[0]) == _bytes(values[1]), (
             f"the kernel of {kind.__name__} leaves a different {name!r} on its object for a different table"
@@ -92,10 +85,7 @@ def check_files(kind: type[Mechanism]) -> None:
 
 
 def check_twin(kind: type[Mechanism]) -> None:
-    """Assert that a mechanism rebuilt from its parameters reads an output as the one that made it does.
-
-    Records, estimates, shares of columns and the outcome are compared with equal seeds, byte by byte.
-    """
+    """Assert that a mechanism rebuilt from its parameters reads an output, byte by byte, as the one that made it."""
     mechanism = small_mechanism(kind)
     output: Any = mechanism.kernel(table_of(np.array(_TABLE)), rng=seeded(0))
     if isinstance(output, Iterator):
@@ -109,10 +99,7 @@ def check_twin(kind: type[Mechanism]) -> None:
 
 
 def check_tables(kind: type[Mechanism]) -> None:
-    """Assert that a kernel raises for no table: an error would tell who is in it.
-
-    All tables of 8 records on 3 cells, and ten sparse ones with counts of 0, 1, 7, 1,000 and 100,000.
-    """
+    """Assert that a kernel raises for no table of 8 records on 3 cells, nor some sparse ones: an error would tell."""
     small = kind.calibrated(BUDGET, domain=small_domain(3), n=_SMALL, size=SIZE)
     large = kind.calibrated(BUDGET, domain=small_domain(len(_LARGE)), n=sum(_LARGE), size=SIZE)
     tables = [(small, counts) for counts in count_vectors(_SMALL, 3)]
@@ -155,9 +142,7 @@ def _no_other_chance(kind: type[Mechanism]) -> Iterator[None]:
 def _refused(kind: type[Mechanism], function: Callable[..., Any]) -> Callable[..., Any]:
     def refused(*arguments: Any, **options: Any) -> Any:
         caller = sys._getframe(1).f_globals["__name__"]
-        assert caller == secure.__module__, (
-            f"the kernel of {kind.__name__} has a source of randomness other than its generator"
-        )
+        assert caller == secure.__module__, f"the kernel of {kind.__name__} has randomness other than its generator"
         return function(*arguments, **options)
 
     return refused

@@ -1,13 +1,9 @@
-r"""Statistical assertions with stated error rates.
+r"""Statistical assertions with stated error rates: how often they fail a right sampler and pass a wrong one.
 
-Two tests. Both state how often they fail a right sampler and how often they pass a wrong one, and derive the number of
-samples from that; neither looks at a p-value.
-
-* *Against named alternatives* (likelihood ratio). With :math:`\rho=\sum\sqrt{p\,q}`, the sum of ``log(p/q)`` over ``N``
-  samples is at most 0 with probability at most :math:`\rho^N` under ``p``, and at least 0 with the same bound under
-  ``q`` (Chernoff). So ``N = log(rate) / log(rho)``.
-* *Against everything at a distance* (total variation). The empirical law of ``N`` samples on ``K`` outcomes is further
-  than ``t`` in L1 from the truth with probability at most :math:`2^K e^{-N t^2/2}` (Weissman et al., 2003).
+The number of samples is derived from both. *Against named alternatives* the sum of ``log(p/q)`` over ``N`` samples has
+the wrong sign with probability at most :math:`(\sum\sqrt{p\,q})^N` (Chernoff). *Against everything at a distance* the
+empirical law of ``N`` samples on ``K`` outcomes is further than ``t`` in L1 from the truth with probability at most
+:math:`2^K e^{-N t^2/2}` (Weissman et al., 2003).
 """
 
 from __future__ import annotations
@@ -91,7 +87,5 @@ def assert_prefers(
     for i, q in enumerate(alternatives):
         with np.errstate(divide="ignore"):
             evidence = float((counts[positive] * (np.log(p[positive]) - np.log(q[positive]))).sum())
-        assert evidence > 0.0, (
-            f"{count} samples are likelier under alternative {i} than under the law, by {-evidence:.1f} nats"
-        )
+        assert evidence > 0.0, f"{count} samples are {-evidence:.1f} nats likelier under alternative {i} than the law"
     return count

@@ -163,10 +163,7 @@ class Bins:
 
 
 def bins_of(column: Column, values: pl.Series, weights: npt.NDArray[Any]) -> Bins:
-    """Choose bins for a public column from its declaration and released values, with the weight of each.
-
-    Up to 40 bins of whole cells that cover the released values, or all labels, the 40 most frequent of more.
-    """
+    """Choose up to 40 bins for a public column: whole cells that cover the released values, or its commonest labels."""
     line, missing = _positions(column, values)
     weight = np.maximum(np.asarray(weights, dtype=np.float64)[~missing], 0.0)
     if column.open or column.labels is not None:

@@ -107,19 +107,12 @@ class Comparison:
     def __str__(self) -> str:
         lines = [BANNER, f"{counted(self.records, 'confidential record')}, {self.released:,} released", ""]
         head = ("column", "W1", "W1 scaled", "KS", "nulls", "nulls released", "metric")
-        rows = [
-            (
-                column.name,
-                _number(column.wasserstein),
-                _number(column.wasserstein_scaled),
-                _number(column.ks),
-                f"{column.null_shares[0]:.2%}",
-                f"{column.null_shares[1]:.2%}",
-                column.metric,
-            )
-            for column in self.columns
-        ]
-        lines += aligned([head, *rows])
+        rows: list[tuple[str, ...]] = [head]
+        for column in self.columns:
+            distances = map(_number, (column.wasserstein, column.wasserstein_scaled, column.ks))
+            nulls, released_nulls = (f"{share:.2%}" for share in column.null_shares)
+            rows.append((column.name, *distances, nulls, released_nulls, column.metric))
+        lines += aligned(rows)
         for column in self.columns:
             if column.data is not None and column.release is not None:
                 lines += ["", f"{column.name} ({column.kind})"]

@@ -1,7 +1,4 @@
-"""Distances between densities: Hellinger on labels, L2 between Gaussian kernel density estimates on the line.
-
-Pure functions of arrays, as in the module of distances on the line.
-"""
+"""Hellinger distance on labels, L2 distance between Gaussian kernel density estimates on the line: pure functions."""
 
 from __future__ import annotations
 
@@ -59,10 +56,7 @@ def hellinger(
 
 
 def bandwidth(values: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> float:
-    """Return Scott's bandwidth :math:`n^{-1/5} s`, with divisor ``n - 1``; 0 of a constant sample.
-
-    Scott (1992), Multivariate Density Estimation, equation (6.44) for one dimension without its factor 1.06.
-    """
+    """Return Scott's bandwidth ``n^(-1/5) s``, with divisor ``n - 1`` (1992, (6.44) without its factor 1.06)."""
     count = float(require_weights("values", np.asarray(values), weights).sum())
     if count <= 1.0:
         return 0.0

@@ -76,10 +76,7 @@ def disclosures(
     known: str | Iterable[str] | None,
     rng: np.random.Generator,
 ) -> tuple[Disclosure, ...]:
-    """Return what attacks reach that know some columns of a record and look for another one in the release.
-
-    Values count as equal in the same cell or range. ``known``: all other columns by default.
-    """
+    """Return what attacks reach that know some columns of a record, by default all others, and look for another one."""
     names = [column.name for column in data.columns]
     target = names.index(choice("sensitive", sensitive, names))
     if known is None:

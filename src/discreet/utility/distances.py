@@ -1,11 +1,8 @@
-"""Distances between two weighted samples on the line or of labels, and a summary of one sample.
+"""Distances between two weighted samples on the line or of labels, and a summary of one: pure functions of arrays.
 
-Pure functions of arrays. What they compute from confidential values is confidential: they know nothing of that, so
-only :mod:`discreet.utility` hands them such values, and wraps what they return.
-
-Weights that are whole numbers (the usual case: frequencies) are accumulated in int64, exactly, over the common
-denominator ``sum(x_weights) * sum(y_weights)``; other weights in float64. Beside the running sums of weights, and a
-sorted copy of each sample that is not sorted yet, the distances on the line need memory for one block only.
+They know nothing of what is confidential: only :mod:`discreet.utility` hands them such values, and wraps what they
+return. Weights that are whole numbers (frequencies) are accumulated in int64, exactly, over the common denominator
+``sum(x_weights) * sum(y_weights)``; other weights in float64.
 """
 
 from __future__ import annotations
@@ -158,10 +155,7 @@ def total_variation(
 
 
 def summary(values: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> dict[str, float]:
-    """Return mean, standard deviation (divisor: the total weight) and quantiles of a weighted sample.
-
-    A quantile is the minimum value at which the distribution function reaches the percentage.
-    """
+    """Return mean, standard deviation (divisor: the total weight) and quantiles, the least values that reach them."""
     ordered, weight = sorted_sample("values", values, weights)
     total = weight.sum()
     mean = float(np.dot(ordered, weight) / total)
@@ -247,10 +241,8 @@ def _functions_of_both(
 
 
 def _areas(longer: _Distribution, shorter: _Distribution) -> Iterator[float]:
-    """Give the area between two quantile functions, block by block of the longer one's steps.
-
-    Between two neighbouring levels of either function both quantiles stand still.
-    """
+    """Yield the area between two quantile functions, block by block of the longer one's steps."""
+    # Between two neighbouring levels of either function both quantiles stand still.
     for start in range(0, len(longer.values), _BLOCK):
         stop = min(start + _BLOCK, len(longer.values))
         levels = longer.levels[start : stop + 1]

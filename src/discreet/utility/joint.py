@@ -101,10 +101,8 @@ def features(x: DistinctRows, y: DistinctRows) -> tuple[Floats, Floats]:
 
 
 def _design(table: DistinctRows, reference: DistinctRows, nulls: list[bool]) -> Floats:
-    """Return indicators, scaled coordinates, their squares and products; means and labels are those of the reference.
-
-    A null is at the mean, and has an indicator; so have the labels second to fiftieth by frequency.
-    """
+    """Return indicators, scaled coordinates, their squares and products, by the reference's means and labels."""
+    # A null is at the mean, and has an indicator; so have the labels second to fiftieth by frequency.
     present = table.present
     indicators, coordinates = [np.zeros((len(present), 0))], []
     for column, model, with_nulls in zip(table.columns, reference.columns, nulls, strict=True):

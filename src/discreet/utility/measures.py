@@ -204,10 +204,7 @@ MEASURES: dict[str, tuple[str, Measure]] = {
     "ks": ("nulls left out", _on_the_line(ks_distance)),
     "tv": (_LABELS, _of_labels(total_variation)),
     "hellinger": (_LABELS, _of_labels(hellinger)),
-    "kde-l2": (
-        "values scaled by upper - lower, Gaussian kernel, Scott's bandwidth of the table",
-        _on_the_line(kde_l2),
-    ),
+    "kde-l2": ("values scaled by upper - lower, Gaussian kernel, Scott's bandwidth of the table", _on_the_line(kde_l2)),
     "transport": ("exact W1 under the domain's ground distance", _exact_transport),
     "marginals-2": (f"total variation; {_LABELS}", _marginals(2)),
     "marginals-3": (f"total variation; {_LABELS}", _marginals(3)),

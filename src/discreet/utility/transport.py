@@ -219,9 +219,7 @@ class _Metric:
         flags = np.ones(columns, dtype=bool) if ordered is None else np.asarray(ordered)
         factors = np.ones(columns) if weights is None else np.asarray(weights, dtype=np.float64)
         if flags.shape != (columns,) or flags.dtype != bool or factors.shape != (columns,):
-            raise ParameterError(
-                "ordered and column_weights must have one entry per column, and ordered must be true or false"
-            )
+            raise ParameterError("ordered and column_weights must have one entry per column, the former true or false")
         if not (np.isfinite(factors).all() and factors.min() >= 0):
             raise ParameterError("column weights must be finite and at least 0")
         choice("norm", norm, ("sum", "euclidean"))
@@ -301,7 +299,5 @@ def _join(
 def _require_sample(name: str, values: npt.ArrayLike, weights: npt.ArrayLike | None) -> tuple[Floats, Weights]:
     points = np.asarray(values, dtype=np.float64)
     if points.ndim != 2 or not points.size or np.isinf(points).any():
-        raise ParameterError(
-            f"{name} must be a sample of at least one record, in finite numbers (or NaN), one row per record"
-        )
+        raise ParameterError(f"{name} must be at least one record, in finite numbers (or NaN), one row per record")
     return points + 0.0, require_weights(name, points[:, 0], weights)  # one zero, not two

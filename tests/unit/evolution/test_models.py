@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +18,7 @@ from discreet.domain import Boolean, Domain, Integer, Numeric, OpenLabels, Recor
 from discreet.errors import ParameterError
 from discreet.evolution import ContinuedTexts, DiffusionImages, MaskedTexts
 from discreet.evolution.api import NamedAPI
-from discreet.evolution.models import degrees_at, settled_degrees
+from discreet.evolution.models import _ModelAPI
 from discreet.evolution.table import api_from
 
 SIDE = 8
@@ -26,13 +27,34 @@ TEXTS = Domain(columns={"text": OpenLabels()})
 WORDS = ["the", "cat", "dog", "sat", "ran", "on", "a", "mat", "fast", "slow", "red", "blue", "big", "small"]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Degrees(_ModelAPI):
+    """Varies a record to the degree it is varied by."""
+
+    degrees: tuple[float, ...]
+    shrink: float
+    batch: int = 1
+    embedding = diameter = random = embed = facts = None
+
+    def __post_init__(self) -> None:
+        self._settle()
+
+    def _variation(self, records: Records, degree: float, seed: int) -> Records:
+        return Records(columns=(np.full(len(records), degree),))
+
+
 def test_degrees_shrink_geometrically() -> None:
-    assert settled_degrees([1, 0.5], 1.0) == (1.0, 0.5)
-    assert degrees_at((0.8, 0.4), 0.25, 0, 1) == [0.8, 0.4]
-    assert degrees_at((0.8, 0.4), 0.25, 2, 3) == pytest.approx([0.2, 0.1])
+    def varied(degrees: tuple[float, ...], shrink: float, step: int, steps: int) -> list[float]:
+        api = Degrees(degrees=degrees, shrink=shrink)
+        start = Records(columns=(np.zeros(1),))
+        return api.variation(start, rng=seeded(0), step=step, steps=steps).columns[0].tolist()[1:]
+
+    assert varied((1, 0.5), 1.0, 1, 2) == [1.0, 0.5]
+    assert varied((0.8, 0.4), 0.25, 0, 1) == [0.8, 0.4]
+    assert varied((0.8, 0.4), 0.25, 2, 3) == pytest.approx([0.2, 0.1])
     for degrees, shrink in (((), 1.0), ((0.0,), 1.0), ((1.5,), 1.0), ((0.5,), 0.0), ((0.5,), 2.0), ((True,), 1.0)):
         with pytest.raises(ParameterError, match="(degrees|shrink) must"):
-            settled_degrees(degrees, shrink)
+            Degrees(degrees=degrees, shrink=shrink)
 
 
 def test_without_torch_the_extra_is_named() -> None:

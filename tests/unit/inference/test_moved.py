@@ -92,7 +92,7 @@ def test_what_a_run_holds_is_hidden_as_a_sum(strength: float | None) -> None:
     as_a_sum = each = np.zeros(len(tables))
     for cell, one, other, held in ((0, 1, 2, 3), (5, 3, 4, 2)):
         alone, first, second = (tables[:, at] for at in (cell, one, other))
-        numbers, told = made._told_of(held, 3)
+        numbers, told = made._told(held, made._each, 0.0, made._wide(3))
         log = log + np.interp(alone + first + second, numbers, told)
         if strength is None:  # a run is split in two, and from its cell, which has half of their block
             log = log + split(first, second, 1.0, 1.0) + split(alone, first + second, 1.0, 1.0)

@@ -15,6 +15,7 @@ from discreet.errors import ParameterError, Refused, RelationNotSupported
 from discreet.privacy import Relation
 from discreet.pseudo_posterior import CensoredPosterior, Convergence, Design, PoissonMean, Predictor, Response
 from discreet.pseudo_posterior.censored import chain_distance
+from discreet.pseudo_posterior.mechanism import least_product
 from discreet.pseudo_posterior.regressions import LinearRegression
 from discreet.pseudo_posterior.sampler import PosteriorDraws
 
@@ -260,3 +261,8 @@ def test_a_table_of_no_records_gives_a_draw_from_the_prior_under_add_remove() ->
     assert len(chains.synthesise(drawn, none, rng=seeded(9))[0]["y"]) == 5
     with pytest.raises(ParameterError, match="one row per record"):
         CensoredPosterior(model, bound=0.5, grid={"mean": THETAS}).fit(none, rng=seeded(0))
+
+
+def test_a_product_is_rounded_up_and_no_further() -> None:
+    assert least_product(2, 0.5) == 1.0
+    assert least_product(3, 0.1) > 0.3 >= math.nextafter(least_product(3, 0.1), 0.0)

@@ -121,7 +121,7 @@ REFUSED = {
     "latent of each record": (latent_of_each_record, "one record by itself|latent variable of each record"),
     "site of four": (site_of_four, "one record by itself"),
     "other name": (site_of_another_name, "no observed site 'y'"),
-    "discrete latent": (discrete_latent, "discrete latent"),
+    "discrete latent": (discrete_latent, "discrete and latent"),
     "one number": (one_number, "one per record"),
     "no latent": (lambda data: normal(0.0, 1.0, data), "no latent variable"),
     "nothing observed": (lambda _: latent(), "no observed site"),

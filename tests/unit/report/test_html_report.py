@@ -188,7 +188,7 @@ def test_units_of_different_sizes_are_not_composed(folder: Path, tmp_path: Path)
     words = reported(tmp_path / "u.csv", tmp_path / "u.html").words
     assert "450 units (each one who) with 2 records each" in words
     assert "Everything that the table holds about any one who, up to 2 records together" in words
-    with pytest.raises(ParameterError, match="different things"):
+    with pytest.raises(ParameterError, match="different relations"):
         write_report(folder / "new.csv", tmp_path / "r.html", also=[tmp_path / "u.certificate.json"])
     assert not (tmp_path / "r.html").exists()
 
