@@ -66,6 +66,7 @@ from discreet.releases import (
     offer_of,
     place,
     require_parts,
+    require_promise,
     require_whole_pair,
     utility_facts,
 )
@@ -149,7 +150,8 @@ def release(
         environment variable DISCREET_LEDGER, else none.
     accept : collection of str
         What is accepted beyond the usual. ``"poor-utility"``: more than 20 % of the records are expected to carry
-        nothing of the data, or not one record is expected. ``"other-columns"``: the table has columns that the domain
+        nothing of the data, or not one record is expected. ``"weak-promise"``: a budget whose epsilon is above 10, or
+        whose delta is above one in the number of records. ``"other-columns"``: the table has columns that the domain
         does not name, and they are left out. ``"asymptotic"`` and ``"empirical"``: a guarantee of this kind, of a
         pseudo-posterior and of a censored posterior that is not on a grid.
     seed : int, optional
@@ -214,6 +216,7 @@ def release(
         output=out if isinstance(out, Output) else Output(out),
         watch=watch,
     )
+    require_promise(request, request.relation.records)
     if calibrated is None:
         require_complete(request)
     else:  # a size that it does not release is refused before anything is opened
