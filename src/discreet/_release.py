@@ -12,7 +12,7 @@ import numpy as np
 
 from discreet import AddRemove, Output, Replacement, Watch, wording
 from discreet._core.boundary import sealed
-from discreet._core.checks import unfit
+from discreet._core.checks import shown, unfit
 from discreet._core.errors import ParameterError
 from discreet._core.files import check_outputs, check_writable
 from discreet._core.random import secure, seeded
@@ -31,7 +31,7 @@ from discreet.confidential import (
     require_unit,
     with_public,
 )
-from discreet.domain import Domain
+from discreet.domain import Domain, escaped
 from discreet.ledger import Ledger, PlannedRelease, Request, Run, ledger_for
 from discreet.mechanisms import (
     Mechanism,
@@ -66,6 +66,7 @@ from discreet.releases import (
     offer_of,
     place,
     require_parts,
+    require_promise,
     require_whole_pair,
     utility_facts,
 )
@@ -149,7 +150,8 @@ def release(
         environment variable DISCREET_LEDGER, else none.
     accept : collection of str
         What is accepted beyond the usual. ``"poor-utility"``: more than 20 % of the records are expected to carry
-        nothing of the data, or not one record is expected. ``"other-columns"``: the table has columns that the domain
+        nothing of the data, or not one record is expected. ``"weak-promise"``: a budget whose epsilon is above 10, or
+        whose delta is above one in the number of records. ``"other-columns"``: the table has columns that the domain
         does not name, and they are left out. ``"asymptotic"`` and ``"empirical"``: a guarantee of this kind, of a
         pseudo-posterior and of a censored posterior that is not on a grid.
     seed : int, optional
@@ -214,6 +216,7 @@ def release(
         output=out if isinstance(out, Output) else Output(out),
         watch=watch,
     )
+    require_promise(request, request.relation.records)
     if calibrated is None:
         require_complete(request)
     else:  # a size that it does not release is refused before anything is opened
@@ -436,5 +439,12 @@ def _announce(request: Request, offer: Offer, why: str, facts: PublicFacts) -> N
     if request.budget is not None:
         for caveat in delta_caveats(request.budget.delta, n):
             announce(str(caveat))
+    for name, column in mechanism.domain.columns.items():
+        labels = [label for label in column.labels or () if isinstance(label, str) and escaped(label) != label]
+        if labels and any(path.suffix == ".csv" for path in request.out):
+            announce(
+                f"labels of {name!r} that a spreadsheet would run as formulas get an apostrophe in the CSV file: "
+                f"{', '.join(map(shown, labels[:3]))}. discreet drops it again, and a Parquet file has none"
+            )
     for text in said_before(mechanism, request, n=n, reference=facts.reference):
         announce(text)

@@ -11,7 +11,7 @@ from discreet._core.text import about, as_written, counted, counted_up, percent,
 
 if TYPE_CHECKING:
     from discreet.mechanisms import Forecast
-    from discreet.privacy import Code, Guarantee
+    from discreet.privacy import Budget, Code, Guarantee
 
 REMEDIES = {
     "cells": "declare fewer cells",
@@ -103,9 +103,28 @@ def pairs(forecast: Forecast, n: int) -> list[str]:
     ]
 
 
-def poor_utility(forecast: Forecast, limit: float, *, wide: Sequence[str]) -> str:
+def weak_promise(budget: Budget, n: int | None, limit: float) -> str:
+    """Return why a budget is refused that promises next to nothing, and what to do; nothing of one that promises."""
+    accepted = "or accept a weak promise (accept={'weak-promise'})"
+    if budget.epsilon > limit:
+        odds = about(math.exp(min(700.0, budget.epsilon)), 2)
+        return (
+            f"epsilon {as_written(budget.epsilon)} promises next to nothing: one record may make an output {odds} "
+            f"times as likely. Take an epsilon of at most {as_written(limit)}, {accepted}"
+        )
+    if n is not None and budget.delta * n > 1.0:
+        exposed = counted(math.ceil(budget.delta * n), "record")
+        return (
+            f"delta {as_written(budget.delta)} allows that {exposed} of {n:,} are published outright. "
+            f"Take a delta far below 1/{n:,}, {accepted}"
+        )
+    return ""
+
+
+def poor_utility(forecast: Forecast, limit: float, *, wide: Sequence[str], tried: Sequence[str]) -> str:
     """Return why a release that is lost beyond a limit is refused, what would help, and names for wide tables."""
-    refused = sentence(f"{lost(forecast)}. More than {percent(limit, 0)} is refused. ") + _either(forecast.remedies)
+    helps = ". ".join([*tried, _either([])]) if tried else _either(forecast.remedies)
+    refused = sentence(f"{lost(forecast)}. More than {percent(limit, 0)} is refused. ") + helps
     return f"{refused}. For tables of many columns there is {' or '.join(wide)}" if wide else refused
 
 

@@ -156,7 +156,7 @@ def released(asked: dict[str, Any], out: Path | None = None) -> Any:
     data = table(asked["domain"])
     if "unit" in asked:
         data = data.with_columns(person=pl.int_range(ROWS) // 2)
-    accept = {"poor-utility", *asked.get("accept", ())}
+    accept = {"poor-utility", "weak-promise", *asked.get("accept", ())}
     return discreet.release(data, seed=2024, out=out, **{**asked, "accept": accept})
 
 

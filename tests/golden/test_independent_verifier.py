@@ -184,7 +184,7 @@ def fresh(which: str, folder: Path, **changes: Any) -> tuple[str, Path]:
     if "unit" in asked:
         data = data.with_columns(person=golden.pl.int_range(len(data)) // asked["unit"].max_records)
     out = folder / "released.csv"
-    asked["accept"] = {"poor-utility", *asked.get("accept", ())}
+    asked["accept"] = {"poor-utility", "weak-promise", *asked.get("accept", ())}
     discreet.release(data, out=Output(out, certificate=folder / "c.json"), **asked)
     return (folder / "c.json").read_text(encoding="utf-8"), out
 

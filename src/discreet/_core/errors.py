@@ -198,16 +198,18 @@ class Infeasible(Refused):
         What was asked, in words.
     nearest : dict
         The nearest numbers that can be met, by name; each alone is enough.
+    more : str
+        Sentences that follow.
     """
 
-    def __init__(self, request: str, nearest: dict[str, float]) -> None:
+    def __init__(self, request: str, nearest: dict[str, float], more: str = "") -> None:
         self.request, self.nearest = request, dict(nearest)
         options = []
         for name, value in nearest.items():  # what is written can itself be met
             text = rounded_down(value, 6) if name.endswith("<=") else rounded_up(value, 6)
             options.append(f"{name} {value:,}" if isinstance(value, int) else f"{name} {text}")
         hint = f". The nearest that can be met: {', or '.join(options)}" * bool(options)
-        super().__init__(f"{request} cannot be met{hint}")
+        super().__init__(". ".join(filter(None, [f"{request} cannot be met{hint}", more])))
 
 
 class PoorUtility(Refused):

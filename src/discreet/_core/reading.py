@@ -40,6 +40,8 @@ DEPTH = 32
 
 _PART = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+"""
 _LONG_KEY = re.compile(rf"(?<![A-Za-z0-9_-])(?:{_PART}){{{DEPTH}}}")
+_COLUMN_HEAD = re.compile(r"(?m)^[ \t]*\[columns\.([^\"'\n]+)\][ \t]*(?:#.*)?$")
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
 
 
 def bounded_text(path: str | os.PathLike[str], *, missing: str, remedy: str) -> str:
@@ -71,7 +73,9 @@ def parsed_toml(text: str, *, what: str = "the domain") -> dict[str, Any]:
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
-        raise DomainError(f"{what} is not valid TOML: {problem}") from None
+        names = [name for name in _COLUMN_HEAD.findall(text) if not _BARE_KEY.fullmatch(name)]
+        remedy = "".join(f". Quote the name: [columns.{json.dumps(n, ensure_ascii=False)}]" for n in names[:1])
+        raise DomainError(f"{what} is not valid TOML: {problem}{remedy}") from None
     except RecursionError:
         raise DomainError(f"{what} is nested deeper than {DEPTH} tables") from None
     except (ValueError, OverflowError):  # a number of thousands of digits, a date that there is not

@@ -213,7 +213,8 @@ def ledger_of(options: dict[str, Any], domain_file: str | None) -> Any:
 
 def accepted(options: dict[str, Any]) -> set[str]:
     """Return what the flags of a command accept."""
-    flags = {"ignore_other_columns": "other-columns", "accept_poor_utility": "poor-utility"}
+    flags = {"ignore_other_columns": "other-columns"}
+    flags |= {f"accept_{code.replace('-', '_')}": code for code in ("poor-utility", "weak-promise")}
     return {code for flag, code in flags.items() if options.pop(flag, False)}
 
 

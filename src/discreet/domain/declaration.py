@@ -245,6 +245,11 @@ def _column(name: str, declared: Any) -> Column:
     facts = dict(declared)
     kind = facts.pop("type", _BLANK)
     if kind == _BLANK:
+        dotted, inner = name, facts
+        while "type" not in inner and (nested := [item for item in inner.items() if isinstance(item[1], Mapping)]):
+            dotted, inner = f"{dotted}.{nested[0][0]}", dict(nested[0][1])
+        if "type" in inner:
+            raise DomainError(f"column {name!r} has no type. Quote a name with a dot: [columns.{key(dotted)}]")
         raise MissingPublicFact(name, "its type", f'type = "numeric"  # or {_TYPES}')
     if kind == "string":
         kind = "open_labels" if "prefix" in facts and "categories" not in facts else "category"

@@ -12,15 +12,17 @@ from discreet._core.lazy import pl
 # The rule loses nothing. Let F be the characters ``= + - @``, their full-width forms, tab, carriage return and line
 # feed. A text of some apostrophes (or none) and then a character of F is written with one apostrophe more; read, a text
 # of at least one apostrophe and then a character of F loses one. All other texts stay, so that reading undoes writing
-# whatever the text. It holds for labels and names of columns; numbers, dates and durations are not texts.
+# whatever the text. A number with a sign, such as -9, is no formula and stays too. The rule holds for labels and names
+# of columns; numbers, dates and durations are not texts.
 
 _FIRST = "[=+@\\-\uff1d\uff0b\uff0d\uff20\\t\\r\\n]"
+_NUMBER = "[+-][0-9]+(?:[.,][0-9]+)?"
 _WRITE, _READ = f"^('*{_FIRST})", f"^'('*{_FIRST})"
 
 
 def escaped(text: str) -> str:
     """Write one text."""
-    return re.sub(_WRITE, r"'\1", text)
+    return text if re.fullmatch(_NUMBER, text) else re.sub(_WRITE, r"'\1", text)
 
 
 def unescaped(text: str) -> str:
@@ -31,13 +33,16 @@ def unescaped(text: str) -> str:
 def escaped_frame(frame: pl.DataFrame) -> pl.DataFrame:
     """Write the texts of a table and the names of its columns."""
     texts = pl.selectors.string(include_categorical=True) | pl.selectors.enum()
-    written = frame.with_columns(texts.cast(pl.String).str.replace(_WRITE, "'${1}"))
-    return written.rename(escaped)
+    return frame.with_columns(_written(texts.cast(pl.String))).rename(escaped)
 
 
 def escaped_series(texts: pl.Series) -> pl.Series:
     """Write the texts of a column."""
-    return texts.str.replace(_WRITE, "'${1}")
+    return pl.select(_written(pl.lit(texts))).to_series()
+
+
+def _written(texts: pl.Expr) -> pl.Expr:
+    return pl.when(texts.str.contains(f"^(?:{_NUMBER})$")).then(texts).otherwise(texts.str.replace(_WRITE, "'${1}"))
 
 
 def unescaped_frame(frame: pl.LazyFrame) -> pl.LazyFrame:

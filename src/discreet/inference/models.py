@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import json
 import math
+import re
 import warnings
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
@@ -133,19 +134,25 @@ class FormulaDesign:
         except ImportError:
             raise MissingExtra("a formula needs formulaic", "formula") from None
         self.domain, self.text, self._failed = domain, formula, FormulaicError
+        # a dot or a parenthesis in a quoted name would be read as an attribute or a call
+        self._aliases = {f"quoted_column_{i}_": n for i, n in enumerate(domain.names) if f"`{n}`" in formula}
+        for alias, name in self._aliases.items():
+            formula = formula.replace(f"`{name}`", alias)
         self._spec = self._read(lambda: Formula(formula))
         if not hasattr(self._spec, "lhs") or not hasattr(self._spec, "rhs"):
-            raise ParameterError(f"the formula {formula!r} has no outcome. Write it as 'outcome ~ column + C(column)'")
+            raise ParameterError(
+                f"the formula {self.text!r} has no outcome. Write it as 'outcome ~ column + C(column)'"
+            )
         factors = [factor for side in (self._spec.lhs, self._spec.rhs) for term in side for factor in term.factors]
         for method, expression in ((factor.eval_method.value, str(factor.expr)) for factor in factors):
             if method == "lookup":
-                require_column(domain, expression)
+                require_column(domain, self._named(expression))
             elif method == "python":
-                self._read(partial(require_listed, expression, domain.names))
-        self.used = sorted(map(str, self._spec.required_variables))
+                self._read(partial(require_listed, expression, (*domain.names, *self._aliases)))
+        self.used = sorted(self._named(str(name)) for name in self._spec.required_variables)
         for name in self.used:
             require_column(domain, name)
-        self.outcome = ", ".join(str(term) for term in self._spec.lhs).strip("`")
+        self.outcome = self._named(", ".join(str(term) for term in self._spec.lhs).strip("`"))
         column = domain.columns.get(self.outcome)
         self.binary = column is not None and len(column.labels or ()) == 2
         self.kind = "logistic" if self.binary else "linear"
@@ -161,7 +168,7 @@ class FormulaDesign:
             )
         if levels is not None:
             self._spec, self._level_names = matrices.model_spec, levels
-            self.names = [str(name) for name in matrices.rhs.columns]
+            self.names = [self._named(str(name)) for name in matrices.rhs.columns]
         if matrices.lhs.shape[1] != 1:
             raise ParameterError(f"the outcome {self.outcome!r} must be one column of numbers, or of two values")
         x, y, rows = np.zeros((len(frame), len(self.names))), np.zeros(len(frame)), matrices.rhs.index.to_numpy()
@@ -188,7 +195,7 @@ class FormulaDesign:
         import pandas as pd
 
         levels = self._level_names if levels is None else levels
-        values = {}
+        values, aliases = {}, {name: alias for alias, name in self._aliases.items()}
         for name in self.used:
             column, codes = self.domain.columns[name], records.columns[self.domain.names.index(name)]
             if name == self.outcome and self.binary:
@@ -200,7 +207,11 @@ class FormulaDesign:
                 raise ParameterError(f"column {name!r} holds open labels, which a formula cannot use. Leave it out")
             else:
                 values[name] = column.positions(codes)
-        return pd.DataFrame(values, index=range(len(records)))
+        return pd.DataFrame(values, index=range(len(records))).rename(columns=aliases)
+
+    def _named(self, text: str) -> str:
+        """Return a text of formulaic with columns by their own names."""
+        return re.sub(r"quoted_column_\d+_", lambda match: self._aliases.get(match[0], match[0]), text)
 
     def _read(self, action: Any) -> Any:
         try:

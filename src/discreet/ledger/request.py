@@ -24,7 +24,7 @@ FilePath = str | os.PathLike[str]
 _ADD_REMOVE = "For add/remove write relation=AddRemove(records=...)"
 MOST_PARTS = 10_000
 
-ACCEPTED = ("poor-utility", "other-columns", "asymptotic", "empirical")
+ACCEPTED = ("poor-utility", "weak-promise", "other-columns", "asymptotic", "empirical")
 """What a release may be asked to accept."""
 
 Workers = int | Callable[[Callable[[int], Any], Sequence[int]], Iterable[Any]]

@@ -31,8 +31,8 @@ class Traits:
         Whether the domain has to be finite; whether the guarantee depends on the number of cells.
     cells_each : int or None
         Cells that each continuous column gets where none are declared, if its error does not depend on their product.
-    least_columns : int
-        Number of columns from which on a plan considers it.
+    least_columns, most_columns : int
+        Numbers of columns from which on, and up to which, a plan considers it.
     tried_out : bool
         Whether calibration tries many settings out, so that a plan for a wide table leaves it to be asked for by name.
     counts : bool
@@ -58,6 +58,7 @@ class Traits:
     cells_cost: bool = True
     cells_each: int | None = None
     least_columns: int = 1
+    most_columns: float = math.inf
     tried_out: bool = False
     counts: bool = False
     random_size: bool = False

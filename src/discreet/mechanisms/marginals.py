@@ -49,6 +49,7 @@ from discreet.mechanisms.reading import Contents, Reading
 from discreet.mechanisms.tree import Consistent
 from discreet.mechanisms.wide_facts import (
     LEAST_SCALE,
+    MOST_COLUMNS,
     MOST_UNITS,
     WideFacts,
     check_columns,
@@ -162,6 +163,7 @@ class Marginals(WideFacts, PartsMechanism):
         cells_cost=False,
         cells_each=64,
         least_columns=4,
+        most_columns=MOST_COLUMNS,
         counts=True,
     )
 

@@ -37,7 +37,9 @@ MOST_THRESHOLD = 1 << 40
 
 _NAME = "marginals"
 _EXAMPLE = "For example: sex = 'Female', age = {from = 18, below = 65}"
-_MOST_COLUMNS = 128
+MOST_COLUMNS = 128
+"""Of a domain."""
+
 _MOST_JOINT = 20_000  # joint cells of columns that are constrained together
 _LONG = 512  # cells of an ordered column, beyond which sums of them are measured too
 
@@ -223,9 +225,9 @@ def open_columns(domain: Domain) -> list[int]:
 
 def check_columns(domain: Domain) -> None:
     """Refuse a domain with a continuous column, or with too many cells or columns."""
-    if len(domain.columns) > _MOST_COLUMNS:
+    if len(domain.columns) > MOST_COLUMNS:
         raise ParameterError(
-            f"marginals takes at most {_MOST_COLUMNS} columns, and the domain has {len(domain.columns):,}. "
+            f"marginals takes at most {MOST_COLUMNS} columns, and the domain has {len(domain.columns):,}. "
             "Declare fewer columns"
         )
     for name, column in domain.columns.items():

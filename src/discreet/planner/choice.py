@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, replace
 
 from discreet._core.checks import choice, integer
-from discreet._core.errors import ParameterError
+from discreet._core.errors import ParameterError, PoorUtility
 from discreet._core.lazy import pl
 from discreet.confidential import public_table
 from discreet.domain import Commonness, Domain
@@ -22,6 +22,7 @@ from discreet.mechanisms import (
     require_relation,
 )
 from discreet.planner.cells import calibrated, required, with_sampling
+from discreet.releases import poor_utility
 
 _NO_PARAMETERS = {"cells", "group", "n"}
 """What a mechanism is calibrated with, besides its own parameters."""
@@ -118,4 +119,7 @@ def _chosen_by_plan(request: Request, facts: PublicFacts) -> tuple[Mechanism, st
         mechanisms=None if names == first_names() else names,
     )
     plan = planned(comparison, largest_sizes=False)
-    return plan.best, plan.why
+    best, forecast = plan.best, plan.feasible[0].forecast
+    if forecast is not None and plan.feasible[0].poor and "poor-utility" not in request.accept:
+        raise PoorUtility(poor_utility(forecast, best, plan.remedies))
+    return best, plan.why

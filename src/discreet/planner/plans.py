@@ -8,13 +8,26 @@ import shutil
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from discreet import wording
 from discreet._core.boundary import sealed
 from discreet._core.errors import Infeasible
-from discreet._core.text import about, alarm, aligned, counted, listing, percent, rounded_up, sentence, table
+from discreet._core.numeric import least_integer
+from discreet._core.text import (
+    about,
+    alarm,
+    aligned,
+    as_written,
+    counted,
+    listing,
+    percent,
+    rounded_up,
+    sentence,
+    table,
+)
 from discreet.domain import Domain
 from discreet.ledger import Ledger, Replacement, Request
 from discreet.mechanisms import Mechanism, first_names, named, shown_cells
@@ -27,6 +40,10 @@ from discreet.releases import poor_utility
 _HEADER = ("mechanism", "delta", "not from data", "predicted W1", "times a sample's", "largest size", "parameters")
 _NOT_TRIED = "not tried out, which takes long for a wide table. Ask for it by name"
 _UNLIKE = 0.05  # of the range of a column
+_EPSILONS = (0.1, 0.2, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0)  # that are tried where one is too little
+_DELTA = 1e-9  # likewise, in place of 0
+_MOST_LEFT_OUT = 8  # columns
+_MOST_TRIED = 256  # columns of a table of which some are tried to be left out
 _CLOSE = 2.0  # times the least predicted error, up to which it is predicted again with all draws
 _CHEAP = 16  # draws a prediction takes at most, from which on each of them is quick
 _NEAR = 0.05  # of the least predicted error and of a sample's: that much more where a release can be analysed
@@ -98,9 +115,11 @@ class Plan:
         for option in self.options:
             if option.mechanism is not None:
                 return option.mechanism
-        reasons = "; ".join([*self.verdict[1:], *(f"{option.name}: {option.refused}" for option in self.options)])
+        why = "; ".join(f"{reason} ({', '.join(names)})" for reason, names in self._refused.items())
         raise Infeasible(
-            f"{self.comparison.budget} for {counted(self.comparison.size, 'record')} on this domain ({reasons})", {}
+            f"{self.comparison.budget} for {counted(self.comparison.size, 'record')} on this domain",
+            {},
+            ". ".join([*(self.remedies or self.verdict[1:]), f"Of the mechanisms: {why}"]),
         )
 
     @property
@@ -170,6 +189,47 @@ class Plan:
             verdict = [f"a release by {self.best.name}, the best, would be refused: {why}"]
         instead = fewer_cells(self.comparison)
         return verdict if instead is None else [*verdict, instead]
+
+    @cached_property
+    def remedies(self) -> list[str]:
+        """What would be enough: a larger epsilon, or columns to leave out; each is tried, by a plan of its own."""
+        comparison, found = self.comparison, []
+        columns, budget = comparison.domain.columns, comparison.budget
+        quick = [option.name for option in self.options if not named(option.name).traits.tried_out]
+        if comparison.reference.table is not None or comparison.declares_more or len(columns) > _MOST_TRIED:
+            return []
+
+        def enough(**changes: Any) -> bool:
+            request = replace(comparison.request, **changes)
+            trial = planned(replace(comparison, request=request, mechanisms=quick), largest_sizes=False)
+            return any(not option.poor for option in trial.feasible)
+
+        if budget.delta == 0.0 and enough(budget=replace(budget, delta=_DELTA)):
+            return [f"With delta {as_written(_DELTA)}, epsilon {as_written(budget.epsilon)} is enough"]
+        epsilons = [epsilon for epsilon in _EPSILONS if epsilon > budget.epsilon]
+        larger = [replace(budget, epsilon=epsilon) for epsilon in epsilons]
+        if (place := least_integer(lambda i: enough(budget=larger[i]), 0, len(larger) - 1)) is not None:
+            found.append(f"With all columns, epsilon {as_written(epsilons[place])} is enough")
+        costly = sorted(columns, key=lambda name: columns[name].size or math.inf, reverse=True)
+
+        def without(count: int) -> Domain:
+            return Domain(columns={name: column for name, column in columns.items() if name not in costly[:count]})
+
+        if (
+            count := least_integer(lambda i: enough(domain=without(i)), 1, min(_MOST_LEFT_OUT, len(columns) - 1))
+        ) is not None:
+            names = " and ".join(filter(None, [", ".join(map(repr, costly[: count - 1])), repr(costly[count - 1])]))
+            found.append(f"With {names} left out, epsilon {as_written(budget.epsilon)} is enough")
+        return found
+
+    @property
+    def _refused(self) -> dict[str, list[str]]:
+        """Why mechanisms cannot release what is asked for, and the names of those that give the same reason."""
+        reasons: dict[str, list[str]] = {}
+        for option in self.options:
+            if option.mechanism is None:
+                reasons.setdefault(option.refused or "", []).append(option.name)
+        return reasons
 
     def with_budget(self, budget: Budget, *, progress: Callable[[int, int], None] | None = None) -> Plan:
         """Return the plan of the same request at another budget, without largest sizes."""
@@ -261,7 +321,7 @@ class Plan:
         return rows
 
     def __str__(self) -> str:
-        return "\n".join([*wrapped(self.verdict), self.text])
+        return "\n".join([*wrapped([*self.verdict[:1], *(self.remedies or self.verdict[1:])]), self.text])
 
     @property
     def text(self) -> str:
@@ -277,12 +337,8 @@ class Plan:
             numbers = [f"{name} {cell}" for name, cell in zip(_HEADER[1:-1], row[1:-1], strict=True) if cell]
             lines += [line] if fits else [row[0], *wrapped([", ".join(numbers)], "    ")]
             lines += wrapped([row[-1]], "    ")
-        refused: dict[str, list[str]] = {}
-        for name, *numbers, why in rows:
-            if not any(numbers):
-                refused.setdefault(why, []).append(name)
         conclusion = f"Chosen: {self.why}." if self.feasible else "No mechanism meets this request."
-        sentences = [f"{', '.join(names)}: {why}" for why, names in refused.items()]
+        sentences = [f"{', '.join(names)}: {why}" for why, names in self._refused.items()]
         return "\n".join([*lines, *wrapped([*sentences, *self.notes, conclusion])])
 
     def _repr_html_(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -210,7 +210,7 @@ def promise(
         delta, (epsilon, epsilon_each) = 0.0, guarantee.stated
     slots = unit is not None and not mechanism.parameters().get("unit_votes")
     caveats = [*guarantee.caveats, *((Code("unused-slots"),) * slots), *delta_caveats(delta, guarantee.n)]
-    caveats += [Code("epsilon-large", {"limit": 10})] * (epsilon > 10)
+    caveats += [Code("epsilon-large", {"limit": 10})] * (epsilon > LARGEST_EPSILON)
     return GuaranteeFacts(
         epsilon=epsilon,
         delta=delta,
@@ -223,6 +223,10 @@ def promise(
 def delta_caveats(delta: float, n: int) -> list[Code]:
     """Say what a delta allows that is not far below one in the number of records; nothing of one that is."""
     return [Code("delta-large", {"records": delta * n})] * (delta * n > 0.1)
+
+
+LARGEST_EPSILON = 10.0
+"""Above this epsilon a release must be asked for explicitly."""
 
 
 # The gate of utility: what share of a release is not from the data, and what would help.
@@ -239,8 +243,9 @@ def require_utility(forecast: Forecast, mechanism: Mechanism, *, size: int | Non
         raise PoorUtility(wording.no_records(expected, size))
 
 
-def poor_utility(forecast: Forecast, mechanism: Mechanism) -> str:
-    """Return why a release that is mostly not from the data is refused, and what would help this mechanism."""
+def poor_utility(forecast: Forecast, mechanism: Mechanism, tried: Sequence[str] | None = None) -> str:
+    """Return why a release that is mostly not from the data is refused, and what helps: what was tried, or may."""
     least, width = mechanism.traits.least_columns, len(mechanism.domain.columns)
-    wide = [name for name in first_names() if least == 1 < named(name).traits.least_columns <= width]
-    return wording.poor_utility(forecast, POOR_UTILITY, wide=wide)
+    traits = {name: named(name).traits for name in first_names() if least == 1 and tried is None}
+    wide = [name for name, t in traits.items() if 1 < t.least_columns <= width <= t.most_columns]
+    return wording.poor_utility(forecast, POOR_UTILITY, wide=wide, tried=tried or ())

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from discreet import wording
 from discreet._core.errors import DiscreetWarning, Refused, RelationNotSupported
 from discreet._core.formats import DelimitedFile
 from discreet._core.lazy import pl
@@ -30,6 +31,7 @@ from discreet.mechanisms import (
 from discreet.privacy import Budget, Code, Guarantee, require_kind
 from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, SCHEMA, Certificate, as_json
 from discreet.releases.content import (
+    LARGEST_EPSILON,
     Frames,
     contents_of,
     headline,
@@ -70,6 +72,7 @@ def offer_of(mechanism: Mechanism, request: Request, n: int, profile: Commonness
     Raises GuaranteeKindError, Infeasible, PoorUtility or ParameterError where that is not what was asked for.
     """
     request.require_steps(type(mechanism))
+    require_promise(request, n)
     made_for = declared(mechanism, "records")
     if made_for is None and request.between.name != "replacement":
         raise RelationNotSupported(mechanism.name, "add-remove", "it must declare a number of records in public")
@@ -84,6 +87,14 @@ def offer_of(mechanism: Mechanism, request: Request, n: int, profile: Commonness
     if "poor-utility" not in request.accept:
         require_utility(forecast, mechanism, size=contents.size)
     return Offer(mechanism, n, contents, guarantee, forecast, mechanism.parameters())
+
+
+def require_promise(request: Request, n: int | None) -> None:
+    """Refuse a budget that promises next to nothing, of ``n`` records where that is known. Raises Refused."""
+    if request.budget is None or "weak-promise" in request.accept:
+        return
+    if why := wording.weak_promise(request.budget, n, LARGEST_EPSILON):
+        raise Refused(why)
 
 
 def budget_of(guarantee: Guarantee) -> Budget:

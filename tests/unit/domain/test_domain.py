@@ -148,6 +148,16 @@ def test_toml_reads_back_whatever_was_written(found: dict[str, Column]) -> None:
     assert Domain.from_dict(domain.to_dict()) == domain
 
 
+@pytest.mark.parametrize("name", ["weight.kg", "a.b.c", "gr\u00f6\u00dfe", "my col", "P(>3)"])
+def test_a_name_to_quote_is_written_out(name: str) -> None:
+    """The remedy is followed: the first line is exchanged for the one that the message gives."""
+    body = '\ntype = "integer"\nlower = 0\nupper = 9\n'
+    with pytest.raises(DomainError, match="Quote") as refusal:
+        Domain.from_toml(f"[columns.{name}]{body}")
+    quoted = str(refusal.value).partition(": [columns")[2]
+    assert Domain.from_toml(f"[columns{quoted}{body}").names == (name,)
+
+
 def test_reading_a_file(tmp_path: Path) -> None:
     path = tmp_path / "d.toml"
     path.write_text(small().to_toml(), encoding="utf-8")

@@ -153,6 +153,23 @@ def test_cells_enter_by_their_middles_and_a_note_says_which() -> None:
     assert "middles" not in " ".join(staff()[0].regress("wage ~ age").notes)
 
 
+@pytest.mark.parametrize(
+    ("wage", "sex"), [("c.d", "P(>3)"), ("a,b", "quoted_column_1"), ("log(wage)", "gr\u00f6\u00dfe x")]
+)
+def test_any_name_may_be_quoted(wage: str, sex: str) -> None:
+    """A dot, a comma or a parenthesis in a quoted name was read as syntax."""
+    plain, masses = staff()
+    columns = dict(zip([wage, "age", sex, "senior"], STAFF.columns.values(), strict=True))
+    odd = Posterior.of_arrays(Domain(columns=columns), RECORDS, masses)
+    expected = plain.regress("senior ~ wage + C(sex) + age")
+    rows = odd.regress(f"senior ~ `{wage}` + C(`{sex}`) + age").rows
+    names = {"wage": wage, "C(sex)[T.m]": f"C({sex})[T.m]", "C(sex)[T.x]": f"C({sex})[T.x]"}
+    wanted = {names.get(row.name, row.name): row.mean for row in expected.rows}
+    assert {row.name: row.mean for row in rows} == pytest.approx(wanted, rel=1e-9)
+    expected = plain.regress("wage ~ age")
+    assert odd.regress(f"`{wage}` ~ age").rows[1].mean == pytest.approx(expected.rows[1].mean, rel=1e-9)
+
+
 def test_dates_and_large_numbers_lose_no_digits() -> None:
     """Days since 1970 and their squares: the normal equations alone would lose all digits of the curvature."""
     domain = Domain(columns={"y": Integer(lower=0, upper=3), "day": Date(lower="2020-01-01", upper="2020-01-10")})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 import tracemalloc
 from typing import Any
@@ -10,9 +11,10 @@ import numpy as np
 import polars as pl
 import pytest
 
+from discreet import release
 from discreet._core.random import seeded
 from discreet.domain import Category, Domain, Integer, Numeric, OpenLabels
-from discreet.errors import DiscreetError, Infeasible
+from discreet.errors import DiscreetError, Infeasible, PoorUtility
 from discreet.mechanisms import REGISTRY, DirichletMultinomial, named, signed_measure
 from discreet.mechanisms import private_evolution as evolution
 from discreet.mechanisms.likelihood import NoLikelihood
@@ -142,12 +144,33 @@ def test_what_cannot_be_released_is_answered_at_once(domain: Domain) -> None:
     assert all(o.poor or o.mechanism is None for o in made.options)
     assert len(made.options) == len(REGISTRY) - 1
     assert any("support about" in line for line in made.verdict)
-    assert "Release fewer columns" in " ".join(str(made).split())
+    told = " ".join(str(made).split())
+    assert all(remedy in told for remedy in made.remedies or ["Release fewer columns"])
     if made.feasible:  # of too many cells a column: a release would be refused
         assert made.feasible[0].poor
         return
     with pytest.raises(Infeasible, match="Release fewer columns"):
         _ = made.best
+
+
+def test_remedies_of_a_plan_are_enough_when_followed() -> None:
+    """Each was tried: a larger epsilon, columns to leave out, a delta above 0."""
+    labels = {f"c{i}": Category(categories=list("abc")) for i in range(12)}
+    costly = {name: OpenLabels(prefix=name) for name in ("zip", "clinic")}
+    table, budget = Domain(columns={**labels, **costly}), Budget(epsilon=0.2, delta=1e-9)
+    poor = plan(table, budget, records=3_000, largest_sizes=False)
+    assert poor.feasible[0].poor
+    larger, left_out = poor.remedies
+    epsilon = float(re.fullmatch(r"With all columns, epsilon (\S+) is enough", larger)[1])  # type: ignore[index]
+    assert not plan(table, Budget(epsilon=epsilon, delta=1e-9), records=3_000, largest_sizes=False).feasible[0].poor
+    names = re.findall("'(.*?)'", left_out)
+    assert {*names} & {*costly}
+    fewer = Domain(columns={name: column for name, column in table.columns.items() if name not in names})
+    assert not plan(fewer, budget, records=3_000, largest_sizes=False).feasible[0].poor
+    with pytest.raises(PoorUtility, match=re.escape(f"{larger}. {left_out}. Or accept poor utility")):
+        release(pl.DataFrame({name: ["a"] * 3_000 for name in table.columns}), table, budget, size=100)
+    (delta,) = plan(table, Budget(epsilon=epsilon), records=3_000, largest_sizes=False).remedies
+    assert delta == f"With delta 1e-09, epsilon {epsilon:g} is enough"
 
 
 def test_wide_tables_are_for_marginals() -> None:

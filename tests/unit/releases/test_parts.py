@@ -235,9 +235,10 @@ DAYS = pl.Series([10957 + i for i in range(5)]).cast(pl.Int32).cast(pl.Date)
 def test_records_that_come_one_after_the_other_fill_part_after_part(name: str, tmp_path: Path) -> None:
     ages = Domain(columns={"age": Integer(lower=0, upper=99, cells=10)})
     how: dict[str, Any] = {"budget": Budget(epsilon=8.0, delta=1e-3), "size": 50, "mechanism": name, "seed": 2}
+    how["accept"] = {"poor-utility", "weak-promise"}
     table = held().select("age")
-    file = discreet.release(table, ages, accept={"poor-utility"}, **how)
-    parts = discreet.release(table, ages, out=Output(tmp_path / "out", partitions=7), accept={"poor-utility"}, **how)
+    file = discreet.release(table, ages, **how)
+    parts = discreet.release(table, ages, out=Output(tmp_path / "out", partitions=7), **how)
     with pytest.warns(ReleaseTakenForSample) if taken_for_sample(file.certificate) else nullcontext():
         assert_frame_equal(parts.table(), file.records)
     assert all(check.agrees for check in verify(tmp_path / "out"))
@@ -405,7 +406,7 @@ def test_every_mechanism_fills_folders(name: str, tmp_path: Path) -> None:
     """Also one whose records come one after the other, or are from a model: they are those of one file."""
     domain = Domain(columns={"age": Integer(lower=0, upper=99, cells=10), "member": Boolean()})
     how: dict[str, Any] = {"budget": Budget(epsilon=8.0, delta=1e-3), "size": 60, "mechanism": name, "seed": 1}
-    how["accept"] = {"poor-utility"}
+    how["accept"] = {"poor-utility", "weak-promise"}
     table = held().select("age", "member")
     made = discreet.release(table, domain, out=Output(tmp_path / "out", partitions=3, partition_by="member"), **how)
     assert {path.name for path in (tmp_path / "out").iterdir() if path.is_dir()} == {"member=true", "member=false"}

@@ -93,7 +93,8 @@ def test_every_kind_of_column_comes_back_as_declared() -> None:
 
 def test_the_certificate_states_the_exact_guarantee() -> None:
     mechanism = DirichletMultinomial(domain=AGES, size=200, prior=20.0)
-    released = release(closed(), mechanism=mechanism, budget=Budget(epsilon=1.0, delta=1e-3))  # type: ignore[arg-type]
+    budget = Budget(epsilon=1.0, delta=1e-3)
+    released = release(closed(), mechanism=mechanism, budget=budget, accept={"weak-promise"})  # type: ignore[arg-type]
     guarantee = mechanism.guarantee(n=2000)
     assert released.certificate.epsilon == 1.0
     assert released.certificate.delta == guarantee.delta(1.0)
@@ -126,7 +127,8 @@ def test_cells_are_chosen_and_recorded_where_none_are_declared() -> None:
     assert released.certificate.to_dict()["domain"]["columns"]["age"]["cells"] == 128
     assert "128 linear-spaced cells" in released.info["why"]
     for name in ("smoothed-histogram", "dirichlet-process"):
-        made = discreet.release(frame, domain, Budget(epsilon=2, delta=0.01), size=10, mechanism=name)
+        budget, accept = Budget(epsilon=2, delta=0.01), {"weak-promise"}
+        made = discreet.release(frame, domain, budget, size=10, mechanism=name, accept=accept)
         assert ("cells" in made.certificate.to_dict()["domain"]["columns"]["age"]) is (name == "smoothed-histogram")
 
 
@@ -194,7 +196,8 @@ def test_what_is_refused_draws_nothing(
 def test_what_an_urn_will_drop_is_said_before_and_refused_where_nothing_is_left() -> None:
     said: list[str] = []
     facts = {"domain": AGES, "mechanism": "urn-histogram", "watch": discreet.Watch(announce=said.append)}
-    made = discreet.release(FRAME, budget=Budget(epsilon=1, delta=0.01), size=100, **facts)  # type: ignore[arg-type]
+    budget, accept = Budget(epsilon=1, delta=0.01), {"weak-promise"}
+    made = discreet.release(FRAME, budget=budget, size=100, accept=accept, **facts)  # type: ignore[arg-type]
     assert "about 20.2 of 100 draws are expected to be released" in said
     assert 0 < len(made.records) < 100  # about 20 are expected; none, with probability below e^-19
     little = Budget(epsilon=1, delta=1e-4)
