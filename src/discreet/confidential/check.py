@@ -283,23 +283,23 @@ class _Scan:
         Types that no declaration takes are refused before anything is computed from their values.
         """
         column, everywhere = self.domain.columns[name], np.ones(len(raw), dtype=np.bool_)
-        values, unread = raw, Misfit("", "", ~everywhere)
         try:
-            if name in self.source.texts:
-                values, unread = quietly(partial(parsed_column, raw, column, self.source), column._unreadable(name))
-            else:
+            if name not in self.source.texts:
                 column.encode(raw.clear(), name=name)
+            values, misfit = quietly(partial(parsed_column, raw, column, self.source), column._unreadable(name))
         except DataError as refusal:
             self.add((name,), Misfit(refusal.problem, refusal.remedy, everywhere), [raw], times)
             return raw, ~everywhere
-        self.add((name,), unread, [raw], times)
-        fits = ~unread.where
+        fits = everywhere
+        if misfit is not None:
+            self.add((name,), misfit, [raw], times)
+            fits = ~misfit.where
         try:
             column.encode(values.filter(fits), name=name)
         except DataError as refusal:
-            for misfit in _misfits_of(values, fits, column, refusal):
-                self.add((name,), misfit, [values], times)
-                fits = fits & ~misfit.where
+            for reason in _misfits_of(values, fits, column, refusal):
+                self.add((name,), reason, [values], times)
+                fits = fits & ~reason.where
         return values, fits
 
     def _contradictions(self, columns: Mapping[str, tuple[pl.Series, Booleans]], times: pl.Series) -> None:

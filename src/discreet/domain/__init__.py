@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from discreet.domain.domain import Domain, require_domain
     from discreet.domain.integers import Decimal, Integer
     from discreet.domain.labels import Boolean, Category, OpenLabels
+    from discreet.domain.notation import as_texts
     from discreet.domain.numeric import Numeric
     from discreet.domain.records import (
         Commonness,
@@ -26,8 +27,15 @@ if TYPE_CHECKING:
         nearest_codes,
         refuse_open_labels,
     )
-    from discreet.domain.temporal import Date, Datetime, Duration, moment_text
-    from discreet.domain.texts import escaped, escaped_frame, escaped_series, unescaped, unescaped_frame
+    from discreet.domain.temporal import Date, Datetime, Duration, Time, moment_text
+    from discreet.domain.texts import (
+        escaped,
+        escaped_frame,
+        escaped_series,
+        unescaped,
+        unescaped_frame,
+        unescaped_series,
+    )
 
 __all__ = [
     "Boolean",
@@ -42,6 +50,7 @@ __all__ = [
     "Numeric",
     "OpenLabels",
     "Records",
+    "Time",
 ]
 
 __getattr__, __dir__ = door(__name__)

@@ -24,6 +24,7 @@ from discreet._core.boundary import quietly, sealed
 from discreet._core.checks import choice, shown
 from discreet._core.errors import DataError, DomainError, MissingPublicFact
 from discreet._core.lazy import pl
+from discreet.domain.notation import check_notation, clean_texts, require_texts, text_problem
 from discreet.domain.texts import span_text
 
 if TYPE_CHECKING:
@@ -75,6 +76,10 @@ class Column(ABC):
     base : mapping, optional
         The base measure H of the column; uniform by default. ``{"weights": [...]}`` gives one positive weight per cell,
         the null's last; see :class:`~discreet.domain.Numeric` for densities on a continuous column.
+    null_values : sequence of str
+        What stands for a null: texts, or values that are written so. The first one is written for a null in CSV.
+    strip : bool
+        Whether blanks around labels are cut off, as they are around all other values.
     """
 
     kind: ClassVar[str]
@@ -87,6 +92,8 @@ class Column(ABC):
     _choices: ClassVar[dict[str, tuple[str, ...]]] = {"nulls": ("error", "category")}
     nulls: str = "error"
     base: Any = field(default=None, hash=False)
+    null_values: Sequence[str] = ()
+    strip: bool = False
     _weights: ExactWeights | None = field(init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
@@ -95,7 +102,9 @@ class Column(ABC):
                 raise MissingPublicFact(f"({self.kind})", fact.words, f"{fact.key} = {fact.example}")
         for name, options in self._choices.items():
             settle(self, **{name: choice(name, getattr(self, name), options, error=self._error)})
+        settle(self, null_values=require_texts("null_values", self.null_values, self))
         self._check()
+        check_notation(self)
         if self.base is not None:
             self._check_base()
 
@@ -176,10 +185,13 @@ class Column(ABC):
             mixed = DataError(name, "its values have no common type", f"cast the column to the declared {self.kind}")
             values = quietly(partial(pl.Series, values), mixed)
         encoded = partial(quietly, otherwise=self._unreadable(name))
+        values, misfit = encoded(partial(self.read, values))
+        if misfit is not None and misfit.where.any():
+            raise DataError(name, misfit.problem, misfit.remedy)
         untyped = values.dtype == pl.Null
         if not untyped and not self._accepts(values.dtype):
             problem = f"holds {_type_name(values.dtype)} values, not the declared {self.kind}"
-            raise DataError(name, problem, "cast it, or declare the type it has")
+            raise DataError(name, problem, self._remedy_of(values.dtype))
         missing_any = bool(values.null_count())
         if values.dtype.is_float() and len(values) and not missing_any:
             missing_any = bool(np.isnan(values.to_numpy().max()))  # the largest of numbers among which is a NaN is NaN
@@ -206,11 +218,13 @@ class Column(ABC):
         The confidential values have a type that the column takes. There is one misfit for each thing that can be
         wrong, whether or not any value is.
         """
-        missing = missing_in(values)
-        present = ~missing.to_numpy()
-        misfits = []
+        values, misfit = self.read(values)
+        unreadable = np.zeros(len(values), dtype=np.bool_) if misfit is None else misfit.where
+        missing = missing_in(values) & ~pl.Series(unreadable)
+        present = ~missing.to_numpy() & ~unreadable
+        misfits = [] if misfit is None else [misfit]
         if not self.nullable:
-            misfits.append(Misfit("holds a null", _NO_NULLS, values.is_null().to_numpy()))
+            misfits.append(Misfit("holds a null", _NO_NULLS, values.is_null().to_numpy() & ~unreadable))
             misfits.append(Misfit("holds a NaN", _NO_NULLS, (missing & values.is_not_null()).to_numpy()))
         for misfit in () if values.dtype == pl.Null else self._misfits(values.filter(present)):
             where = np.zeros(len(values), dtype=np.bool_)
@@ -233,8 +247,30 @@ class Column(ABC):
         return pl.select(pl.when(pl.lit(pl.Series(~missing))).then(pl.lit(series))).to_series()
 
     def parse(self, texts: pl.Series) -> pl.Series:
-        """Read the texts of a CSV column as values that :meth:`encode` takes; what cannot be read becomes null."""
+        """Read texts without blanks around them as typed values; what cannot be read becomes null."""
         return texts
+
+    def read(self, values: pl.Series) -> tuple[pl.Series, Misfit | None]:
+        """Return values with their texts read as the declaration says, and which of these cannot be read.
+
+        Of labels, the texts are the values. Nothing is raised for values of a type that the column does not take.
+        """
+        misfit = None
+        if is_text(values.dtype):
+            if not self.textual or self.strip or self.null_values:
+                values = clean_texts(self, values)
+            if not self.textual:
+                texts, values = values, self.parse(values)
+                misfit = Misfit(*text_problem(self), (values.is_null() & texts.is_not_null()).to_numpy())
+        if self.null_values and not self.textual and self._accepts(values.dtype):
+            nulls = self.parse(pl.Series(self.null_values)).cast(values.dtype, strict=False).drop_nulls()
+            values = pl.select(pl.when(~pl.lit(values).is_in(nulls.to_list())).then(pl.lit(values))).to_series()
+        return values, misfit
+
+    @property
+    def textual(self) -> bool:
+        """Whether the values are texts."""
+        return False
 
     # -- base measure -------------------------------------------------------------------------------------------
 
@@ -383,6 +419,10 @@ class Column(ABC):
     def _series(self, codes: Codes, rng: np.random.Generator) -> pl.Series:
         """Decode codes, none of them null."""
 
+    def _remedy_of(self, dtype: pl.DataType) -> str:
+        """Say what to do about values of a type that the column does not take."""
+        return "cast it, or declare the type it has"
+
     def _unreadable(self, name: str | None) -> DataError:
         return DataError(name, f"cannot be read as the declared {self.kind}", "check its type and the declaration")
 
@@ -426,6 +466,11 @@ def outside(below: Booleans, above: Booleans) -> Iterator[Misfit]:
     """Yield the values below and above the bounds of a column."""
     yield Misfit("a value lies below the declared lower bound", WIDEN, below)
     yield Misfit("a value lies above the declared upper bound", WIDEN, above)
+
+
+def is_text(dtype: pl.DataType) -> bool:
+    """Whether values of a type are texts."""
+    return dtype == pl.String or dtype == pl.Categorical or dtype == pl.Enum  # noqa: PLR1714 - no hash
 
 
 def _type_name(dtype: pl.DataType) -> str:

@@ -24,6 +24,7 @@ from discreet._core.errors import DataError
 from discreet._core.lazy import pl
 from discreet._core.reading import MOST_CELLS
 from discreet.domain.column import INTEGERS, NUMBERS, WIDEN, Codes, Column, Misfit, PublicFact, holds, outside, settle
+from discreet.domain.notation import plain_numbers
 
 _MOST_POINTS = 2**62
 _MOST_LISTED = 2**22
@@ -230,7 +231,9 @@ class Integer(LatticeColumn):
         Integer type of the released values.
     out_of_bounds : {"error", "clip"}
         What a value outside the bounds is.
-    nulls, base
+    decimal_mark, thousands, prefix : str
+        The sign before the decimals, between groups of three digits, and what stands in front, such as ``"$"``.
+    nulls, base, null_values, strip
         See :class:`Column`.
 
     Raises MissingPublicFact if a bound is not declared, DomainError if the facts contradict each other.
@@ -246,6 +249,9 @@ class Integer(LatticeColumn):
     _unit: ClassVar[float] = 1.0
     spacing: str = "linear"
     dtype: str = "int64"
+    decimal_mark: str = "."
+    thousands: str = ""
+    prefix: str = ""
 
     public_facts: ClassVar[tuple[PublicFact, ...]] = NUMBERS
     _choices: ClassVar[dict[str, tuple[str, ...]]] = {
@@ -267,8 +273,12 @@ class Integer(LatticeColumn):
         return integer(name, value, error=self._error)
 
     def parse(self, texts: pl.Series) -> pl.Series:
-        """Read decimal digits."""
-        return texts.str.strip_chars().cast(pl.Int64, strict=False)
+        """Read decimal digits, ``2.0`` too."""
+        digits = plain_numbers(self, texts)
+        numbers = digits.cast(pl.Int64, strict=False)
+        if numbers.null_count() > digits.null_count():
+            numbers = digits.str.extract(r"^([+-]?\d+)(?:\.0*)?$").cast(pl.Int64, strict=False)
+        return numbers
 
     def _accepts(self, dtype: pl.DataType) -> bool:
         return dtype.is_integer() or dtype.is_float()
@@ -312,7 +322,9 @@ class Decimal(LatticeColumn):
         Number of groups of neighbouring numbers; each number is a cell by default.
     out_of_bounds : {"error", "clip"}
         What a number outside the bounds is.
-    nulls, base
+    decimal_mark, thousands, prefix : str
+        The sign before the decimals, between groups of three digits, and what stands in front, such as ``"$"``.
+    nulls, base, null_values, strip
         See :class:`Column`.
 
     Raises MissingPublicFact if a bound or the digits are not declared, DomainError if the facts contradict each other.
@@ -331,6 +343,9 @@ class Decimal(LatticeColumn):
         PublicFact("digits", "the number of digits after the point", "2", "digits after the point"),
     )
     digits: int = None  # type: ignore[assignment]  # None stands for "not declared"
+    decimal_mark: str = "."
+    thousands: str = ""
+    prefix: str = ""
 
     def _check(self) -> None:
         settle(self, digits=integer("digits", self.digits, least=0, most=_MOST_DIGITS, error=self._error))
@@ -360,7 +375,7 @@ class Decimal(LatticeColumn):
 
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read decimal notation, with any number of digits up to 18 after the point."""
-        clean = texts.str.strip_chars()
+        clean = plain_numbers(self, texts)
         fits = clean.str.contains(r"^[+-]?\d{1,19}(\.\d{0,18})?$")
         numbers = pl.select(pl.when(fits).then(clean)).to_series()
         return numbers.cast(pl.Decimal(38, _MOST_DIGITS), strict=False)

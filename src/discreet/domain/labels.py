@@ -14,8 +14,9 @@ from discreet._core.boundary import sealed
 from discreet._core.checks import choice, flag, plain, unfit
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
-from discreet.domain.column import INTEGERS, Codes, Column, Misfit, PublicFact, holds, settle
-from discreet.domain.texts import encodable, unescaped_series
+from discreet.domain.column import INTEGERS, Codes, Column, Misfit, PublicFact, holds, is_text, settle
+from discreet.domain.notation import truths
+from discreet.domain.texts import encodable
 
 _UNDECLARED = ("holds a category that is not declared", "declare it (from public knowledge), or recode beforehand")
 _IS_RESERVED = (
@@ -30,6 +31,13 @@ _DEFAULT_TYPES = {str: "string", bool: "boolean", int: "int64"}
 class Boolean(Column):
     """A truth value: cell 0 is false, cell 1 is true.
 
+    Parameters
+    ----------
+    true, false : str, optional
+        The texts that stand for them; by default ``true`` and ``false``, or ``1`` and ``0``.
+    nulls, base, null_values, strip
+        See :class:`Column`.
+
     Examples
     --------
     >>> Boolean(nulls="category").encode([True, None, False]).tolist()
@@ -38,6 +46,8 @@ class Boolean(Column):
 
     kind: ClassVar[str] = "boolean"
     values: ClassVar[int] = 2
+    true: str | None = None
+    false: str | None = None
 
     @property
     def labels(self) -> tuple[Any, ...]:
@@ -53,8 +63,16 @@ class Boolean(Column):
         return int(flag("a value", value, error=self._error))
 
     def parse(self, texts: pl.Series) -> pl.Series:
-        """Read ``true`` and ``false``, in any case."""
-        return _texts_to_booleans(texts)
+        """Read the declared texts, or else ``true`` and ``false``, in any case, and ``1`` and ``0``."""
+        return truths(texts, self.true, self.false)
+
+    def read(self, values: pl.Series) -> tuple[pl.Series, Misfit | None]:
+        """Return truth values; numbers are read as the texts that they are written as."""
+        if values.dtype.is_float():
+            values = values.fill_nan(None)
+        if values.dtype.is_numeric():
+            values = values.cast(pl.String).str.strip_suffix(".0")
+        return Column.read(self, values)
 
     def _accepts(self, dtype: pl.DataType) -> bool:
         return dtype == pl.Boolean
@@ -80,7 +98,7 @@ class Category(Column):
     dtype : str, optional
         Type of the released values: "string" or "category" for strings, "boolean" for bools, an integer type for
         integers ("int64" by default).
-    nulls, base
+    nulls, base, null_values, strip
         See :class:`Column`.
 
     Raises MissingPublicFact if they are not declared, DomainError if they are not distinct values of one type.
@@ -179,16 +197,21 @@ class Category(Column):
         return self.categories.index(value)
 
     def parse(self, texts: pl.Series) -> pl.Series:
-        """Read strings without the apostrophe before a formula, integers in decimal, bools as ``true``, ``false``."""
-        if self._type is str:
-            return unescaped_series(texts)
+        """Read integers in decimal without zeros before them, ``2.0`` too, and bools as ``true``, ``false``."""
+        if self.textual:
+            return texts
         if self._type is bool:
-            return _texts_to_booleans(texts)
-        return texts.str.strip_chars().cast(pl.Int64, strict=False)
+            return truths(texts)
+        return texts.str.extract(r"^([+-]?(?:0|[1-9]\d*))(?:\.0*)?$").cast(pl.Int64, strict=False)
+
+    @property
+    def textual(self) -> bool:
+        """Whether the categories are texts."""
+        return self._type is str
 
     def _accepts(self, dtype: pl.DataType) -> bool:
         if self._type is str:
-            return _is_text(dtype)
+            return is_text(dtype)
         if self._type is bool:
             return dtype == pl.Boolean
         return dtype.is_integer() or dtype.is_float()
@@ -235,8 +258,8 @@ class OpenLabels(Column):
     ----------
     prefix : str
         The namespace of new labels.
-    nulls : {"error", "category"}
-        What a null is.
+    nulls, null_values, strip
+        See :class:`Column`.
 
     Examples
     --------
@@ -269,15 +292,13 @@ class OpenLabels(Column):
         """Return zeros: names carry no mass."""
         return np.zeros(len(codes))
 
-    def parse(self, texts: pl.Series) -> pl.Series:
-        """Read strings, without the apostrophe that stands before what a spreadsheet would run as a formula."""
-        return unescaped_series(texts)
+    textual: ClassVar[bool] = True
 
     def _alone(self, value: Any) -> int:
         self._refuse("open labels have no cells. Declare the labels as a category")
 
     def _accepts(self, dtype: pl.DataType) -> bool:
-        return _is_text(dtype)
+        return is_text(dtype)
 
     def _codes(self, series: pl.Series, name: str | None) -> Codes:
         texts = series.cast(pl.String)
@@ -290,12 +311,3 @@ class OpenLabels(Column):
 
     def _series(self, codes: Codes, rng: np.random.Generator) -> pl.Series:
         return pl.Series(list(codes), dtype=pl.String)
-
-
-def _is_text(dtype: pl.DataType) -> bool:
-    return dtype == pl.String or dtype == pl.Categorical or dtype == pl.Enum  # noqa: PLR1714 - no hash
-
-
-def _texts_to_booleans(texts: pl.Series) -> pl.Series:
-    words = {"true": True, "false": False}
-    return texts.str.strip_chars().str.to_lowercase().replace_strict(words, default=None, return_dtype=pl.Boolean)

@@ -1,8 +1,9 @@
-"""Dates, datetimes and durations: exact points a public step apart."""
+"""Dates, datetimes, times of day and durations: exact points a public step apart."""
 
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -12,7 +13,7 @@ from discreet._core.arrays import Integers
 from discreet._core.boundary import sealed
 from discreet._core.checks import plain, unfit
 from discreet._core.lazy import pl
-from discreet.domain.column import Misfit, PublicFact, settle
+from discreet.domain.column import Column, Misfit, PublicFact, settle
 from discreet.domain.integers import LatticeColumn
 from discreet.domain.texts import span
 
@@ -34,7 +35,9 @@ class Date(LatticeColumn):
         Number of groups of neighbouring days; each day is a cell by default.
     out_of_bounds : {"error", "clip"}
         What a day outside the bounds is.
-    nulls, base
+    format : str, optional
+        How days are written in texts, such as ``"%m/%d/%Y"``; ISO 8601 by default.
+    nulls, base, null_values, strip
         See :class:`Column`.
 
     Raises MissingPublicFact if a bound is not declared, DomainError if the facts contradict each other.
@@ -50,6 +53,7 @@ class Date(LatticeColumn):
     kind: ClassVar[str] = "date"
     _unit: ClassVar[float] = 1.0
     position_unit: ClassVar[str] = "days"
+    format: str | None = None
 
     public_facts: ClassVar[tuple[PublicFact, ...]] = (
         PublicFact("lower", "its first day", "1900-01-01", "first day that can occur"),
@@ -73,8 +77,11 @@ class Date(LatticeColumn):
         return day
 
     def parse(self, texts: pl.Series) -> pl.Series:
-        """Read ISO 8601 dates."""
-        return texts.str.strip_chars().str.to_date("%Y-%m-%d", strict=False)
+        """Read dates of the declared format, or of ISO 8601, midnight included."""
+        days = texts.str.to_date(self.format or "%Y-%m-%d", strict=False)
+        if self.format is None and days.null_count() > texts.null_count():
+            days = texts.str.replace(r"[T ]00:00(:00(\.0+)?)?$", "").str.to_date("%Y-%m-%d", strict=False)
+        return days
 
     def _accepts(self, dtype: pl.DataType) -> bool:
         return dtype == pl.Date or (isinstance(dtype, pl.Datetime) and dtype.time_zone is None)
@@ -107,7 +114,9 @@ class Datetime(LatticeColumn):
         IANA name of the zone; the column then holds moments, else clock times.
     out_of_bounds : {"error", "clip"}
         What a moment outside the bounds is.
-    nulls, base
+    format : str, optional
+        How moments are written in texts, such as ``"%m/%d/%Y %H:%M"``; ISO 8601 by default.
+    nulls, base, null_values, strip
         See :class:`Column`.
 
     Raises MissingPublicFact if a bound or the step is not declared, DomainError if the facts contradict each other.
@@ -129,6 +138,7 @@ class Datetime(LatticeColumn):
     )
     step: Any = None
     time_zone: str | None = None
+    format: str | None = None
 
     def _check(self) -> None:
         if self.time_zone is not None:
@@ -161,24 +171,29 @@ class Datetime(LatticeColumn):
         return (moment if moment.tzinfo else moment.replace(tzinfo=ZoneInfo(self.time_zone))).astimezone(dt.UTC)
 
     def parse(self, texts: pl.Series) -> pl.Series:
-        """Read ISO 8601 datetimes; with a time zone, those without an offset are clock times in that zone."""
-        clean = pl.lit(texts.str.strip_chars().str.replace(" ", "T", literal=True))
-        wall = [
-            clean.str.to_datetime(form, time_unit="us", strict=False)
-            for form in ("%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M", "%Y-%m-%d")
-        ]
+        """Read the declared format, or ISO 8601; with a time zone, without an offset as clock times in that zone."""
+        form, clean = self.format or "%Y-%m-%dT%H:%M:%S%.f%:z", pl.lit(texts)
+        if self.format is None:
+            clean = clean.str.replace(" ", "T", literal=True).str.replace(r"Z$", "+00:00")
+        wall, moments = _walls(texts, self.format), []
         if self.time_zone is None:
-            return pl.select(pl.coalesce(wall)).to_series()
-        moment = clean.str.replace(r"Z$", "+00:00").str.to_datetime(
-            "%Y-%m-%dT%H:%M:%S%.f%:z", time_unit="us", time_zone="UTC", strict=False
-        )
-        local = pl.coalesce(wall).dt.replace_time_zone(self.time_zone, ambiguous="earliest", non_existent="null")
-        return pl.select(pl.coalesce(moment, local.dt.convert_time_zone("UTC"))).to_series()
+            return pl.select(wall).to_series()
+        if re.search("%[:#]*z", form):
+            moments.append(clean.str.to_datetime(form, time_unit="us", time_zone="UTC", strict=False))
+        if not moments or self.format is None:
+            local = wall.dt.replace_time_zone(self.time_zone, ambiguous="earliest", non_existent="null")
+            moments.append(local.dt.convert_time_zone("UTC"))
+        return pl.select(pl.coalesce(moments)).to_series()
 
     def _accepts(self, dtype: pl.DataType) -> bool:
         if isinstance(dtype, pl.Datetime):
             return (dtype.time_zone is None) == (self.time_zone is None)
         return dtype == pl.Date and self.time_zone is None
+
+    def _remedy_of(self, dtype: pl.DataType) -> str:
+        if not isinstance(dtype, pl.Datetime):
+            return Column._remedy_of(self, dtype)
+        return 'declare its time_zone, such as "Europe/Paris"' if dtype.time_zone else "leave time_zone out"
 
     def _to_units(self, series: pl.Series) -> tuple[Integers, Sequence[Misfit]]:
         moments = series.cast(pl.Datetime("us")) if series.dtype == pl.Date else series.dt.cast_time_unit("us")
@@ -206,7 +221,7 @@ class Duration(LatticeColumn):
         Number of groups of neighbouring points; each point is a cell by default.
     out_of_bounds : {"error", "clip"}
         What a duration outside the bounds is.
-    nulls, base
+    nulls, base, null_values, strip
         See :class:`Column`.
 
     Raises MissingPublicFact if a bound or the step is not declared, DomainError if the facts contradict each other.
@@ -236,7 +251,7 @@ class Duration(LatticeColumn):
 
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read durations such as ``1d2h30m``."""
-        spans = [None if text is None else span(text.strip()) for text in texts]
+        spans = [None if text is None else span(text) for text in texts]
         return pl.Series(spans, dtype=pl.Duration("us"))
 
     def _accepts(self, dtype: pl.DataType) -> bool:
@@ -247,6 +262,83 @@ class Duration(LatticeColumn):
 
     def _from_units(self, units: Integers) -> pl.Series:
         return pl.Series(units).cast(pl.Duration("us"))
+
+
+@sealed
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Time(LatticeColumn):
+    """A time of day between public bounds, rounded to the nearest point of a public step.
+
+    Parameters
+    ----------
+    lower, upper : datetime.time or str
+        Public bounds, such as ``"07:30"``; the whole day by default.
+    step : datetime.timedelta or str
+        Public rounding step from ``lower`` on, such as ``"15m"``.
+    cells : int, optional
+        Number of groups of neighbouring points; each point is a cell by default.
+    out_of_bounds : {"error", "clip"}
+        What a time outside the bounds is.
+    format : str, optional
+        How times are written in texts, such as ``"%I:%M %p"``; ``HH:MM`` or ``HH:MM:SS`` by default.
+    nulls, base, null_values, strip
+        See :class:`Column`.
+
+    Raises MissingPublicFact if the step is not declared, DomainError if the facts contradict each other.
+
+    Examples
+    --------
+    >>> Time(step="15m").encode(["07:35", "23:59"]).tolist()
+    [30, 95]
+    """
+
+    kind: ClassVar[str] = "time"
+    _unit: ClassVar[float] = 1e-6
+    position_unit: ClassVar[str] = "seconds"
+    public_facts: ClassVar[tuple[PublicFact, ...]] = (_STEP._replace(example='"15m"'),)
+    lower: Any = "00:00:00"
+    upper: Any = "23:59:59.999999"
+    step: Any = None
+    format: str | None = None
+
+    def _check(self) -> None:
+        bounds = {name: self._clock(name, getattr(self, name)).isoformat() for name in ("lower", "upper")}
+        settle(self, **bounds, step=_parsed_span(self, "step", self.step))
+        first, last = (self._units(name, value) for name, value in bounds.items())
+        self._set_points(first, last, self.step // _MICROSECOND)
+
+    def _units(self, name: str, value: Any) -> int:
+        return (dt.datetime.combine(_EPOCH, self._clock(name, value)) - _EPOCH) // _MICROSECOND
+
+    def _clock(self, name: str, value: Any) -> dt.time:
+        try:
+            clock = dt.time.fromisoformat(value) if isinstance(value, str) else plain(value)
+        except ValueError:
+            clock = None
+        if not isinstance(clock, dt.time) or clock.tzinfo is not None:
+            raise unfit(name, "a time of day such as 07:30", value, error=self._error)
+        return clock
+
+    def parse(self, texts: pl.Series) -> pl.Series:
+        """Read times of the declared format, or written ``7:05``, ``07:05`` or ``07:05:30.25``."""
+        forms = ("%H:%M", "%H:%M:%S%.f") if self.format is None else (self.format,)
+        return pl.select(pl.coalesce(pl.lit(texts).str.to_time(form, strict=False) for form in forms)).to_series()
+
+    def _accepts(self, dtype: pl.DataType) -> bool:
+        return dtype == pl.Time
+
+    def _to_units(self, series: pl.Series) -> tuple[Integers, Sequence[Misfit]]:
+        return series.to_physical().to_numpy() // 1000, ()
+
+    def _from_units(self, units: Integers) -> pl.Series:
+        return pl.Series(units * 1000).cast(pl.Time)
+
+
+def _walls(texts: pl.Series, form: str | None = None) -> pl.Expr:
+    """Read clock times of days, of a format or of ISO 8601."""
+    forms = ("%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M", "%Y-%m-%d") if form is None else (form,)
+    clean = pl.lit(texts if form is not None else texts.str.replace(" ", "T", literal=True))
+    return pl.coalesce(clean.str.to_datetime(item, time_unit="us", strict=False) for item in forms)
 
 
 def moment_text(kind: str, position: float, *, sep: str = "T", timespec: str = "seconds") -> str:

@@ -26,11 +26,11 @@ from discreet._core.lazy import nw, pl
 from discreet._core.random import seeded
 from discreet._core.reading import file_sha256, read_json
 from discreet.confidential import scan_batches
-from discreet.domain import Column, Domain, Records, unescaped_frame
+from discreet.domain import Column, Domain, Records, as_texts, unescaped_frame
 from discreet.releases.certificate import PARTS_CERTIFICATE, Certificate
 from discreet.releases.content import certified_contents, certified_mechanism, no_rows
 from discreet.releases.facts import FileFacts
-from discreet.releases.writing import IDENTITY_KEY, MANIFEST, NO_VALUE
+from discreet.releases.writing import IDENTITY_KEY, MANIFEST, NO_VALUE, released_column
 
 
 def unreadable() -> DataError:
@@ -87,10 +87,9 @@ def _parsed(frame: pl.DataFrame, certificate: Certificate) -> pl.DataFrame:
     schema = no_rows(certified_contents(mechanism, certificate.facts)).schema
     parts = []
     for name, dtype in schema.items():
-        values, bases = frame[name], map(name.removesuffix, ("", "_from", "_to"))  # of counts, the ends of cells
-        column = next((domain.columns[base] for base in bases if base in domain.columns), None)
-        if column is not None and values.dtype == pl.String and not column._accepts(pl.String()):
-            values = column.parse(values)
+        values, column = frame[name], released_column(domain, name)
+        if column is not None:
+            values, _ = column.read(values)
         parts.append(values.cast(dtype).alias(name))
     return pl.DataFrame(parts)
 
@@ -280,11 +279,13 @@ def _as_declared(values: pl.Series, column: Column, dtype: pl.DataType, text: bo
         if (dtype.is_numeric() or dtype.is_temporal()) and values.dtype != dtype:
             raise DataError(None, "holds values of another type", _UNCHANGED)
         return values
-    parsed = values if column._accepts(pl.String()) else column.parse(values)
-    unread = parsed.is_null() & values.is_not_null()
-    if dtype.is_decimal():
-        unread |= (parsed.cast(dtype, strict=False).cast(pl.String) != values).fill_null(value=False)
-    if unread.any():
+    parsed, misfit = column.read(values)
+    unread = misfit is not None and misfit.where.any()
+    if dtype.is_decimal() and not unread:
+        exact = parsed.cast(dtype, strict=False)
+        texts = as_texts(column, exact)
+        unread = ((exact.cast(pl.String) if texts is None else texts) != values).any()
+    if unread:
         raise DataError(None, "holds a text that a release does not write for its type", _UNCHANGED)
     return parsed
 

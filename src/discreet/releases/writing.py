@@ -20,7 +20,7 @@ from discreet._core.lazy import pl
 from discreet._core.random import seeded
 from discreet._core.reading import file_sha256
 from discreet._core.text import harmless
-from discreet.domain import Domain, escaped_frame
+from discreet.domain import Column, Domain, as_texts, escaped_frame
 from discreet.ledger import MOST_PARTS, Output, Run
 from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, Certificate
 from discreet.releases.content import Frames
@@ -225,7 +225,10 @@ def write(
         hashes: dict[Path, str] = {}
         check = partial(require_whole_pair, *paths)
         with together(*paths, inputs=inputs, check=check, on_commit=on_commit, hashes=hashes) as (table, file):
-            facts = write_table(next(tables), schema, table, named=path, metadata=metadata, separator=separator)
+            domain = Domain.from_dict(document.facts.domain)
+            facts = write_table(
+                next(tables), schema, table, named=path, domain=domain, metadata=metadata, separator=separator
+            )
             hashes[path] = str(facts.sha256)
             document = document.releasing(tables=[facts])
             file.write(document.to_json().encode())
@@ -239,10 +242,14 @@ def write_table(
     file: BinaryIO,
     *,
     named: Path,
+    domain: Domain | None = None,
     metadata: Mapping[str, str] | None = None,
     separator: str | None = None,
 ) -> FileFacts:
-    """Stream frames into an open file in the format of its later name; return what is stated. Raises FileProblem."""
+    """Stream frames into an open file in the format of its later name; return what is stated. Raises FileProblem.
+
+    In CSV, values are written as the domain says that they are.
+    """
     rows = 0
 
     def stream() -> Frames:
@@ -254,7 +261,7 @@ def write_table(
     with _writing(named):
         form = format_of(named) or PARQUET
         if form.texts:
-            _write_csv(stream(), file, form, separator)
+            _write_csv(stream(), file, form, separator, domain)
         elif form.kind == "arrow":
             from discreet._core import arrow
 
@@ -325,7 +332,13 @@ def _sink_parquet(frames: Frames, schema: dict[str, Any], file: Any, metadata: M
         raise
 
 
-def _write_csv(frames: Frames, file: BinaryIO, form: Format, separator: str | None) -> None:
+def released_column(domain: Domain, name: str) -> Column | None:
+    """Return the declaration of a released column; in a table of counts, of the ends of cells too."""
+    bases = map(name.removesuffix, ("", "_from", "_to"))
+    return next((domain.columns[base] for base in bases if base in domain.columns), None)
+
+
+def _write_csv(frames: Frames, file: BinaryIO, form: Format, separator: str | None, domain: Domain | None) -> None:
     """Write records. A separator that is not that of the ending is told by names in quotes, by which it is read."""
     quoted = separator not in (None, form.separator)
     stream: Any = nullcontext(file)
@@ -334,6 +347,10 @@ def _write_csv(frames: Frames, file: BinaryIO, form: Format, separator: str | No
     with stream as texts:
         for i, frame in enumerate(frames):
             table = durations_as_texts(escaped_frame(frame))
+            columns = [None if domain is None else released_column(domain, name) for name in frame.columns]
+            declared = [(column, values) for column, values in zip(columns, table, strict=True) if column is not None]
+            texts_of_values = [as_texts(column, values) for column, values in declared]
+            table = table.with_columns(values for values in texts_of_values if values is not None)
             if i == 0 and quoted:
                 names = ('"' + name.replace('"', '""') + '"' for name in table.columns)
                 texts.write((str(separator).join(names) + "\n").encode())
