@@ -146,7 +146,7 @@ def _arrow_type(released: Any, original: Any, labels: list[Any] | None) -> Any:
         return pa.dictionary(_index_type(released.index_type, labels), pa.string())
     if texts:
         return original if original in long else pa.string()
-    return released
+    return pa.time64("us") if pa.types.is_time(released) else released
 
 
 def _index_type(original: Any, labels: list[Any] | None) -> Any:
@@ -279,4 +279,11 @@ def _as_spark(session: Any, schema: Any) -> Returned:
         types[field.name] = widths.get(kind.typeName(), pl.Null)
         if kind.typeName() == "decimal":
             types[field.name] = pl.Decimal(kind.precision, kind.scale)
-    return lambda frame, domain: session.createDataFrame(_as_arrow_table(_with_types(frame, domain, types), domain, {}))
+
+    def table(frame: pl.DataFrame, domain: Domain) -> Any:
+        typed = _with_types(frame, domain, types).with_columns(
+            pl.selectors.time().dt.to_string("iso")
+        )  # Spark has none
+        return session.createDataFrame(_as_arrow_table(typed, domain, {}))
+
+    return table

@@ -99,7 +99,7 @@ def _coded_column(values: pl.Series, column: Column) -> pl.Series:
     if not column.finite:
         values, misfit = column.read(values)
         if misfit is not None and misfit.where.any():
-            raise DataError(None, misfit.problem, misfit.remedy)
+            raise DataError(values.name, misfit.problem, misfit.remedy)
     if column.open:
         return values.cast(pl.String)
     if not column.finite:

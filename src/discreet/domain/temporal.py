@@ -342,10 +342,11 @@ def _walls(texts: pl.Series, form: str | None = None) -> pl.Expr:
 
 
 def moment_text(kind: str, position: float, *, sep: str = "T", timespec: str = "seconds") -> str:
-    """Write a position on a column of dates or datetimes in ISO 8601."""
+    """Write a position on a column of dates, datetimes or times of day in ISO 8601."""
     if kind == "date":
         return (_EPOCH + dt.timedelta(days=position)).date().isoformat()
-    return (_EPOCH + dt.timedelta(seconds=position)).isoformat(sep, timespec)
+    moment = _EPOCH + dt.timedelta(seconds=position)
+    return moment.time().isoformat(timespec) if kind == "time" else moment.isoformat(sep, timespec)
 
 
 def _parsed_span(column: LatticeColumn, name: str, value: Any) -> dt.timedelta:

@@ -148,7 +148,9 @@ def folders_of(domain: Domain, name: str) -> dict[Any, str]:
     if problem is not None:
         raise ParameterError(f"partition_by: {problem}. Name another column")
     values = column.decode(np.arange(cells), rng=seeded(0)).alias(name).to_frame()
-    texts = durations_as_texts(values)[name].cast(pl.String).to_list()
+    plain = durations_as_texts(values)[name]
+    notated = as_texts(column, plain)
+    texts = (plain.cast(pl.String) if notated is None else notated).to_list()
     folders = [f"{escaped(name)}={NO_VALUE if text is None else escaped(text)}" for text in texts]
     # File systems exist that tell neither capitals nor ways of composing a letter apart.
     alike = {normalize("NFC", normalize("NFC", folder).casefold()) for folder in folders}
