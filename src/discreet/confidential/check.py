@@ -25,7 +25,7 @@ from discreet._core.lazy import pl
 from discreet._core.text import aligned, counted, harmless, sentence
 from discreet.confidential.closed import Confidential
 from discreet.confidential.count import OTHER_COLUMNS, require_unit
-from discreet.confidential.source import FREQUENCY, RESERVED, Source, parsed_column, wrong_names
+from discreet.confidential.source import FREQUENCY, RESERVED, Source, texts_of, wrong_names
 from discreet.confidential.tables import open_source
 from discreet.confidential.units import NO_UNIT, Holdings
 from discreet.domain import Column, Domain, Misfit, missing_in, require_domain
@@ -286,20 +286,17 @@ class _Scan:
         try:
             if name not in self.source.texts:
                 column.encode(raw.clear(), name=name)
-            values, misfit = quietly(partial(parsed_column, raw, column, self.source), column._unreadable(name))
+            values = quietly(partial(texts_of, raw, column, self.source), column._unreadable(name))
         except DataError as refusal:
             self.add((name,), Misfit(refusal.problem, refusal.remedy, everywhere), [raw], times)
             return raw, ~everywhere
         fits = everywhere
-        if misfit is not None:
-            self.add((name,), misfit, [raw], times)
-            fits = ~misfit.where
         try:
-            column.encode(values.filter(fits), name=name)
+            column.encode(values, name=name)
         except DataError as refusal:
-            for reason in _misfits_of(values, fits, column, refusal):
-                self.add((name,), reason, [values], times)
-                fits = fits & ~reason.where
+            for misfit in _misfits_of(values, fits, column, refusal):
+                self.add((name,), misfit, [values], times)
+                fits = fits & ~misfit.where
         return values, fits
 
     def _contradictions(self, columns: Mapping[str, tuple[pl.Series, Booleans]], times: pl.Series) -> None:

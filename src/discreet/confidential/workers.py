@@ -97,9 +97,7 @@ def coded_frame(frame: pl.DataFrame, columns: Mapping[str, Column]) -> pl.DataFr
 
 def _coded_column(values: pl.Series, column: Column) -> pl.Series:
     if not column.finite:
-        values, misfit = column.read(values)
-        if misfit is not None and misfit.where.any():
-            raise DataError(values.name, misfit.problem, misfit.remedy)
+        values = column.read(values, name=values.name)
     if column.open:
         return values.cast(pl.String)
     if not column.finite:

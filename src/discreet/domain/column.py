@@ -24,7 +24,6 @@ from discreet._core.boundary import quietly, sealed
 from discreet._core.checks import choice, shown
 from discreet._core.errors import DataError, DomainError, MissingPublicFact
 from discreet._core.lazy import pl
-from discreet.domain.notation import check_notation, clean_texts, require_texts, text_problem
 from discreet.domain.texts import span_text
 
 if TYPE_CHECKING:
@@ -37,6 +36,9 @@ INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uin
 
 WIDEN = 'widen lower and upper (from public knowledge), or declare out_of_bounds = "clip"'
 """What to do about values outside the declared bounds."""
+
+_NOTATION = ("null_values", "strip", "format", "true", "false", "decimal_mark", "thousands", "prefix", "censored")
+"""Keys of how values are written, of which each kind of column has some; the prefix of open labels is harmless."""
 
 _NO_NULLS = 'declare nulls = "category", or fill in the nulls beforehand'
 
@@ -102,9 +104,11 @@ class Column(ABC):
                 raise MissingPublicFact(f"({self.kind})", fact.words, f"{fact.key} = {fact.example}")
         for name, options in self._choices.items():
             settle(self, **{name: choice(name, getattr(self, name), options, error=self._error)})
-        settle(self, null_values=require_texts("null_values", self.null_values, self))
         self._check()
-        check_notation(self)
+        if self.notation:
+            from discreet.domain.notation import check_notation
+
+            check_notation(self)
         if self.base is not None:
             self._check_base()
 
@@ -185,9 +189,7 @@ class Column(ABC):
             mixed = DataError(name, "its values have no common type", f"cast the column to the declared {self.kind}")
             values = quietly(partial(pl.Series, values), mixed)
         encoded = partial(quietly, otherwise=self._unreadable(name))
-        values, misfit = encoded(partial(self.read, values))
-        if misfit is not None and misfit.where.any():
-            raise DataError(name, misfit.problem, misfit.remedy)
+        values = encoded(partial(self.read, values, name=name))
         untyped = values.dtype == pl.Null
         if not untyped and not self._accepts(values.dtype):
             problem = f"holds {_type_name(values.dtype)} values, not the declared {self.kind}"
@@ -218,7 +220,7 @@ class Column(ABC):
         The confidential values have a type that the column takes. There is one misfit for each thing that can be
         wrong, whether or not any value is.
         """
-        values, misfit = self.read(values)
+        values, misfit = self._read(values)
         unreadable = np.zeros(len(values), dtype=np.bool_) if misfit is None else misfit.where
         missing = missing_in(values) & ~pl.Series(unreadable)
         present = ~missing.to_numpy() & ~unreadable
@@ -250,22 +252,34 @@ class Column(ABC):
         """Read texts without blanks around them as typed values; what cannot be read becomes null."""
         return texts
 
-    def read(self, values: pl.Series) -> tuple[pl.Series, Misfit | None]:
-        """Return values with their texts read as the declaration says, and which of these cannot be read.
+    def read(self, values: pl.Series, *, name: str | None = None) -> pl.Series:
+        """Return values with their texts read as the declaration says. Raises DataError where one cannot be read.
 
-        Of labels, the texts are the values. Nothing is raised for values of a type that the column does not take.
+        Of labels, the texts are the values. Values of a type that the column does not take stay as they are.
         """
-        misfit = None
-        if is_text(values.dtype):
-            if not self.textual or self.strip or self.null_values:
-                values = clean_texts(self, values)
-            if not self.textual:
-                texts, values = values, self.parse(values)
-                misfit = Misfit(*text_problem(self), (values.is_null() & texts.is_not_null()).to_numpy())
-        if self.null_values and not self.textual and self._accepts(values.dtype):
-            nulls = self.parse(pl.Series(self.null_values)).cast(values.dtype, strict=False).drop_nulls()
-            values = pl.select(pl.when(~pl.lit(values).is_in(nulls.to_list())).then(pl.lit(values))).to_series()
-        return values, misfit
+        values, misfit = self._read(values)
+        if misfit is not None and misfit.where.any():
+            raise DataError(name, misfit.problem, misfit.remedy)
+        return values
+
+    def _read(self, values: pl.Series) -> tuple[pl.Series, Misfit | None]:
+        if not self.notation and (self.textual or not is_text(values.dtype)):
+            return values, None
+        from discreet.domain.notation import read_texts
+
+        return read_texts(self, values)
+
+    @property
+    def notation(self) -> dict[str, Any]:
+        """What is declared of how values are written as texts."""
+        defaults = {item.name: item.default for item in fields(self) if item.name in _NOTATION}
+        return {key: getattr(self, key) for key, default in defaults.items() if getattr(self, key) != default}
+
+    def _plain(self, texts: pl.Series) -> pl.Series:
+        """Return numbers in texts without the signs that are declared."""
+        from discreet.domain.notation import plain_numbers
+
+        return plain_numbers(self, texts)
 
     @property
     def textual(self) -> bool:

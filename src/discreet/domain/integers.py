@@ -24,7 +24,6 @@ from discreet._core.errors import DataError
 from discreet._core.lazy import pl
 from discreet._core.reading import MOST_CELLS
 from discreet.domain.column import INTEGERS, NUMBERS, WIDEN, Codes, Column, Misfit, PublicFact, holds, outside, settle
-from discreet.domain.notation import plain_numbers
 
 _MOST_POINTS = 2**62
 _MOST_LISTED = 2**22
@@ -274,7 +273,7 @@ class Integer(LatticeColumn):
 
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read decimal digits, ``2.0`` too."""
-        digits = plain_numbers(self, texts)
+        digits = self._plain(texts)
         numbers = digits.cast(pl.Int64, strict=False)
         if numbers.null_count() > digits.null_count():
             numbers = digits.str.extract(r"^([+-]?\d+)(?:\.0*)?$").cast(pl.Int64, strict=False)
@@ -375,7 +374,7 @@ class Decimal(LatticeColumn):
 
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read decimal notation, with any number of digits up to 18 after the point."""
-        clean = plain_numbers(self, texts)
+        clean = self._plain(texts)
         fits = clean.str.contains(r"^[+-]?\d{1,19}(\.\d{0,18})?$")
         numbers = pl.select(pl.when(fits).then(clean)).to_series()
         return numbers.cast(pl.Decimal(38, _MOST_DIGITS), strict=False)

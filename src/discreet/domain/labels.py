@@ -15,7 +15,6 @@ from discreet._core.checks import choice, flag, plain, unfit
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
 from discreet.domain.column import INTEGERS, Codes, Column, Misfit, PublicFact, holds, is_text, settle
-from discreet.domain.notation import truths
 from discreet.domain.texts import encodable
 
 _UNDECLARED = ("holds a category that is not declared", "declare it (from public knowledge), or recode beforehand")
@@ -64,15 +63,16 @@ class Boolean(Column):
 
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read the declared texts, or else ``true`` and ``false``, in any case, and ``1`` and ``0``."""
+        from discreet.domain.notation import truths
+
         return truths(texts, self.true, self.false)
 
-    def read(self, values: pl.Series) -> tuple[pl.Series, Misfit | None]:
-        """Return truth values; numbers are read as the texts that they are written as."""
+    def _read(self, values: pl.Series) -> tuple[pl.Series, Misfit | None]:
         if values.dtype.is_float():
             values = values.fill_nan(None)
         if values.dtype.is_numeric():
             values = values.cast(pl.String).str.strip_suffix(".0")
-        return Column.read(self, values)
+        return Column._read(self, values)  # numbers are texts such as 1
 
     def _accepts(self, dtype: pl.DataType) -> bool:
         return dtype == pl.Boolean
@@ -201,7 +201,7 @@ class Category(Column):
         if self.textual:
             return texts
         if self._type is bool:
-            return truths(texts)
+            return Boolean().parse(texts)
         return texts.str.extract(r"^([+-]?(?:0|[1-9]\d*))(?:\.0*)?$").cast(pl.Int64, strict=False)
 
     @property

@@ -7,134 +7,106 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from discreet._core.arrays import Booleans
 from discreet._core.checks import flag, unfit
 from discreet._core.lazy import pl
+from discreet.domain.column import Misfit, is_text, settle
 from discreet.domain.texts import encodable
 
-if TYPE_CHECKING:
-    from discreet.domain.column import Column
-
-KEYS = ("format", "true", "false", "decimal_mark", "thousands", "prefix", "censored")
-"""Keys of the notation that some kinds of columns have; ``null_values`` and ``strip`` are of every kind."""
-
-_NUMBERS = "declare decimal_mark, thousands or prefix"
-_TRUTH = 'declare its texts, for example: true = "Y" and false = "N"'
 _FORMS = {
-    "numeric": ("numbers written 1234.5", f'{_NUMBERS}, for example: prefix = "$"'),
-    "integer": ("whole numbers written 1234", f'{_NUMBERS}, for example: thousands = ",", or type = "numeric"'),
-    "decimal": ("decimal numbers written 1234.50", f'{_NUMBERS}, for example: decimal_mark = ","'),
-    "boolean": ("true or false, or 1 or 0", _TRUTH),
-    "category": (
-        "labels as they are declared",
-        'list them as they are written, for example: categories = ["01", "02"]',
-    ),
-    "date": ("dates written YYYY-MM-DD", 'declare its format, for example: format = "%m/%d/%Y", or type = "datetime"'),
-    "datetime": ("moments written YYYY-MM-DD HH:MM:SS", 'declare its format, for example: format = "%m/%d/%Y %H:%M"'),
-    "time": ("times of day written HH:MM or HH:MM:SS", 'declare its format, for example: format = "%I:%M %p"'),
-    "duration": ("durations written 1d2h30m", "write them so"),
+    "numeric": ("numbers written 1234.5", 'prefix = "$"'),
+    "integer": ("whole numbers written 1234", 'thousands = ",", or type = "numeric"'),
+    "decimal": ("decimal numbers written 1234.50", 'decimal_mark = ","'),
+    "boolean": ("true or false, or 1 or 0", 'true = "Y" and false = "N"'),
+    "open_labels": ("labels", ""),
+    "category": ("labels as they are declared", 'categories = ["01", "02"]'),
+    "date": ("dates written YYYY-MM-DD", 'format = "%m/%d/%Y", or type = "datetime"'),
+    "datetime": ("moments written YYYY-MM-DD HH:MM:SS", 'format = "%m/%d/%Y %H:%M"'),
+    "time": ("times of day written HH:MM or HH:MM:SS", 'format = "%I:%M %p"'),
+    "duration": ("durations written 1d2h30m", ""),
 }
+_SIGNS = {"decimal_mark", "thousands", "prefix"}
 _BLANK = r"[\s\u00a0\u202f]"
 
 
-def text_problem(column: Column) -> tuple[str, str]:
-    """Return what is wrong with texts of a column that cannot be read, and what to do about it."""
-    form, remedy = _FORMS[column.kind]
-    declared = [f"{key} = {getattr(column, key)!r}" for key in KEYS if _has(column, key)]
+def _problem(column: Any, where: Booleans) -> Misfit:
+    """Return what is wrong with texts that cannot be read, and the lines to write."""
+    form, example = _FORMS[column.kind]
+    declared = ", ".join(f"{key} = {value!r}" for key, value in column.notation.items() if key != "null_values")
+    remedy = f"declare how they are written, for example: {example}" if example else "write them so"
     if declared:
-        form, remedy = (
-            f"{form.partition(' written')[0]} as declared",
-            f"correct what is declared: {', '.join(declared)}",
-        )
-    remedy = f'{remedy}. Texts that stand for nulls are declared, too, for example: null_values = ["NA"]'
-    return f"values are not {form}", remedy
-
-
-def _has(column: Any, key: str) -> bool:
-    """Return whether a column declares a notation; the prefix of open labels is none."""
-    return not column.open and getattr(column, key, None) not in (None, "", ".", ())
+        form, remedy = f"{form.partition(' written')[0]} as declared", f"correct what is declared: {declared}"
+    return Misfit(f"values are not {form}", f'{remedy}. What stands for a null: null_values = ["NA"]', where)
 
 
 def check_notation(column: Any) -> None:
-    """Refuse a notation that cannot be read. Raises DomainError."""
-    flag("strip", column.strip, error=column._error)
+    """Set and check what a column declares of its notation. Raises DomainError where it cannot be read back."""
+    nulls, notation = column.null_values, column.notation
+    if not isinstance(nulls, (list, tuple)) or not all(isinstance(text, str) and encodable(text) for text in nulls):
+        raise unfit("null_values", 'a list of texts, such as ["", "NA"]', nulls, error=column._error)
+    settle(column, null_values=tuple(map(str, nulls)), strip=flag("strip", column.strip, error=column._error))
+    if column.kind == "boolean" and (column.true, column.false) != (None, None):
+        texts = {text for text in (column.true, column.false) if isinstance(text, str) and text.strip() == text}
+        if len(texts) < 2:
+            raise unfit("true and false", 'two texts, such as "Y" and "N"', column.true, error=column._error)
     if hasattr(column, "decimal_mark"):
-        _check_signs(column)
-    if _has(column, "true") or _has(column, "false"):
-        texts = column.true, column.false
-        if not all(isinstance(text, str) and text.strip() == text and encodable(text) for text in texts):
-            raise unfit("true and false", 'two texts, such as "Y" and "N"', texts, error=column._error)
-        if texts[0] == texts[1]:
-            column._refuse("true and false must be different texts")
-    if _has(column, "format"):
+        if column.decimal_mark not in (".", ","):
+            raise unfit("decimal_mark", '"." or ","', column.decimal_mark, error=column._error)
+        if str(column.thousands) not in {"", *".,' \u2019\u00a0\u202f"} - {column.decimal_mark}:
+            raise unfit("thousands", "one sign, another than decimal_mark", column.thousands, error=column._error)
+        if not isinstance(column.prefix, str) or re.search(r"[\d.,+-]|^\s|\s$", column.prefix):
+            raise unfit("prefix", 'a text such as "$", without digits', column.prefix, error=column._error)
+    if "format" in notation:
         _check_format(column)
-    if column.null_values:
-        _check_nulls(column)
-
-
-def require_texts(name: str, values: Any, column: Any) -> tuple[str, ...]:
-    """Return distinct texts as they are listed. Raises DomainError."""
-    texts = tuple(values) if isinstance(values, (list, tuple)) else (None,)
-    if not all(isinstance(text, str) and encodable(text) for text in texts) or len(set(texts)) < len(texts):
-        raise unfit(name, 'different texts, such as ["", "NA"]', values, error=column._error)
-    return tuple(map(str, texts))
-
-
-def _check_signs(column: Any) -> None:
-    mark, thousands, prefix = column.decimal_mark, column.thousands, column.prefix
-    if mark not in (".", ","):
-        raise unfit("decimal_mark", '"." or ","', mark, error=column._error)
-    if not isinstance(thousands, str) or not re.fullmatch(r"[.,' \u2019\u00a0\u202f]?", thousands) or thousands == mark:
-        form = 'one sign such as ",", another than decimal_mark'
-        raise unfit("thousands", form, thousands, error=column._error)
-    if not isinstance(prefix, str) or not encodable(prefix) or re.search(r"[\d.,+-]|^\s|\s$", prefix):
-        raise unfit("prefix", 'a text such as "$", without digits and signs of numbers', prefix, error=column._error)
+    if nulls and _hold_a_value(column, column.parse(pl.Series(column.null_values)).drop_nulls()):
+        column._refuse("null_values must hold no declared value. Leave it out of them, or out of the values")
 
 
 def _check_format(column: Any) -> None:
     """Refuse a format that does not bring values of the column back, a few of which are tried."""
     last = column._points - 1
-    index = sorted({min(place, last) for place in (0, 1, last // 3, last // 2, last)})
-    values = column._from_units(
-        pl.Series([column._start + i * column._stride for i in index], dtype=pl.Int64).to_numpy()
-    )
+    places = np.unique([0, 1, last // 3, last // 2, last]).clip(0, last)
+    values = column._from_units(column._start + places * column._stride)
     with suppress(pl.exceptions.PolarsError, TypeError):
-        texts = as_texts(column, values)
-        if texts is not None and column.parse(texts).cast(values.dtype).equals(values):
+        if column.parse(as_texts(column, values)).cast(values.dtype).equals(values):
             return
     example = _FORMS[column.kind][1].partition(" = ")[2].partition(", or")[0]
-    raise unfit(
-        "format", f"one that a whole value can be read from, such as {example}", column.format, error=column._error
-    )
+    form = f"one that a whole value can be read from, such as {example}"
+    raise unfit("format", form, column.format, error=column._error)
 
 
-def _check_nulls(column: Any) -> None:
-    """Refuse what stands for a null and is a value, too."""
-    values = column.parse(pl.Series(column.null_values)).drop_nulls()
-    if column.on_a_line and not column.labels:
-        places = np.arange(column.values or 0)[[0, -1]] if column.finite else np.array([column.lower, column.upper])
-        (low, _), (_, high) = column.ends(places)
-        inside = any(low <= number <= high for number in column._numbers(values).tolist())
-    else:
-        inside = not set(values.to_list()).isdisjoint(column.labels or ())
-    if inside:
-        column._refuse("null_values must hold no declared value. Leave it out of them, or out of the values")
+def _hold_a_value(column: Any, values: pl.Series) -> bool:
+    if column.labels is not None or not column.on_a_line:
+        return not set(values.to_list()).isdisjoint(column.labels or ())
+    ends = np.array([0, column.values - 1]) if column.finite else np.array([column.lower, column.upper])
+    (low, _), (_, high) = column.ends(ends)
+    return any(low <= number <= high for number in column._numbers(values).tolist())
 
 
 # Reading.
 
 
-def clean_texts(column: Column, texts: pl.Series) -> pl.Series:
-    """Return texts with blanks cut off, and null where they stand for one."""
-    clean = pl.lit(texts.cast(pl.String))
-    if column.strip or not column.textual:
-        clean = clean.str.strip_chars()
-    if column.null_values:
-        clean = pl.when(~clean.is_in(list(column.null_values))).then(clean)
-    return pl.select(clean).to_series()
+def read_texts(column: Any, values: pl.Series) -> tuple[pl.Series, Misfit]:
+    """Return values with their texts read, blanks cut off and what stands for a null; and which cannot be read."""
+    where = np.zeros(len(values), dtype=np.bool_)
+    if is_text(values.dtype):
+        text = pl.lit(values.cast(pl.String))
+        if column.strip or not column.textual:
+            text = text.str.strip_chars()
+        if column.null_values:
+            text = pl.when(~text.is_in(list(column.null_values))).then(text)
+        values = texts = pl.select(text).to_series()
+        if not column.textual:
+            values = column.parse(texts)
+            where = (values.is_null() & texts.is_not_null()).to_numpy()
+    if column.null_values and not column.textual and column._accepts(values.dtype):
+        nulls = column.parse(pl.Series(column.null_values)).cast(values.dtype, strict=False).drop_nulls()
+        values = pl.select(pl.when(~pl.lit(values).is_in(nulls.to_list())).then(pl.lit(values))).to_series()
+    return values, _problem(column, where)
 
 
 def truths(texts: pl.Series, true: str | None = None, false: str | None = None) -> pl.Series:
@@ -148,41 +120,35 @@ def truths(texts: pl.Series, true: str | None = None, false: str | None = None) 
 
 def plain_numbers(column: Any, texts: pl.Series) -> pl.Series:
     """Return numbers with a point before their decimals and no other sign; null where they are written otherwise."""
-    if not any(_has(column, key) for key in ("decimal_mark", "thousands", "prefix")):
+    if not _SIGNS & column.notation.keys():
         return texts
     sign = _BLANK if column.thousands.isspace() else re.escape(column.thousands)
-    groups = rf"|\d{{1,3}}(?:{sign}\d{{3}})+" if column.thousands else ""
-    clean = pl.lit(texts)
-    if column.prefix:
-        clean = clean.str.replace(rf"^([+-]?)\s*{re.escape(column.prefix)}\s*", "${1}")
-    fits = clean.str.contains(rf"^[+-]?(?:\d+{groups})?(?:{re.escape(column.decimal_mark)}\d*)?(?:[eE][+-]?\d+)?$")
-    if column.thousands:
-        clean = clean.str.replace_all(sign, "")
-    return pl.select(pl.when(fits).then(clean.str.replace(column.decimal_mark, ".", literal=True))).to_series()
+    groups = rf"|\d{{1,3}}(?:{sign}\d{{3}})+" * bool(sign)
+    mark, number = re.escape(column.decimal_mark), pl.lit(texts)
+    number = number.str.replace(rf"^([+-]?)\s*{re.escape(column.prefix)}\s*", "${1}")
+    fits = number.str.contains(rf"^[+-]?(?:\d+{groups})?(?:{mark}\d*)?(?:[eE][+-]?\d+)?$")
+    plain = number.str.replace_all(sign or "^$", "").str.replace(mark, ".")
+    return pl.select(pl.when(fits).then(plain)).to_series()
 
 
 # Writing.
 
 
-def as_texts(column: Any, values: pl.Series) -> pl.Series | None:
-    """Return released values as texts in the notation of their column; None where they are written as they are."""
-    value, null = pl.lit(values), next(iter(column.null_values), "")
-    if _has(column, "true"):
+def as_texts(column: Any, values: pl.Series) -> pl.Series:
+    """Return released values as texts in the notation of their column; as they are where none is declared."""
+    notation, value, null = column.notation, pl.lit(values), next(iter(column.null_values), "")
+    if "true" in notation:
         value = pl.when(value).then(pl.lit(column.true)).when(~value).then(pl.lit(column.false))
-    elif column.kind == "time" or _has(column, "format"):
-        value = value.dt.to_string(getattr(column, "format", None) or "iso")
-    elif any(_has(column, key) for key in ("decimal_mark", "thousands", "prefix")):
-        value = _with_signs(column, value.cast(pl.String))
-    elif not null:
-        return None
-    return pl.select((value.cast(pl.String).fill_null(null) if null else value).alias(values.name)).to_series()
-
-
-def _with_signs(column: Any, number: pl.Expr) -> pl.Expr:
-    """Write plain numbers with the signs of a column: groups of three digits are counted from the last one."""
-    whole, rest = number.str.extract(r"^-?(\d+)"), number.str.extract(r"^-?\d+(.*)$")
-    if column.thousands:
-        groups = whole.str.reverse().str.replace_all(r"(\d{3})", "${1}" + column.thousands)
-        whole = groups.str.strip_suffix(column.thousands).str.reverse()
-    parts = [number.str.extract("^(-?)"), pl.lit(column.prefix), whole]
-    return pl.concat_str([*parts, rest.str.replace(".", column.decimal_mark, literal=True)])
+    elif column.kind == "time" or "format" in notation:
+        value = value.dt.to_string(column.format or "iso")
+    elif not column.open and _SIGNS & notation.keys():
+        number = value.cast(pl.String)
+        whole, decimals = number.str.extract(r"^-?(\d+)"), number.str.extract(r"^-?\d+(.*)$")
+        if column.thousands:  # groups of three digits are counted from the last one
+            groups = whole.str.reverse().str.replace_all(r"(\d{3})", "${1}" + column.thousands)
+            whole = groups.str.strip_suffix(column.thousands).str.reverse()
+        parts = number.str.extract("^(-?)"), pl.lit(column.prefix), whole
+        value = pl.concat_str(*parts, decimals.str.replace(".", column.decimal_mark, literal=True))
+    if null:
+        value = value.cast(pl.String).fill_null(null)
+    return pl.select(value.alias(values.name)).to_series()

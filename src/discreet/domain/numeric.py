@@ -19,7 +19,6 @@ from discreet._core.errors import DataError
 from discreet._core.lazy import pl
 from discreet._core.reading import MOST_CELLS
 from discreet.domain.column import INTEGERS, NUMBERS, WIDEN, Codes, Column, Misfit, PublicFact, holds, outside, settle
-from discreet.domain.notation import plain_numbers
 
 if TYPE_CHECKING:
     from discreet.domain.base_measure import Density
@@ -301,7 +300,7 @@ class Numeric(Column):
 
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read decimal or scientific notation."""
-        return plain_numbers(self, texts).cast(pl.Float64, strict=False)
+        return self._plain(texts).cast(pl.Float64, strict=False)
 
     def _accepts(self, dtype: pl.DataType) -> bool:
         return dtype.is_numeric()

@@ -89,7 +89,7 @@ def _parsed(frame: pl.DataFrame, certificate: Certificate) -> pl.DataFrame:
     for name, dtype in schema.items():
         values, column = frame[name], released_column(domain, name)
         if column is not None:
-            values, _ = column.read(values)
+            values = column.read(values, name=name)
         parts.append(values.cast(dtype).alias(name))
     return pl.DataFrame(parts)
 
@@ -279,13 +279,8 @@ def _as_declared(values: pl.Series, column: Column, dtype: pl.DataType, text: bo
         if (dtype.is_numeric() or dtype.is_temporal()) and values.dtype != dtype:
             raise DataError(None, "holds values of another type", _UNCHANGED)
         return values
-    parsed, misfit = column.read(values)
-    unread = misfit is not None and misfit.where.any()
-    if dtype.is_decimal() and not unread:
-        exact = parsed.cast(dtype, strict=False)
-        texts = as_texts(column, exact)
-        unread = ((exact.cast(pl.String) if texts is None else texts) != values).any()
-    if unread:
+    parsed = column.read(values)
+    if dtype.is_decimal() and (as_texts(column, parsed.cast(dtype)).cast(pl.String) != values).any():
         raise DataError(None, "holds a text that a release does not write for its type", _UNCHANGED)
     return parsed
 

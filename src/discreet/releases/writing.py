@@ -149,8 +149,7 @@ def folders_of(domain: Domain, name: str) -> dict[Any, str]:
         raise ParameterError(f"partition_by: {problem}. Name another column")
     values = column.decode(np.arange(cells), rng=seeded(0)).alias(name).to_frame()
     plain = durations_as_texts(values)[name]
-    notated = as_texts(column, plain)
-    texts = (plain.cast(pl.String) if notated is None else notated).to_list()
+    texts = as_texts(column, plain).cast(pl.String).to_list()
     folders = [f"{escaped(name)}={NO_VALUE if text is None else escaped(text)}" for text in texts]
     # File systems exist that tell neither capitals nor ways of composing a letter apart.
     alike = {normalize("NFC", normalize("NFC", folder).casefold()) for folder in folders}
@@ -349,10 +348,9 @@ def _write_csv(frames: Frames, file: BinaryIO, form: Format, separator: str | No
     with stream as texts:
         for i, frame in enumerate(frames):
             table = durations_as_texts(escaped_frame(frame))
-            columns = [None if domain is None else released_column(domain, name) for name in frame.columns]
-            declared = [(column, values) for column, values in zip(columns, table, strict=True) if column is not None]
-            texts_of_values = [as_texts(column, values) for column, values in declared]
-            table = table.with_columns(values for values in texts_of_values if values is not None)
+            columns = [released_column(domain, name) for name in frame.columns if domain is not None]
+            pairs = zip(columns, table, strict=False)
+            table = table.with_columns(as_texts(column, values) for column, values in pairs if column is not None)
             if i == 0 and quoted:
                 names = ('"' + name.replace('"', '""') + '"' for name in table.columns)
                 texts.write((str(separator).join(names) + "\n").encode())
