@@ -98,6 +98,8 @@ def _type(column: Column, original: Any, released: Any) -> Any:
         return pl.Enum(column.labels)
     if released == pl.String and original in (pl.Enum, pl.Categorical):
         return pl.Categorical()
+    if released == pl.Time and original == pl.Null:  # Spark has none
+        return pl.String
     if isinstance(released, pl.Decimal) and isinstance(original, pl.Decimal):
         # Libraries that infer a type from values take as many digits as they meet before the point, or all. They are
         # never fewer than the bounds need.
@@ -279,11 +281,4 @@ def _as_spark(session: Any, schema: Any) -> Returned:
         types[field.name] = widths.get(kind.typeName(), pl.Null)
         if kind.typeName() == "decimal":
             types[field.name] = pl.Decimal(kind.precision, kind.scale)
-
-    def table(frame: pl.DataFrame, domain: Domain) -> Any:
-        typed = _with_types(frame, domain, types).with_columns(
-            pl.selectors.time().dt.to_string("iso")
-        )  # Spark has none
-        return session.createDataFrame(_as_arrow_table(typed, domain, {}))
-
-    return table
+    return lambda frame, domain: session.createDataFrame(_as_arrow_table(_with_types(frame, domain, types), domain, {}))

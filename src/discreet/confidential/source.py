@@ -12,7 +12,7 @@ from discreet._core.boundary import quietly
 from discreet._core.errors import DataError, DiscreetError
 from discreet._core.lazy import pl
 from discreet._core.text import counted
-from discreet.domain import Column, unescaped_series
+from discreet.domain import Column
 
 if TYPE_CHECKING:
     from discreet.confidential.returned import Returned
@@ -148,14 +148,15 @@ def declared_batches(source: Source, columns: Mapping[str, Column], *extra: str)
 
 def parsed(frame: pl.DataFrame, columns: Mapping[str, Column], source: Source) -> pl.DataFrame:
     """Return a frame with its texts as the declared types; a text that cannot be read is an error, not a null."""
-    parts = [(name, column, texts_of(frame[name], column, source)) for name, column in columns.items()]
-    return frame.with_columns(column.read(values, name=name).alias(name) for name, column, values in parts)
+    return frame.with_columns(
+        [column.read(texts_of(frame[name], column, source), name=name) for name, column in columns.items()]
+    )
 
 
 def texts_of(values: pl.Series, column: Column, source: Source) -> pl.Series:
     """Return a column of a source, its texts without what stands for the form of its file."""
     if values.name in source.texts and column.textual:
-        return unescaped_series(values)
+        return column.parse(values)
     if source.decimal_comma and getattr(column, "decimal_mark", "") == ".":
         return values.str.replace_many([".", ","], ["?", "."])  # a point could stand between thousands
     return values

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from discreet.domain.domain import Domain, require_domain
     from discreet.domain.integers import Decimal, Integer
     from discreet.domain.labels import Boolean, Category, OpenLabels
-    from discreet.domain.notation import as_texts
     from discreet.domain.numeric import Numeric
     from discreet.domain.records import (
         Commonness,
@@ -28,14 +27,7 @@ if TYPE_CHECKING:
         refuse_open_labels,
     )
     from discreet.domain.temporal import Date, Datetime, Duration, Time, moment_text
-    from discreet.domain.texts import (
-        escaped,
-        escaped_frame,
-        escaped_series,
-        unescaped,
-        unescaped_frame,
-        unescaped_series,
-    )
+    from discreet.domain.texts import escaped, escaped_frame, escaped_series, unescaped, unescaped_frame
 
 __all__ = [
     "Boolean",

@@ -89,6 +89,8 @@ class Column(ABC):
     """What positions and distances are counted in; empty where it is the column's own unit."""
     open: ClassVar[bool] = False
     """Whether the values are labels that are not declared."""
+    textual: ClassVar[Any] = False
+    """Whether the values are texts."""
     public_facts: ClassVar[tuple[PublicFact, ...]] = ()
     """What has to be declared, and is never derived from data."""
     _choices: ClassVar[dict[str, tuple[str, ...]]] = {"nulls": ("error", "category")}
@@ -96,6 +98,8 @@ class Column(ABC):
     base: Any = field(default=None, hash=False)
     null_values: Sequence[str] = ()
     strip: bool = False
+    notation: Mapping[str, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
+    """What is declared of how values are written as texts."""
     _weights: ExactWeights | None = field(init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
@@ -104,11 +108,15 @@ class Column(ABC):
                 raise MissingPublicFact(f"({self.kind})", fact.words, f"{fact.key} = {fact.example}")
         for name, options in self._choices.items():
             settle(self, **{name: choice(name, getattr(self, name), options, error=self._error)})
+        defaults = {item.name: item.default for item in fields(self) if item.name in _NOTATION}
+        notation = {key: getattr(self, key) for key, default in defaults.items() if getattr(self, key) != default}
+        settle(self, notation=notation)
         self._check()
         if self.notation:
             from discreet.domain.notation import check_notation
 
             check_notation(self)
+            settle(self, null_values=tuple(self.null_values))
         if self.base is not None:
             self._check_base()
 
@@ -189,11 +197,16 @@ class Column(ABC):
             mixed = DataError(name, "its values have no common type", f"cast the column to the declared {self.kind}")
             values = quietly(partial(pl.Series, values), mixed)
         encoded = partial(quietly, otherwise=self._unreadable(name))
-        values = encoded(partial(self.read, values, name=name))
+        values, unread = encoded(partial(self._read, values))
+        if unread.any():
+            raise DataError(name, *self._unread())
         untyped = values.dtype == pl.Null
         if not untyped and not self._accepts(values.dtype):
             problem = f"holds {_type_name(values.dtype)} values, not the declared {self.kind}"
-            raise DataError(name, problem, self._remedy_of(values.dtype))
+            remedy, zone = "cast it, or declare the type it has", getattr(values.dtype, "time_zone", None)
+            if self.kind == "datetime" and values.dtype == pl.Datetime:
+                remedy = 'declare its time_zone, such as "Europe/Paris"' if zone else "leave time_zone out"
+            raise DataError(name, problem, remedy)
         missing_any = bool(values.null_count())
         if values.dtype.is_float() and len(values) and not missing_any:
             missing_any = bool(np.isnan(values.to_numpy().max()))  # the largest of numbers among which is a NaN is NaN
@@ -220,13 +233,12 @@ class Column(ABC):
         The confidential values have a type that the column takes. There is one misfit for each thing that can be
         wrong, whether or not any value is.
         """
-        values, misfit = self._read(values)
-        unreadable = np.zeros(len(values), dtype=np.bool_) if misfit is None else misfit.where
-        missing = missing_in(values) & ~pl.Series(unreadable)
-        present = ~missing.to_numpy() & ~unreadable
-        misfits = [] if misfit is None else [misfit]
+        values, unread = self._read(values)
+        missing = missing_in(values) & ~unread
+        present = ~(missing | unread).to_numpy()
+        misfits = [Misfit(*self._unread(), unread.to_numpy())]
         if not self.nullable:
-            misfits.append(Misfit("holds a null", _NO_NULLS, values.is_null().to_numpy() & ~unreadable))
+            misfits.append(Misfit("holds a null", _NO_NULLS, (values.is_null() & ~unread).to_numpy()))
             misfits.append(Misfit("holds a NaN", _NO_NULLS, (missing & values.is_not_null()).to_numpy()))
         for misfit in () if values.dtype == pl.Null else self._misfits(values.filter(present)):
             where = np.zeros(len(values), dtype=np.bool_)
@@ -257,34 +269,36 @@ class Column(ABC):
 
         Of labels, the texts are the values. Values of a type that the column does not take stay as they are.
         """
-        values, misfit = self._read(values)
-        if misfit is not None and misfit.where.any():
-            raise DataError(name, misfit.problem, misfit.remedy)
-        return values
+        typed, unread = self._read(values)
+        if unread.any():
+            raise DataError(name, *self._unread())
+        return typed.alias(values.name)
 
-    def _read(self, values: pl.Series) -> tuple[pl.Series, Misfit | None]:
-        if not self.notation and (self.textual or not is_text(values.dtype)):
-            return values, None
-        from discreet.domain.notation import read_texts
+    def _read(self, values: pl.Series) -> tuple[pl.Series, pl.Series]:
+        """Return values with their texts read, and which of them cannot be read."""
+        if self.notation:
+            from discreet.domain.notation import read_texts
 
-        return read_texts(self, values)
+            return read_texts(self, values)
+        texts = values
+        if values.dtype == pl.String and not self.textual:
+            texts = values.str.strip_chars()
+            values = self.parse(texts)
+        return values, values.is_null() & texts.is_not_null()
 
-    @property
-    def notation(self) -> dict[str, Any]:
-        """What is declared of how values are written as texts."""
-        defaults = {item.name: item.default for item in fields(self) if item.name in _NOTATION}
-        return {key: getattr(self, key) for key, default in defaults.items() if getattr(self, key) != default}
+    def _unread(self) -> tuple[str, str]:
+        """Return what is wrong with texts that cannot be read, and what to do about it."""
+        from discreet.domain.notation import text_problem
 
-    def _plain(self, texts: pl.Series) -> pl.Series:
-        """Return numbers in texts without the signs that are declared."""
-        from discreet.domain.notation import plain_numbers
+        return text_problem(self)
 
-        return plain_numbers(self, texts)
+    def write(self, values: pl.Series) -> pl.Series:
+        """Return released values as texts in the declared notation; as they are where none is declared."""
+        if not self.notation:
+            return values
+        from discreet.domain.notation import as_texts
 
-    @property
-    def textual(self) -> bool:
-        """Whether the values are texts."""
-        return False
+        return as_texts(self, values)
 
     # -- base measure -------------------------------------------------------------------------------------------
 
@@ -433,10 +447,6 @@ class Column(ABC):
     def _series(self, codes: Codes, rng: np.random.Generator) -> pl.Series:
         """Decode codes, none of them null."""
 
-    def _remedy_of(self, dtype: pl.DataType) -> str:
-        """Say what to do about values of a type that the column does not take."""
-        return "cast it, or declare the type it has"
-
     def _unreadable(self, name: str | None) -> DataError:
         return DataError(name, f"cannot be read as the declared {self.kind}", "check its type and the declaration")
 
@@ -480,11 +490,6 @@ def outside(below: Booleans, above: Booleans) -> Iterator[Misfit]:
     """Yield the values below and above the bounds of a column."""
     yield Misfit("a value lies below the declared lower bound", WIDEN, below)
     yield Misfit("a value lies above the declared upper bound", WIDEN, above)
-
-
-def is_text(dtype: pl.DataType) -> bool:
-    """Whether values of a type are texts."""
-    return dtype == pl.String or dtype == pl.Categorical or dtype == pl.Enum  # noqa: PLR1714 - no hash
 
 
 def _type_name(dtype: pl.DataType) -> str:

@@ -273,10 +273,9 @@ class Integer(LatticeColumn):
 
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read decimal digits, ``2.0`` too."""
-        digits = self._plain(texts)
-        numbers = digits.cast(pl.Int64, strict=False)
-        if numbers.null_count() > digits.null_count():
-            numbers = digits.str.extract(r"^([+-]?\d+)(?:\.0*)?$").cast(pl.Int64, strict=False)
+        numbers = texts.cast(pl.Int64, strict=False)
+        if numbers.null_count() > texts.null_count():
+            numbers = texts.str.extract(r"^([+-]?\d+)(?:\.0*)?$").cast(pl.Int64, strict=False)
         return numbers
 
     def _accepts(self, dtype: pl.DataType) -> bool:
@@ -374,9 +373,8 @@ class Decimal(LatticeColumn):
 
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read decimal notation, with any number of digits up to 18 after the point."""
-        clean = self._plain(texts)
-        fits = clean.str.contains(r"^[+-]?\d{1,19}(\.\d{0,18})?$")
-        numbers = pl.select(pl.when(fits).then(clean)).to_series()
+        fits = texts.str.contains(r"^[+-]?\d{1,19}(\.\d{0,18})?$")
+        numbers = pl.select(pl.when(fits).then(texts)).to_series()
         return numbers.cast(pl.Decimal(38, _MOST_DIGITS), strict=False)
 
     def _accepts(self, dtype: pl.DataType) -> bool:

@@ -14,14 +14,15 @@ from discreet._core.boundary import sealed
 from discreet._core.checks import choice, flag, plain, unfit
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
-from discreet.domain.column import INTEGERS, Codes, Column, Misfit, PublicFact, holds, is_text, settle
-from discreet.domain.texts import encodable
+from discreet.domain.column import INTEGERS, Codes, Column, Misfit, PublicFact, holds, settle
+from discreet.domain.texts import encodable, is_text, unescaped_series
 
 _UNDECLARED = ("holds a category that is not declared", "declare it (from public knowledge), or recode beforehand")
 _IS_RESERVED = (
     "a label starts with the reserved prefix of new labels",
     "choose another prefix (from public knowledge)",
 )
+_TRUTHS = {"true": True, "1": True, "false": False, "0": False}
 _DEFAULT_TYPES = {str: "string", bool: "boolean", int: "int64"}
 
 
@@ -63,11 +64,12 @@ class Boolean(Column):
 
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read the declared texts, or else ``true`` and ``false``, in any case, and ``1`` and ``0``."""
-        from discreet.domain.notation import truths
+        words, clean = {self.true: True, self.false: False}, texts
+        if self.true is None:
+            words, clean = _TRUTHS, texts.str.to_lowercase().str.strip_suffix(".0")
+        return clean.replace_strict(words, default=None, return_dtype=pl.Boolean)
 
-        return truths(texts, self.true, self.false)
-
-    def _read(self, values: pl.Series) -> tuple[pl.Series, Misfit | None]:
+    def _read(self, values: pl.Series) -> tuple[pl.Series, pl.Series]:
         if values.dtype.is_float():
             values = values.fill_nan(None)
         if values.dtype.is_numeric():
@@ -197,9 +199,9 @@ class Category(Column):
         return self.categories.index(value)
 
     def parse(self, texts: pl.Series) -> pl.Series:
-        """Read integers in decimal without zeros before them, ``2.0`` too, and bools as ``true``, ``false``."""
+        """Read strings without the apostrophe before a formula, integers without zeros before them, and bools."""
         if self.textual:
-            return texts
+            return unescaped_series(texts)
         if self._type is bool:
             return Boolean().parse(texts)
         return texts.str.extract(r"^([+-]?(?:0|[1-9]\d*))(?:\.0*)?$").cast(pl.Int64, strict=False)
@@ -293,6 +295,10 @@ class OpenLabels(Column):
         return np.zeros(len(codes))
 
     textual: ClassVar[bool] = True
+
+    def parse(self, texts: pl.Series) -> pl.Series:
+        """Read strings, without the apostrophe that stands before what a spreadsheet would run as a formula."""
+        return unescaped_series(texts)
 
     def _alone(self, value: Any) -> int:
         self._refuse("open labels have no cells. Declare the labels as a category")

@@ -11,11 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from discreet._core.arrays import Booleans
 from discreet._core.checks import flag, unfit
 from discreet._core.lazy import pl
-from discreet.domain.column import Misfit, is_text, settle
-from discreet.domain.texts import encodable
+from discreet.domain.texts import encodable, is_text
 
 _FORMS = {
     "numeric": ("numbers written 1234.5", 'prefix = "$"'),
@@ -33,22 +31,24 @@ _SIGNS = {"decimal_mark", "thousands", "prefix"}
 _BLANK = r"[\s\u00a0\u202f]"
 
 
-def _problem(column: Any, where: Booleans) -> Misfit:
+def text_problem(column: Any) -> tuple[str, str]:
     """Return what is wrong with texts that cannot be read, and the lines to write."""
     form, example = _FORMS[column.kind]
-    declared = ", ".join(f"{key} = {value!r}" for key, value in column.notation.items() if key != "null_values")
+    declared = ", ".join(
+        f"{key} = {value!r}" for key, value in column.notation.items() if value and key != "null_values"
+    )
     remedy = f"declare how they are written, for example: {example}" if example else "write them so"
     if declared:
         form, remedy = f"{form.partition(' written')[0]} as declared", f"correct what is declared: {declared}"
-    return Misfit(f"values are not {form}", f'{remedy}. What stands for a null: null_values = ["NA"]', where)
+    return f"values are not {form}", f'{remedy}. What stands for a null: null_values = ["NA"]'
 
 
 def check_notation(column: Any) -> None:
-    """Set and check what a column declares of its notation. Raises DomainError where it cannot be read back."""
+    """Refuse a notation that cannot be read back. Raises DomainError."""
     nulls, notation = column.null_values, column.notation
     if not isinstance(nulls, (list, tuple)) or not all(isinstance(text, str) and encodable(text) for text in nulls):
         raise unfit("null_values", 'a list of texts, such as ["", "NA"]', nulls, error=column._error)
-    settle(column, null_values=tuple(map(str, nulls)), strip=flag("strip", column.strip, error=column._error))
+    flag("strip", column.strip, error=column._error)
     if column.kind == "boolean" and (column.true, column.false) != (None, None):
         texts = {text for text in (column.true, column.false) if isinstance(text, str) and text.strip() == text}
         if len(texts) < 2:
@@ -62,7 +62,7 @@ def check_notation(column: Any) -> None:
             raise unfit("prefix", 'a text such as "$", without digits', column.prefix, error=column._error)
     if "format" in notation:
         _check_format(column)
-    if nulls and _hold_a_value(column, column.parse(pl.Series(column.null_values)).drop_nulls()):
+    if nulls and _hold_a_value(column, _parsed(column, pl.Series(nulls)).drop_nulls()):
         column._refuse("null_values must hold no declared value. Leave it out of them, or out of the values")
 
 
@@ -90,45 +90,35 @@ def _hold_a_value(column: Any, values: pl.Series) -> bool:
 # Reading.
 
 
-def read_texts(column: Any, values: pl.Series) -> tuple[pl.Series, Misfit]:
+def read_texts(column: Any, values: pl.Series) -> tuple[pl.Series, pl.Series]:
     """Return values with their texts read, blanks cut off and what stands for a null; and which cannot be read."""
-    where = np.zeros(len(values), dtype=np.bool_)
+    texts = values
     if is_text(values.dtype):
         text = pl.lit(values.cast(pl.String))
         if column.strip or not column.textual:
             text = text.str.strip_chars()
         if column.null_values:
             text = pl.when(~text.is_in(list(column.null_values))).then(text)
-        values = texts = pl.select(text).to_series()
-        if not column.textual:
-            values = column.parse(texts)
-            where = (values.is_null() & texts.is_not_null()).to_numpy()
+        texts = pl.select(text).to_series()
+        values = texts if column.textual else _parsed(column, texts)
+    unread = values.is_null() & texts.is_not_null()
     if column.null_values and not column.textual and column._accepts(values.dtype):
-        nulls = column.parse(pl.Series(column.null_values)).cast(values.dtype, strict=False).drop_nulls()
+        nulls = _parsed(column, pl.Series(column.null_values)).cast(values.dtype, strict=False).drop_nulls()
         values = pl.select(pl.when(~pl.lit(values).is_in(nulls.to_list())).then(pl.lit(values))).to_series()
-    return values, _problem(column, where)
+    return values, unread
 
 
-def truths(texts: pl.Series, true: str | None = None, false: str | None = None) -> pl.Series:
-    """Read truth values: as declared, or else true, false, 1 and 0."""
-    words = {true: True, false: False}
-    if true is None:
-        texts = texts.str.to_lowercase().str.replace(r"^([01])\.0+$", "${1}")
-        words = {"true": True, "false": False, "1": True, "0": False}
-    return texts.replace_strict(words, default=None, return_dtype=pl.Boolean)
-
-
-def plain_numbers(column: Any, texts: pl.Series) -> pl.Series:
-    """Return numbers with a point before their decimals and no other sign; null where they are written otherwise."""
-    if not _SIGNS & column.notation.keys():
-        return texts
+def _parsed(column: Any, texts: pl.Series) -> pl.Series:
+    """Return texts as typed values; null where they are written otherwise."""
+    if column.open or not _SIGNS & column.notation.keys():
+        return column.parse(texts)
     sign = _BLANK if column.thousands.isspace() else re.escape(column.thousands)
     groups = rf"|\d{{1,3}}(?:{sign}\d{{3}})+" * bool(sign)
     mark, number = re.escape(column.decimal_mark), pl.lit(texts)
     number = number.str.replace(rf"^([+-]?)\s*{re.escape(column.prefix)}\s*", "${1}")
     fits = number.str.contains(rf"^[+-]?(?:\d+{groups})?(?:{mark}\d*)?(?:[eE][+-]?\d+)?$")
     plain = number.str.replace_all(sign or "^$", "").str.replace(mark, ".")
-    return pl.select(pl.when(fits).then(plain)).to_series()
+    return column.parse(pl.select(pl.when(fits).then(plain)).to_series())
 
 
 # Writing.
@@ -136,10 +126,10 @@ def plain_numbers(column: Any, texts: pl.Series) -> pl.Series:
 
 def as_texts(column: Any, values: pl.Series) -> pl.Series:
     """Return released values as texts in the notation of their column; as they are where none is declared."""
-    notation, value, null = column.notation, pl.lit(values), next(iter(column.null_values), "")
+    notation, value, null = column.notation, pl.lit(values), [*column.null_values, ""][0]
     if "true" in notation:
         value = pl.when(value).then(pl.lit(column.true)).when(~value).then(pl.lit(column.false))
-    elif column.kind == "time" or "format" in notation:
+    elif "format" in notation:
         value = value.dt.to_string(column.format or "iso")
     elif not column.open and _SIGNS & notation.keys():
         number = value.cast(pl.String)

@@ -300,7 +300,7 @@ class Numeric(Column):
 
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read decimal or scientific notation."""
-        return self._plain(texts).cast(pl.Float64, strict=False)
+        return texts.cast(pl.Float64, strict=False)
 
     def _accepts(self, dtype: pl.DataType) -> bool:
         return dtype.is_numeric()

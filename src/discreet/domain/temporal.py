@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
 from zoneinfo import ZoneInfo
@@ -13,7 +14,7 @@ from discreet._core.arrays import Integers
 from discreet._core.boundary import sealed
 from discreet._core.checks import plain, unfit
 from discreet._core.lazy import pl
-from discreet.domain.column import Column, Misfit, PublicFact, settle
+from discreet.domain.column import Misfit, PublicFact, settle
 from discreet.domain.integers import LatticeColumn
 from discreet.domain.texts import span
 
@@ -190,11 +191,6 @@ class Datetime(LatticeColumn):
             return (dtype.time_zone is None) == (self.time_zone is None)
         return dtype == pl.Date and self.time_zone is None
 
-    def _remedy_of(self, dtype: pl.DataType) -> str:
-        if not isinstance(dtype, pl.Datetime):
-            return Column._remedy_of(self, dtype)
-        return 'declare its time_zone, such as "Europe/Paris"' if dtype.time_zone else "leave time_zone out"
-
     def _to_units(self, series: pl.Series) -> tuple[Integers, Sequence[Misfit]]:
         moments = series.cast(pl.Datetime("us")) if series.dtype == pl.Date else series.dt.cast_time_unit("us")
         return moments.to_physical().to_numpy(), ()
@@ -273,16 +269,8 @@ class Time(LatticeColumn):
     ----------
     lower, upper : datetime.time or str
         Public bounds, such as ``"07:30"``; the whole day by default.
-    step : datetime.timedelta or str
-        Public rounding step from ``lower`` on, such as ``"15m"``.
-    cells : int, optional
-        Number of groups of neighbouring points; each point is a cell by default.
-    out_of_bounds : {"error", "clip"}
-        What a time outside the bounds is.
-    format : str, optional
-        How times are written in texts, such as ``"%I:%M %p"``; ``HH:MM`` or ``HH:MM:SS`` by default.
-    nulls, base, null_values, strip
-        See :class:`Column`.
+    step, cells, out_of_bounds, format, nulls, base, null_values, strip
+        As for :class:`Datetime`; a format is such as ``"%I:%M %p"``.
 
     Raises MissingPublicFact if the step is not declared, DomainError if the facts contradict each other.
 
@@ -302,22 +290,18 @@ class Time(LatticeColumn):
     format: str | None = None
 
     def _check(self) -> None:
-        bounds = {name: self._clock(name, getattr(self, name)).isoformat() for name in ("lower", "upper")}
-        settle(self, **bounds, step=_parsed_span(self, "step", self.step))
-        first, last = (self._units(name, value) for name, value in bounds.items())
+        settle(self, step=_parsed_span(self, "step", self.step), notation={**self.notation, "format": self.format})
+        first, last = (self._units(name, getattr(self, name)) for name in ("lower", "upper"))
+        settle(
+            self, lower=str((_EPOCH + first * _MICROSECOND).time()), upper=str((_EPOCH + last * _MICROSECOND).time())
+        )
         self._set_points(first, last, self.step // _MICROSECOND)
 
     def _units(self, name: str, value: Any) -> int:
-        return (dt.datetime.combine(_EPOCH, self._clock(name, value)) - _EPOCH) // _MICROSECOND
-
-    def _clock(self, name: str, value: Any) -> dt.time:
-        try:
+        with suppress(TypeError, ValueError):
             clock = dt.time.fromisoformat(value) if isinstance(value, str) else plain(value)
-        except ValueError:
-            clock = None
-        if not isinstance(clock, dt.time) or clock.tzinfo is not None:
-            raise unfit(name, "a time of day such as 07:30", value, error=self._error)
-        return clock
+            return (dt.datetime.combine(_EPOCH, clock) - _EPOCH) // _MICROSECOND  # TypeError with a time zone
+        raise unfit(name, "a time of day such as 07:30", value, error=self._error)
 
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read times of the declared format, or written ``7:05``, ``07:05`` or ``07:05:30.25``."""

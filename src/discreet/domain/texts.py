@@ -52,6 +52,11 @@ def unescaped_series(texts: pl.Series) -> pl.Series:
     return texts.str.replace(_READ, "${1}")
 
 
+def is_text(dtype: pl.DataType) -> bool:
+    """Whether values of a type are texts."""
+    return dtype == pl.String or dtype == pl.Categorical or dtype == pl.Enum  # noqa: PLR1714 - no hash
+
+
 def encodable(text: str) -> bool:
     """Return whether a text is valid Unicode."""
     try:

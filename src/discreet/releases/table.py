@@ -26,11 +26,11 @@ from discreet._core.lazy import nw, pl
 from discreet._core.random import seeded
 from discreet._core.reading import file_sha256, read_json
 from discreet.confidential import scan_batches
-from discreet.domain import Column, Domain, Records, as_texts, unescaped_frame
+from discreet.domain import Column, Domain, Records, unescaped_frame
 from discreet.releases.certificate import PARTS_CERTIFICATE, Certificate
 from discreet.releases.content import certified_contents, certified_mechanism, no_rows
 from discreet.releases.facts import FileFacts
-from discreet.releases.writing import IDENTITY_KEY, MANIFEST, NO_VALUE, released_column
+from discreet.releases.writing import IDENTITY_KEY, MANIFEST, NO_VALUE
 
 
 def unreadable() -> DataError:
@@ -87,7 +87,8 @@ def _parsed(frame: pl.DataFrame, certificate: Certificate) -> pl.DataFrame:
     schema = no_rows(certified_contents(mechanism, certificate.facts)).schema
     parts = []
     for name, dtype in schema.items():
-        values, column = frame[name], released_column(domain, name)
+        values, bases = frame[name], map(name.removesuffix, ("", "_from", "_to"))  # of counts, the ends of cells
+        column = next((domain.columns[base] for base in bases if base in domain.columns), None)
         if column is not None:
             values = column.read(values, name=name)
         parts.append(values.cast(dtype).alias(name))
@@ -280,7 +281,7 @@ def _as_declared(values: pl.Series, column: Column, dtype: pl.DataType, text: bo
             raise DataError(None, "holds values of another type", _UNCHANGED)
         return values
     parsed = column.read(values)
-    if dtype.is_decimal() and (as_texts(column, parsed.cast(dtype)).cast(pl.String) != values).any():
+    if dtype.is_decimal() and (column.write(parsed.cast(dtype)).cast(pl.String) != values).any():
         raise DataError(None, "holds a text that a release does not write for its type", _UNCHANGED)
     return parsed
 

@@ -20,7 +20,7 @@ from discreet._core.lazy import pl
 from discreet._core.random import seeded
 from discreet._core.reading import file_sha256
 from discreet._core.text import harmless
-from discreet.domain import Column, Domain, as_texts, escaped_frame
+from discreet.domain import Column, Domain, escaped_frame
 from discreet.ledger import MOST_PARTS, Output, Run
 from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, Certificate
 from discreet.releases.content import Frames
@@ -149,7 +149,7 @@ def folders_of(domain: Domain, name: str) -> dict[Any, str]:
         raise ParameterError(f"partition_by: {problem}. Name another column")
     values = column.decode(np.arange(cells), rng=seeded(0)).alias(name).to_frame()
     plain = durations_as_texts(values)[name]
-    texts = as_texts(column, plain).cast(pl.String).to_list()
+    texts = column.write(plain).cast(pl.String).to_list()
     folders = [f"{escaped(name)}={NO_VALUE if text is None else escaped(text)}" for text in texts]
     # File systems exist that tell neither capitals nor ways of composing a letter apart.
     alike = {normalize("NFC", normalize("NFC", folder).casefold()) for folder in folders}
@@ -227,9 +227,9 @@ def write(
         check = partial(require_whole_pair, *paths)
         with together(*paths, inputs=inputs, check=check, on_commit=on_commit, hashes=hashes) as (table, file):
             domain = Domain.from_dict(document.facts.domain)
-            facts = write_table(
-                next(tables), schema, table, named=path, domain=domain, metadata=metadata, separator=separator
-            )
+            ends = {f"{name}{end}": column for name, column in domain.columns.items() for end in ("_from", "_to")}
+            options: dict[str, Any] = {"columns": ends | domain.columns, "metadata": metadata, "separator": separator}
+            facts = write_table(next(tables), schema, table, named=path, **options)
             hashes[path] = str(facts.sha256)
             document = document.releasing(tables=[facts])
             file.write(document.to_json().encode())
@@ -243,13 +243,13 @@ def write_table(
     file: BinaryIO,
     *,
     named: Path,
-    domain: Domain | None = None,
     metadata: Mapping[str, str] | None = None,
+    columns: Mapping[str, Column] | None = None,
     separator: str | None = None,
 ) -> FileFacts:
     """Stream frames into an open file in the format of its later name; return what is stated. Raises FileProblem.
 
-    In CSV, values are written as the domain says that they are.
+    In CSV, the values of some columns are written as these declare.
     """
     rows = 0
 
@@ -262,7 +262,7 @@ def write_table(
     with _writing(named):
         form = format_of(named) or PARQUET
         if form.texts:
-            _write_csv(stream(), file, form, separator, domain)
+            _write_csv(stream(), file, form, separator, columns or {})
         elif form.kind == "arrow":
             from discreet._core import arrow
 
@@ -333,13 +333,9 @@ def _sink_parquet(frames: Frames, schema: dict[str, Any], file: Any, metadata: M
         raise
 
 
-def released_column(domain: Domain, name: str) -> Column | None:
-    """Return the declaration of a released column; in a table of counts, of the ends of cells too."""
-    bases = map(name.removesuffix, ("", "_from", "_to"))
-    return next((domain.columns[base] for base in bases if base in domain.columns), None)
-
-
-def _write_csv(frames: Frames, file: BinaryIO, form: Format, separator: str | None, domain: Domain | None) -> None:
+def _write_csv(
+    frames: Frames, file: BinaryIO, form: Format, separator: str | None, columns: Mapping[str, Column]
+) -> None:
     """Write records. A separator that is not that of the ending is told by names in quotes, by which it is read."""
     quoted = separator not in (None, form.separator)
     stream: Any = nullcontext(file)
@@ -348,9 +344,9 @@ def _write_csv(frames: Frames, file: BinaryIO, form: Format, separator: str | No
     with stream as texts:
         for i, frame in enumerate(frames):
             table = durations_as_texts(escaped_frame(frame))
-            columns = [released_column(domain, name) for name in frame.columns if domain is not None]
-            pairs = zip(columns, table, strict=False)
-            table = table.with_columns(as_texts(column, values) for column, values in pairs if column is not None)
+            pairs = zip(map(columns.get, frame.columns), table, strict=True)
+            notated = [column.write(values) for column, values in pairs if column is not None and column.notation]
+            table = table.with_columns(notated)
             if i == 0 and quoted:
                 names = ('"' + name.replace('"', '""') + '"' for name in table.columns)
                 texts.write((str(separator).join(names) + "\n").encode())

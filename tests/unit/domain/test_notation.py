@@ -31,7 +31,6 @@ from discreet.domain import (
     Numeric,
     OpenLabels,
     Time,
-    as_texts,
 )
 from discreet.errors import DataError, DomainError
 from discreet.releases import verify
@@ -124,7 +123,7 @@ def test_texts_are_read_and_written_as_declared(
     codes = column.encode(pl.Series(texts, dtype=pl.String))
     assert codes.tolist() == column.encode(pl.Series(values, strict=False)).tolist()
     decoded = column.decode(codes, rng=seeded(0))
-    again = as_texts(column, decoded)
+    again = column.write(decoded)
     assert again.equals(decoded) if written is None else again.to_list() == written
     assert column.encode(again.cast(pl.String)).tolist() == codes.tolist()
     domain = Domain(columns={"x": column})
@@ -238,7 +237,7 @@ def test_names_of_folders_are_written_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize("form", ["csv", "texts", "categories", "parquet", "pandas"])
 def test_texts_are_read_the_same_wherever_they_come_from(form: str, tmp_path: Path) -> None:
     here = reveal(confidential(TABLE, DOMAIN))
-    texts = pl.DataFrame([as_texts(column, TABLE[name]) for name, column in COLUMNS.items()])
+    texts = pl.DataFrame([column.write(TABLE[name]) for name, column in COLUMNS.items()])
     data: Any = texts
     if form == "csv":
         texts.write_csv(data := tmp_path / "t.csv")
