@@ -24,7 +24,7 @@ from discreet._core.boundary import quietly, sealed
 from discreet._core.checks import choice, shown
 from discreet._core.errors import DataError, DomainError, MissingPublicFact
 from discreet._core.lazy import pl
-from discreet.domain.texts import span_text
+from discreet.domain.texts import missing_in, span_text, type_text
 
 if TYPE_CHECKING:
     from discreet.domain.base_measure import ExactWeights
@@ -38,7 +38,6 @@ WIDEN = 'widen lower and upper (from public knowledge), or declare out_of_bounds
 """What to do about values outside the declared bounds."""
 
 _NOTATION = ("null_values", "strip", "format", "true", "false", "decimal_mark", "thousands", "prefix", "censored")
-"""Keys of how values are written, of which each kind of column has some; the prefix of open labels is harmless."""
 
 _NO_NULLS = 'declare nulls = "category", or fill in the nulls beforehand'
 
@@ -78,10 +77,8 @@ class Column(ABC):
     base : mapping, optional
         The base measure H of the column; uniform by default. ``{"weights": [...]}`` gives one positive weight per cell,
         the null's last; see :class:`~discreet.domain.Numeric` for densities on a continuous column.
-    null_values : sequence of str
-        What stands for a null: texts, or values that are written so. The first one is written for a null in CSV.
-    strip : bool
-        Whether blanks around labels are cut off, as they are around all other values.
+    null_values, strip : sequence of str, bool
+        Texts that are nulls, the first of which CSV has for one; and whether blanks around labels are cut off.
     """
 
     kind: ClassVar[str]
@@ -202,7 +199,7 @@ class Column(ABC):
             raise DataError(name, *self._unread())
         untyped = values.dtype == pl.Null
         if not untyped and not self._accepts(values.dtype):
-            problem = f"holds {_type_name(values.dtype)} values, not the declared {self.kind}"
+            problem = f"holds {type_text(values.dtype)} values, not the declared {self.kind}"
             remedy, zone = "cast it, or declare the type it has", getattr(values.dtype, "time_zone", None)
             if self.kind == "datetime" and values.dtype == pl.Datetime:
                 remedy = 'declare its time_zone, such as "Europe/Paris"' if zone else "leave time_zone out"
@@ -265,10 +262,7 @@ class Column(ABC):
         return texts
 
     def read(self, values: pl.Series, *, name: str | None = None) -> pl.Series:
-        """Return values with their texts read as the declaration says. Raises DataError where one cannot be read.
-
-        Of labels, the texts are the values. Values of a type that the column does not take stay as they are.
-        """
+        """Return values with their texts read as declared; those of labels are texts. Raises DataError."""
         typed, unread = self._read(values)
         if unread.any():
             raise DataError(name, *self._unread())
@@ -480,21 +474,7 @@ def holds(dtype: str, low: float, high: float) -> bool:
     return bool(limits.min <= low and high <= limits.max)
 
 
-def missing_in(values: pl.Series) -> pl.Series:
-    """Return which values are null or NaN."""
-    missing = values.is_null()
-    return missing | values.is_nan().fill_null(value=False) if values.dtype.is_float() else missing
-
-
 def outside(below: Booleans, above: Booleans) -> Iterator[Misfit]:
     """Yield the values below and above the bounds of a column."""
     yield Misfit("a value lies below the declared lower bound", WIDEN, below)
     yield Misfit("a value lies above the declared upper bound", WIDEN, above)
-
-
-def _type_name(dtype: pl.DataType) -> str:
-    """Name a type without its parameters, which may be values (the categories of an Enum)."""
-    name = dtype.base_type().__name__
-    if name != "Datetime":
-        return name
-    return f"{name} (with a time zone)" if getattr(dtype, "time_zone", None) else f"{name} (without a time zone)"

@@ -64,10 +64,10 @@ class Boolean(Column):
 
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read the declared texts, or else ``true`` and ``false``, in any case, and ``1`` and ``0``."""
-        words, clean = {self.true: True, self.false: False}, texts
-        if self.true is None:
-            words, clean = _TRUTHS, texts.str.to_lowercase().str.strip_suffix(".0")
-        return clean.replace_strict(words, default=None, return_dtype=pl.Boolean)
+        if self.true is not None:
+            return texts.replace_strict({self.true: True, self.false: False}, default=None, return_dtype=pl.Boolean)
+        clean = texts.str.to_lowercase().str.strip_suffix(".0")
+        return clean.replace_strict(_TRUTHS, default=None, return_dtype=pl.Boolean)
 
     def _read(self, values: pl.Series) -> tuple[pl.Series, pl.Series]:
         if values.dtype.is_float():

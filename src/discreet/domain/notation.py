@@ -108,7 +108,7 @@ def read_texts(column: Any, values: pl.Series) -> tuple[pl.Series, pl.Series]:
     return values, unread
 
 
-def _parsed(column: Any, texts: pl.Series) -> pl.Series:
+def _parsed(column: Any, texts: pl.Series) -> Any:
     """Return texts as typed values; null where they are written otherwise."""
     if column.open or not _SIGNS & column.notation.keys():
         return column.parse(texts)
