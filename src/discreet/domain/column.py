@@ -96,7 +96,7 @@ class Column(ABC):
     null_values: Sequence[str] = ()
     strip: bool = False
     notation: Mapping[str, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
-    """What is declared of how values are written as texts."""
+    """The declared notation: how values are written as texts."""
     _weights: ExactWeights | None = field(init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
@@ -194,7 +194,7 @@ class Column(ABC):
             mixed = DataError(name, "its values have no common type", f"cast the column to the declared {self.kind}")
             values = quietly(partial(pl.Series, values), mixed)
         encoded = partial(quietly, otherwise=self._unreadable(name))
-        values, unread = encoded(partial(self._read, values))
+        values, unread = encoded(partial(self._reading, values))
         if unread.any():
             raise DataError(name, *self._unread())
         untyped = values.dtype == pl.Null
@@ -230,7 +230,7 @@ class Column(ABC):
         The confidential values have a type that the column takes. There is one misfit for each thing that can be
         wrong, whether or not any value is.
         """
-        values, unread = self._read(values)
+        values, unread = self._reading(values)
         missing = missing_in(values) & ~unread
         present = ~(missing | unread).to_numpy()
         misfits = [Misfit(*self._unread(), unread.to_numpy())]
@@ -263,12 +263,12 @@ class Column(ABC):
 
     def read(self, values: pl.Series, *, name: str | None = None) -> pl.Series:
         """Return values with their texts read as declared; those of labels are texts. Raises DataError."""
-        typed, unread = self._read(values)
+        typed, unread = self._reading(values)
         if unread.any():
             raise DataError(name, *self._unread())
         return typed.alias(values.name)
 
-    def _read(self, values: pl.Series) -> tuple[pl.Series, pl.Series]:
+    def _reading(self, values: pl.Series) -> tuple[pl.Series, pl.Series]:
         """Return values with their texts read, and which of them cannot be read."""
         if self.notation:
             from discreet.domain.notation import read_texts

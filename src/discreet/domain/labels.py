@@ -69,12 +69,12 @@ class Boolean(Column):
         clean = texts.str.to_lowercase().str.strip_suffix(".0")
         return clean.replace_strict(_TRUTHS, default=None, return_dtype=pl.Boolean)
 
-    def _read(self, values: pl.Series) -> tuple[pl.Series, pl.Series]:
+    def _reading(self, values: pl.Series) -> tuple[pl.Series, pl.Series]:
         if values.dtype.is_float():
             values = values.fill_nan(None)
         if values.dtype.is_numeric():
             values = values.cast(pl.String).str.strip_suffix(".0")
-        return Column._read(self, values)  # numbers are texts such as 1
+        return Column._reading(self, values)  # numbers are texts such as 1
 
     def _accepts(self, dtype: pl.DataType) -> bool:
         return dtype == pl.Boolean

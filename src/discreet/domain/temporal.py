@@ -173,17 +173,18 @@ class Datetime(LatticeColumn):
 
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read the declared format, or ISO 8601; with a time zone, without an offset as clock times in that zone."""
-        form, clean = self.format or "%Y-%m-%dT%H:%M:%S%.f%:z", pl.lit(texts)
+        text, forms = pl.lit(texts), [self.format or ""]
         if self.format is None:
-            clean = clean.str.replace(" ", "T", literal=True).str.replace(r"Z$", "+00:00")
-        wall, moments = _walls(texts, self.format), []
-        if self.time_zone is None:
-            return pl.select(wall).to_series()
-        if re.search("%[:#]*z", form):
-            moments.append(clean.str.to_datetime(form, time_unit="us", time_zone="UTC", strict=False))
-        if not moments or self.format is None:
-            local = wall.dt.replace_time_zone(self.time_zone, ambiguous="earliest", non_existent="null")
-            moments.append(local.dt.convert_time_zone("UTC"))
+            text = text.str.replace(" ", "T", literal=True).str.replace(r"Z$", "+00:00")
+            forms = ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M", "%Y-%m-%d", "%Y-%m-%dT%H:%M:%S%.f%:z"]
+        walls = [form for form in forms if not re.search("%[:#]*z", form)]
+        moments = [text.str.to_datetime(form, time_unit="us", strict=False) for form in walls]
+        if self.time_zone is not None:
+            options: Any = {"ambiguous": "earliest", "non_existent": "null"}
+            local = [wall.dt.replace_time_zone(self.time_zone, **options) for wall in moments]
+            moments = [wall.dt.convert_time_zone("UTC") for wall in local]
+            options = {"time_unit": "us", "time_zone": "UTC", "strict": False}
+            moments += [text.str.to_datetime(form, **options) for form in forms if form not in walls]
         return pl.select(pl.coalesce(moments)).to_series()
 
     def _accepts(self, dtype: pl.DataType) -> bool:
@@ -316,13 +317,6 @@ class Time(LatticeColumn):
 
     def _from_units(self, units: Integers) -> pl.Series:
         return pl.Series(units * 1000).cast(pl.Time)
-
-
-def _walls(texts: pl.Series, form: str | None = None) -> pl.Expr:
-    """Read clock times of days, of a format or of ISO 8601."""
-    forms = ("%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M", "%Y-%m-%d") if form is None else (form,)
-    clean = pl.lit(texts if form is not None else texts.str.replace(" ", "T", literal=True))
-    return pl.coalesce(clean.str.to_datetime(item, time_unit="us", strict=False) for item in forms)
 
 
 def moment_text(kind: str, position: float, *, sep: str = "T", timespec: str = "seconds") -> str:
