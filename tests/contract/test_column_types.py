@@ -22,6 +22,7 @@ from discreet.domain import (
     Integer,
     Numeric,
     OpenLabels,
+    Time,
 )
 from discreet.domain.declaration import KINDS
 
@@ -34,6 +35,7 @@ EXAMPLES = {
     "duration": Duration(lower="-1h", upper="2h", step="10m"),
     "integer": Integer(lower=-3, upper=9),
     "numeric": Numeric(lower=0, upper=1, grid=[0.0, 0.1, 1.0]),
+    "time": Time(step="1h"),
     "open-labels": OpenLabels(nulls="category"),
 }
 """A column of each type whose cells are single values, where it has any."""

@@ -20,7 +20,19 @@ from discreet import Budget
 from discreet._core.random import seeded
 from discreet.confidential import confidential
 from discreet.confidential.tables import open_source
-from discreet.domain import Boolean, Category, Date, Datetime, Decimal, Domain, Duration, Integer, Numeric, OpenLabels
+from discreet.domain import (
+    Boolean,
+    Category,
+    Date,
+    Datetime,
+    Decimal,
+    Domain,
+    Duration,
+    Integer,
+    Numeric,
+    OpenLabels,
+    Time,
+)
 from discreet.domain.column import Column
 from discreet.mechanisms import StabilityHistogram
 
@@ -37,6 +49,7 @@ DAY = Date(lower="2020-01-01", upper="2020-12-31")
 CLOCK = Datetime(lower="2020-01-01", upper="2020-12-31", step="1h")
 MOMENT = Datetime(lower="2020-01-01", upper="2020-12-31", step="1h", time_zone="UTC")
 SPAN = Duration(lower="0s", upper="1h", step="1m")
+HOUR = Time(step="15m")
 
 INTS, WORDS, YES = [3, 100, 0], ["mid", "low", "mid"], [True, False, True]
 REALS = [0.25, 1.0, 0.0]
@@ -44,6 +57,7 @@ EXACT = [Exact("1.5"), Exact("99.9"), Exact("0.0")]
 DAYS = [dt.date(2020, 3, 1), dt.date(2020, 12, 31), dt.date(2020, 1, 1)]
 TIMES = [dt.datetime(2020, 3, 1, 5), dt.datetime(2020, 12, 31), dt.datetime(2020, 1, 1)]
 MOMENTS = [one.replace(tzinfo=dt.UTC) for one in TIMES]
+HOURS = [dt.time(7, 30), dt.time(), dt.time(23, 45)]
 SPANS = [dt.timedelta(minutes=minute) for minute in (0, 7, 60)]
 
 
@@ -69,7 +83,7 @@ def polars_cells() -> list[Cell]:
         Cell(LABELS, WORDS, pl.Categorical()), Cell(OpenLabels(), WORDS, pl.Categorical()), Cell(LABELS, WORDS, enum),
         Cell(PRICE, EXACT, pl.Decimal(10, 1)), Cell(PRICE, EXACT, pl.Decimal(38, 1)), Cell(DAY, DAYS, pl.Date),
         Cell(CLOCK, TIMES, pl.Datetime("us")), Cell(MOMENT, MOMENTS, pl.Datetime("us", "UTC")),
-        Cell(SPAN, SPANS, pl.Duration("us")),
+        Cell(SPAN, SPANS, pl.Duration("us")), Cell(HOUR, HOURS, pl.Time),
     ]  # fmt: skip
 
 
@@ -84,6 +98,7 @@ def arrow_cells() -> list[Cell]:
         Cell(LABELS, WORDS, pa.dictionary(pa.int8(), pa.string(), ordered=True)),
         Cell(PRICE, EXACT, pa.decimal128(10, 1)), Cell(DAY, DAYS, pa.date32()), Cell(CLOCK, TIMES, pa.timestamp("us")),
         Cell(MOMENT, MOMENTS, pa.timestamp("us", "UTC")), Cell(SPAN, SPANS, pa.duration("us")),
+        Cell(HOUR, HOURS, pa.time64("us")),
     ]  # fmt: skip
 
 
@@ -96,7 +111,7 @@ def pandas_cells() -> list[Cell]:
         (TRUTH, YES, "bool"), (TRUTHS, [*YES, None], "boolean"), (LABELS, WORDS, "string"),
         (PLACES, [*WORDS, None], "string"), (LABELS, WORDS, pd.Series(["a"]).dtype), (PRICE, EXACT, "object"),
         (DAY, DAYS, "object"), (CLOCK, TIMES, "datetime64[us]"), (MOMENT, MOMENTS, "datetime64[us, UTC]"),
-        (SPAN, SPANS, "timedelta64[us]"), (DAY, DAYS, "datetime64[us]"),
+        (SPAN, SPANS, "timedelta64[us]"), (HOUR, HOURS, "object"), (DAY, DAYS, "datetime64[us]"),
         (LABELS, WORDS, pd.CategoricalDtype(list(LABELS.categories))),
         (PLACES, [*WORDS, None], pd.CategoricalDtype(list(LABELS.categories), ordered=True)),
         (Category(categories=[3, 100, 0]), INTS, pd.CategoricalDtype([3, 100, 0])),
@@ -110,6 +125,7 @@ SQL_CELLS = [
     Cell(NUMBER, REALS, "DOUBLE"), Cell(TRUTH, YES, "BOOLEAN"), Cell(LABELS, WORDS, "VARCHAR"),
     Cell(LABELS, WORDS, "ENUM('low', 'mid', 'high')"), Cell(PRICE, EXACT, "DECIMAL(10,1)"), Cell(DAY, DAYS, "DATE"),
     Cell(CLOCK, TIMES, "TIMESTAMP"), Cell(MOMENT, MOMENTS, "TIMESTAMP WITH TIME ZONE"),
+    Cell(HOUR, HOURS, "TIME"),
 ]  # fmt: skip
 """Of DuckDB; Ibis has the same, and no enumerations."""
 

@@ -6,6 +6,7 @@ import csv
 import datetime
 import hashlib
 import re
+import zoneinfo
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -69,24 +70,43 @@ READ: dict[str, Callable[[Any], Any]] = {
     "decimal": lambda text: Fraction(str(text)),
     "date": lambda text: datetime.date.fromisoformat(str(text)),
     "datetime": lambda text: datetime.datetime.fromisoformat(str(text)),
+    "time": lambda text: datetime.datetime.fromisoformat(f"1900-01-01T{text}"),
     "duration": lambda text: _span(str(text)),
 }
+SAME = {r"%[-_0]": "%", "%F": "%Y-%m-%d", "%T": "%H:%M:%S", "%R": "%H:%M", "%e": "%d", "%:z": "%z", r"%\.\d?f": ".%f"}
+
+
+def _value(text: str, column: dict[str, Any]) -> Any:
+    """Read a value in the notation of its column."""
+    if column["type"] in {"numeric", "integer", "decimal"}:
+        text = text.replace(column.get("prefix", ""), "", 1).replace(column.get("thousands") or " ", "")
+        return READ[column["type"]](text.replace(column.get("decimal_mark", "."), "."))
+    if "format" not in column:
+        return READ[column["type"]](text)
+    form = column["format"]
+    for pattern, same in SAME.items():
+        form = re.sub(pattern, same, form)
+    moment = datetime.datetime.strptime(text, form)  # noqa: DTZ007
+    if moment.tzinfo is None and "time_zone" in column:
+        moment = moment.replace(tzinfo=zoneinfo.ZoneInfo(column["time_zone"]))
+    return moment.date() if column["type"] == "date" else moment
 
 
 def _held(text: str, column: dict[str, Any]) -> bool:
     """Return whether a text is a value that the domain declares; open labels may be any."""
-    kind = column["type"]
-    if text == "":
-        return column.get("nulls") == "category" or "" in column.get("categories", ())
+    kind, null = column["type"], [*column.get("null_values", ()), ""][0]
+    if text == null:
+        return column.get("nulls") == "category" or null in column.get("categories", ())
     if kind in {"category", "boolean"}:
-        return text in column.get("categories", ("true", "false"))
+        return text in column.get("categories", (column.get("true", "true"), column.get("false", "false")))
     if kind not in READ:
         return True
-    if kind == "decimal" and len(text.partition(".")[2]) != column.get("digits", 0):
+    if kind == "decimal" and len(text.partition(column.get("decimal_mark", "."))[2]) != column.get("digits", 0):
         return False
     try:
-        low, value, high = map(READ[kind], (column["lower"], text, column["upper"]))
-        stepped = kind in {"datetime", "duration"}
+        ends = column.get("lower", "00:00:00"), column.get("upper", "23:59:59.999999")
+        (low, high), value = map(READ[kind], ends), _value(text, column)
+        stepped = kind in {"datetime", "duration", "time"}
         return low <= value <= high and not (stepped and (value - low) % _span(column["step"]))
     except ValueError:
         return False

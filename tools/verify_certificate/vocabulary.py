@@ -45,16 +45,20 @@ PARAMETERS: dict[str, tuple[str, str]] = {
     ),
 }
 BOUNDED = "type lower upper"
+ANY = "nulls base null_values strip"
+NUMBER = f"{ANY} cells out_of_bounds decimal_mark thousands prefix censored"
+CLOCK = f"{ANY} cells out_of_bounds format"
 COLUMNS: dict[str, tuple[str, str]] = {
-    "numeric": (BOUNDED, "nulls base cells spacing grid step within dtype out_of_bounds"),
-    "integer": (BOUNDED, "nulls base cells spacing dtype out_of_bounds"),
-    "boolean": ("type", "nulls base"),
-    "category": ("type categories", "nulls base ordered dtype"),
-    "open_labels": ("type", "nulls base prefix"),
-    "date": (BOUNDED, "nulls base cells out_of_bounds"),
-    "datetime": (f"{BOUNDED} step", "nulls base cells time_zone out_of_bounds"),
-    "duration": (f"{BOUNDED} step", "nulls base cells out_of_bounds"),
-    "decimal": (f"{BOUNDED} digits", "nulls base cells out_of_bounds"),
+    "numeric": (BOUNDED, f"{NUMBER} spacing grid step within dtype"),
+    "integer": (BOUNDED, f"{NUMBER} spacing dtype"),
+    "boolean": ("type", f"{ANY} true false"),
+    "category": ("type categories", f"{ANY} ordered dtype"),
+    "open_labels": ("type", f"{ANY} prefix"),
+    "date": (BOUNDED, CLOCK),
+    "datetime": (f"{BOUNDED} step", f"{CLOCK} time_zone"),
+    "time": ("type step", f"{CLOCK} lower upper"),
+    "duration": (f"{BOUNDED} step", f"{ANY} cells out_of_bounds"),
+    "decimal": (f"{BOUNDED} digits", NUMBER),
 }
 CHOICES = {
     "noise": {"laplace", "gaussian"},

@@ -117,8 +117,7 @@ def coded_tables(tables: Sequence[pl.DataFrame], domain: Domain | None) -> list[
         columns["ranges"].append(ranges)
         if domain is not None and domain.finite:
             declared = domain.columns[name]
-            parsed = [declared.parse(part) if part.dtype == pl.String else part for part in parts]
-            cells = np.concatenate([declared.encode(part, name=name) for part in parsed])
+            cells = np.concatenate([declared.encode(part, name=name) for part in parts])
             columns.setdefault("cells", []).append(cells)
     resolutions = {name: np.column_stack(codes) for name, codes in columns.items()}
     rows = np.column_stack(points)

@@ -25,7 +25,7 @@ from discreet._core.lazy import pl
 from discreet._core.text import aligned, counted, harmless, sentence
 from discreet.confidential.closed import Confidential
 from discreet.confidential.count import OTHER_COLUMNS, require_unit
-from discreet.confidential.source import FREQUENCY, RESERVED, Source, parsed_column, wrong_names
+from discreet.confidential.source import FREQUENCY, RESERVED, Source, texts_of, wrong_names
 from discreet.confidential.tables import open_source
 from discreet.confidential.units import NO_UNIT, Holdings
 from discreet.domain import Column, Domain, Misfit, missing_in, require_domain
@@ -283,19 +283,16 @@ class _Scan:
         Types that no declaration takes are refused before anything is computed from their values.
         """
         column, everywhere = self.domain.columns[name], np.ones(len(raw), dtype=np.bool_)
-        values, unread = raw, Misfit("", "", ~everywhere)
         try:
-            if name in self.source.texts:
-                values, unread = quietly(partial(parsed_column, raw, column, self.source), column._unreadable(name))
-            else:
+            if name not in self.source.texts:
                 column.encode(raw.clear(), name=name)
+            values = quietly(partial(texts_of, raw, column, self.source), column._unreadable(name))
         except DataError as refusal:
             self.add((name,), Misfit(refusal.problem, refusal.remedy, everywhere), [raw], times)
             return raw, ~everywhere
-        self.add((name,), unread, [raw], times)
-        fits = ~unread.where
+        fits = everywhere
         try:
-            column.encode(values.filter(fits), name=name)
+            column.encode(values, name=name)
         except DataError as refusal:
             for misfit in _misfits_of(values, fits, column, refusal):
                 self.add((name,), misfit, [values], times)

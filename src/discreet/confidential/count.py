@@ -25,8 +25,8 @@ from discreet.confidential.source import (
     attempted,
     cells_of,
     declared_batches,
-    parsed,
     require_names,
+    texts_of,
 )
 from discreet.confidential.tables import open_source
 from discreet.domain import Counts, Domain, Records, Units, require_domain
@@ -435,7 +435,8 @@ def _group(frame: pl.DataFrame, frequencies: npt.NDArray[Any] | None = None) -> 
 def encoded(batch: pl.DataFrame, domain: Domain, source: Source) -> tuple[Records, Integers | None]:
     """Return a batch's encoded records and their frequencies, None where each row is one."""
     frequencies = batch[FREQUENCY].to_numpy() if FREQUENCY in batch.columns else None
-    return domain.encode(parsed(batch, domain.columns, source)), frequencies
+    texts = [texts_of(batch[name], column, source) for name, column in domain.columns.items()]
+    return domain.encode(pl.DataFrame(texts)), frequencies
 
 
 def _no_records(domain: Domain) -> Records:

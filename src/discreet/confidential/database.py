@@ -167,7 +167,7 @@ def open_table(data: str) -> Source:
         types, batches = _postgresql_table(where)
     else:
         types = _sqlite_types(where)
-        batches = partial(_sqlite_batches, where, types)
+        batches = partial(_sqlite_batches, where)
     names = tuple(types)
     return Source(
         kind="database",
@@ -240,14 +240,14 @@ def _sqlite_types(where: Address) -> dict[str, str]:
     return quietly(types, where.broken)
 
 
-def _sqlite_batches(where: Address, types: dict[str, str], columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+def _sqlite_batches(where: Address, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
     """Iterate over batches of texts. Raises DataError when a value is binary."""
     with closing(quietly(lambda: _connect(where), where.broken)) as database:
         select = f"SELECT {', '.join(map(quoted, columns))} FROM {where.source}"  # noqa: S608
         cursor = quietly(lambda: database.execute(select), where.broken)
         while rows := quietly(lambda: cursor.fetchmany(_BATCH), where.broken):
             parts = zip(columns, zip(*rows, strict=True), strict=True)
-            yield pl.DataFrame([_as_texts(name, values, types[name]) for name, values in parts])
+            yield pl.DataFrame([_as_texts(name, values) for name, values in parts])
 
 
 def _connect(where: Address) -> sqlite3.Connection:
@@ -256,17 +256,16 @@ def _connect(where: Address) -> sqlite3.Connection:
     return database
 
 
-def _as_texts(name: str, values: Sequence[Any], kind: str) -> pl.Series:
+def _as_texts(name: str, values: Sequence[Any]) -> pl.Series:
     """Return values as CSV would have them; numbers as the shortest text that reads as the same one."""
     if any(isinstance(value, bytes) for value in values):
         raise DataError(name, "holds a binary value", "store it as a text or a number")
-    truths = {0: "false", 1: "true"} if kind == "boolean" else {}
     texts: list[str | None] = []
     for value in values:
         if value is None or isinstance(value, str):
             texts.append(value and escaped(value))
         else:
-            texts.append(truths.get(value) or repr(value))
+            texts.append(repr(value))
     return pl.Series(name, texts, dtype=pl.String)
 
 

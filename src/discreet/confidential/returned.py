@@ -98,6 +98,8 @@ def _type(column: Column, original: Any, released: Any) -> Any:
         return pl.Enum(column.labels)
     if released == pl.String and original in (pl.Enum, pl.Categorical):
         return pl.Categorical()
+    if released == pl.Time and original == pl.Null:  # Spark has none
+        return pl.String
     if isinstance(released, pl.Decimal) and isinstance(original, pl.Decimal):
         # Libraries that infer a type from values take as many digits as they meet before the point, or all. They are
         # never fewer than the bounds need.
@@ -146,7 +148,7 @@ def _arrow_type(released: Any, original: Any, labels: list[Any] | None) -> Any:
         return pa.dictionary(_index_type(released.index_type, labels), pa.string())
     if texts:
         return original if original in long else pa.string()
-    return released
+    return pa.time64("us") if pa.types.is_time(released) else released
 
 
 def _index_type(original: Any, labels: list[Any] | None) -> Any:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from discreet._core.boundary import quietly
 from discreet._core.errors import DataError, DiscreetError
 from discreet._core.lazy import pl
-from discreet._core.text import counted, with_article
-from discreet.domain import Column, Misfit
+from discreet._core.text import counted
+from discreet.domain import Column
 
 if TYPE_CHECKING:
     from discreet.confidential.returned import Returned
@@ -116,6 +116,7 @@ _KINDS = {
     "Date": "date",
     "Duration": "duration",
     "Decimal": "decimal",
+    "Time": "time",
     "String": "string",
     "Categorical": "string",
     "Enum": "string",
@@ -147,25 +148,18 @@ def declared_batches(source: Source, columns: Mapping[str, Column], *extra: str)
 
 def parsed(frame: pl.DataFrame, columns: Mapping[str, Column], source: Source) -> pl.DataFrame:
     """Return a frame with its texts as the declared types; a text that cannot be read is an error, not a null."""
-    parts = []
-    for name, column in columns.items():
-        if name in source.texts:
-            values, unread = parsed_column(frame[name], column, source)
-            if unread.where.any():
-                raise DataError(name, unread.problem, unread.remedy)
-            parts.append(values.alias(name))
-    return frame.with_columns(parts)
+    return frame.with_columns(
+        [column.read(texts_of(frame[name], column, source), name=name) for name, column in columns.items()]
+    )
 
 
-def parsed_column(texts: pl.Series, column: Column, source: Source) -> tuple[pl.Series, Misfit]:
-    """Return texts of a source as the declared type, and which of them cannot be read."""
-    if source.decimal_comma and column.kind in ("numeric", "decimal"):
-        values = column.parse(texts.str.replace_many([".", ","], ["?", "."]))  # a point could stand between thousands
-    else:
-        values = column.parse(texts)
-    problem = f"holds a text that is not {with_article(column.kind)}"
-    where = (values.is_null() & texts.is_not_null()).to_numpy()
-    return values, Misfit(problem, "correct the file or the declaration", where)
+def texts_of(values: pl.Series, column: Column, source: Source) -> pl.Series:
+    """Return a column of a source, its texts without what stands for the form of its file."""
+    if values.name in source.texts and column.textual:
+        return column.parse(values)
+    if source.decimal_comma and getattr(column, "decimal_mark", "") == ".":
+        return values.str.replace_many([".", ","], ["?", "."])  # a point could stand between thousands
+    return values
 
 
 def scan_batches(scan: pl.LazyFrame, columns: Sequence[str], broken: DiscreetError) -> Iterator[pl.DataFrame]:

@@ -91,11 +91,13 @@ def engine_cells(frame: Any, kind: str, columns: Mapping[str, Column]) -> Engine
 
 
 def coded_frame(frame: pl.DataFrame, columns: Mapping[str, Column]) -> pl.DataFrame:
-    """Return rows with codes in place of values where a column has cells, else texts and floats; none makes it fail."""
+    """Return rows with codes in place of values where a column has cells, else texts and floats."""
     return pl.DataFrame([_coded_column(frame[name], column).alias(name) for name, column in columns.items()])
 
 
 def _coded_column(values: pl.Series, column: Column) -> pl.Series:
+    if not column.finite:
+        values = column.read(values, name=values.name)
     if column.open:
         return values.cast(pl.String)
     if not column.finite:
@@ -244,7 +246,7 @@ def code(column: Any, x: Any, kind: Any) -> Any | None:
     """
     from pyspark.sql import functions as f
 
-    if not column.finite:
+    if not column.finite or column.null_values or column.strip:
         return None
     name, missing, misfit = kind.simpleString(), x.isNull(), _long(_MISFIT)
     null = _long(int(column.null_code)) if column.nullable else misfit

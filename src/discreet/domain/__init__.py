@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from discreet._core.lazy import door
 
 if TYPE_CHECKING:
-    from discreet.domain.column import Column, Misfit, missing_in
+    from discreet.domain.column import Column, Misfit
     from discreet.domain.constraints import CellReader, PublishedTotals, refuse_large
     from discreet.domain.declaration import DECLARED, plain_condition
     from discreet.domain.domain import Domain, require_domain
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
         nearest_codes,
         refuse_open_labels,
     )
-    from discreet.domain.temporal import Date, Datetime, Duration, moment_text
-    from discreet.domain.texts import escaped, escaped_frame, escaped_series, unescaped, unescaped_frame
+    from discreet.domain.temporal import Date, Datetime, Duration, Time, moment_text
+    from discreet.domain.texts import escaped, escaped_frame, escaped_series, missing_in, unescaped, unescaped_frame
 
 __all__ = [
     "Boolean",
@@ -42,6 +42,7 @@ __all__ = [
     "Numeric",
     "OpenLabels",
     "Records",
+    "Time",
 ]
 
 __getattr__, __dir__ = door(__name__)

@@ -24,7 +24,7 @@ from discreet._core.boundary import quietly, sealed
 from discreet._core.checks import choice, shown
 from discreet._core.errors import DataError, DomainError, MissingPublicFact
 from discreet._core.lazy import pl
-from discreet.domain.texts import span_text
+from discreet.domain.texts import missing_in, span_text, type_text
 
 if TYPE_CHECKING:
     from discreet.domain.base_measure import ExactWeights
@@ -36,6 +36,8 @@ INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uin
 
 WIDEN = 'widen lower and upper (from public knowledge), or declare out_of_bounds = "clip"'
 """What to do about values outside the declared bounds."""
+
+_NOTATION = ("null_values", "strip", "format", "true", "false", "decimal_mark", "thousands", "prefix", "censored")
 
 _NO_NULLS = 'declare nulls = "category", or fill in the nulls beforehand'
 
@@ -75,6 +77,8 @@ class Column(ABC):
     base : mapping, optional
         The base measure H of the column; uniform by default. ``{"weights": [...]}`` gives one positive weight per cell,
         the null's last; see :class:`~discreet.domain.Numeric` for densities on a continuous column.
+    null_values, strip : sequence of str, bool
+        Texts that are nulls, the first of which CSV has for one; and whether blanks around labels are cut off.
     """
 
     kind: ClassVar[str]
@@ -82,11 +86,17 @@ class Column(ABC):
     """What positions and distances are counted in; empty where it is the column's own unit."""
     open: ClassVar[bool] = False
     """Whether the values are labels that are not declared."""
+    textual: ClassVar[Any] = False
+    """Whether the values are texts."""
     public_facts: ClassVar[tuple[PublicFact, ...]] = ()
     """What has to be declared, and is never derived from data."""
     _choices: ClassVar[dict[str, tuple[str, ...]]] = {"nulls": ("error", "category")}
     nulls: str = "error"
     base: Any = field(default=None, hash=False)
+    null_values: Sequence[str] = ()
+    strip: bool = False
+    notation: Mapping[str, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
+    """The declared notation: how values are written as texts."""
     _weights: ExactWeights | None = field(init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
@@ -95,7 +105,15 @@ class Column(ABC):
                 raise MissingPublicFact(f"({self.kind})", fact.words, f"{fact.key} = {fact.example}")
         for name, options in self._choices.items():
             settle(self, **{name: choice(name, getattr(self, name), options, error=self._error)})
+        defaults = {item.name: item.default for item in fields(self) if item.name in _NOTATION}
+        notation = {key: getattr(self, key) for key, default in defaults.items() if getattr(self, key) != default}
+        settle(self, notation=notation)
         self._check()
+        if self.notation:
+            from discreet.domain.notation import check_notation
+
+            check_notation(self)
+            settle(self, null_values=tuple(self.null_values))
         if self.base is not None:
             self._check_base()
 
@@ -176,10 +194,16 @@ class Column(ABC):
             mixed = DataError(name, "its values have no common type", f"cast the column to the declared {self.kind}")
             values = quietly(partial(pl.Series, values), mixed)
         encoded = partial(quietly, otherwise=self._unreadable(name))
+        values, unread = encoded(partial(self._reading, values))
+        if unread.any():
+            raise DataError(name, *self._unread())
         untyped = values.dtype == pl.Null
         if not untyped and not self._accepts(values.dtype):
-            problem = f"holds {_type_name(values.dtype)} values, not the declared {self.kind}"
-            raise DataError(name, problem, "cast it, or declare the type it has")
+            problem = f"holds {type_text(values.dtype)} values, not the declared {self.kind}"
+            remedy, zone = "cast it, or declare the type it has", getattr(values.dtype, "time_zone", None)
+            if self.kind == "datetime" and values.dtype == pl.Datetime:
+                remedy = 'declare its time_zone, such as "Europe/Paris"' if zone else "leave time_zone out"
+            raise DataError(name, problem, remedy)
         missing_any = bool(values.null_count())
         if values.dtype.is_float() and len(values) and not missing_any:
             missing_any = bool(np.isnan(values.to_numpy().max()))  # the largest of numbers among which is a NaN is NaN
@@ -206,11 +230,12 @@ class Column(ABC):
         The confidential values have a type that the column takes. There is one misfit for each thing that can be
         wrong, whether or not any value is.
         """
-        missing = missing_in(values)
-        present = ~missing.to_numpy()
-        misfits = []
+        values, unread = self._reading(values)
+        missing = missing_in(values) & ~unread
+        present = ~(missing | unread).to_numpy()
+        misfits = [Misfit(*self._unread(), unread.to_numpy())]
         if not self.nullable:
-            misfits.append(Misfit("holds a null", _NO_NULLS, values.is_null().to_numpy()))
+            misfits.append(Misfit("holds a null", _NO_NULLS, (values.is_null() & ~unread).to_numpy()))
             misfits.append(Misfit("holds a NaN", _NO_NULLS, (missing & values.is_not_null()).to_numpy()))
         for misfit in () if values.dtype == pl.Null else self._misfits(values.filter(present)):
             where = np.zeros(len(values), dtype=np.bool_)
@@ -233,8 +258,41 @@ class Column(ABC):
         return pl.select(pl.when(pl.lit(pl.Series(~missing))).then(pl.lit(series))).to_series()
 
     def parse(self, texts: pl.Series) -> pl.Series:
-        """Read the texts of a CSV column as values that :meth:`encode` takes; what cannot be read becomes null."""
+        """Read texts without blanks around them as typed values; what cannot be read becomes null."""
         return texts
+
+    def read(self, values: pl.Series, *, name: str | None = None) -> pl.Series:
+        """Return values with their texts read as declared; those of labels are texts. Raises DataError."""
+        typed, unread = self._reading(values)
+        if unread.any():
+            raise DataError(name, *self._unread())
+        return typed.alias(values.name)
+
+    def _reading(self, values: pl.Series) -> tuple[pl.Series, pl.Series]:
+        """Return values with their texts read, and which of them cannot be read."""
+        if self.notation:
+            from discreet.domain.notation import read_texts
+
+            return read_texts(self, values)
+        texts = values
+        if values.dtype == pl.String and not self.textual:
+            texts = values.str.strip_chars()
+            values = self.parse(texts)
+        return values, values.is_null() & texts.is_not_null()
+
+    def _unread(self) -> tuple[str, str]:
+        """Return what is wrong with texts that cannot be read, and what to do about it."""
+        from discreet.domain.notation import text_problem
+
+        return text_problem(self)
+
+    def write(self, values: pl.Series) -> pl.Series:
+        """Return released values as texts in the declared notation; as they are where none is declared."""
+        if not self.notation:
+            return values
+        from discreet.domain.notation import as_texts
+
+        return as_texts(self, values)
 
     # -- base measure -------------------------------------------------------------------------------------------
 
@@ -416,21 +474,7 @@ def holds(dtype: str, low: float, high: float) -> bool:
     return bool(limits.min <= low and high <= limits.max)
 
 
-def missing_in(values: pl.Series) -> pl.Series:
-    """Return which values are null or NaN."""
-    missing = values.is_null()
-    return missing | values.is_nan().fill_null(value=False) if values.dtype.is_float() else missing
-
-
 def outside(below: Booleans, above: Booleans) -> Iterator[Misfit]:
     """Yield the values below and above the bounds of a column."""
     yield Misfit("a value lies below the declared lower bound", WIDEN, below)
     yield Misfit("a value lies above the declared upper bound", WIDEN, above)
-
-
-def _type_name(dtype: pl.DataType) -> str:
-    """Name a type without its parameters, which may be values (the categories of an Enum)."""
-    name = dtype.base_type().__name__
-    if name != "Datetime":
-        return name
-    return f"{name} (with a time zone)" if getattr(dtype, "time_zone", None) else f"{name} (without a time zone)"

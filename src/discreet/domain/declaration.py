@@ -61,7 +61,7 @@ def plain_condition(condition: Any) -> Any:
 def _plain_value(value: Any) -> Any:
     """Return a value as TOML and JSON have it."""
     value = plain(value)
-    if isinstance(value, (dt.date, dt.datetime)):
+    if isinstance(value, (dt.date, dt.time)):
         return value.isoformat()
     if isinstance(value, dt.timedelta):
         return span_text(value)
@@ -202,6 +202,7 @@ KINDS = {
     "date": "Date",
     "datetime": "Datetime",
     "duration": "Duration",
+    "time": "Time",
     "decimal": "Decimal",
     "category": "Category",
     "open_labels": "OpenLabels",

@@ -230,7 +230,9 @@ class Integer(LatticeColumn):
         Integer type of the released values.
     out_of_bounds : {"error", "clip"}
         What a value outside the bounds is.
-    nulls, base
+    decimal_mark, thousands, prefix : str
+        The sign before the decimals, between groups of three digits, and what stands in front, such as ``"$"``.
+    nulls, base, null_values, strip
         See :class:`Column`.
 
     Raises MissingPublicFact if a bound is not declared, DomainError if the facts contradict each other.
@@ -246,6 +248,9 @@ class Integer(LatticeColumn):
     _unit: ClassVar[float] = 1.0
     spacing: str = "linear"
     dtype: str = "int64"
+    decimal_mark: str = "."
+    thousands: str = ""
+    prefix: str = ""
 
     public_facts: ClassVar[tuple[PublicFact, ...]] = NUMBERS
     _choices: ClassVar[dict[str, tuple[str, ...]]] = {
@@ -267,8 +272,11 @@ class Integer(LatticeColumn):
         return integer(name, value, error=self._error)
 
     def parse(self, texts: pl.Series) -> pl.Series:
-        """Read decimal digits."""
-        return texts.str.strip_chars().cast(pl.Int64, strict=False)
+        """Read decimal digits, ``2.0`` too."""
+        numbers = texts.cast(pl.Int64, strict=False)
+        if numbers.null_count() > texts.null_count():
+            numbers = texts.str.extract(r"^([+-]?\d+)(?:\.0*)?$").cast(pl.Int64, strict=False)
+        return numbers
 
     def _accepts(self, dtype: pl.DataType) -> bool:
         return dtype.is_integer() or dtype.is_float()
@@ -312,7 +320,9 @@ class Decimal(LatticeColumn):
         Number of groups of neighbouring numbers; each number is a cell by default.
     out_of_bounds : {"error", "clip"}
         What a number outside the bounds is.
-    nulls, base
+    decimal_mark, thousands, prefix : str
+        The sign before the decimals, between groups of three digits, and what stands in front, such as ``"$"``.
+    nulls, base, null_values, strip
         See :class:`Column`.
 
     Raises MissingPublicFact if a bound or the digits are not declared, DomainError if the facts contradict each other.
@@ -331,6 +341,9 @@ class Decimal(LatticeColumn):
         PublicFact("digits", "the number of digits after the point", "2", "digits after the point"),
     )
     digits: int = None  # type: ignore[assignment]  # None stands for "not declared"
+    decimal_mark: str = "."
+    thousands: str = ""
+    prefix: str = ""
 
     def _check(self) -> None:
         settle(self, digits=integer("digits", self.digits, least=0, most=_MOST_DIGITS, error=self._error))
@@ -360,9 +373,8 @@ class Decimal(LatticeColumn):
 
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read decimal notation, with any number of digits up to 18 after the point."""
-        clean = texts.str.strip_chars()
-        fits = clean.str.contains(r"^[+-]?\d{1,19}(\.\d{0,18})?$")
-        numbers = pl.select(pl.when(fits).then(clean)).to_series()
+        fits = texts.str.contains(r"^[+-]?\d{1,19}(\.\d{0,18})?$")
+        numbers = pl.select(pl.when(fits).then(texts)).to_series()
         return numbers.cast(pl.Decimal(38, _MOST_DIGITS), strict=False)
 
     def _accepts(self, dtype: pl.DataType) -> bool:

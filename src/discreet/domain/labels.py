@@ -15,13 +15,14 @@ from discreet._core.checks import choice, flag, plain, unfit
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
 from discreet.domain.column import INTEGERS, Codes, Column, Misfit, PublicFact, holds, settle
-from discreet.domain.texts import encodable, unescaped_series
+from discreet.domain.texts import encodable, is_text, unescaped_series
 
 _UNDECLARED = ("holds a category that is not declared", "declare it (from public knowledge), or recode beforehand")
 _IS_RESERVED = (
     "a label starts with the reserved prefix of new labels",
     "choose another prefix (from public knowledge)",
 )
+_TRUTHS = {"true": True, "1": True, "false": False, "0": False}
 _DEFAULT_TYPES = {str: "string", bool: "boolean", int: "int64"}
 
 
@@ -29,6 +30,13 @@ _DEFAULT_TYPES = {str: "string", bool: "boolean", int: "int64"}
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Boolean(Column):
     """A truth value: cell 0 is false, cell 1 is true.
+
+    Parameters
+    ----------
+    true, false : str, optional
+        The texts that stand for them; by default ``true`` and ``false``, or ``1`` and ``0``.
+    nulls, base, null_values, strip
+        See :class:`Column`.
 
     Examples
     --------
@@ -38,6 +46,8 @@ class Boolean(Column):
 
     kind: ClassVar[str] = "boolean"
     values: ClassVar[int] = 2
+    true: str | None = None
+    false: str | None = None
 
     @property
     def labels(self) -> tuple[Any, ...]:
@@ -53,8 +63,18 @@ class Boolean(Column):
         return int(flag("a value", value, error=self._error))
 
     def parse(self, texts: pl.Series) -> pl.Series:
-        """Read ``true`` and ``false``, in any case."""
-        return _texts_to_booleans(texts)
+        """Read the declared texts, or else ``true`` and ``false``, in any case, and ``1`` and ``0``."""
+        if self.true is not None:
+            return texts.replace_strict({self.true: True, self.false: False}, default=None, return_dtype=pl.Boolean)
+        clean = texts.str.to_lowercase().str.strip_suffix(".0")
+        return clean.replace_strict(_TRUTHS, default=None, return_dtype=pl.Boolean)
+
+    def _reading(self, values: pl.Series) -> tuple[pl.Series, pl.Series]:
+        if values.dtype.is_float():
+            values = values.fill_nan(None)
+        if values.dtype.is_numeric():
+            values = values.cast(pl.String).str.strip_suffix(".0")
+        return Column._reading(self, values)  # numbers are texts such as 1
 
     def _accepts(self, dtype: pl.DataType) -> bool:
         return dtype == pl.Boolean
@@ -80,7 +100,7 @@ class Category(Column):
     dtype : str, optional
         Type of the released values: "string" or "category" for strings, "boolean" for bools, an integer type for
         integers ("int64" by default).
-    nulls, base
+    nulls, base, null_values, strip
         See :class:`Column`.
 
     Raises MissingPublicFact if they are not declared, DomainError if they are not distinct values of one type.
@@ -179,16 +199,21 @@ class Category(Column):
         return self.categories.index(value)
 
     def parse(self, texts: pl.Series) -> pl.Series:
-        """Read strings without the apostrophe before a formula, integers in decimal, bools as ``true``, ``false``."""
-        if self._type is str:
+        """Read strings without the apostrophe before a formula, integers without zeros before them, and bools."""
+        if self.textual:
             return unescaped_series(texts)
         if self._type is bool:
-            return _texts_to_booleans(texts)
-        return texts.str.strip_chars().cast(pl.Int64, strict=False)
+            return Boolean().parse(texts)
+        return texts.str.extract(r"^([+-]?(?:0|[1-9]\d*))(?:\.0*)?$").cast(pl.Int64, strict=False)
+
+    @property
+    def textual(self) -> bool:
+        """Whether the categories are texts."""
+        return self._type is str
 
     def _accepts(self, dtype: pl.DataType) -> bool:
         if self._type is str:
-            return _is_text(dtype)
+            return is_text(dtype)
         if self._type is bool:
             return dtype == pl.Boolean
         return dtype.is_integer() or dtype.is_float()
@@ -235,8 +260,8 @@ class OpenLabels(Column):
     ----------
     prefix : str
         The namespace of new labels.
-    nulls : {"error", "category"}
-        What a null is.
+    nulls, null_values, strip
+        See :class:`Column`.
 
     Examples
     --------
@@ -269,6 +294,8 @@ class OpenLabels(Column):
         """Return zeros: names carry no mass."""
         return np.zeros(len(codes))
 
+    textual: ClassVar[bool] = True
+
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read strings, without the apostrophe that stands before what a spreadsheet would run as a formula."""
         return unescaped_series(texts)
@@ -277,7 +304,7 @@ class OpenLabels(Column):
         self._refuse("open labels have no cells. Declare the labels as a category")
 
     def _accepts(self, dtype: pl.DataType) -> bool:
-        return _is_text(dtype)
+        return is_text(dtype)
 
     def _codes(self, series: pl.Series, name: str | None) -> Codes:
         texts = series.cast(pl.String)
@@ -290,12 +317,3 @@ class OpenLabels(Column):
 
     def _series(self, codes: Codes, rng: np.random.Generator) -> pl.Series:
         return pl.Series(list(codes), dtype=pl.String)
-
-
-def _is_text(dtype: pl.DataType) -> bool:
-    return dtype == pl.String or dtype == pl.Categorical or dtype == pl.Enum  # noqa: PLR1714 - no hash
-
-
-def _texts_to_booleans(texts: pl.Series) -> pl.Series:
-    words = {"true": True, "false": False}
-    return texts.str.strip_chars().str.to_lowercase().replace_strict(words, default=None, return_dtype=pl.Boolean)

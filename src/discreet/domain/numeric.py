@@ -60,8 +60,10 @@ class Numeric(Column):
         Type of the released values: float64, float32, or an integer type where every released value is whole.
     out_of_bounds : {"error", "clip"}
         What a value outside the bounds is: an error, or moved to the nearest bound.
-    nulls : {"error", "category"}
-        What a null (or NaN) is.
+    decimal_mark, thousands, prefix : str
+        The sign before the decimals, between groups of three digits, and what stands in front, such as ``"$"``.
+    nulls, null_values, strip
+        See :class:`Column`; a NaN is a null.
     base : mapping or frozen scipy.stats distribution, optional
         Base measure: ``{"weights": [...]}`` with cells; on a continuous column a frozen continuous distribution, or
         ``{"distribution": "lognorm", "s": 1.2}``, truncated to the bounds. Uniform by default.
@@ -97,6 +99,9 @@ class Numeric(Column):
     within: str = "uniform"
     dtype: str = "float64"
     out_of_bounds: str = "error"
+    decimal_mark: str = "."
+    thousands: str = ""
+    prefix: str = ""
     _edges: Floats | None = field(init=False, repr=False, compare=False, default=None)
     _inside: tuple[npt.NDArray[Any], npt.NDArray[Any]] | None = field(
         init=False, repr=False, compare=False, default=None
@@ -295,7 +300,7 @@ class Numeric(Column):
 
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read decimal or scientific notation."""
-        return texts.str.strip_chars().cast(pl.Float64, strict=False)
+        return texts.cast(pl.Float64, strict=False)
 
     def _accepts(self, dtype: pl.DataType) -> bool:
         return dtype.is_numeric()

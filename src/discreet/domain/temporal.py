@@ -1,9 +1,11 @@
-"""Dates, datetimes and durations: exact points a public step apart."""
+"""Dates, datetimes, times of day and durations: exact points a public step apart."""
 
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
 from zoneinfo import ZoneInfo
@@ -34,7 +36,9 @@ class Date(LatticeColumn):
         Number of groups of neighbouring days; each day is a cell by default.
     out_of_bounds : {"error", "clip"}
         What a day outside the bounds is.
-    nulls, base
+    format : str, optional
+        How days are written in texts, such as ``"%m/%d/%Y"``; ISO 8601 by default.
+    nulls, base, null_values, strip
         See :class:`Column`.
 
     Raises MissingPublicFact if a bound is not declared, DomainError if the facts contradict each other.
@@ -50,6 +54,7 @@ class Date(LatticeColumn):
     kind: ClassVar[str] = "date"
     _unit: ClassVar[float] = 1.0
     position_unit: ClassVar[str] = "days"
+    format: str | None = None
 
     public_facts: ClassVar[tuple[PublicFact, ...]] = (
         PublicFact("lower", "its first day", "1900-01-01", "first day that can occur"),
@@ -73,8 +78,11 @@ class Date(LatticeColumn):
         return day
 
     def parse(self, texts: pl.Series) -> pl.Series:
-        """Read ISO 8601 dates."""
-        return texts.str.strip_chars().str.to_date("%Y-%m-%d", strict=False)
+        """Read dates of the declared format, or of ISO 8601, midnight included."""
+        days = texts.str.to_date(self.format or "%Y-%m-%d", strict=False)
+        if self.format is None and days.null_count() > texts.null_count():
+            days = texts.str.replace(r"[T ]00:00(:00(\.0+)?)?$", "").str.to_date("%Y-%m-%d", strict=False)
+        return days
 
     def _accepts(self, dtype: pl.DataType) -> bool:
         return dtype == pl.Date or (isinstance(dtype, pl.Datetime) and dtype.time_zone is None)
@@ -107,7 +115,9 @@ class Datetime(LatticeColumn):
         IANA name of the zone; the column then holds moments, else clock times.
     out_of_bounds : {"error", "clip"}
         What a moment outside the bounds is.
-    nulls, base
+    format : str, optional
+        How moments are written in texts, such as ``"%m/%d/%Y %H:%M"``; ISO 8601 by default.
+    nulls, base, null_values, strip
         See :class:`Column`.
 
     Raises MissingPublicFact if a bound or the step is not declared, DomainError if the facts contradict each other.
@@ -129,6 +139,7 @@ class Datetime(LatticeColumn):
     )
     step: Any = None
     time_zone: str | None = None
+    format: str | None = None
 
     def _check(self) -> None:
         if self.time_zone is not None:
@@ -161,19 +172,20 @@ class Datetime(LatticeColumn):
         return (moment if moment.tzinfo else moment.replace(tzinfo=ZoneInfo(self.time_zone))).astimezone(dt.UTC)
 
     def parse(self, texts: pl.Series) -> pl.Series:
-        """Read ISO 8601 datetimes; with a time zone, those without an offset are clock times in that zone."""
-        clean = pl.lit(texts.str.strip_chars().str.replace(" ", "T", literal=True))
-        wall = [
-            clean.str.to_datetime(form, time_unit="us", strict=False)
-            for form in ("%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M", "%Y-%m-%d")
-        ]
-        if self.time_zone is None:
-            return pl.select(pl.coalesce(wall)).to_series()
-        moment = clean.str.replace(r"Z$", "+00:00").str.to_datetime(
-            "%Y-%m-%dT%H:%M:%S%.f%:z", time_unit="us", time_zone="UTC", strict=False
-        )
-        local = pl.coalesce(wall).dt.replace_time_zone(self.time_zone, ambiguous="earliest", non_existent="null")
-        return pl.select(pl.coalesce(moment, local.dt.convert_time_zone("UTC"))).to_series()
+        """Read the declared format, or ISO 8601; with a time zone, without an offset as clock times in that zone."""
+        text, forms = pl.lit(texts), [self.format or ""]
+        if self.format is None:
+            text = text.str.replace(" ", "T", literal=True).str.replace(r"Z$", "+00:00")
+            forms = ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M", "%Y-%m-%d", "%Y-%m-%dT%H:%M:%S%.f%:z"]
+        walls = [form for form in forms if not re.search("%[:#]*z", form)]
+        moments = [text.str.to_datetime(form, time_unit="us", strict=False) for form in walls]
+        if self.time_zone is not None:
+            options: Any = {"ambiguous": "earliest", "non_existent": "null"}
+            local = [wall.dt.replace_time_zone(self.time_zone, **options) for wall in moments]
+            moments = [wall.dt.convert_time_zone("UTC") for wall in local]
+            options = {"time_unit": "us", "time_zone": "UTC", "strict": False}
+            moments += [text.str.to_datetime(form, **options) for form in forms if form not in walls]
+        return pl.select(pl.coalesce(moments)).to_series()
 
     def _accepts(self, dtype: pl.DataType) -> bool:
         if isinstance(dtype, pl.Datetime):
@@ -206,7 +218,7 @@ class Duration(LatticeColumn):
         Number of groups of neighbouring points; each point is a cell by default.
     out_of_bounds : {"error", "clip"}
         What a duration outside the bounds is.
-    nulls, base
+    nulls, base, null_values, strip
         See :class:`Column`.
 
     Raises MissingPublicFact if a bound or the step is not declared, DomainError if the facts contradict each other.
@@ -236,7 +248,7 @@ class Duration(LatticeColumn):
 
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read durations such as ``1d2h30m``."""
-        spans = [None if text is None else span(text.strip()) for text in texts]
+        spans = [None if text is None else span(text) for text in texts]
         return pl.Series(spans, dtype=pl.Duration("us"))
 
     def _accepts(self, dtype: pl.DataType) -> bool:
@@ -249,11 +261,70 @@ class Duration(LatticeColumn):
         return pl.Series(units).cast(pl.Duration("us"))
 
 
+@sealed
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Time(LatticeColumn):
+    """A time of day between public bounds, rounded to the nearest point of a public step.
+
+    Parameters
+    ----------
+    lower, upper : datetime.time or str
+        Public bounds, such as ``"07:30"``; the whole day by default.
+    step, cells, out_of_bounds, format, nulls, base, null_values, strip
+        As for :class:`Datetime`; a format is such as ``"%I:%M %p"``.
+
+    Raises MissingPublicFact if the step is not declared, DomainError if the facts contradict each other.
+
+    Examples
+    --------
+    >>> Time(step="15m").encode(["07:35", "23:59"]).tolist()
+    [30, 95]
+    """
+
+    kind: ClassVar[str] = "time"
+    _unit: ClassVar[float] = 1e-6
+    position_unit: ClassVar[str] = "seconds"
+    public_facts: ClassVar[tuple[PublicFact, ...]] = (_STEP._replace(example='"15m"'),)
+    lower: Any = "00:00:00"
+    upper: Any = "23:59:59.999999"
+    step: Any = None
+    format: str | None = None
+
+    def _check(self) -> None:
+        settle(self, step=_parsed_span(self, "step", self.step), notation={**self.notation, "format": self.format})
+        first, last = (self._units(name, getattr(self, name)) for name in ("lower", "upper"))
+        settle(
+            self, lower=str((_EPOCH + first * _MICROSECOND).time()), upper=str((_EPOCH + last * _MICROSECOND).time())
+        )
+        self._set_points(first, last, self.step // _MICROSECOND)
+
+    def _units(self, name: str, value: Any) -> int:
+        with suppress(TypeError, ValueError):
+            clock = dt.time.fromisoformat(value) if isinstance(value, str) else plain(value)
+            return (dt.datetime.combine(_EPOCH, clock) - _EPOCH) // _MICROSECOND  # TypeError with a time zone
+        raise unfit(name, "a time of day such as 07:30", value, error=self._error)
+
+    def parse(self, texts: pl.Series) -> pl.Series:
+        """Read times of the declared format, or written ``7:05``, ``07:05`` or ``07:05:30.25``."""
+        forms = ("%H:%M", "%H:%M:%S%.f") if self.format is None else (self.format,)
+        return pl.select(pl.coalesce(pl.lit(texts).str.to_time(form, strict=False) for form in forms)).to_series()
+
+    def _accepts(self, dtype: pl.DataType) -> bool:
+        return dtype == pl.Time
+
+    def _to_units(self, series: pl.Series) -> tuple[Integers, Sequence[Misfit]]:
+        return series.to_physical().to_numpy() // 1000, ()
+
+    def _from_units(self, units: Integers) -> pl.Series:
+        return pl.Series(units * 1000).cast(pl.Time)
+
+
 def moment_text(kind: str, position: float, *, sep: str = "T", timespec: str = "seconds") -> str:
-    """Write a position on a column of dates or datetimes in ISO 8601."""
+    """Write a position on a column of dates, datetimes or times of day in ISO 8601."""
     if kind == "date":
         return (_EPOCH + dt.timedelta(days=position)).date().isoformat()
-    return (_EPOCH + dt.timedelta(seconds=position)).isoformat(sep, timespec)
+    moment = _EPOCH + dt.timedelta(seconds=position)
+    return moment.time().isoformat(timespec) if kind == "time" else moment.isoformat(sep, timespec)
 
 
 def _parsed_span(column: LatticeColumn, name: str, value: Any) -> dt.timedelta:

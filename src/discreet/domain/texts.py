@@ -1,4 +1,4 @@
-"""Texts: what is valid Unicode, CSV that spreadsheets open, and lengths of time."""
+"""Texts and types: what is valid Unicode, CSV that spreadsheets open, and lengths of time."""
 
 from __future__ import annotations
 
@@ -55,6 +55,25 @@ def unescaped_series(texts: pl.Series) -> pl.Series:
     if not texts.str.starts_with("'").any():
         return texts
     return texts.str.replace(_READ, "${1}")
+
+
+def missing_in(values: pl.Series) -> pl.Series:
+    """Return which values are null or NaN."""
+    missing = values.is_null()
+    return missing | values.is_nan().fill_null(value=False) if values.dtype.is_float() else missing
+
+
+def type_text(dtype: pl.DataType) -> str:
+    """Name a type without its parameters, which may be values (the categories of an Enum)."""
+    name = dtype.base_type().__name__
+    if name != "Datetime":
+        return name
+    return f"{name} (with a time zone)" if getattr(dtype, "time_zone", None) else f"{name} (without a time zone)"
+
+
+def is_text(dtype: pl.DataType) -> bool:
+    """Whether values of a type are texts."""
+    return dtype == pl.String or dtype == pl.Categorical or dtype == pl.Enum  # noqa: PLR1714 - no hash
 
 
 def encodable(text: str) -> bool:

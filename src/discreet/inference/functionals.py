@@ -134,7 +134,7 @@ def _position(text: str, column: Column, name: str) -> Any:
     if column.open:
         return text
     with contextlib.suppress(DiscreetError):
-        values = column.parse(pl.Series([text]))
+        values = column.read(pl.Series([text]))
         codes = column.coordinates(values) if column.labels is None else column.encode(values)
         if math.isfinite(codes[0]):
             return float(codes[0])

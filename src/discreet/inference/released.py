@@ -108,5 +108,4 @@ def _distinct(release: Any, domain: Domain, weights: str | None) -> pl.DataFrame
 def _encoded(values: pl.Series, name: str, column: Column) -> Any:
     if column.open:  # released labels may be of the reserved namespace, which encoding refuses
         return np.array(values.cast(pl.String).to_list(), dtype=object)
-    texts = values.dtype == pl.String and not column._accepts(pl.String())
-    return column.encode(column.parse(values) if texts else values, name=name)
+    return column.encode(values, name=name)

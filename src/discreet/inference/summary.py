@@ -236,7 +236,7 @@ class Summary:
         return lines
 
     def _text(self, row: Estimate, value: float) -> str:
-        if row.unit != "value" or self.kind not in ("date", "datetime") or math.isnan(value):
+        if row.unit != "value" or self.kind not in ("date", "datetime", "time") or math.isnan(value):
             return f"{value:,.6g}"
         return moment_text(self.kind, value, sep=" ")
 

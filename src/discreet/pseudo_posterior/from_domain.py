@@ -14,7 +14,7 @@ from discreet._core.checks import choice
 from discreet._core.errors import DomainError, ParameterError
 from discreet._core.lazy import pl
 from discreet._core.text import with_article
-from discreet.domain import Column, Date, Datetime, Domain, Integer, Numeric, nearest_codes
+from discreet.domain import Column, Date, Datetime, Domain, Integer, Numeric, Time, nearest_codes
 from discreet.pseudo_posterior.mixture import MixtureRegression
 from discreet.pseudo_posterior.regressions import (
     CategoricalShares,
@@ -153,8 +153,8 @@ def _categories(name: str, column: Column) -> int:
 
 
 def _response_of(name: str, column: Column, transform: str | None) -> Response:
-    if isinstance(column, (Date, Datetime)) and transform is None:
-        transform = "identity"  # 1970 is not a zero that anything is relative to
+    if isinstance(column, (Date, Datetime, Time)) and transform is None:
+        transform = "identity"  # neither 1970 nor midnight is a zero that anything is relative to
     return Response.between(name, *_bounds(name, column), transform=transform)
 
 

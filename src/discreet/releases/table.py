@@ -89,8 +89,8 @@ def _parsed(frame: pl.DataFrame, certificate: Certificate) -> pl.DataFrame:
     for name, dtype in schema.items():
         values, bases = frame[name], map(name.removesuffix, ("", "_from", "_to"))  # of counts, the ends of cells
         column = next((domain.columns[base] for base in bases if base in domain.columns), None)
-        if column is not None and values.dtype == pl.String and not column._accepts(pl.String()):
-            values = column.parse(values)
+        if column is not None:
+            values = column.read(values, name=name)
         parts.append(values.cast(dtype).alias(name))
     return pl.DataFrame(parts)
 
@@ -280,11 +280,8 @@ def _as_declared(values: pl.Series, column: Column, dtype: pl.DataType, text: bo
         if (dtype.is_numeric() or dtype.is_temporal()) and values.dtype != dtype:
             raise DataError(None, "holds values of another type", _UNCHANGED)
         return values
-    parsed = values if column._accepts(pl.String()) else column.parse(values)
-    unread = parsed.is_null() & values.is_not_null()
-    if dtype.is_decimal():
-        unread |= (parsed.cast(dtype, strict=False).cast(pl.String) != values).fill_null(value=False)
-    if unread.any():
+    parsed = column.read(values)
+    if dtype.is_decimal() and (column.write(parsed.cast(dtype)).cast(pl.String) != values).any():
         raise DataError(None, "holds a text that a release does not write for its type", _UNCHANGED)
     return parsed
 
@@ -300,7 +297,11 @@ def _cells_of(values: Sequence[pl.Series], column: Column) -> npt.NDArray[Any]:
     codes, edges = column.encode(middle), None
     if column.finite:
         edges = column.interval(codes) or [column.decode(codes, rng=seeded(0))]
-    if len(values) == 1 and column.kind in ("datetime", "duration"):  # whose cells hold several points of a step
+    if len(values) == 1 and column.kind in (
+        "datetime",
+        "duration",
+        "time",
+    ):  # whose cells hold several points of a step
         lattice: Any = column
         points = replace(lattice, base=None, cells=None)
         edges = [points.decode(points.encode(middle), rng=seeded(0))]

@@ -20,7 +20,7 @@ from discreet._core.lazy import pl
 from discreet._core.random import seeded
 from discreet._core.reading import file_sha256
 from discreet._core.text import harmless
-from discreet.domain import Domain, escaped_frame
+from discreet.domain import Column, Domain, escaped_frame
 from discreet.ledger import MOST_PARTS, Output, Run
 from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, Certificate
 from discreet.releases.content import Frames
@@ -148,7 +148,8 @@ def folders_of(domain: Domain, name: str) -> dict[Any, str]:
     if problem is not None:
         raise ParameterError(f"partition_by: {problem}. Name another column")
     values = column.decode(np.arange(cells), rng=seeded(0)).alias(name).to_frame()
-    texts = durations_as_texts(values)[name].cast(pl.String).to_list()
+    plain = durations_as_texts(values)[name]
+    texts = column.write(plain).cast(pl.String).to_list()
     folders = [f"{escaped(name)}={NO_VALUE if text is None else escaped(text)}" for text in texts]
     # File systems exist that tell neither capitals nor ways of composing a letter apart.
     alike = {normalize("NFC", normalize("NFC", folder).casefold()) for folder in folders}
@@ -225,7 +226,14 @@ def write(
         hashes: dict[Path, str] = {}
         check = partial(require_whole_pair, *paths)
         with together(*paths, inputs=inputs, check=check, on_commit=on_commit, hashes=hashes) as (table, file):
-            facts = write_table(next(tables), schema, table, named=path, metadata=metadata, separator=separator)
+            domain = Domain.from_dict(document.facts.domain)
+            ends = {f"{name}{end}": column for name, column in domain.columns.items() for end in ("_from", "_to")}
+            options: dict[str, Any] = {
+                "columns": {**ends, **domain.columns},
+                "metadata": metadata,
+                "separator": separator,
+            }
+            facts = write_table(next(tables), schema, table, named=path, **options)
             hashes[path] = str(facts.sha256)
             document = document.releasing(tables=[facts])
             file.write(document.to_json().encode())
@@ -240,9 +248,13 @@ def write_table(
     *,
     named: Path,
     metadata: Mapping[str, str] | None = None,
+    columns: Mapping[str, Column] | None = None,
     separator: str | None = None,
 ) -> FileFacts:
-    """Stream frames into an open file in the format of its later name; return what is stated. Raises FileProblem."""
+    """Stream frames into an open file in the format of its later name; return what is stated. Raises FileProblem.
+
+    In CSV, the values of some columns are written as these declare.
+    """
     rows = 0
 
     def stream() -> Frames:
@@ -254,7 +266,7 @@ def write_table(
     with _writing(named):
         form = format_of(named) or PARQUET
         if form.texts:
-            _write_csv(stream(), file, form, separator)
+            _write_csv(stream(), file, form, separator, columns or {})
         elif form.kind == "arrow":
             from discreet._core import arrow
 
@@ -325,7 +337,9 @@ def _sink_parquet(frames: Frames, schema: dict[str, Any], file: Any, metadata: M
         raise
 
 
-def _write_csv(frames: Frames, file: BinaryIO, form: Format, separator: str | None) -> None:
+def _write_csv(
+    frames: Frames, file: BinaryIO, form: Format, separator: str | None, columns: Mapping[str, Column]
+) -> None:
     """Write records. A separator that is not that of the ending is told by names in quotes, by which it is read."""
     quoted = separator not in (None, form.separator)
     stream: Any = nullcontext(file)
@@ -334,6 +348,9 @@ def _write_csv(frames: Frames, file: BinaryIO, form: Format, separator: str | No
     with stream as texts:
         for i, frame in enumerate(frames):
             table = durations_as_texts(escaped_frame(frame))
+            pairs = zip(map(columns.get, frame.columns), table, strict=True)
+            notated = [column.write(values) for column, values in pairs if column is not None and column.notation]
+            table = table.with_columns(notated)
             if i == 0 and quoted:
                 names = ('"' + name.replace('"', '""') + '"' for name in table.columns)
                 texts.write((str(separator).join(names) + "\n").encode())

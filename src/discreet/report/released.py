@@ -16,7 +16,7 @@ from discreet._core.errors import DiscreetError, FileProblem
 from discreet._core.lazy import pl
 from discreet._core.page import Chart, band_chart, column_chart, forest_chart, release_figure
 from discreet._core.text import about, as_written, counted, full_sentence, percent_as_written, rounded_up
-from discreet.confidential import Source, open_source
+from discreet.confidential import Source, open_source, texts_of
 from discreet.domain import Domain, moment_text
 from discreet.inference import Estimate, Posterior, bounded, points, posterior
 from discreet.mechanisms import no_posterior
@@ -76,11 +76,7 @@ def _binned(sources: Sequence[Source], name: str, domain: Domain, *, counts: boo
         for batch in source.batches(needed)
     ]
     grouped = pl.concat(parts, how="vertical_relaxed").group_by("value").agg(pl.col("weight").sum()).sort("value")
-    values = grouped["value"]
-    if key in sources[0].texts and grouped.height:
-        values = column.parse(values)
-        if values.null_count() > grouped["value"].null_count():
-            raise ValueError
+    values = column.read(texts_of(grouped["value"].alias(key), column, sources[0]))
     weights: npt.NDArray[Any] = grouped["weight"].to_numpy()
     bins = bins_of(column, values, weights)
     return ReleasedColumn(bins, bins.shares(values, weights))
@@ -223,7 +219,9 @@ def _estimate(draws: Posterior, name: str) -> tuple[Picture, list[str]]:
     level = percent_as_written(LEVEL)
 
     def text(value: float) -> str:
-        return moment_text(column.kind, value, sep=" ") if column.kind in ("date", "datetime") else about(value, 6)
+        return (
+            moment_text(column.kind, value, sep=" ") if column.kind in ("date", "datetime", "time") else about(value, 6)
+        )
 
     def texts(row: Estimate) -> list[str]:
         return [text(value) if np.isfinite(value) else "-" for value in _ends(row)]

@@ -252,7 +252,7 @@ def _number(value: float | None) -> str:
 
 def _shown(kind: str, key: str, value: float) -> str:
     """Write a summary's number: dates and datetimes as such, except their standard deviation."""
-    if key == "sd" or kind not in ("date", "datetime"):
+    if key == "sd" or kind not in ("date", "datetime", "time"):
         return f"{value:,.6g}"
     return moment_text(kind, value)
 

@@ -47,7 +47,7 @@ WRONG: dict[str, tuple[Callable[[], pl.DataFrame], str, str]] = {
     "NaN": (lambda: good().with_columns(x=pl.lit(float("nan"))), "'x'", "null or NaN"),
     "null": (lambda: good().with_columns(i=pl.lit(None, dtype=pl.Int64)), "'i'", "null or NaN"),
     "all null": (lambda: good().with_columns(s=pl.lit(None)), "'s'", "null"),
-    "wrong type": (lambda: good().with_columns(x=pl.lit(TEXT)), "'x'", "holds String values"),
+    "wrong type": (lambda: good().with_columns(x=pl.lit(TEXT)), "'x'", "values are not numbers written"),
     "number for a category": (lambda: good().with_columns(s=pl.lit(CANARY)), "'s'", "not the declared category"),
     "fraction": (lambda: good().with_columns(i=pl.lit(CANARY + 0.5)), "'i'", "not whole"),
     "undeclared category": (lambda: good().with_columns(s=pl.lit(TEXT)), "'s'", "not declared"),
@@ -66,7 +66,7 @@ def test_wrong_tables(case: str, form: str, tmp_path: Path) -> None:
     if form == "csv":
         if case == "nested":
             pytest.skip("CSV has no lists")
-        texts = {"wrong type": "not a numeric", "number for a category": "not declared", "fraction": "not an integer"}
+        texts = {"number for a category": "not declared", "fraction": "not whole numbers"}
         problem = texts.get(case, problem)
     elif form == "pandas" and case in {"null", "all null", "nested"}:
         problem = {"nested": "", "null": "null", "all null": ""}[case]
@@ -157,8 +157,8 @@ def test_missing_and_unreadable_files(tmp_path: Path) -> None:
         (b"x\n1,2,3\n", "not a readable CSV"),
         (b"x\n\xff\xfe\n", "not a"),
         (b'x\n"1\n', "not a"),
-        (f"x\n{TEXT}\n".encode(), "holds a text that is not a numeric"),
-        (f"x\n0.5\n0x{CANARY}\n".encode(), "holds a text that is not a numeric"),
+        (f"x\n{TEXT}\n".encode(), "values are not numbers written"),
+        (f"x\n0.5\n0x{CANARY}\n".encode(), "values are not numbers written"),
         (b"x\n0.5\n\n0.25\n", "null"),
         (b"x\n0.5\nNaN\n", "null or NaN"),
         (b"x\n0.5\ninf\n", "outside the declared bounds"),

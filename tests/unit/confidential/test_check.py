@@ -87,11 +87,11 @@ def test_texts_of_a_file_are_read_as_a_release_reads_them(tmp_path: Path) -> Non
     path = tmp_path / "t.csv"
     path.write_text("age,sex,paid,town\n31,f,1,'=a\nold,M,2,\n 130 ,,x,b\nold,f,inf,new_category_1\n")
     assert facts(checked(path)) == [
-        ("age", "holds a text that is not an integer", 2, [("old", 2)]),
-        ("age", "a value lies above the declared upper bound", 1, [(130, 1)]),
+        ("age", "values are not whole numbers written 1234", 2, [("old", 2)]),
+        ("age", "a value lies above the declared upper bound", 1, [(" 130 ", 1)]),
         ("sex", "holds a null", 1, []),
         ("sex", "holds a category that is not declared", 1, [("M", 1)]),
-        ("paid", "holds a text that is not a numeric", 1, [("x", 1)]),
+        ("paid", "values are not numbers written 1234.5", 1, [("x", 1)]),
         ("paid", "a value is infinite", 1, [("inf", 1)]),
         ("town", "a label starts with the reserved prefix of new labels", 1, [("new_category_1", 1)]),
     ]
@@ -103,7 +103,7 @@ def test_columns_are_found_missing_undeclared_and_of_the_wrong_type() -> None:
     told = [(where, problem, rows, examples) for where, problem, rows, examples in facts(found) if where != "age"]
     assert told == [
         ("sex", "is not in the table", None, []),
-        ("paid", "holds String values, not the declared numeric", 7, [("much", 7)]),
+        ("paid", "values are not numbers written 1234.5", 7, [("much", 7)]),
         ("town", "holds List values, not the declared open_labels", 7, []),
         ("more", "is in the table but not in the domain", None, []),
         ("most", "is in the table but not in the domain", None, []),

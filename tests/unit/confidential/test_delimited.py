@@ -90,7 +90,7 @@ def test_a_point_is_no_decimal_where_the_comma_is(kind: str, text: str, tmp_path
     column = Numeric(lower=0, upper=9999) if kind == "numeric" else Decimal(lower="0", upper="9999", digits=3)
     path = tmp_path / "t.csv"
     path.write_text(f"x;y\n0,5;1\n{text};2\n")
-    with pytest.raises(DataError, match="column 'x': holds a text that is not a") as refused:
+    with pytest.raises(DataError, match="column 'x': values are not") as refused:
         confidential(
             DelimitedFile(str(path), ";", decimal_comma=True), Domain(columns={"x": column}), accept={"other-columns"}
         )

@@ -350,5 +350,5 @@ def test_a_secure_cut_and_a_generator_that_cuts_nothing_do_not() -> None:
 def test_a_text_that_cannot_be_read_in_a_public_table_is_no_null(tmp_path: Path) -> None:
     (tmp_path / "reference.csv").write_text("age\n31.0\n4x\n5\n7\n")
     domain = Domain(columns={"age": Integer(lower=0, upper=99, nulls="category")})
-    with pytest.raises(DataError, match="holds a text that is not an integer"):
+    with pytest.raises(DataError, match="values are not whole numbers"):
         public_table(tmp_path / "reference.csv", domain)

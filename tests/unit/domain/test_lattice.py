@@ -210,7 +210,7 @@ def test_contradictory_facts_are_refused(kind: type[Column], facts: dict[str, An
     ],
 )
 def test_csv_texts(column: Column, texts: list[str | None], expected: list[Any]) -> None:
-    assert column.parse(pl.Series(texts, dtype=pl.String)).to_list() == expected
+    assert [column._reading(pl.Series([text], dtype=pl.String))[0][0] for text in texts] == expected
 
 
 # -- booleans, categories, open labels, and exact weights -------------------------------------------------------------
@@ -257,10 +257,12 @@ def test_wrong_categories_are_refused(facts: dict[str, Any], problem: str) -> No
 
 def test_booleans() -> None:
     assert Boolean().encode([True, False]).tolist() == [1, 0]
-    parsed = Boolean().parse(pl.Series(["true", "FALSE ", "1", None]))
-    assert parsed.to_list() == [True, False, None, None]
-    with pytest.raises(DataError, match="holds Int64 values"):
-        Boolean().encode([1, 0])
+    values, unread = Boolean()._reading(pl.Series(["true", "FALSE ", "1", "0.0", None, "2"]))
+    assert values.to_list() == [True, False, True, False, None, None]
+    assert unread.to_list() == [False] * 5 + [True]
+    assert Boolean().encode([1, 0]).tolist() == [1, 0]
+    with pytest.raises(DataError, match="values are not true or false, or 1 or 0"):
+        Boolean().encode([1, 2])
 
 
 def test_new_labels_live_in_their_namespace() -> None:

@@ -108,7 +108,7 @@ def test_an_embedding_that_keeps_or_draws_anything_is_refused_before_any_confide
             lambda count, seed: generate(count, seed).with_columns(pl.col("x") * 9 + 1),
             "column 'x': a value lies outside",
         ),
-        (lambda count, seed: generate(count, seed).with_columns(n=pl.lit("a")), "column 'n': holds String values"),
+        (lambda count, seed: generate(count, seed).with_columns(n=pl.lit("a")), "column 'n': values are not"),
         (lambda count, seed: 3.5, "what generate gave is not a table"),
     ],
 )

@@ -1,0 +1,144 @@
+"""How the values of a column are written as texts: what its declaration says, and what is read without one.
+
+Texts are read and written by expressions of Polars, wherever they come from. No message holds one.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from discreet._core.checks import flag, unfit
+from discreet._core.lazy import pl
+from discreet.domain.texts import encodable, is_text
+
+_FORMS = {
+    "numeric": ("numbers written 1234.5", 'prefix = "$"'),
+    "integer": ("whole numbers written 1234", 'thousands = ",", or type = "numeric"'),
+    "decimal": ("decimal numbers written 1234.50", 'decimal_mark = ","'),
+    "boolean": ("true or false, or 1 or 0", 'true = "Y" and false = "N"'),
+    "open_labels": ("labels", ""),
+    "category": ("labels as they are declared", 'categories = ["01", "02"]'),
+    "date": ("dates written YYYY-MM-DD", 'format = "%m/%d/%Y", or type = "datetime"'),
+    "datetime": ("moments written YYYY-MM-DD HH:MM:SS", 'format = "%m/%d/%Y %H:%M"'),
+    "time": ("times of day written HH:MM or HH:MM:SS", 'format = "%I:%M %p"'),
+    "duration": ("durations written 1d2h30m", ""),
+}
+_SIGNS = {"decimal_mark", "thousands", "prefix"}
+_BLANK = r"[\s\u00a0\u202f]"
+
+
+def text_problem(column: Any) -> tuple[str, str]:
+    """Return what is wrong with texts that cannot be read, and the lines to write."""
+    form, example = _FORMS[column.kind]
+    declared = ", ".join(
+        f"{key} = {value!r}" for key, value in column.notation.items() if value and key != "null_values"
+    )
+    remedy = f"declare how they are written, for example: {example}" if example else "write them so"
+    if declared:
+        form, remedy = f"{form.partition(' written')[0]} as declared", f"correct what is declared: {declared}"
+    return f"values are not {form}", f'{remedy}. What stands for a null: null_values = ["NA"]'
+
+
+def check_notation(column: Any) -> None:
+    """Refuse a notation that cannot be read back. Raises DomainError."""
+    nulls, notation = column.null_values, column.notation
+    if not isinstance(nulls, (list, tuple)) or not all(isinstance(text, str) and encodable(text) for text in nulls):
+        raise unfit("null_values", 'a list of texts, such as ["", "NA"]', nulls, error=column._error)
+    flag("strip", column.strip, error=column._error)
+    if column.kind == "boolean" and (column.true, column.false) != (None, None):
+        texts = {text for text in (column.true, column.false) if isinstance(text, str) and text.strip() == text}
+        if len(texts) < 2:
+            raise unfit("true and false", 'two texts, such as "Y" and "N"', column.true, error=column._error)
+    if hasattr(column, "decimal_mark"):
+        if column.decimal_mark not in (".", ","):
+            raise unfit("decimal_mark", '"." or ","', column.decimal_mark, error=column._error)
+        if str(column.thousands) not in {"", *".,' \u2019\u00a0\u202f"} - {column.decimal_mark}:
+            raise unfit("thousands", "one sign, another than decimal_mark", column.thousands, error=column._error)
+        if not isinstance(column.prefix, str) or re.search(r"[\d.,+-]|^\s|\s$", column.prefix):
+            raise unfit("prefix", 'a text such as "$", without digits', column.prefix, error=column._error)
+    if "format" in notation:
+        _check_format(column)
+    if nulls and _hold_a_value(column, _parsed(column, pl.Series(nulls)).drop_nulls()):
+        column._refuse("null_values must hold no declared value. Leave it out of them, or out of the values")
+
+
+def _check_format(column: Any) -> None:
+    """Refuse a format that does not bring values of the column back, a few of which are tried."""
+    last = column._points - 1
+    places = np.unique([0, 1, last // 3, last // 2, last]).clip(0, last)
+    values = column._from_units(column._start + places * column._stride)
+    with suppress(pl.exceptions.PolarsError, TypeError):
+        if column.parse(as_texts(column, values)).cast(values.dtype).equals(values):
+            return
+    example = _FORMS[column.kind][1].partition(" = ")[2].partition(", or")[0]
+    form = f"one that a whole value can be read from, such as {example}"
+    raise unfit("format", form, column.format, error=column._error)
+
+
+def _hold_a_value(column: Any, values: pl.Series) -> bool:
+    if column.labels is not None or not column.on_a_line:
+        return not set(values.to_list()).isdisjoint(column.labels or ())
+    ends = np.array([0, column.values - 1]) if column.finite else np.array([column.lower, column.upper])
+    (low, _), (_, high) = column.ends(ends)
+    return any(low <= number <= high for number in column._numbers(values).tolist())
+
+
+# Reading.
+
+
+def read_texts(column: Any, values: pl.Series) -> tuple[pl.Series, pl.Series]:
+    """Return values with their texts read, blanks cut off and what stands for a null; and which cannot be read."""
+    texts = values
+    if is_text(values.dtype):
+        text = pl.lit(values.cast(pl.String))
+        if column.strip or not column.textual:
+            text = text.str.strip_chars()
+        if column.null_values:
+            text = pl.when(~text.is_in(list(column.null_values))).then(text)
+        texts = pl.select(text).to_series()
+        values = texts if column.textual else _parsed(column, texts)
+    unread = values.is_null() & texts.is_not_null()
+    if column.null_values and not column.textual and column._accepts(values.dtype):
+        nulls = _parsed(column, pl.Series(column.null_values)).cast(values.dtype, strict=False).drop_nulls()
+        values = pl.select(pl.when(~pl.lit(values).is_in(nulls.to_list())).then(pl.lit(values))).to_series()
+    return values, unread
+
+
+def _parsed(column: Any, texts: pl.Series) -> Any:
+    """Return texts as typed values; null where they are written otherwise."""
+    if column.open or not _SIGNS & column.notation.keys():
+        return column.parse(texts)
+    sign = _BLANK if column.thousands.isspace() else re.escape(column.thousands)
+    groups = rf"|\d{{1,3}}(?:{sign}\d{{3}})+" * bool(sign)
+    mark, number = re.escape(column.decimal_mark), pl.lit(texts)
+    number = number.str.replace(rf"^([+-]?)\s*{re.escape(column.prefix)}\s*", "${1}")
+    fits = number.str.contains(rf"^[+-]?(?:\d+{groups})?(?:{mark}\d*)?(?:[eE][+-]?\d+)?$")
+    plain = number.str.replace_all(sign or "^$", "").str.replace(mark, ".")
+    return column.parse(pl.select(pl.when(fits).then(plain)).to_series())
+
+
+# Writing.
+
+
+def as_texts(column: Any, values: pl.Series) -> pl.Series:
+    """Return released values as texts in the notation of their column; as they are where none is declared."""
+    notation, value, null = column.notation, pl.lit(values), [*column.null_values, ""][0]
+    if "true" in notation:
+        value = pl.when(value).then(pl.lit(column.true)).when(~value).then(pl.lit(column.false))
+    elif "format" in notation:
+        value = value.dt.to_string(column.format or "iso")
+    elif not column.open and _SIGNS & notation.keys():
+        number = value.cast(pl.String)
+        whole, decimals = number.str.extract(r"^-?(\d+)"), number.str.extract(r"^-?\d+(.*)$")
+        if column.thousands:  # groups of three digits are counted from the last one
+            groups = whole.str.reverse().str.replace_all(r"(\d{3})", "${1}" + column.thousands)
+            whole = groups.str.strip_suffix(column.thousands).str.reverse()
+        parts = number.str.extract("^(-?)"), pl.lit(column.prefix), whole
+        value = pl.concat_str(*parts, decimals.str.replace(".", column.decimal_mark, literal=True))
+    if null:
+        value = value.cast(pl.String).fill_null(null)
+    return pl.select(value.alias(values.name)).to_series()
