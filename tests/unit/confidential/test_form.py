@@ -56,6 +56,7 @@ HARMLESS = {
     .replace('"",""', ",")
     .encode(),
     "separators at the end": written([("age", "town", "", ""), *((*row, "", "") for row in ROWS)]).encode(),
+    "separators and CRLF": written([("age", "town", ""), *((*row, "") for row in ROWS)], end="\r\n").encode(),
     "no line feed at the end": PLAIN.encode().rstrip(b"\n"),
 }
 
@@ -84,6 +85,7 @@ WRONG: list[tuple[bytes, str, str]] = [
     (b'a,b\n"x\ny",2\n3\n4,5\n', "line 4 has 1 field", "complete it"),
     (b"a,b\n1,2\n4", "line 3 has 1 field", "complete it"),
     (b"a\n1\n\n2\n", "line 3 is empty", "without it"),
+    (b"a\r\n1\r\n\r\n2\r\n", "line 3 is empty", "without it"),
     (b"Report\na,b\n1,2\n3,4\n", "line 1 has 1 field and those below it 2", "without lines above"),
     (b"a,b\nr1,1,2\nr2,3,4\n", "line 1 has 2 fields and those below it 3", "a name for each"),
     (b"a,b,\n1,2,\n3,4,5\n", "column 3 has no name", "name it there"),
@@ -104,7 +106,7 @@ WRONG: list[tuple[bytes, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("raw", "problem", "remedy"), WRONG, ids=[problem for _, problem, _ in WRONG])
+@pytest.mark.parametrize(("raw", "problem", "remedy"), WRONG, ids=[repr(raw[:20]) for raw, _, _ in WRONG])
 def test_what_is_not_is_told_with_its_cause(raw: bytes, problem: str, remedy: str, tmp_path: Path) -> None:
     """Whoever opens it, in the same words, and without a content."""
     path = tmp_path / "t.csv"
