@@ -373,7 +373,7 @@ class _Table:
         self._by_unit = voted or bool(request.parameters.get("unit_votes"))
         if not isinstance(data, Confidential):
             require_unit(request.domain or Domain(columns={}), request.unit, by_unit=self._by_unit)
-            require_there(data)
+            self._data = require_there(data)
 
     def closed(self, facts: PublicFacts) -> tuple[Confidential[Any], PublicFacts]:
         """Close the table on a domain, beside the public one that it is expected to look like; say what is public."""

@@ -18,15 +18,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 from discreet._core.checks import unfit
 from discreet._core.errors import ParameterError
 from discreet._core.lazy import pl
+from discreet._core.reading import encoding_of
 
 _LONGEST = 2**24  # characters of the first line of CSV: a few bytes of gzip could make more
 _SEPARATOR = re.compile(r"[\t,;|:!#$%&*/<>?@^~]")
 _QUOTED = re.compile(rf'"(?:[^"]|"")*"({_SEPARATOR.pattern})')
+_SEP_LINE = re.compile(rf"sep=({_SEPARATOR.pattern})\s*", re.IGNORECASE)
 _INDEX = re.compile(r"__index_level_\d+__")
 
 
@@ -125,13 +127,13 @@ def scanned(path: str | PathLike[str], form: Format) -> pl.LazyFrame:
                 for chunk in group[1]:
                     _require_sound(data, chunk[3])
         return pl.scan_parquet(path, glob=False)
-    separator, names = heading(path, form)
-    options: dict[str, Any] = {"infer_schema": False, "separator": separator}
-    if codecs.lookup(form.encoding).name in ("utf-8", "ascii"):
+    encoding, separator, names, skip = heading(path, form)
+    options: dict[str, Any] = {"infer_schema": False, "separator": separator, "skip_lines": skip}
+    if is_utf8(encoding):
         scan = pl.scan_csv(path, glob=False, **options)
     else:
-        raw = path.read_bytes()
-        text = (gzip.decompress(raw) if form.compressed else raw).decode(form.encoding)
+        with unpacked(path, form) as file:
+            text = file.read().decode(encoding)
         scan = pl.scan_csv(io.BytesIO(text.encode("utf-8")), **options)
     columns = scan.collect_schema().names()
     # Polars keeps the quotes that are doubled within a name.
@@ -158,22 +160,36 @@ def parquet_rows(path: str | PathLike[str]) -> int:
         return int(footer[3])
 
 
-def heading(path: Path, form: Format) -> tuple[str, list[str]]:
-    """Return what separates the fields of a CSV file, and those of its first line.
+def heading(path: Path, form: Format) -> tuple[str, str, list[str], int]:
+    """Return the encoding of a CSV file, what separates its fields, those of its header, and the lines above that.
 
-    Where the first name of a header is in quotes, it is what comes after it: so files that are written with another
-    separator than that of their ending tell it themselves.
+    A byte order mark tells the encoding. Lines above a header are empty, or ``sep=;`` of a spreadsheet. That tells the
+    separator, as does what comes after a first name in quotes: so files that are written with another separator than
+    that of their ending tell it themselves.
     """
-    encoding = "utf-8-sig" if codecs.lookup(form.encoding).name == "utf-8" else form.encoding
-    opener: Any = gzip.open if form.compressed else open
-    with opener(path, "rt", encoding=encoding, newline="") as file:
-        line, separator = file.readline(_LONGEST), form.separator
-        if len(line) == _LONGEST:
-            raise ValueError("a line is too long for a header")
-        if quoted := _QUOTED.match(line):
-            separator = quoted[1]
-        lines = itertools.chain([line], iter(lambda: file.readline(_LONGEST), ""))
-        return separator, next(csv.reader(lines, delimiter=separator))
+    with unpacked(path, form) as raw:
+        encoding = encoding_of(raw.read(4), form.encoding)
+        raw.seek(0)
+        file, separator = io.TextIOWrapper(raw, encoding, "replace", newline=""), form.separator
+        lines = iter(lambda: file.readline(_LONGEST), "")
+        for skip, line in enumerate(lines):
+            if len(line) == _LONGEST:
+                raise ValueError("a line is too long for a header")
+            if match := _SEP_LINE.fullmatch(line) or _QUOTED.match(line):
+                separator = match[1]
+            if line.strip("\r\n") and not _SEP_LINE.fullmatch(line):
+                return encoding, separator, next(csv.reader(itertools.chain([line], lines), delimiter=separator)), skip
+        return encoding, separator, [], 0
+
+
+def unpacked(path: Path, form: Format) -> BinaryIO:
+    """Open a file for its bytes as they are without gzip."""
+    return cast("BinaryIO", gzip.open(path) if form.compressed else path.open("rb"))
+
+
+def is_utf8(encoding: str) -> bool:
+    """Return whether Polars reads an encoding as it is."""
+    return codecs.lookup(encoding).name in ("utf-8", "utf-8-sig", "ascii")
 
 
 def stored_index(names: Sequence[str], metadata: str | None) -> frozenset[str]:

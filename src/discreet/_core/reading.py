@@ -7,6 +7,7 @@ beyond a bound is refused like any other bad input.
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import json
 import math
@@ -38,6 +39,8 @@ MOST_DIGITS = 40
 DEPTH = 32
 """Lists and tables inside one another."""
 
+_MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32"}
+_MARKS |= dict.fromkeys((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE), "utf-16")  # UTF-32 begins with the first of them
 _PART = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+"""
 _LONG_KEY = re.compile(rf"(?<![A-Za-z0-9_-])(?:{_PART}){{{DEPTH}}}")
 _COLUMN_HEAD = re.compile(r"(?m)^[ \t]*\[columns\.([^\"'\n]+)\][ \t]*(?:#.*)?$")
@@ -45,7 +48,7 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
 
 
 def bounded_text(path: str | os.PathLike[str], *, missing: str, remedy: str) -> str:
-    """Return the text of a UTF-8 file of at most :data:`MOST_BYTES`.
+    """Return the text of a file of at most :data:`MOST_BYTES`: UTF-8, unless a byte order mark says otherwise.
 
     Raises FileProblem when there is no such file (``missing`` says what to do), or it cannot be read (``remedy``).
     """
@@ -59,9 +62,14 @@ def bounded_text(path: str | os.PathLike[str], *, missing: str, remedy: str) -> 
     if len(raw) > MOST_BYTES:
         raise FileProblem(path, f"it has more than {MOST_BYTES:,} bytes", "give a smaller file")
     try:
-        return raw.decode("utf-8")
+        return raw.decode(encoding_of(raw))
     except UnicodeDecodeError:
         raise FileProblem(path, "it cannot be read as UTF-8 text", remedy) from None
+
+
+def encoding_of(head: bytes, otherwise: str = "utf-8") -> str:
+    """Return the encoding that a byte order mark at the beginning of a file tells."""
+    return next((encoding for mark, encoding in _MARKS.items() if head.startswith(mark)), otherwise)
 
 
 def parsed_toml(text: str, *, what: str = "the domain") -> dict[str, Any]:

@@ -19,12 +19,13 @@ from discreet._core.boundary import enclosed, quietly
 from discreet._core.checks import unfit
 from discreet._core.errors import FileProblem
 from discreet._core.files import require_settled
-from discreet._core.formats import ENDINGS, PARQUET, Format, format_of, heading, scanned, stored_index, texts
+from discreet._core.formats import PARQUET, Format, format_of, scanned, stored_index, texts
 from discreet._core.lazy import pl
-from discreet.confidential.source import Source, require_once, scan_batches, type_name
+from discreet.confidential.source import RESERVED, Source, require_once, scan_batches, type_name
 from discreet.domain import escaped, unescaped
 
-_SEPARATORS = {",": "commas", "\t": "tabs"}
+_ROW = f"{RESERVED}row"
+_UNREAD = "cannot be read", "check its permissions"
 
 
 @enclosed
@@ -49,17 +50,24 @@ def open_source(data: Any) -> Source:
     return source
 
 
-def require_there(data: Any) -> None:
-    """Refuse a path, or the address of a table, where there is no file; nothing is opened. Raises FileProblem."""
+def require_there(data: Any) -> Any:
+    """Return a table as it is, and a CSV file as its source, whose form is checked; nothing else is opened.
+
+    Raises FileProblem where there is no file, or no such form.
+    """
     if data is None or isinstance(data, (bool, int, float)):
         raise unfit("data", "a dataframe, or the path of a file", data)
     if _is_address(data):
         from discreet.confidential.database import require_reachable
 
         require_reachable(data)
-    elif isinstance(data, (str, PathLike)) and not lexists(data):
-        require_settled(data)
-        raise FileProblem(fspath(data), "there is no such file", "check the path")
+    elif isinstance(data, (str, PathLike)):
+        if not lexists(data):
+            require_settled(data)
+            raise FileProblem(fspath(data), "there is no such file", "check the path")
+        if (form := format_of(data)) is not None and form.texts:
+            return open_source(data)
+    return data
 
 
 def _is_address(data: Any) -> bool:
@@ -67,6 +75,8 @@ def _is_address(data: Any) -> bool:
 
 
 def _open_path(data: str | PathLike[str]) -> Source:
+    from discreet.confidential.form import require_kind
+
     text, path = fspath(data), Path(data)
     require_settled(path)
     if path.is_dir():
@@ -75,12 +85,9 @@ def _open_path(data: str | PathLike[str]) -> Source:
         raise FileProblem(text, "there is no such file", "check the path")
     if not path.is_file():
         raise FileProblem(text, "is not a file", "give a file, or a folder of Parquet files")
-    if quietly(path.stat, FileProblem(text, "cannot be read", "check its permissions")).st_size == 0:
+    if quietly(path.stat, FileProblem(text, *_UNREAD)).st_size == 0:
         raise FileProblem(text, "is empty: it has no header and no rows", "give a file with a table")
-    form = format_of(data)
-    if form is None:
-        remedy = f"give a file in {ENDINGS}, or pass a dataframe"
-        raise FileProblem(text, "the format is not known by this ending", remedy)
+    form = quietly(lambda: require_kind(text, path, format_of(data)), FileProblem(text, *_UNREAD))
     if form.texts:
         return _open_csv(text, path, form)
     problem = f"is not a readable {form.kind.title()} file"
@@ -111,26 +118,25 @@ def _of_scan(
 
 
 def _open_csv(text: str, path: Path, form: Format) -> Source:
-    remedy = "give it a header line, save it as UTF-8 or name its encoding, and give every row as many fields"
-    broken = FileProblem(text, "is not a readable CSV file", remedy)
-    names = [unescaped(name) for name in quietly(partial(heading, path, form), broken)[1]]
-    if not names:
-        raise broken
-    if len(names) == 1 and ({",", ";", "\t"} - {form.separator}).intersection(names[0]):
-        separators = _SEPARATORS.get(form.separator, repr(form.separator))
-        remedy = f"name its separator, or save it with {separators}"
-        raise FileProblem(text, f"its fields are not separated by {separators}", remedy)
+    from discreet.confidential.form import csv_form
+
+    broken = FileProblem(text, "is not a readable CSV file", "give the complete file, and name its encoding")
+    header, blank = quietly(partial(csv_form, text, path, form), broken)
+    places = {place: unescaped(name) for place, name in enumerate(header) if name}
 
     def read(columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         scan = scanned(path, form)
+        if blank:
+            scan = scan.with_row_index(_ROW).filter(~pl.col(_ROW).is_in(blank)).drop(_ROW)
         header_names = quietly(scan.collect_schema, broken).names()
-        return scan_batches(scan.rename(dict(zip(header_names, names, strict=False))), columns, broken)
+        return scan_batches(scan.rename({header_names[place]: name for place, name in places.items()}), columns, broken)
 
+    names = tuple(places.values())
     return Source(
         kind="csv",
         path=text,
         stays=True,
-        names=tuple(names),
+        names=names,
         types=lambda: dict.fromkeys(names, "unknown"),
         batches=read,
         texts=frozenset(names),

@@ -95,23 +95,19 @@ def all_rows(source: Source, names: Collection[str]) -> pl.DataFrame:
 def table_schema(table: Any, *, header: bool = False) -> dict[str, str]:
     """Return the kinds of column that usually declare the types of a table, by name; no row is read but of CSV.
 
-    Raises DataError, FileProblem if the table cannot be read, or is a CSV file whose first line is a record, or may be
-    one and ``header`` does not say that it is none.
+    Raises DataError, FileProblem if the table cannot be read, or is a CSV file whose first line may be a record and
+    ``header`` does not say that it is none.
     """
-    source = open_source(table)
-    if source.kind == "csv" and any(_VALUE.fullmatch(name.strip()) for name in source.names):
-        raise DataError(
-            None,
-            "its first line is a record and not a header, since a field is empty, a number, a truth value or a date",
-            "put a line with the names of the columns first, or write the declaration by hand",
-        )
-    if source.kind == "csv" and not header and _fits_as_record(source):
-        raise DataError(
-            None,
-            "its first line may be a record of words and not a header, since it looks like the rows below it",
-            "look at that line. If it holds the names of the columns, write header=True. Otherwise, put such a line "
-            "first",
-        )
+    source, like = open_source(table), None
+    if source.kind == "csv" and not header:
+        if any(_VALUE.fullmatch(name.strip()) for name in source.names):
+            like = "a field of it is a number, a truth value or a date"
+        elif _fits_as_record(source):
+            like = "it looks like the rows below it"
+    if like is not None:
+        problem = f"its first line may be a record and not a header, since {like}"
+        remedy = "look at that line. If it holds the names of the columns, write header=True. Otherwise, put such a "
+        raise DataError(None, problem, f"{remedy}line first")
     return source.types()
 
 

@@ -23,7 +23,7 @@ def test_a_line_of_words_above_rows_of_words_is_confirmed_first(
     path.write_text(",".join(WORDS[1:] + WORDS[:1]) + "\n" + rows)
     assert run(["domain", "init", str(path), "--out", str(out)]) == 2
     said = capsys.readouterr()
-    assert "may be a record of words" in said.err
+    assert "looks like the rows below it" in said.err
     assert "write --header" in said.err
     assert not [word for word in WORDS if word in said.out + said.err]
     assert not out.exists()
@@ -33,11 +33,12 @@ def test_a_line_of_words_above_rows_of_words_is_confirmed_first(
     assert WORDS[0] in out.read_text()
 
 
-def test_what_no_confirmation_helps(tmp_path: Path) -> None:
+def test_years_are_confirmed_as_names(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
-    path.write_text("rome,47\noslo,48\n")
-    with pytest.raises(DataError, match="its first line is a record"):
-        table_schema(path, header=True)
+    path.write_text("region,1990\noslo,48\n")
+    with pytest.raises(DataError, match="a number, a truth value or a date. Look at that line"):
+        table_schema(path)
+    assert list(table_schema(path, header=True)) == ["region", "1990"]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +69,7 @@ def test_what_is_not_in_doubt(text: str, tmp_path: Path) -> None:
 def test_what_is(text: str, tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text(text)
-    with pytest.raises(DataError, match="may be a record"):
+    with pytest.raises(DataError, match="looks like the rows below it"):
         table_schema(path)
 
 
@@ -90,4 +91,4 @@ def test_public_tables_are_not_in_doubt_and_without_their_header_no_template_is_
             told[file.stem] = str(problem)
     assert len(files) > 20
     assert list(told) == ["fertility"]
-    assert "since a field is" in told["fertility"]
+    assert "since a field of it is" in told["fertility"]
