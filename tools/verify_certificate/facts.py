@@ -61,7 +61,7 @@ def cells_of(column: dict[str, Any]) -> float:
         found = _steps(column, Fraction(1), lambda text: datetime.date.fromisoformat(text).toordinal())
     elif found is None:
         raise StoppedError(CANNOT, f"a column of type {kind!r} without cells")
-    return found + (column.get("nulls") == "category")
+    return found + len(column.get("censored", ())) + (column.get("nulls") == "category")
 
 
 def _steps(column: dict[str, Any], step: Fraction, read: Callable[[Any], Any]) -> int:

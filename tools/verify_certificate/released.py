@@ -99,7 +99,7 @@ def _held(text: str, column: dict[str, Any]) -> bool:
         return column.get("nulls") == "category" or null in column.get("categories", ())
     if kind in {"category", "boolean"}:
         return text in column.get("categories", (column.get("true", "true"), column.get("false", "false")))
-    if kind not in READ:
+    if kind not in READ or text in column.get("censored", ()):
         return True
     if kind == "decimal" and len(text.partition(column.get("decimal_mark", "."))[2]) != column.get("digits", 0):
         return False

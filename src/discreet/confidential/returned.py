@@ -94,8 +94,8 @@ def _type(column: Column, original: Any, released: Any) -> Any:
         limits = np.iinfo(str(original).lower())
         if extremes[0] >= limits.min and extremes[1] <= limits.max:
             return original
-    if released == pl.String and original == pl.Enum and column.labels is not None:
-        return pl.Enum(column.labels)
+    if released == pl.String and original == pl.Enum and (labels := _labels_of(column)) is not None:
+        return pl.Enum(labels)
     if released == pl.String and original in (pl.Enum, pl.Categorical):
         return pl.Categorical()
     if released == pl.Time and original == pl.Null:  # Spark has none
@@ -133,7 +133,7 @@ def _as_arrow_table(frame: pl.DataFrame, domain: Domain, types: Mapping[str, Any
 
 def _labels_of(column: Column | None) -> list[Any] | None:
     """Return the declared labels of a column; None where it declares none."""
-    return None if column is None or column.labels is None else list(column.labels)
+    return list(column.labels or ()) if column is not None and column.kind in ("category", "boolean") else None
 
 
 def _arrow_type(released: Any, original: Any, labels: list[Any] | None) -> Any:

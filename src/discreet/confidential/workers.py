@@ -246,7 +246,7 @@ def code(column: Any, x: Any, kind: Any) -> Any | None:
     """
     from pyspark.sql import functions as f
 
-    if not column.finite or column.null_values or column.strip:
+    if not column.finite or column.notation:
         return None
     name, missing, misfit = kind.simpleString(), x.isNull(), _long(_MISFIT)
     null = _long(int(column.null_code)) if column.nullable else misfit

@@ -113,7 +113,7 @@ class Column(ABC):
             from discreet.domain.notation import check_notation
 
             check_notation(self)
-            settle(self, null_values=tuple(self.null_values))
+            settle(self, **{key: tuple(value) for key, value in notation.items() if isinstance(value, (list, tuple))})
         if self.base is not None:
             self._check_base()
 

@@ -128,17 +128,20 @@ class Domain:
             raise DomainError("a domain must have at least one column. Declare it under [columns.NAME]")
         if len(self.columns) > MOST_COLUMNS:
             raise DomainError(f"a domain must have at most {MOST_COLUMNS:,} columns, got {len(self.columns):,}")
+        columns = dict(self.columns)
         for name, column in self.columns.items():
             _check_column(name, column)
+            if getattr(column, "censored", ()):
+                columns[name] = _censored(name, column)
         weights = {}
         for name, weight in (self.metric_weights or {}).items():
             if name not in self.columns:
                 raise DomainError(f"metric_weights names {name!r}, which is not a column of the domain")
             weights[str(name)] = real(f"the metric weight of column {name!r}", weight, least=0, error=DomainError)
-        sizes = [column.size for column in self.columns.values()]
+        sizes = [column.size for column in columns.values()]
         settle(
             self,
-            columns=_Frozen({str(name): column for name, column in self.columns.items()}),
+            columns=_Frozen({str(name): column for name, column in columns.items()}),
             metric_weights=_Frozen(weights) if weights else None,
             _size=None if None in sizes else prod(filter(None, sizes)),
         )
@@ -406,6 +409,16 @@ def _check_column(name: object, column: object) -> None:
         raise DomainError(f"column {name!r}: dataframe libraries read this name as a pattern. Rename the column")
     if not isinstance(column, Column):
         raise DomainError(f"column {name!r}: it must be a Column, such as Numeric(lower=0, upper=1)")
+
+
+def _censored(name: str, column: Any) -> Column:
+    """Return numbers with texts beside them as they are encoded."""
+    from discreet.domain.labels import CensoredNumbers
+
+    try:
+        return CensoredNumbers(numbers=column, nulls=column.nulls, null_values=column.null_values, strip=True)
+    except DomainError as problem:
+        raise DomainError(f"column {name!r}: {problem}") from None
 
 
 def require_domain(domain: Any) -> None:

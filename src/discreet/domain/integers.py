@@ -232,6 +232,8 @@ class Integer(LatticeColumn):
         What a value outside the bounds is.
     decimal_mark, thousands, prefix : str
         The sign before the decimals, between groups of three digits, and what stands in front, such as ``"$"``.
+    censored : sequence of str
+        Texts such as ``">45"`` that are cells of their own. In a domain, all cells are then labels without an order.
     nulls, base, null_values, strip
         See :class:`Column`.
 
@@ -251,6 +253,7 @@ class Integer(LatticeColumn):
     decimal_mark: str = "."
     thousands: str = ""
     prefix: str = ""
+    censored: Sequence[str] = ()
 
     public_facts: ClassVar[tuple[PublicFact, ...]] = NUMBERS
     _choices: ClassVar[dict[str, tuple[str, ...]]] = {
@@ -322,6 +325,8 @@ class Decimal(LatticeColumn):
         What a number outside the bounds is.
     decimal_mark, thousands, prefix : str
         The sign before the decimals, between groups of three digits, and what stands in front, such as ``"$"``.
+    censored : sequence of str
+        Texts such as ``">45"`` that are cells of their own. In a domain, all cells are then labels without an order.
     nulls, base, null_values, strip
         See :class:`Column`.
 
@@ -344,6 +349,7 @@ class Decimal(LatticeColumn):
     decimal_mark: str = "."
     thousands: str = ""
     prefix: str = ""
+    censored: Sequence[str] = ()
 
     def _check(self) -> None:
         settle(self, digits=integer("digits", self.digits, least=0, most=_MOST_DIGITS, error=self._error))

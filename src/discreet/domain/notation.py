@@ -35,7 +35,9 @@ def text_problem(column: Any) -> tuple[str, str]:
     """Return what is wrong with texts that cannot be read, and the lines to write."""
     form, example = _FORMS[column.kind]
     declared = ", ".join(
-        f"{key} = {value!r}" for key, value in column.notation.items() if value and key != "null_values"
+        f"{key} = {value!r}".replace("'", '"')
+        for key, value in column.notation.items()
+        if value and key != "null_values"
     )
     remedy = f"declare how they are written, for example: {example}" if example else "write them so"
     if declared:
@@ -45,25 +47,32 @@ def text_problem(column: Any) -> tuple[str, str]:
 
 def check_notation(column: Any) -> None:
     """Refuse a notation that cannot be read back. Raises DomainError."""
-    nulls, notation = column.null_values, column.notation
-    if not isinstance(nulls, (list, tuple)) or not all(isinstance(text, str) and encodable(text) for text in nulls):
-        raise unfit("null_values", 'a list of texts, such as ["", "NA"]', nulls, error=column._error)
+    notation = column.notation
+    for name in notation.keys() & {"null_values", "censored"}:
+        texts = notation[name]
+        if not isinstance(texts, (list, tuple)) or not all(isinstance(text, str) and encodable(text) for text in texts):
+            raise unfit(name, 'a list of texts, such as ["", "NA"]', texts, error=column._error)
     flag("strip", column.strip, error=column._error)
     if column.kind == "boolean" and (column.true, column.false) != (None, None):
         texts = {text for text in (column.true, column.false) if isinstance(text, str) and text.strip() == text}
         if len(texts) < 2:
             raise unfit("true and false", 'two texts, such as "Y" and "N"', column.true, error=column._error)
     if hasattr(column, "decimal_mark"):
-        if column.decimal_mark not in (".", ","):
-            raise unfit("decimal_mark", '"." or ","', column.decimal_mark, error=column._error)
-        if str(column.thousands) not in {"", *".,' \u2019\u00a0\u202f"} - {column.decimal_mark}:
-            raise unfit("thousands", "one sign, another than decimal_mark", column.thousands, error=column._error)
-        if not isinstance(column.prefix, str) or re.search(r"[\d.,+-]|^\s|\s$", column.prefix):
-            raise unfit("prefix", 'a text such as "$", without digits', column.prefix, error=column._error)
+        _check_signs(column)
     if "format" in notation:
         _check_format(column)
-    if nulls and _hold_a_value(column, _parsed(column, pl.Series(nulls)).drop_nulls()):
+    nulls = pl.Series(column.null_values, dtype=pl.String)
+    if len(nulls) and _hold_a_value(column, _parsed(column, nulls).drop_nulls()):
         column._refuse("null_values must hold no declared value. Leave it out of them, or out of the values")
+
+
+def _check_signs(column: Any) -> None:
+    if column.decimal_mark not in (".", ","):
+        raise unfit("decimal_mark", '"." or ","', column.decimal_mark, error=column._error)
+    if str(column.thousands) not in {"", *".,' \u2019\u00a0\u202f"} - {column.decimal_mark}:
+        raise unfit("thousands", "one sign, another than decimal_mark", column.thousands, error=column._error)
+    if not isinstance(column.prefix, str) or re.search(r"[\d.,+-]|^\s|\s$", column.prefix):
+        raise unfit("prefix", 'a text such as "$", without digits', column.prefix, error=column._error)
 
 
 def _check_format(column: Any) -> None:

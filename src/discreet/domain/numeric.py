@@ -62,6 +62,8 @@ class Numeric(Column):
         What a value outside the bounds is: an error, or moved to the nearest bound.
     decimal_mark, thousands, prefix : str
         The sign before the decimals, between groups of three digits, and what stands in front, such as ``"$"``.
+    censored : sequence of str
+        Texts such as ``">45"`` that are cells of their own. In a domain, all cells are then labels without an order.
     nulls, null_values, strip
         See :class:`Column`; a NaN is a null.
     base : mapping or frozen scipy.stats distribution, optional
@@ -102,6 +104,7 @@ class Numeric(Column):
     decimal_mark: str = "."
     thousands: str = ""
     prefix: str = ""
+    censored: Sequence[str] = ()
     _edges: Floats | None = field(init=False, repr=False, compare=False, default=None)
     _inside: tuple[npt.NDArray[Any], npt.NDArray[Any]] | None = field(
         init=False, repr=False, compare=False, default=None

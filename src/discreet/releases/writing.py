@@ -348,9 +348,11 @@ def _write_csv(
     with stream as texts:
         for i, frame in enumerate(frames):
             table = durations_as_texts(escaped_frame(frame))
-            pairs = zip(map(columns.get, frame.columns), table, strict=True)
-            notated = [column.write(values) for column, values in pairs if column is not None and column.notation]
-            table = table.with_columns(notated)
+            for name, values in zip(frame.columns, table, strict=True):
+                column = columns.get(name)
+                if column is not None and column.notation:  # numbers are no formulas
+                    plain = frame[name] if column.kind in ("numeric", "integer", "decimal") else values
+                    table = table.with_columns(column.write(plain).alias(values.name))
             if i == 0 and quoted:
                 names = ('"' + name.replace('"', '""') + '"' for name in table.columns)
                 texts.write((str(separator).join(names) + "\n").encode())

@@ -32,7 +32,7 @@ from discreet.domain import (
     OpenLabels,
     Time,
 )
-from discreet.errors import DataError, DomainError
+from discreet.errors import DataError, DomainError, ParameterError
 from discreet.releases import verify
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -90,7 +90,7 @@ TYPED = [
 REFUSED = [
     (Date(**YEAR), "3/14/2020", 'for example: format = "%m/%d/%Y"'),
     (Date(**YEAR), "2020-02-11 00:00:01", 'type = "datetime"'),
-    (Date(**YEAR, format="%m/%d/%Y"), "2020-03-14", "format = '%m/%d/%Y'"),
+    (Date(**YEAR, format="%m/%d/%Y"), "2020-03-14", 'format = "%m/%d/%Y"'),
     (Time(step="1m"), "7h35m", 'format = "%I:%M %p"'),
     (Integer(lower=0, upper=9999), "1,234", 'thousands = ","'),
     (Integer(lower=0, upper=9999), "2.5", 'type = "numeric"'),
@@ -188,6 +188,7 @@ COLUMNS: dict[str, Column] = {
     "cost": Decimal(lower="-10000", upper="90000", digits=2, cells=5, thousands=",", **OPTIONAL),
     "ill": Boolean(true="Y", false="N", **OPTIONAL),
     "word": Category(categories=["=a", "b"], **OPTIONAL),
+    "ct": Numeric(lower=-5, upper=45, cells=5, decimal_mark=",", censored=[">45", "refused"]),
 }
 DOMAIN = Domain(columns=COLUMNS)
 TABLE = DOMAIN.decode(DOMAIN.draw_base(300, seeded(1)), rng=seeded(2))
@@ -196,14 +197,14 @@ ASKED: dict[str, Any] = {"budget": Budget(epsilon=5.0, delta=1e-6), "size": 300,
 
 @pytest.mark.parametrize("counts", [False, True])
 def test_a_release_in_csv_is_written_so_and_read_so_by_all_who_read_it(counts: bool, tmp_path: Path) -> None:
-    names = ("day", "paid") if counts else tuple(COLUMNS)
+    names = ("day", "paid", "ct") if counts else tuple(COLUMNS)
     domain, out = Domain(columns={name: COLUMNS[name] for name in names}), tmp_path / "r.csv"
     asked = {**ASKED, "mechanism": "perturbed-histogram" if counts else "marginals"}
     if counts:
         asked = {**{key: value for key, value in asked.items() if key != "size"}, "counts": True}
     release = discreet.release(TABLE.select(names), domain, out=out, **asked)
     texts = pl.read_csv(out, infer_schema=False)
-    forms = {"day": r"\d\d/\d\d/2020", "paid": r"-?€\d{1,3}(\.\d{3})*,\d+"}
+    forms = {"day": r"\d\d/\d\d/2020", "paid": r"-?€\d{1,3}(\.\d{3})*,\d+", "ct": r"-?\d+,\d+|>45|refused"}
     if not counts:
         forms |= {"born": "2020-.*|NA", "at": r"\d\d:\d\d [AP]M", "seen": r"\d\d\.\d\d\.2020 \d\d:\d\d",
                   "ill": "Y|N|NA", "cost": r"-?\d{1,3}(,\d{3})*\.\d\d|NA", "word": "'=a|b|NA"}  # fmt: skip
@@ -237,7 +238,7 @@ def test_names_of_folders_are_written_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize("form", ["csv", "texts", "categories", "parquet", "pandas"])
 def test_texts_are_read_the_same_wherever_they_come_from(form: str, tmp_path: Path) -> None:
     here = reveal(confidential(TABLE, DOMAIN))
-    texts = pl.DataFrame([column.write(TABLE[name]) for name, column in COLUMNS.items()])
+    texts = pl.DataFrame([column.write(TABLE[name]) for name, column in DOMAIN.columns.items()])
     data: Any = texts
     if form == "csv":
         texts.write_csv(data := tmp_path / "t.csv")
@@ -251,3 +252,46 @@ def test_texts_are_read_the_same_wherever_they_come_from(form: str, tmp_path: Pa
     counts = reveal(confidential(data, DOMAIN))
     assert counts.frequencies.tolist() == here.frequencies.tolist()
     assert all((a == b).all() for a, b in zip(counts.records.columns, here.records.columns, strict=True))
+
+
+CENSORED = Domain(
+    columns={
+        "ct": Numeric(lower=0, upper=45, cells=5, censored=[">45", "<1"], nulls="category", null_values=["NA"]),
+        "n": Integer(lower=-2, upper=3, censored=["many"]),
+    }
+)
+
+
+def test_a_censored_text_is_a_cell_of_its_own() -> None:
+    ct, n = CENSORED.columns.values()
+    codes = ct.encode(["12.5", " >45", "<1", "NA", None, "44.9"])
+    assert codes.tolist() == [1, 5, 6, 7, 7, 4]
+    assert ct.encode(ct.decode(codes, rng=seeded(0))).tolist() == codes.tolist()
+    assert ct.encode([12.5, None]).tolist() == [1, 7]  # of a table that has typed numbers
+    assert n.decode(n.encode(["3", "many", "-2"]), rng=seeded(0)).to_list() == ["3", "many", "-2"]
+    assert (ct.size, n.size, ct.on_a_line) == (8, 7, False)
+    assert Domain.from_toml(CENSORED.to_toml()) == CENSORED
+    assert 'censored = [">45", "<1"]' in CENSORED.to_toml()
+    with pytest.raises(DataError, match="values are not numbers as declared"):
+        ct.encode(["45+"], name="ct")
+    with pytest.raises(DataError, match="outside"):
+        ct.encode(["99"], name="ct")
+
+
+@pytest.mark.parametrize("censored", [["99"], ["NA"], [">", "> "], [3], ">45"])
+def test_what_cannot_be_a_cell_of_its_own_is_refused(censored: Any) -> None:
+    with pytest.raises(DomainError, match="censored must be"):
+        Domain(columns={"x": Numeric(lower=0, upper=45, cells=5, censored=censored, null_values=["NA"])})
+    with pytest.raises(DomainError, match="censored needs cells"):
+        Domain(columns={"x": Numeric(lower=0, upper=45, censored=[">45"])})
+
+
+def test_shares_of_censored_texts_are_estimated_and_means_are_refused() -> None:
+    table = pl.DataFrame({"ct": ["12.5", ">45", "<1", "NA"] * 500})
+    domain = Domain(columns={"ct": CENSORED.columns["ct"]})
+    release = discreet.release(table, domain, mechanism="dirichlet-multinomial", **ASKED)
+    assert release.certificate.facts.domain["columns"]["ct"]["censored"] == [">45", "<1"]
+    (row,) = release.estimate(["P(=>45)"]).rows
+    assert row.lower <= 1 / 3 <= row.upper  # of the values that are not null
+    with pytest.raises(ParameterError, match="'mean' needs values with an order"):
+        release.estimate(["mean"], column="ct")
