@@ -22,12 +22,11 @@ from discreet.confidential import (
     Provenance,
     confidential,
     confidential_rows,
-    open_source,
+    open_declared,
     public_domain,
     public_size,
     public_table,
     refuse_same,
-    require_there,
     require_unit,
     with_public,
 )
@@ -369,12 +368,25 @@ class _Table:
         voted = isinstance(calibrated, PartsMechanism) and calibrated.by_unit
         self._by_unit = voted or bool(request.parameters.get("unit_votes"))
         if not isinstance(data, Confidential):
-            require_unit(request.domain or Domain(columns={}), request.unit, by_unit=self._by_unit)
-            require_there(data)
+            domain = request.domain or Domain(columns={})
+            require_unit(domain, request.unit, by_unit=self._by_unit)
+            other_columns = "other-columns" in request.accept
+            self._data = open_declared(data, domain, unit=request.unit, other_columns=other_columns)
 
     def closed(self, facts: PublicFacts) -> tuple[Confidential[Any], PublicFacts]:
         """Close the table on a domain, beside the public one that it is expected to look like; say what is public."""
-        closed = self._read(facts.domain)
+        closed, domain, request = self._data, facts.domain, self._request
+        if not isinstance(closed, Confidential):
+            shared: dict[str, Any] = {"accept": request.accept, "empty": isinstance(request.relation, AddRemove)}
+            if self._in_parts and request.unit is None and closed.stays:
+                closed = confidential_rows(closed, domain, **shared)
+            else:
+                shared |= {"unit": request.unit, "by_unit": self._by_unit}
+                closed = confidential(closed, domain, rng=self.rng, **shared)
+        elif _provenance(closed).domain != domain:
+            raise ParameterError(
+                "the closed table was counted on other cells than the mechanism needs. Give the table itself"
+            )
         public = {} if facts.reference is None else {"reference": facts.reference}
         closed = with_public(closed, public, domain=facts.domain)
         if isinstance(self._request.relation, AddRemove):  # the number was declared, and the table's is confidential
@@ -384,21 +396,6 @@ class _Table:
         if facts.n is not None:
             _require_same_number(facts.n, n)
         return closed, replace(facts, n=n)
-
-    def _read(self, domain: Domain) -> Confidential[Any]:
-        """Count the table, or leave it where it is for a mechanism that can read it in parts."""
-        if isinstance(self._data, Confidential):
-            if _provenance(self._data).domain != domain:
-                raise ParameterError(
-                    "the closed table was counted on other cells than the mechanism needs. Give the table itself"
-                )
-            return self._data
-        request = self._request
-        shared: dict[str, Any] = {"accept": request.accept, "empty": isinstance(request.relation, AddRemove)}
-        source = open_source(self._data)
-        if self._in_parts and request.unit is None and source.stays:
-            return confidential_rows(source, domain, **shared)
-        return confidential(source, domain, unit=request.unit, by_unit=self._by_unit, rng=self.rng, **shared)
 
 
 # -- payment, and what is said ----------------------------------------------------------------------------------------

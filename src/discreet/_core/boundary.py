@@ -18,6 +18,7 @@ import functools
 import inspect
 import os
 import re
+import sys
 import sysconfig
 import traceback
 import types
@@ -33,6 +34,7 @@ import numpy as np
 
 from discreet._core.checks import plain
 from discreet._core.errors import DataError, DiscreetError, Fault, FileProblem, ParameterError, Refused
+from discreet._core.lazy import pl
 from discreet._core.reading import MOST_DIGITS
 from discreet._core.text import harmless, with_article
 
@@ -97,6 +99,7 @@ def total(function: _F) -> _F:
                 error = _fault(problem)
             if error is None:
                 raise
+            error.cost = getattr(problem, "cost", "")
         raise error  # outside of the handler, so that no chained traceback repeats a value
 
     setattr(bounded, _MARK, True)
@@ -212,6 +215,20 @@ def enclosed_parts(function: Callable[_P, Iterator[_T]]) -> Callable[_P, Iterato
             yield part
 
     return inside
+
+
+def _note_fork() -> None:
+    """Refuse Polars in a forked process whose parent had its threads, as far as the system tells their names."""
+    threads = [file.read_text() for file in Path(f"/proc/{os.getppid()}/task").glob("*/comm")]
+    if "polars" in sys.modules and (not threads or "polars-0\n" in threads):
+        vars(pl)["problem"] = Refused(
+            "this process was forked while Polars had threads, for which it would wait forever. Start it by spawn: "
+            "multiprocessing.get_context('spawn')"
+        )
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_note_fork)
 
 
 def worker_pool(count: int, *preparation: Any) -> ProcessPoolExecutor:

@@ -44,9 +44,15 @@ class DiscreetError(Exception):
     exit_status : int
         What the command returns: 2 for bad input, 3 for a request that is infeasible or refused, 4 for a fault of the
         program.
+    cost : str
+        A sentence that says what the failure cost all the same, where a ledger paid for a release. Else empty.
     """
 
     exit_status = 2
+    cost = ""
+
+    def __str__(self) -> str:
+        return ". ".join(filter(None, [super().__str__(), self.cost]))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return what an error is made again from, without its constructor: in another process it says the same."""
@@ -90,8 +96,15 @@ class DataError(DiscreetError, ValueError):
 
     def __init__(self, column: str | None, problem: str, remedy: str) -> None:
         self.column, self.problem, self.remedy = column, problem, remedy
-        where = "the table" if column is None else f"column {column!r}"
-        super().__init__(f"{where}: {problem}. {sentence(remedy)}")
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        where = "the table" if self.column is None else f"column {self.column!r}"
+        return _located(where, self)
+
+
+def _located(where: str, error: Any) -> str:
+    return ". ".join(filter(None, [f"{where}: {error.problem}", sentence(error.remedy), error.cost]))
 
 
 class NotPublic(DiscreetError, ValueError):
@@ -115,16 +128,18 @@ class FileProblem(DiscreetError, OSError):
         What is wrong with it.
     remedy : str
         What to do about it.
+    file : str
+        Of a folder, the file concerned: for the custodian alone. No message holds it.
     """
 
-    def __init__(self, path: object, problem: str, remedy: str) -> None:
+    def __init__(self, path: object, problem: str, remedy: str, file: str = "") -> None:
         named = isinstance(path, (str, bytes, os.PathLike))
         self.path = str(path) if named else with_article(type(path).__name__)  # which may hold data
-        self.problem, self.remedy = problem, remedy
+        self.problem, self.remedy, self.file = problem, remedy, file
         super().__init__(str(self))
 
     def __str__(self) -> str:
-        return f"{harmless(self.path)}: {self.problem}. {sentence(self.remedy)}"
+        return _located(harmless(self.path), self)
 
 
 class BudgetError(DiscreetError, ValueError):

@@ -70,13 +70,13 @@ def check_writable(path: Path) -> None:
 def writing_problem(path: Path, error: BaseException) -> FileProblem:
     """Return the error of a write that failed and left everything as it was; its text repeats no value."""
     return FileProblem(
-        path, reason(error, "it cannot be written"), "free space or choose another place. Nothing was changed"
+        path, reason(error, "it cannot be written"), "free space or choose another place. No file was changed"
     )
 
 
 @contextmanager
 def _undone(path: Path, undo: Callable[[BaseException], Any] = lambda _: None) -> Iterator[None]:
-    """Undo what an error interrupts, and say of one of the system that nothing was changed."""
+    """Undo what an error interrupts, and say of one of the system that no file was changed."""
     try:
         yield
     except BaseException as error:

@@ -18,12 +18,16 @@ __all__ = ["Lazy", "dist", "handlers", "jax", "jnp", "numpyro", "nw", "pl", "tor
 class Lazy:
     """A library that is loaded when one of its names is looked up."""
 
+    problem: Exception | None = None  # why it must not be used in this process
+
     def __init__(self, module: str) -> None:
         self._module = module
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # what inspection asks of any object loads nothing
             raise AttributeError(name)
+        if self.problem is not None:
+            raise self.problem
         return getattr(import_module(self._module), name)
 
 

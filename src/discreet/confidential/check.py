@@ -20,13 +20,13 @@ import numpy as np
 from discreet._core.arrays import Booleans
 from discreet._core.boundary import enclosed, quietly, sealed
 from discreet._core.checks import integer
-from discreet._core.errors import DataError
+from discreet._core.errors import DataError, DiscreetError, FileProblem
 from discreet._core.lazy import pl
 from discreet._core.text import aligned, counted, harmless, sentence
 from discreet.confidential.closed import Confidential
 from discreet.confidential.count import OTHER_COLUMNS, require_unit
 from discreet.confidential.source import FREQUENCY, RESERVED, Source, parsed_column, wrong_names
-from discreet.confidential.tables import open_source
+from discreet.confidential.tables import open_source, shown_file
 from discreet.confidential.units import NO_UNIT, Holdings
 from discreet.domain import Column, Domain, Misfit, missing_in, require_domain
 from discreet.privacy import Unit
@@ -213,7 +213,12 @@ def check_table(
     require_domain(domain)
     require_unit(domain, unit)
     integer("examples", examples, least=0)
-    return Confidential(_checked(data, domain, unit=unit, other_columns=OTHER_COLUMNS in accept, examples=examples))
+    try:
+        return Confidential(_checked(data, domain, unit=unit, other_columns=OTHER_COLUMNS in accept, examples=examples))
+    except FileProblem as problem:
+        if problem.file:
+            problem.problem, problem.remedy = f"{problem.problem}: {problem.file}", problem.remedy.partition(". ")[0]
+        raise
 
 
 @enclosed
@@ -227,6 +232,9 @@ def _checked(data: Any, domain: Domain, *, unit: Unit | None, other_columns: boo
         try:
             scan.run()
             break
+        except FileProblem as problem:
+            problem.file = _unreadable_file(source)
+            raise
         except DataError as problem:  # of a column whose values have no common type
             if problem.column is None or problem.column in unreadable:
                 raise
@@ -239,6 +247,17 @@ def _checked(data: Any, domain: Domain, *, unit: Unit | None, other_columns: boo
         scan.add_whole(DataError(None, "has no rows", "a release needs at least one record"))
     units = scan.unit_rows()
     return TableCheck(rows=scan.rows, findings=scan.findings(names), units=units)
+
+
+def _unreadable_file(source: Source) -> str:
+    """Return the first file of a folder that cannot be read by itself."""
+    for file in source.files:
+        try:
+            for _ in open_source(file).batches(source.names):
+                pass
+        except DiscreetError:
+            return shown_file(file, source.path or "")
+    return ""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -7,8 +7,12 @@ within it is named in a message: the names of hive partitions are values of the 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
+from glob import glob, has_magic
 from os import PathLike, fspath
 from os.path import lexists
 from pathlib import Path
@@ -17,12 +21,13 @@ from urllib.parse import unquote
 
 from discreet._core.boundary import enclosed, quietly
 from discreet._core.checks import unfit
-from discreet._core.errors import FileProblem
+from discreet._core.errors import DataError, FileProblem
 from discreet._core.files import require_settled
 from discreet._core.formats import ENDINGS, PARQUET, Format, format_of, heading, scanned, stored_index, texts
 from discreet._core.lazy import pl
-from discreet.confidential.source import Source, require_once, scan_batches, type_name
-from discreet.domain import escaped, unescaped
+from discreet.confidential.source import Source, attempted, require_names, require_once, scan_batches, type_name
+from discreet.domain import Domain, escaped, unescaped
+from discreet.privacy import Unit
 
 _SEPARATORS = {",": "commas", "\t": "tabs"}
 
@@ -31,11 +36,14 @@ _SEPARATORS = {",": "commas", "\t": "tabs"}
 def open_source(data: Any) -> Source:
     """Look at a table's names and types; no row is read. A source is returned as it is: some can be opened once only.
 
-    Raises FileProblem if the file cannot be read, or DataError if the value is no table.
+    Its files have to stay as they are now. Raises FileProblem if a file cannot be read, or DataError if the value is no
+    table.
     """
     if isinstance(data, Source):
         return data
-    if _is_address(data):
+    if data is None or isinstance(data, (bool, int, float)):
+        raise unfit("data", "a dataframe, or the path of a file", data)
+    if isinstance(data, str) and "://" in data:
         from discreet.confidential.database import open_table
 
         source = open_table(data)
@@ -46,24 +54,43 @@ def open_source(data: Any) -> Source:
 
         source = open_frame(data)
     require_once(source.names, source.kind)
+    return _watched(source)
+
+
+def open_declared(data: Any, domain: Domain, *, unit: Unit | None = None, other_columns: bool = False) -> Source:
+    """Open a table, and refuse what its names and types show; no row is read. Raises DataError, FileProblem."""
+    source = open_source(data)
+    names = domain.names if unit is None else (*domain.names, unit.column)
+    require_names(source, names, other_columns=other_columns)
+    frame = pl.DataFrame()  # which a forked process refuses to make
+    if source.empty_frame is not None:
+        frame = source.empty_frame([name for name in domain.names if name not in source.texts])
+    elif (find := source.cells) is not None:  # of Spark, whose types are then looked at
+        attempted(lambda: find(domain.columns))
+    for name in frame.columns:
+        domain.columns[name].encode(frame[name], name=name)
     return source
 
 
-def require_there(data: Any) -> None:
-    """Refuse a path, or the address of a table, where there is no file; nothing is opened. Raises FileProblem."""
-    if data is None or isinstance(data, (bool, int, float)):
-        raise unfit("data", "a dataframe, or the path of a file", data)
-    if _is_address(data):
-        from discreet.confidential.database import require_reachable
+def _watched(source: Source) -> Source:
+    """Return a source that refuses a pass in which one of its files is another than now: lost, replaced or written."""
+    files = source.files or [source.path or ""]
+    changed = DataError(None, "changed while it was read", "keep the table as it is until the release is written")
 
-        require_reachable(data)
-    elif isinstance(data, (str, PathLike)) and not lexists(data):
-        require_settled(data)
-        raise FileProblem(fspath(data), "there is no such file", "check the path")
+    def signs() -> list[tuple[int, ...]]:
+        paths = [path for file in files for path in ([file] if lexists(file) else sorted(glob(file)))]  # noqa: PTH207
+        return [(status.st_size, status.st_mtime_ns, status.st_ino) for status in map(os.stat, paths)]
 
+    def batches(columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+        for parts in (source.batches(columns), ()):
+            if quietly(signs, changed) != first:
+                raise changed
+            yield from parts
 
-def _is_address(data: Any) -> bool:
-    return isinstance(data, str) and "://" in data
+    first = quietly(signs, changed)
+    if not first:
+        return source
+    return replace(source, batches=batches)
 
 
 def _open_path(data: str | PathLike[str]) -> Source:
@@ -71,6 +98,9 @@ def _open_path(data: str | PathLike[str]) -> Source:
     require_settled(path)
     if path.is_dir():
         return _open_folder(text, path)
+    if not path.exists() and has_magic(text):
+        remedy = "give the folder, where it holds Parquet files. In Python, give polars.scan_csv(...) of the pattern"
+        raise FileProblem(text, "there is no such file, and a pattern of names is not expanded", remedy)
     if not path.exists():
         raise FileProblem(text, "there is no such file", "check the path")
     if not path.is_file():
@@ -79,7 +109,11 @@ def _open_path(data: str | PathLike[str]) -> Source:
         raise FileProblem(text, "is empty: it has no header and no rows", "give a file with a table")
     form = format_of(data)
     if form is None:
-        remedy = f"give a file in {ENDINGS}, or pass a dataframe"
+        from discreet.confidential.database import addressed
+
+        remedy = f"give a file in {ENDINGS}, or in Python a dataframe"
+        with suppress(FileProblem):  # of one that is no database
+            remedy = f"give a table in it: {addressed(text, table='NAME', query=None)}"
         raise FileProblem(text, "the format is not known by this ending", remedy)
     if form.texts:
         return _open_csv(text, path, form)
@@ -89,7 +123,14 @@ def _open_path(data: str | PathLike[str]) -> Source:
 
 
 def _of_scan(
-    scan: pl.LazyFrame, path: Path, form: Format, broken: FileProblem, *, text: str, keys: Sequence[str] = ()
+    scan: pl.LazyFrame,
+    path: Path,
+    form: Format,
+    broken: FileProblem,
+    *,
+    text: str,
+    keys: Sequence[str] = (),
+    files: Sequence[str] = (),
 ) -> Source:
     """Return the source of a scan of types, but for the ``keys``, which are texts; ``path`` says what is an index."""
     from discreet.confidential.returned import as_polars
@@ -100,9 +141,11 @@ def _of_scan(
     return Source(
         kind=form.kind,
         path=text,
+        files=files,
         stays=True,
         names=tuple(types),
         types=lambda: types | dict.fromkeys(keys, "unknown"),
+        empty_frame=schema.to_frame().__getitem__,
         batches=lambda columns: scan_batches(scan, columns, broken),
         texts=frozenset(keys),
         index=index,
@@ -143,6 +186,7 @@ def _open_csv(text: str, path: Path, form: Format) -> Source:
 _FILE = "discreet: file"
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _LOGS = ("_delta_log", ".hoodie")
+_NAMED = "The command domain check names the file"
 
 
 def _open_folder(text: str, path: Path) -> Source:
@@ -154,11 +198,19 @@ def _open_folder(text: str, path: Path) -> Source:
     keys = [key for key, _ in partitions[0]]
     if any([key for key, _ in partition] != keys for partition in partitions) or len(set(keys)) < len(keys):
         raise FileProblem(text, "its folders are not partitions by the same columns", "give one table")
-    broken = FileProblem(text, "it holds a file that is not readable Parquet", "give the complete files")
-    schemas = [quietly(lambda file=file: scanned(file, PARQUET).collect_schema(), broken) for file in files]  # type: ignore[misc]
-    if any(schema != schemas[0] for schema in schemas):
-        raise FileProblem(text, "its files have different columns or types", "give one table")
-    if set(keys) & set(schemas[0]):
+    broken = FileProblem(text, "it holds a file that is not readable Parquet", f"give the complete files. {_NAMED}")
+    first: Any = None
+    for file in files:
+        broken.file = shown_file(file, path)
+        schema = quietly(partial(lambda file: scanned(file, PARQUET).collect_schema(), file), broken)
+        first = first or schema
+        if different := [name for name in {**first, **schema} if first.get(name) != schema.get(name)]:
+            kinds = [fields[different[0]].base_type().__name__ for fields in (first, schema) if different[0] in fields]
+            which = f"{different[0]!r}: {' or '.join([*kinds, 'none'][:2])}"
+            remedy = f"write all of them alike. {_NAMED}"
+            raise FileProblem(text, f"its files have different columns or types ({which})", remedy, broken.file)
+    broken.file = ""
+    if set(keys) & set(first):
         raise FileProblem(text, "a column is in its files and in the names of its folders", "give it one place")
     scan = pl.scan_parquet(files, glob=False, hive_partitioning=False, include_file_paths=_FILE)
     names = [str(file) for file in files]
@@ -167,7 +219,13 @@ def _open_folder(text: str, path: Path) -> Source:
         pl.col(_FILE).replace_strict(names, texts_of_files, return_dtype=pl.String).alias(key)
         for key, texts_of_files in zip(keys, values, strict=True)
     ]
-    return _of_scan(scan.with_columns(columns).drop(_FILE), files[0], PARQUET, broken, text=text, keys=keys)
+    scan = scan.with_columns(columns).drop(_FILE)
+    return _of_scan(scan, files[0], PARQUET, broken, text=text, keys=keys, files=names)
+
+
+def shown_file(file: str | Path, folder: str | Path) -> str:
+    """Return the name of a file in a folder, without the values in the names of the folders between."""
+    return re.sub("=[^/]*/", "=.../", os.path.relpath(file, folder))
 
 
 def _parquet_files(text: str, path: Path) -> list[Path]:
@@ -188,9 +246,9 @@ def _parquet_files(text: str, path: Path) -> list[Path]:
         if any(Path(folder, name).is_symlink() for name in folders):
             raise FileProblem(text, "it holds a link to a folder", "give the folder itself")
         here = [Path(folder, name) for name in sorted(names) if not name.startswith((".", "_"))]
-        if any(format_of(file) != PARQUET or not file.is_file() for file in here):
-            problem = "it holds a file that is not .parquet or .pq"
-            raise FileProblem(text, problem, "give a folder of Parquet files alone")
+        if stray := next((file for file in here if format_of(file) != PARQUET or not file.is_file()), None):
+            problem, remedy = "it holds a file that is not .parquet or .pq", "give a folder of Parquet files alone"
+            raise FileProblem(text, problem, f"{remedy}. {_NAMED}", shown_file(stray, path))
         files += here
     return files
 

@@ -16,7 +16,7 @@ from discreet._core.errors import ParameterError, Refused
 from discreet._core.files import canonical
 from discreet._core.random import fresh_identity
 from discreet._core.reading import bounded_text, parsed_toml
-from discreet._core.text import as_written, harmless, rounded_down, rounded_up
+from discreet._core.text import as_written, harmless, rounded_down
 from discreet.domain import Domain
 from discreet.ledger.events import Book, Page, begin, lease, settle_entries
 from discreet.ledger.filters import CURRENCIES, Cost
@@ -342,7 +342,7 @@ class Ledger:
         (epsilon, delta), total = book.currency.left(spent, book.budget), book.budget
         raise Refused(
             f"the ledger of {harmless(self.dataset)!r} does not allow this release, which costs "
-            f"{book.currency.loss} {rounded_up(float(cost.loss))} and delta {rounded_up(float(cost.delta))}. It has "
+            f"{book.currency.words(cost)}. It has "
             f"epsilon {rounded_down(epsilon, 6)} and delta {rounded_down(delta, 6)} left, of epsilon "
             f"{as_written(total.epsilon)} and delta {as_written(total.delta)}. Ask for less. "
             "Nothing was opened or spent"
