@@ -328,11 +328,12 @@ def _with_files(request: Request, calibrated: Mechanism | None, *, inputs: tuple
     parts = output.partitions is not None
     require_parts(output, request.domain, records=not (several or request.counts))
     files: tuple[Path, ...] = ()
+    room = (request.size or 0) * len((request.domain or Domain(columns={})).names) // 8  # a field takes about a bit
     if (several or parts) and output.path is not None:
-        files = place(output.path, output.certificate, several=several, parts=parts, inputs=inputs)[:1]
+        files = place(output.path, output.certificate, several=several, parts=parts, inputs=inputs, room=room)[:1]
     elif output.path is not None:
         others = () if checkpoint is None else (Path(checkpoint.path),)
-        files = check_output(output.path, output.certificate, inputs=inputs, outputs=others)
+        files = check_output(output.path, output.certificate, inputs=inputs, outputs=others, room=room)
         require_whole_pair(*files)
         if files[0].exists():
             _say(

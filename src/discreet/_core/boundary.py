@@ -23,6 +23,8 @@ import sysconfig
 import traceback
 import types
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from copy import copy
 from dataclasses import fields
 from itertools import islice
 from numbers import Integral
@@ -178,6 +180,16 @@ def _fault(problem: BaseException) -> Fault:
 # -- where confidential data are read -------------------------------------------------------------------------------
 
 
+_CAUSES = (
+    ("a file of it is gone", "put it back, and open the table anew", "FileNotFoundError FileNotFoundException"),
+    ("a file of it cannot be read or written", "check that it is there, and the space on the disk", "IOException"),
+    ("there is not enough memory", "give the engine more", "OutOfMemoryException OutOfMemoryError"),
+    ("its role may not read it", "let the role read it", "InsufficientPrivilege"),
+    ("the session has ended", "start one, and open the table anew", "PySparkRuntimeError Py4JNetworkError"),
+    ("the connection failed or was closed", "", "ConnectionException ConnectionError OperationalError InterfaceError"),
+)
+"""Why an engine fails, what to do, and the classes of errors that tell it: no text of an error is looked at."""
+
 _UNREADABLE = None, "could not be read", "check that the type of each column is the declared one"
 
 
@@ -188,7 +200,23 @@ def quietly(action: Callable[[], _T], otherwise: DiscreetError) -> _T:
     except BaseException as problem:  # whatever a dataframe library raises (a Rust panic too) may quote the data
         if isinstance(problem, (DiscreetError, MemoryError, KeyboardInterrupt, SystemExit)):
             raise
+        cause, remedy = _cause_of(problem)
+    if cause and isinstance(otherwise, (DataError, FileProblem)):
+        otherwise = copy(otherwise)  # which others raise without this cause
+        otherwise.problem, otherwise.remedy = f"{otherwise.problem} ({cause})", remedy or otherwise.remedy
     raise otherwise
+
+
+def _cause_of(problem: BaseException) -> tuple[str, str]:
+    """Return why an engine failed, and what to do, each empty where it is not known."""
+    if isinstance(problem, OSError) and problem.errno is not None:
+        return os.strerror(problem.errno).lower(), ""
+    names, java = [kind.__name__ for kind in type(problem).__mro__], getattr(problem, "java_exception", None)
+    with suppress(Exception):
+        while java is not None:
+            names, java = [*names, java.getClass().getSimpleName()], java.getCause()
+    causes = ((cause, remedy) for name in names for cause, remedy, kinds in _CAUSES if name in kinds.split())
+    return next(causes, ("", ""))
 
 
 def enclosed(function: Callable[_P, _T]) -> Callable[_P, _T]:

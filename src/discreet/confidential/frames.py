@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from discreet._core import arrow
 from discreet._core.boundary import quietly
@@ -83,19 +84,26 @@ def source_of(frame: Any, unsupported: DiscreetError) -> Source:
 
 
 def _files_of(frame: Any, broken: DiscreetError) -> list[str]:
-    """Return the files, and patterns of files, that a frame of Polars or DuckDB reads, as far as it tells."""
-    files: list[str] = []
+    """Return the files, and patterns of files, that a frame of an engine reads, as far as it tells."""
+    native, kind = frame.to_native(), frame.implementation.name
+    files: list[Any] = []
     with suppress(Exception):
-        if isinstance(native := frame.to_native(), pl.LazyFrame):
+        if isinstance(native, pl.LazyFrame):
             plan = native._ldf.visit()
             nodes = [plan.get_node()]
             while nodes:
                 plan.set_node(nodes.pop())
                 files += getattr(plan.view_current_node(), "paths", ())
                 nodes += plan.get_inputs()
+        elif kind == "PYSPARK" and native.sparkSession.sparkContext.master.startswith("local"):
+            files = [unquote(urlsplit(file).path) for file in native.inputFiles() if file.startswith("file:")]
+        elif kind == "DASK":
+            for node in native.expr.walk():
+                facts = getattr(node, "_dataset_info", {})
+                files += facts["ds"].files if type(facts.get("fs")).__name__ == "LocalFileSystem" else ()
         elif (relation := _duckdb_relation(frame, broken)) is not None:
             files = [text.replace("''", "'") for text in _FILE_TEXT.findall(relation.sql_query())]
-    return files
+    return [str(file) for file in files]
 
 
 def _empty_frame(frame: Any, broken: DiscreetError, columns: Sequence[str]) -> pl.DataFrame:

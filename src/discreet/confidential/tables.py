@@ -23,7 +23,17 @@ from discreet._core.boundary import enclosed, quietly
 from discreet._core.checks import unfit
 from discreet._core.errors import DataError, FileProblem
 from discreet._core.files import require_settled
-from discreet._core.formats import ENDINGS, PARQUET, Format, format_of, heading, scanned, stored_index, texts
+from discreet._core.formats import (
+    ENDINGS,
+    PARQUET,
+    Format,
+    format_of,
+    heading,
+    parquet_rows,
+    scanned,
+    stored_index,
+    texts,
+)
 from discreet._core.lazy import pl
 from discreet.confidential.source import Source, attempted, require_names, require_once, scan_batches, type_name
 from discreet.domain import Domain, escaped, unescaped
@@ -65,7 +75,10 @@ def open_declared(data: Any, domain: Domain, *, unit: Unit | None = None, other_
     frame = pl.DataFrame()  # which a forked process refuses to make
     if source.empty_frame is not None:
         frame = source.empty_frame([name for name in domain.names if name not in source.texts])
-    elif (find := source.cells) is not None:  # of Spark, whose types are then looked at
+    elif (find := source.cells) is not None:  # of Spark, whose session and types are then looked at
+        from pyspark.sql import SparkSession
+
+        attempted(SparkSession.active)
         attempted(lambda: find(domain.columns))
     for name in frame.columns:
         domain.columns[name].encode(frame[name], name=name)
@@ -73,24 +86,31 @@ def open_declared(data: Any, domain: Domain, *, unit: Unit | None = None, other_
 
 
 def _watched(source: Source) -> Source:
-    """Return a source that refuses a pass in which one of its files is another than now: lost, replaced or written."""
-    files = source.files or [source.path or ""]
-    changed = DataError(None, "changed while it was read", "keep the table as it is until the release is written")
+    """Return a source that refuses a pass in which one of its files is another than now: lost, replaced or written.
 
-    def signs() -> list[tuple[int, ...]]:
+    An engine would find only as it counts that a file is lost or broken.
+    """
+    files, remedy = source.files or [source.path or ""], "keep the table as it is until the release is written"
+    changed = DataError(None, "changed while it was read", remedy)
+
+    def signs() -> dict[str, tuple[int, ...]]:
         paths = [path for file in files for path in ([file] if lexists(file) else sorted(glob(file)))]  # noqa: PTH207
-        return [(status.st_size, status.st_mtime_ns, status.st_ino) for status in map(os.stat, paths)]
+        return {path: (sign.st_size, sign.st_mtime_ns, sign.st_ino) for path in paths for sign in [Path(path).stat()]}
 
     def batches(columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         for parts in (source.batches(columns), ()):
-            if quietly(signs, changed) != first:
+            if quietly(signs, changed) != original:
                 raise changed
             yield from parts
 
-    first = quietly(signs, changed)
-    if not first:
-        return source
-    return replace(source, batches=batches)
+    original = quietly(signs, changed)
+    if source.path is None:
+        known = source.kind in ("polars", "pyspark", "dask")
+        lost = [file for file in source.files if known and file not in original and "://" not in file]
+        broken = DataError(None, "a file of it is lost, or no readable Parquet", "give the complete files")
+        for path in (*lost, *(path for path in original if format_of(path) == PARQUET)):
+            quietly(partial(parquet_rows, path), broken)
+    return replace(source, batches=batches) if original else source
 
 
 def _open_path(data: str | PathLike[str]) -> Source:
