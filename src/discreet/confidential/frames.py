@@ -102,7 +102,10 @@ def _files_of(frame: Any, broken: DiscreetError) -> list[str]:
                 facts = getattr(node, "_dataset_info", {})
                 files += facts["ds"].files if type(facts.get("fs")).__name__ == "LocalFileSystem" else ()
         elif (relation := _duckdb_relation(frame, broken)) is not None:
-            files = [text.replace("''", "'") for text in _FILE_TEXT.findall(relation.sql_query())]
+            text, views = relation.sql_query(), "SELECT sql FROM duckdb_views() WHERE contains($1, view_name)"
+            if kind == "IBIS":
+                text += "".join(view for (view,) in native.get_backend().con.sql(views, params=[text]).fetchall())
+            files = [file.replace("''", "'") for file in _FILE_TEXT.findall(text)]
     return [str(file) for file in files]
 
 
