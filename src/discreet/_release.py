@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -241,7 +241,8 @@ def release(
         closed = with_public(closed, public_inputs(calibrated), domain=calibrated.domain)
         offer = offer or offer_of(calibrated, request, facts.n or 0, facts.commonness)
         why = ". ".join([*chosen_cells(base, calibrated.domain), why])
-        _announce(request, offer, why, facts)
+        if watch.announce is not None:
+            _announce(request, offer, why, facts, watch.announce)
         return carry_out(
             run,
             closed,
@@ -418,11 +419,9 @@ def _say(watch: Watch, text: str) -> None:
         watch.announce(text)
 
 
-def _announce(request: Request, offer: Offer, why: str, facts: PublicFacts) -> None:
+def _announce(request: Request, offer: Offer, why: str, facts: PublicFacts, announce: Callable[[str], None]) -> None:
     """Say what was chosen and what it will do, before anything is drawn: from public facts alone."""
-    announce, mechanism, n, size = request.watch.announce, offer.mechanism, facts.n or 0, request.size
-    if announce is None:
-        return
+    mechanism, n, size = offer.mechanism, facts.n or 0, request.size
     from discreet.mechanisms import no_posterior
 
     announce(f"{why}. {sentence(wording.lost(offer.forecast))}")

@@ -185,6 +185,7 @@ _CAUSES = (
     ("a file of it cannot be read or written", "check that it is there, and the space on the disk", "IOException"),
     ("there is not enough memory", "give the engine more", "OutOfMemoryException OutOfMemoryError"),
     ("its role may not read it", "let the role read it", "InsufficientPrivilege"),
+    ("there is no such table", "check its name", "UndefinedTable"),
     ("the session has ended", "start one, and open the table anew", "PySparkRuntimeError Py4JNetworkError"),
     ("the connection failed or was closed", "", "ConnectionException ConnectionError OperationalError InterfaceError"),
 )
@@ -201,8 +202,8 @@ def quietly(action: Callable[[], _T], otherwise: DiscreetError) -> _T:
         if isinstance(problem, (DiscreetError, MemoryError, KeyboardInterrupt, SystemExit)):
             raise
         cause, remedy = _cause_of(problem)
-    if cause and isinstance(otherwise, (DataError, FileProblem)):
-        otherwise = copy(otherwise)  # which others raise without this cause
+    otherwise = copy(otherwise)  # which others raise for another cause
+    if cause:
         otherwise.problem, otherwise.remedy = f"{otherwise.problem} ({cause})", remedy or otherwise.remedy
     raise otherwise
 
@@ -255,8 +256,7 @@ def _note_fork() -> None:
         )
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_note_fork)
+os.register_at_fork(after_in_child=_note_fork)
 
 
 def worker_pool(count: int, *preparation: Any) -> ProcessPoolExecutor:

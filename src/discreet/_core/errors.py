@@ -49,10 +49,11 @@ class DiscreetError(Exception):
     """
 
     exit_status = 2
-    cost = ""
+    problem = remedy = cost = _where = ""
 
     def __str__(self) -> str:
-        return ". ".join(filter(None, [super().__str__(), self.cost]))
+        text = [super().__str__()] if not self._where else [f"{self._where}: {self.problem}", sentence(self.remedy)]
+        return ". ".join([*text, *filter(None, [self.cost])])
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return what an error is made again from, without its constructor: in another process it says the same."""
@@ -96,15 +97,8 @@ class DataError(DiscreetError, ValueError):
 
     def __init__(self, column: str | None, problem: str, remedy: str) -> None:
         self.column, self.problem, self.remedy = column, problem, remedy
+        self._where = "the table" if column is None else f"column {column!r}"
         super().__init__(str(self))
-
-    def __str__(self) -> str:
-        where = "the table" if self.column is None else f"column {self.column!r}"
-        return _located(where, self)
-
-
-def _located(where: str, error: Any) -> str:
-    return ". ".join(filter(None, [f"{where}: {error.problem}", sentence(error.remedy), error.cost]))
 
 
 class NotPublic(DiscreetError, ValueError):
@@ -128,18 +122,13 @@ class FileProblem(DiscreetError, OSError):
         What is wrong with it.
     remedy : str
         What to do about it.
-    file : str
-        Of a folder, the file concerned: for the custodian alone. No message holds it.
     """
 
-    def __init__(self, path: object, problem: str, remedy: str, file: str = "") -> None:
+    def __init__(self, path: object, problem: str, remedy: str) -> None:
         named = isinstance(path, (str, bytes, os.PathLike))
         self.path = str(path) if named else with_article(type(path).__name__)  # which may hold data
-        self.problem, self.remedy, self.file = problem, remedy, file
+        self.problem, self.remedy, self._where = problem, remedy, harmless(self.path)
         super().__init__(str(self))
-
-    def __str__(self) -> str:
-        return _located(harmless(self.path), self)
 
 
 class BudgetError(DiscreetError, ValueError):

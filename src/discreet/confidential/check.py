@@ -9,10 +9,13 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-from collections import Counter
+import re
+from collections import Counter, deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,7 +29,7 @@ from discreet._core.text import aligned, counted, harmless, sentence
 from discreet.confidential.closed import Confidential
 from discreet.confidential.count import OTHER_COLUMNS, require_unit
 from discreet.confidential.source import FREQUENCY, RESERVED, Source, parsed_column, wrong_names
-from discreet.confidential.tables import open_source, shown_file
+from discreet.confidential.tables import open_source
 from discreet.confidential.units import NO_UNIT, Holdings
 from discreet.domain import Column, Domain, Misfit, missing_in, require_domain
 from discreet.privacy import Unit
@@ -216,8 +219,8 @@ def check_table(
     try:
         return Confidential(_checked(data, domain, unit=unit, other_columns=OTHER_COLUMNS in accept, examples=examples))
     except FileProblem as problem:
-        if problem.file:
-            problem.problem, problem.remedy = f"{problem.problem}: {problem.file}", problem.remedy.partition(". ")[0]
+        if isinstance(data, (str, PathLike)) and (file := _failed_file(Path(data))):
+            problem.problem, problem.remedy = f"{problem.problem}: {file}", problem.remedy.partition(". ")[0]
         raise
 
 
@@ -232,9 +235,6 @@ def _checked(data: Any, domain: Domain, *, unit: Unit | None, other_columns: boo
         try:
             scan.run()
             break
-        except FileProblem as problem:
-            problem.file = _unreadable_file(source)
-            raise
         except DataError as problem:  # of a column whose values have no common type
             if problem.column is None or problem.column in unreadable:
                 raise
@@ -249,14 +249,19 @@ def _checked(data: Any, domain: Domain, *, unit: Unit | None, other_columns: boo
     return TableCheck(rows=scan.rows, findings=scan.findings(names), units=units)
 
 
-def _unreadable_file(source: Source) -> str:
-    """Return the first file of a folder that cannot be read by itself."""
-    for file in source.files:
-        try:
-            for _ in open_source(file).batches(source.names):
-                pass
-        except DiscreetError:
-            return shown_file(file, source.path or "")
+def _failed_file(folder: Path) -> str:
+    """Return the first file of a folder that is no Parquet file like the first, without values of partitions."""
+    original: Any = None
+    for file in sorted(path for path in folder.rglob("[!._]*") if not path.is_dir()):
+        with contextlib.suppress(DiscreetError):
+            source = open_source(file)
+            deque(source.batches(source.names), maxlen=0)
+            if source.kind == "parquet" and source.empty_frame is not None:
+                schema = source.empty_frame(sorted(source.names)).schema
+                original = original or schema
+                if schema == original:
+                    continue
+        return re.sub("=[^/]*/", "=.../", str(file.relative_to(folder)))
     return ""
 
 

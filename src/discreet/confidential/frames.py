@@ -99,12 +99,13 @@ def _files_of(frame: Any, broken: DiscreetError) -> list[str]:
             files = [unquote(urlsplit(file).path) for file in native.inputFiles() if file.startswith("file:")]
         elif kind == "DASK":
             for node in native.expr.walk():
-                facts = getattr(node, "_dataset_info", {})
-                files += facts["ds"].files if type(facts.get("fs")).__name__ == "LocalFileSystem" else ()
+                parquet = getattr(node, "_dataset_info", {})
+                files += parquet["ds"].files if type(parquet.get("fs")).__name__ == "LocalFileSystem" else ()
         elif (relation := _duckdb_relation(frame, broken)) is not None:
-            text, views = relation.sql_query(), "SELECT sql FROM duckdb_views() WHERE contains($1, view_name)"
+            text = relation.sql_query()
             if kind == "IBIS":
-                text += "".join(view for (view,) in native.get_backend().con.sql(views, params=[text]).fetchall())
+                views = native.get_backend().con.sql("SELECT view_name, sql FROM duckdb_views()").fetchall()
+                text += "".join(view for name, view in views if name in text)
             files = [file.replace("''", "'") for file in _FILE_TEXT.findall(text)]
     return [str(file) for file in files]
 

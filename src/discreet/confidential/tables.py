@@ -7,7 +7,6 @@ within it is named in a message: the names of hive partitions are values of the 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -105,8 +104,8 @@ def _watched(source: Source) -> Source:
 
     original = quietly(signs, changed)
     if source.path is None:
-        known = source.kind in ("polars", "pyspark", "dask")
-        lost = [file for file in source.files if known and file not in original and "://" not in file]
+        whole = source.kind in ("polars", "pyspark", "dask")
+        lost = [file for file in source.files if whole and file not in original and "://" not in file]
         broken = DataError(None, "a file of it is lost, or no readable Parquet", "give the complete files")
         for path in (*lost, *(path for path in original if format_of(path) == PARQUET)):
             quietly(partial(parquet_rows, path), broken)
@@ -119,8 +118,11 @@ def _open_path(data: str | PathLike[str]) -> Source:
     if path.is_dir():
         return _open_folder(text, path)
     if not path.exists() and has_magic(text):
-        remedy = "give the folder, where it holds Parquet files. In Python, give polars.scan_csv(...) of the pattern"
-        raise FileProblem(text, "there is no such file, and a pattern of names is not expanded", remedy)
+        raise FileProblem(
+            text,
+            "there is no such file, and a pattern of names is not expanded",
+            "give the folder, where it holds Parquet files. In Python, give polars.scan_csv(...) of the pattern",
+        )
     if not path.exists():
         raise FileProblem(text, "there is no such file", "check the path")
     if not path.is_file():
@@ -143,14 +145,7 @@ def _open_path(data: str | PathLike[str]) -> Source:
 
 
 def _of_scan(
-    scan: pl.LazyFrame,
-    path: Path,
-    form: Format,
-    broken: FileProblem,
-    *,
-    text: str,
-    keys: Sequence[str] = (),
-    files: Sequence[str] = (),
+    scan: pl.LazyFrame, path: Path, form: Format, broken: FileProblem, *, text: str, keys: Sequence[str] = ()
 ) -> Source:
     """Return the source of a scan of types, but for the ``keys``, which are texts; ``path`` says what is an index."""
     from discreet.confidential.returned import as_polars
@@ -161,7 +156,6 @@ def _of_scan(
     return Source(
         kind=form.kind,
         path=text,
-        files=files,
         stays=True,
         names=tuple(types),
         types=lambda: types | dict.fromkeys(keys, "unknown"),
@@ -219,18 +213,15 @@ def _open_folder(text: str, path: Path) -> Source:
     if any([key for key, _ in partition] != keys for partition in partitions) or len(set(keys)) < len(keys):
         raise FileProblem(text, "its folders are not partitions by the same columns", "give one table")
     broken = FileProblem(text, "it holds a file that is not readable Parquet", f"give the complete files. {_NAMED}")
-    first: Any = None
-    for file in files:
-        broken.file = shown_file(file, path)
-        schema = quietly(partial(lambda file: scanned(file, PARQUET).collect_schema(), file), broken)
-        first = first or schema
-        if different := [name for name in {**first, **schema} if first.get(name) != schema.get(name)]:
-            kinds = [fields[different[0]].base_type().__name__ for fields in (first, schema) if different[0] in fields]
-            which = f"{different[0]!r}: {' or '.join([*kinds, 'none'][:2])}"
-            remedy = f"write all of them alike. {_NAMED}"
-            raise FileProblem(text, f"its files have different columns or types ({which})", remedy, broken.file)
-    broken.file = ""
-    if set(keys) & set(first):
+    schemas = [quietly(lambda file=file: scanned(file, PARQUET).collect_schema(), broken) for file in files]  # type: ignore[misc]
+    for schema in schemas[1:]:
+        names = [name for name in {**schemas[0], **schema} if schema.get(name) != schemas[0].get(name)]
+        if names:  # the order of columns is no matter
+            types = [types[names[0]].base_type().__name__ for types in (schemas[0], schema) if names[0] in types]
+            difference = f"{names[0]!r}: {' or '.join([*types, 'none'][:2])}"
+            problem = f"its files have different columns or types ({difference})"
+            raise FileProblem(text, problem, f"write all of them alike. {_NAMED}")
+    if set(keys) & set(schemas[0]):
         raise FileProblem(text, "a column is in its files and in the names of its folders", "give it one place")
     scan = pl.scan_parquet(files, glob=False, hive_partitioning=False, include_file_paths=_FILE)
     names = [str(file) for file in files]
@@ -240,12 +231,7 @@ def _open_folder(text: str, path: Path) -> Source:
         for key, texts_of_files in zip(keys, values, strict=True)
     ]
     scan = scan.with_columns(columns).drop(_FILE)
-    return _of_scan(scan, files[0], PARQUET, broken, text=text, keys=keys, files=names)
-
-
-def shown_file(file: str | Path, folder: str | Path) -> str:
-    """Return the name of a file in a folder, without the values in the names of the folders between."""
-    return re.sub("=[^/]*/", "=.../", os.path.relpath(file, folder))
+    return replace(_of_scan(scan, files[0], PARQUET, broken, text=text, keys=keys), files=names)
 
 
 def _parquet_files(text: str, path: Path) -> list[Path]:
@@ -266,9 +252,9 @@ def _parquet_files(text: str, path: Path) -> list[Path]:
         if any(Path(folder, name).is_symlink() for name in folders):
             raise FileProblem(text, "it holds a link to a folder", "give the folder itself")
         here = [Path(folder, name) for name in sorted(names) if not name.startswith((".", "_"))]
-        if stray := next((file for file in here if format_of(file) != PARQUET or not file.is_file()), None):
-            problem, remedy = "it holds a file that is not .parquet or .pq", "give a folder of Parquet files alone"
-            raise FileProblem(text, problem, f"{remedy}. {_NAMED}", shown_file(stray, path))
+        if any(format_of(file) != PARQUET or not file.is_file() for file in here):
+            problem = "it holds a file that is not .parquet or .pq"
+            raise FileProblem(text, problem, f"give a folder of Parquet files alone. {_NAMED}")
         files += here
     return files
 

@@ -91,8 +91,8 @@ class Currency:
 
     def words(self, cost: Cost) -> str:
         """Return a cost in words, rounded up."""
-        text = f"{self.loss} {rounded_up(float(cost.loss))} and delta {rounded_up(float(cost.delta))}"
-        return text.removesuffix(" and delta 0")
+        delta = f" and delta {rounded_up(float(cost.delta))}" * (cost.delta > 0)
+        return f"{self.loss} {rounded_up(float(cost.loss))}{delta}"
 
     def limit(self, total: Budget) -> Cost:
         """Return what all entries may cost, rounded down. Raises BudgetError where the budget cannot be promised."""

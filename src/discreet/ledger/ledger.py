@@ -229,7 +229,10 @@ class Ledger:
             cost, facts["made"] = book.cost_of(guarantee, budget), request.purpose(mechanism, n=n)
             facts["request"]["kind"] = guarantee.kind
         with book.appending() as page:
-            if paid_before := _earlier_payment(page, facts) or _planned_part(page, request, facts):
+            paid_before = _earlier_payment(page, facts) if request.checkpoint is not None else {}
+            if not paid_before and request.part is not None:
+                paid_before = _planned_part(page, request, facts)
+            if paid_before:
                 cost, facts = Cost(), facts | paid_before | {"free": True}
             self._require_left(page, cost)
             reservation = page.append(fresh_identity()[:12], "RESERVED", facts=facts, cost=cost)
@@ -392,8 +395,7 @@ def _planned_parts(page: Page) -> list[dict[str, Any]]:
 
 def _planned_part(page: Page, request: Request, facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a plan paid for. Raises Refused when that was released, or is not as it was declared."""
-    if (name := request.part) is None:
-        return {}
+    name = request.part
     part = next((part for part in _planned_parts(page) if part["name"] == name), None)
     if part is None:
         raise Refused(f"no plan in the ledger has a release {name!r}. Declare one: discreet ledger declare")
@@ -415,7 +417,7 @@ def _earlier_payment(page: Page, facts: Mapping[str, Any]) -> dict[str, Any]:
 
     The checkpoint has to hold all steps that the ledger knows of: an older copy of it would draw the later ones again.
     """
-    if facts["checkpoint"] is None or not facts["held"]["steps"]:
+    if not facts["held"]["steps"]:
         return {}
     terms = ("checkpoint", "budget", "relation", "unit", "group", "domain")
     for event in reversed(page.reservations()):

@@ -318,22 +318,13 @@ class Run:
             except DiscreetError:  # recovery settles it; what led here is told
                 if error is None:
                     raise
-            if error is not None:
-                self._tell_cost(error)
-
-    def _tell_cost(self, error: BaseException) -> None:
-        """Add to an error what the try cost all the same."""
-        book, reservation = self._book, self._reservation
-        if book is None or reservation is None:
-            return
-        cost = book.currency.words(reservation.cost)
-        if (part := reservation.facts.get("part")) is not None:
-            cost = f"the planned release {part['name']!r}, which is used up"
-        elif reservation.facts.get("free"):  # its run goes on from a checkpoint
-            return
-        vars(error)["cost"] = f"This try cost {cost}: the table had been opened"
-        if not isinstance(error, DiscreetError):
-            error.add_note(f"{vars(error)['cost']}.")
+            if error is not None and self._book is not None and self._reservation is not None:
+                cost = self._book.currency.words(self._reservation.cost)
+                if (part := self._reservation.facts.get("part")) is not None:
+                    cost = f"the planned release {part['name']!r}"
+                vars(error)["cost"] = f"This try cost {cost}: the table had been opened"
+                if not isinstance(error, DiscreetError):
+                    error.add_note(f"{vars(error)['cost']}.")
 
 
 def require_unseeded(seeded: bool) -> None:
