@@ -180,6 +180,7 @@ def _fault(problem: BaseException) -> Fault:
 # -- where confidential data are read -------------------------------------------------------------------------------
 
 
+# Why an engine fails, what to do, and the classes of errors that tell it: no text of an error is looked at.
 _CAUSES = (
     ("a file of it is gone", "put it back, and open the table anew", "FileNotFoundError FileNotFoundException"),
     ("a file of it cannot be read or written", "check that it is there, and the space on the disk", "IOException"),
@@ -189,7 +190,6 @@ _CAUSES = (
     ("the session has ended", "start one, and open the table anew", "PySparkRuntimeError Py4JNetworkError"),
     ("the connection failed or was closed", "", "ConnectionException ConnectionError OperationalError InterfaceError"),
 )
-"""Why an engine fails, what to do, and the classes of errors that tell it: no text of an error is looked at."""
 
 _UNREADABLE = None, "could not be read", "check that the type of each column is the declared one"
 
@@ -250,10 +250,7 @@ def _note_fork() -> None:
     """Refuse Polars in a forked process whose parent had its threads, as far as the system tells their names."""
     threads = [file.read_text() for file in Path(f"/proc/{os.getppid()}/task").glob("*/comm")]
     if "polars" in sys.modules and (not threads or "polars-0\n" in threads):
-        vars(pl)["problem"] = Refused(
-            "this process was forked while Polars had threads, for which it would wait forever. Start it by spawn: "
-            "multiprocessing.get_context('spawn')"
-        )
+        vars(pl)["problem"] = Refused
 
 
 os.register_at_fork(after_in_child=_note_fork)

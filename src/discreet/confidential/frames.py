@@ -99,8 +99,8 @@ def _files_of(frame: Any, broken: DiscreetError) -> list[str]:
             files = [unquote(urlsplit(file).path) for file in native.inputFiles() if file.startswith("file:")]
         elif kind == "DASK":
             for node in native.expr.walk():
-                parquet = getattr(node, "_dataset_info", {})
-                files += parquet["ds"].files if type(parquet.get("fs")).__name__ == "LocalFileSystem" else ()
+                facts = getattr(node, "_dataset_info", {})
+                files += facts["ds"].files if type(facts.get("fs")).__name__ == "LocalFileSystem" else ()
         elif (relation := _duckdb_relation(frame, broken)) is not None:
             text = relation.sql_query()
             if kind == "IBIS":

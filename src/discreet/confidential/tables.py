@@ -45,8 +45,7 @@ _SEPARATORS = {",": "commas", "\t": "tabs"}
 def open_source(data: Any) -> Source:
     """Look at a table's names and types; no row is read. A source is returned as it is: some can be opened once only.
 
-    Its files have to stay as they are now. Raises FileProblem if a file cannot be read, or DataError if the value is no
-    table.
+    Raises FileProblem if a file cannot be read, or DataError if the value is no table.
     """
     if isinstance(data, Source):
         return data
@@ -85,10 +84,7 @@ def open_declared(data: Any, domain: Domain, *, unit: Unit | None = None, other_
 
 
 def _watched(source: Source) -> Source:
-    """Return a source that refuses a pass in which one of its files is another than now: lost, replaced or written.
-
-    An engine would find only as it counts that a file is lost or broken.
-    """
+    """Return a source that refuses a pass in which one of its files is another than now: lost, replaced or written."""
     files, remedy = source.files or [source.path or ""], "keep the table as it is until the release is written"
     changed = DataError(None, "changed while it was read", remedy)
 
@@ -103,7 +99,7 @@ def _watched(source: Source) -> Source:
             yield from parts
 
     original = quietly(signs, changed)
-    if source.path is None:
+    if source.path is None:  # an engine would find a lost or broken file as it counts
         whole = source.kind in ("polars", "pyspark", "dask")
         lost = [file for file in source.files if whole and file not in original and "://" not in file]
         broken = DataError(None, "a file of it is lost, or no readable Parquet", "give the complete files")

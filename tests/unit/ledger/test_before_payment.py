@@ -173,7 +173,7 @@ def test_a_forked_process_is_refused_at_once_and_the_remedy_works(tmp_path: Path
         warnings.simplefilter("ignore")
         with multiprocessing.get_context("fork").Pool(1) as pool:
             told = pool.apply_async(refusal, (str(ledger.place),)).get(timeout=60)
-    assert told.startswith("Refused: this process was forked while Polars had threads")
+    assert told.startswith("Refused: this process was forked while polars had threads")
     assert states(ledger) == []
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         assert pool.apply_async(refusal, (str(ledger.place),)).get(timeout=60) == "released"
