@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,12 +22,11 @@ from discreet.confidential import (
     Provenance,
     confidential,
     confidential_rows,
-    open_source,
+    open_declared,
     public_domain,
     public_size,
     public_table,
     refuse_same,
-    require_there,
     require_unit,
     with_public,
 )
@@ -245,7 +244,8 @@ def release(
         closed = with_public(closed, public_inputs(calibrated), domain=calibrated.domain)
         offer = offer or offer_of(calibrated, request, facts.n or 0, facts.commonness)
         why = ". ".join([*chosen_cells(base, calibrated.domain), why])
-        _announce(request, offer, why, facts)
+        if watch.announce is not None:
+            _announce(request, offer, why, facts, watch.announce)
         return carry_out(
             run,
             closed,
@@ -332,11 +332,12 @@ def _with_files(request: Request, calibrated: Mechanism | None, *, inputs: tuple
     parts = output.partitions is not None
     require_parts(output, request.domain, records=not (several or request.counts))
     files: tuple[Path, ...] = ()
+    room = (request.size or 0) * len((request.domain or Domain(columns={})).names) // 8  # a field takes about a bit
     if (several or parts) and output.path is not None:
-        files = place(output.path, output.certificate, several=several, parts=parts, inputs=inputs)[:1]
+        files = place(output.path, output.certificate, several=several, parts=parts, inputs=inputs, room=room)[:1]
     elif output.path is not None:
         others = () if checkpoint is None else (Path(checkpoint.path),)
-        files = check_output(output.path, output.certificate, inputs=inputs, outputs=others)
+        files = check_output(output.path, output.certificate, inputs=inputs, outputs=others, room=room)
         require_whole_pair(*files)
         if files[0].exists():
             _say(
@@ -372,12 +373,25 @@ class _Table:
         voted = isinstance(calibrated, PartsMechanism) and calibrated.by_unit
         self._by_unit = voted or bool(request.parameters.get("unit_votes"))
         if not isinstance(data, Confidential):
-            require_unit(request.domain or Domain(columns={}), request.unit, by_unit=self._by_unit)
-            self._data = require_there(data)
+            domain = request.domain or Domain(columns={})
+            require_unit(domain, request.unit, by_unit=self._by_unit)
+            other_columns = "other-columns" in request.accept
+            self._data = open_declared(data, domain, unit=request.unit, other_columns=other_columns)
 
     def closed(self, facts: PublicFacts) -> tuple[Confidential[Any], PublicFacts]:
         """Close the table on a domain, beside the public one that it is expected to look like; say what is public."""
-        closed = self._read(facts.domain)
+        closed, domain, request = self._data, facts.domain, self._request
+        if not isinstance(closed, Confidential):
+            shared: dict[str, Any] = {"accept": request.accept, "empty": isinstance(request.relation, AddRemove)}
+            if self._in_parts and request.unit is None and closed.stays:
+                closed = confidential_rows(closed, domain, **shared)
+            else:
+                shared |= {"unit": request.unit, "by_unit": self._by_unit}
+                closed = confidential(closed, domain, rng=self.rng, **shared)
+        elif _provenance(closed).domain != domain:
+            raise ParameterError(
+                "the closed table was counted on other cells than the mechanism needs. Give the table itself"
+            )
         public = {} if facts.reference is None else {"reference": facts.reference}
         closed = with_public(closed, public, domain=facts.domain)
         if isinstance(self._request.relation, AddRemove):  # the number was declared, and the table's is confidential
@@ -387,21 +401,6 @@ class _Table:
         if facts.n is not None:
             _require_same_number(facts.n, n)
         return closed, replace(facts, n=n)
-
-    def _read(self, domain: Domain) -> Confidential[Any]:
-        """Count the table, or leave it where it is for a mechanism that can read it in parts."""
-        if isinstance(self._data, Confidential):
-            if _provenance(self._data).domain != domain:
-                raise ParameterError(
-                    "the closed table was counted on other cells than the mechanism needs. Give the table itself"
-                )
-            return self._data
-        request = self._request
-        shared: dict[str, Any] = {"accept": request.accept, "empty": isinstance(request.relation, AddRemove)}
-        source = open_source(self._data)
-        if self._in_parts and request.unit is None and source.stays:
-            return confidential_rows(source, domain, **shared)
-        return confidential(source, domain, unit=request.unit, by_unit=self._by_unit, rng=self.rng, **shared)
 
 
 # -- payment, and what is said ----------------------------------------------------------------------------------------
@@ -423,11 +422,9 @@ def _say(watch: Watch, text: str) -> None:
         watch.announce(text)
 
 
-def _announce(request: Request, offer: Offer, why: str, facts: PublicFacts) -> None:
+def _announce(request: Request, offer: Offer, why: str, facts: PublicFacts, announce: Callable[[str], None]) -> None:
     """Say what was chosen and what it will do, before anything is drawn: from public facts alone."""
-    announce, mechanism, n, size = request.watch.announce, offer.mechanism, facts.n or 0, request.size
-    if announce is None:
-        return
+    mechanism, n, size = offer.mechanism, facts.n or 0, request.size
     from discreet.mechanisms import no_posterior
 
     announce(f"{why}. {sentence(wording.lost(offer.forecast))}")

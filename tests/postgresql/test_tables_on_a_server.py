@@ -19,6 +19,7 @@ from discreet import Unit
 from discreet.cli.entry import run
 from discreet.confidential import check_table, confidential, confidential_rows, reveal_to_custodian
 from discreet.confidential.closed import reveal
+from discreet.confidential.tables import open_source
 from discreet.confidential.values import table_schema
 from discreet.domain import Boolean, Category, Counts, Date, Datetime, Decimal, Domain, Integer, Numeric, OpenLabels
 from discreet.errors import DataError, DiscreetError, FileProblem
@@ -254,3 +255,28 @@ def test_a_query_may_hold_brackets_semicolons_and_comments_of_its_own(table: str
         f"{table}&query={quote(query)}", Domain(columns={"i": DOMAIN.columns["i"]}), accept={"other-columns"}
     )
     assert reveal(closed).n == len(NASTY)
+
+
+def test_what_a_server_shows_is_found_before_anything_is_reserved(table: str, tmp_path: Path) -> None:
+    """A backend that dies later costs the budget, and the error says so, and why."""
+    ledger = discreet.Ledger.create(tmp_path / "x.ledger", dataset="d", epsilon=9)
+    domain, budget = Domain(columns={"i": DOMAIN.columns["i"]}), discreet.Budget(epsilon=1.0)
+    how: dict[str, Any] = {"size": 50, "mechanism": "perturbed-histogram", "ledger": ledger}
+    how["accept"] = {"poor-utility", "other-columns"}
+    wrong = {
+        f"{table}&table=other.labels": "'i': is not in the table",
+        f"{table}&table=nowhere": "there is no such table",
+        f"{table}&query=SELECT 1 AS i; SELECT 2": "one SELECT statement",
+        f"{table.replace('host=', 'host=/nowhere')}&table=plain": "the connection failed or was closed",
+    }
+    for address, problem in wrong.items():
+        with pytest.raises(DiscreetError, match=problem):
+            discreet.release(address, domain, budget, **how)
+    with pytest.raises(DataError, match="'f': is in the table but not in the domain"):
+        discreet.release(f"{table}&table=plain", domain, budget, **how | {"accept": {"poor-utility"}})
+    assert len(ledger.log()) == 1
+    source = open_source(f"{table}&table=plain")
+    with psycopg.connect(table, autocommit=True) as connection:
+        connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'discreet'")
+    with pytest.raises(FileProblem, match=r"\(the connection failed or was closed\).* This try cost epsilon 1"):
+        discreet.release(source, domain, budget, **how)

@@ -18,10 +18,13 @@ import functools
 import inspect
 import os
 import re
+import sys
 import sysconfig
 import traceback
 import types
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from copy import copy
 from dataclasses import fields
 from itertools import islice
 from numbers import Integral
@@ -33,6 +36,7 @@ import numpy as np
 
 from discreet._core.checks import plain
 from discreet._core.errors import DataError, DiscreetError, Fault, FileProblem, ParameterError, Refused
+from discreet._core.lazy import pl
 from discreet._core.reading import MOST_DIGITS
 from discreet._core.text import harmless, with_article
 
@@ -97,6 +101,7 @@ def total(function: _F) -> _F:
                 error = _fault(problem)
             if error is None:
                 raise
+            error.cost = getattr(problem, "cost", "")
         raise error  # outside of the handler, so that no chained traceback repeats a value
 
     setattr(bounded, _MARK, True)
@@ -175,6 +180,17 @@ def _fault(problem: BaseException) -> Fault:
 # -- where confidential data are read -------------------------------------------------------------------------------
 
 
+# Why an engine fails, what to do, and the classes of errors that tell it: no text of an error is looked at.
+_CAUSES = (
+    ("a file of it is gone", "put it back, and open the table anew", "FileNotFoundError FileNotFoundException"),
+    ("a file of it cannot be read or written", "check that it is there, and the space on the disk", "IOException"),
+    ("there is not enough memory", "give the engine more", "OutOfMemoryException OutOfMemoryError"),
+    ("its role may not read it", "let the role read it", "InsufficientPrivilege"),
+    ("there is no such table", "check its name", "UndefinedTable"),
+    ("the session has ended", "start one, and open the table anew", "PySparkRuntimeError Py4JNetworkError"),
+    ("the connection failed or was closed", "", "ConnectionException ConnectionError OperationalError InterfaceError"),
+)
+
 _UNREADABLE = None, "could not be read", "check that the type of each column is the declared one"
 
 
@@ -185,7 +201,23 @@ def quietly(action: Callable[[], _T], otherwise: DiscreetError) -> _T:
     except BaseException as problem:  # whatever a dataframe library raises (a Rust panic too) may quote the data
         if isinstance(problem, (DiscreetError, MemoryError, KeyboardInterrupt, SystemExit)):
             raise
+        cause, remedy = _cause_of(problem)
+    otherwise = copy(otherwise)  # which others raise for another cause
+    if cause:
+        otherwise.problem, otherwise.remedy = f"{otherwise.problem} ({cause})", remedy or otherwise.remedy
     raise otherwise
+
+
+def _cause_of(problem: BaseException) -> tuple[str, str]:
+    """Return why an engine failed, and what to do, each empty where it is not known."""
+    if isinstance(problem, OSError) and problem.errno is not None:
+        return os.strerror(problem.errno).lower(), ""
+    names, java = [kind.__name__ for kind in type(problem).__mro__], getattr(problem, "java_exception", None)
+    with suppress(Exception):
+        while java is not None:
+            names, java = [*names, java.getClass().getSimpleName()], java.getCause()
+    causes = ((cause, remedy) for name in names for cause, remedy, kinds in _CAUSES if name in kinds.split())
+    return next(causes, ("", ""))
 
 
 def enclosed(function: Callable[_P, _T]) -> Callable[_P, _T]:
@@ -212,6 +244,16 @@ def enclosed_parts(function: Callable[_P, Iterator[_T]]) -> Callable[_P, Iterato
             yield part
 
     return inside
+
+
+def _note_fork() -> None:
+    """Refuse Polars in a forked process whose parent had its threads, as far as the system tells their names."""
+    threads = [file.read_text() for file in Path(f"/proc/{os.getppid()}/task").glob("*/comm")]
+    if "polars" in sys.modules and (not threads or "polars-0\n" in threads):
+        vars(pl)["problem"] = Refused
+
+
+os.register_at_fork(after_in_child=_note_fork)
 
 
 def worker_pool(count: int, *preparation: Any) -> ProcessPoolExecutor:

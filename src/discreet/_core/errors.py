@@ -44,9 +44,16 @@ class DiscreetError(Exception):
     exit_status : int
         What the command returns: 2 for bad input, 3 for a request that is infeasible or refused, 4 for a fault of the
         program.
+    cost : str
+        A sentence that says what the failure cost all the same, where a ledger paid for a release. Else empty.
     """
 
     exit_status = 2
+    problem = remedy = cost = _where = ""
+
+    def __str__(self) -> str:
+        text = [super().__str__()] if not self._where else [f"{self._where}: {self.problem}", sentence(self.remedy)]
+        return ". ".join([*text, *filter(None, [self.cost])])
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return what an error is made again from, without its constructor: in another process it says the same."""
@@ -90,8 +97,8 @@ class DataError(DiscreetError, ValueError):
 
     def __init__(self, column: str | None, problem: str, remedy: str) -> None:
         self.column, self.problem, self.remedy = column, problem, remedy
-        where = "the table" if column is None else f"column {column!r}"
-        super().__init__(f"{where}: {problem}. {sentence(remedy)}")
+        self._where = "the table" if column is None else f"column {column!r}"
+        super().__init__(str(self))
 
 
 class NotPublic(DiscreetError, ValueError):
@@ -120,11 +127,8 @@ class FileProblem(DiscreetError, OSError):
     def __init__(self, path: object, problem: str, remedy: str) -> None:
         named = isinstance(path, (str, bytes, os.PathLike))
         self.path = str(path) if named else with_article(type(path).__name__)  # which may hold data
-        self.problem, self.remedy = problem, remedy
+        self.problem, self.remedy, self._where = problem, remedy, harmless(self.path)
         super().__init__(str(self))
-
-    def __str__(self) -> str:
-        return f"{harmless(self.path)}: {self.problem}. {sentence(self.remedy)}"
 
 
 class BudgetError(DiscreetError, ValueError):

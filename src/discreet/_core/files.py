@@ -59,24 +59,29 @@ def check_outputs(outputs: Sequence[Path], inputs: Iterable[Any]) -> None:
                 raise FileProblem(path, "the output is also an input", "give it another name")
 
 
-def check_writable(path: Path) -> None:
-    """Refuse an output whose folder takes no new file, or no name as long as those beside it may be."""
+def check_writable(path: Path, room: int = 0) -> None:
+    """Refuse an output whose folder takes no file of ``room`` bytes, or no name as long as those beside it may be."""
     probe = _beside(path, f"{secrets.token_hex(6)}-{secrets.token_hex(6)}0", "part")  # as long as one that is ready
-    with locked(canonical(path)), _undone(path):
-        os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-        probe.unlink(missing_ok=True)
+    with locked(canonical(path)), _undone(path), open(probe, "xb", opener=partial(os.open, mode=0o600)) as file:
+        try:
+            getattr(os, "posix_fallocate", lambda *_: None)(file.fileno(), 0, room + 2**16)  # macOS has none
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):  # others say that it cannot be asked
+                raise
+        finally:
+            probe.unlink()
 
 
 def writing_problem(path: Path, error: BaseException) -> FileProblem:
     """Return the error of a write that failed and left everything as it was; its text repeats no value."""
     return FileProblem(
-        path, reason(error, "it cannot be written"), "free space or choose another place. Nothing was changed"
+        path, reason(error, "it cannot be written"), "free space or choose another place. No file was changed"
     )
 
 
 @contextmanager
 def _undone(path: Path, undo: Callable[[BaseException], Any] = lambda _: None) -> Iterator[None]:
-    """Undo what an error interrupts, and say of one of the system that nothing was changed."""
+    """Undo what an error interrupts, and say of one of the system that no file was changed."""
     try:
         yield
     except BaseException as error:

@@ -18,12 +18,19 @@ __all__ = ["Lazy", "dist", "handlers", "jax", "jnp", "numpyro", "nw", "pl", "tor
 class Lazy:
     """A library that is loaded when one of its names is looked up."""
 
+    problem: type[Exception] | None = None  # the class of the error, where it was used before a fork
+
     def __init__(self, module: str) -> None:
         self._module = module
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # what inspection asks of any object loads nothing
             raise AttributeError(name)
+        if self.problem is not None:
+            raise self.problem(
+                f"this process was forked while {self._module} had threads, for which it would wait forever. Start it "
+                "by spawn: multiprocessing.get_context('spawn')"
+            )
         return getattr(import_module(self._module), name)
 
 

@@ -155,10 +155,10 @@ def _settings_of(options: dict[str, Any]) -> dict[str, Any]:
 
 def _ladder(data: str, domain: Any, mechanism: Any, attack: dict[str, Any], *, seed: int, as_json: bool) -> None:
     """Fit and show the frontier."""
-    from discreet.confidential import require_there
+    from discreet.confidential import open_source
     from discreet.pseudo_posterior import LADDER, PAGE, ladder, ladder_text
 
-    require_there(data)
+    open_source(data)
     with progress_bar(len(LADDER), as_json, "weightings") as progress:
         points = ladder(data, domain, mechanism, **attack, seed=seed, progress=progress)
     page = os.path.join(attack["folder"], PAGE)  # noqa: PTH118

@@ -9,10 +9,13 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-from collections import Counter
+import re
+from collections import Counter, deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +23,7 @@ import numpy as np
 from discreet._core.arrays import Booleans
 from discreet._core.boundary import enclosed, quietly, sealed
 from discreet._core.checks import integer
-from discreet._core.errors import DataError
+from discreet._core.errors import DataError, DiscreetError, FileProblem
 from discreet._core.lazy import pl
 from discreet._core.text import aligned, counted, harmless, sentence
 from discreet.confidential.closed import Confidential
@@ -213,7 +216,12 @@ def check_table(
     require_domain(domain)
     require_unit(domain, unit)
     integer("examples", examples, least=0)
-    return Confidential(_checked(data, domain, unit=unit, other_columns=OTHER_COLUMNS in accept, examples=examples))
+    try:
+        return Confidential(_checked(data, domain, unit=unit, other_columns=OTHER_COLUMNS in accept, examples=examples))
+    except FileProblem as problem:
+        if isinstance(data, (str, PathLike)) and (file := _failed_file(Path(data))):
+            problem.problem, problem.remedy = f"{problem.problem}: {file}", problem.remedy.partition(". ")[0]
+        raise
 
 
 @enclosed
@@ -239,6 +247,22 @@ def _checked(data: Any, domain: Domain, *, unit: Unit | None, other_columns: boo
         scan.add_whole(DataError(None, "has no rows", "a release needs at least one record"))
     units = scan.unit_rows()
     return TableCheck(rows=scan.rows, findings=scan.findings(names), units=units)
+
+
+def _failed_file(folder: Path) -> str:
+    """Return the first file of a folder that is no Parquet file like the first, without values of partitions."""
+    original: Any = None
+    for file in sorted(path for path in folder.rglob("[!._]*") if not path.is_dir()):
+        with contextlib.suppress(DiscreetError):
+            source = open_source(file)
+            deque(source.batches(source.names), maxlen=0)
+            if source.kind == "parquet" and source.empty_frame is not None:
+                schema = source.empty_frame(sorted(source.names)).schema
+                original = original or schema
+                if schema == original:
+                    continue
+        return re.sub("=[^/]*/", "=.../", str(file.relative_to(folder)))
+    return ""
 
 
 @dataclass(slots=True, kw_only=True)

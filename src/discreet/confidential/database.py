@@ -146,13 +146,6 @@ def _kind_of_file(path: str) -> str:
     raise FileProblem(path, "it is no file of SQLite or DuckDB", "leave the table or the query out, or give a database")
 
 
-def require_reachable(data: str) -> None:
-    """Refuse an address of what is not there; no row is read. Raises FileProblem."""
-    where = address(data)
-    if where.kind == "postgresql":
-        _session(where)[0].close()
-
-
 def open_table(data: str) -> Source:
     """Look at the names and types of a table at an address."""
     where = address(data)

@@ -6,10 +6,13 @@ Tables of DuckDB are streamed, and the rows of each privacy unit are cut where t
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from discreet._core import arrow
 from discreet._core.boundary import quietly
@@ -20,6 +23,8 @@ from discreet.confidential.closed import Confidential
 from discreet.confidential.returned import as_arrow, as_frames_of, quoted, sql_text
 from discreet.confidential.source import BATCH, FREQUENCY, Source, read_rows, require_once, scan_batches, type_name
 from discreet.confidential.workers import EngineCells, engine_cells
+
+_FILE_TEXT = re.compile(r"'((?:[^']|'')*[.*][^'/]*)'")  # in SQL
 
 
 def open_frame(data: Any) -> Source:
@@ -65,8 +70,10 @@ def source_of(frame: Any, unsupported: DiscreetError) -> Source:
         slots = partial(_duckdb_slots, frame, broken)
     return Source(
         kind=kind,
+        files=_files_of(frame, broken),
         names=tuple(types),
         types=lambda: types,
+        empty_frame=partial(_empty_frame, frame, broken) if kind != "pyspark" else None,
         batches=partial(_batches, frame, kind, broken),
         index=index,
         cells=cells,
@@ -74,6 +81,46 @@ def source_of(frame: Any, unsupported: DiscreetError) -> Source:
         stays=isinstance(frame, nw.LazyFrame),
         returned=quietly(lambda: as_frames_of(frame, kind), broken),
     )
+
+
+def _files_of(frame: Any, broken: DiscreetError) -> list[str]:
+    """Return the files, and patterns of files, that a frame of an engine reads, as far as it tells."""
+    native, kind = frame.to_native(), frame.implementation.name
+    files: list[Any] = []
+    with suppress(Exception):
+        if isinstance(native, pl.LazyFrame):
+            plan = native._ldf.visit()
+            nodes = [plan.get_node()]
+            while nodes:
+                plan.set_node(nodes.pop())
+                files += getattr(plan.view_current_node(), "paths", ())
+                nodes += plan.get_inputs()
+        elif kind == "PYSPARK" and native.sparkSession.sparkContext.master.startswith("local"):
+            files = [unquote(urlsplit(file).path) for file in native.inputFiles() if file.startswith("file:")]
+        elif kind == "DASK":
+            for node in native.expr.walk():
+                facts = getattr(node, "_dataset_info", {})
+                files += facts["ds"].files if type(facts.get("fs")).__name__ == "LocalFileSystem" else ()
+        elif (relation := _duckdb_relation(frame, broken)) is not None:
+            text = relation.sql_query()
+            if kind == "IBIS":
+                views = native.get_backend().con.sql("SELECT view_name, sql FROM duckdb_views()").fetchall()
+                text += "".join(view for name, view in views if name in text)
+            files = [file.replace("''", "'") for file in _FILE_TEXT.findall(text)]
+    return [str(file) for file in files]
+
+
+def _empty_frame(frame: Any, broken: DiscreetError, columns: Sequence[str]) -> pl.DataFrame:
+    """Return columns of a frame without rows, of which none is read."""
+    native = frame.to_native()
+    if isinstance(native, pl.LazyFrame):
+        return native.collect_schema().to_frame()[list(columns)]
+    if frame.implementation.name == "DASK":  # its head is made of all parts
+        frame = nw.from_native(native._meta, eager_only=True)
+    if isinstance(frame, nw.DataFrame):
+        return read_rows(frame[:0], columns)
+    nothing: pl.DataFrame = quietly(lambda: frame.select(*columns).head(0).collect().to_polars(), broken)
+    return nothing
 
 
 def _batches(frame: Any, kind: str, broken: DiscreetError, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
@@ -138,6 +185,7 @@ def _of_batches(schema: Any, batches: arrow.Batches) -> Source:
         kind="pyarrow",
         names=tuple(name for name in schema.names if name not in index),
         types=lambda: {name: type_name(dtype) for name, dtype in scan.collect_schema().items() if name not in index},
+        empty_frame=lambda columns: scan.collect_schema().to_frame()[list(columns)],
         batches=lambda columns: scan_batches(scan, columns, broken),
         index=index,
         returned=as_arrow(schema),

@@ -35,8 +35,10 @@ class Source:
 
     kind: str  # the dataframe library, or the format of a file: parquet, csv, arrow or database
     path: str | None = None  # the file, as the caller gave it
+    files: Sequence[str] = ()  # those that are read, as far as they are known; a pattern stands for what it matches
     names: tuple[str, ...]
     types: Callable[[], dict[str, str]]  # the public type of each column; reads no row
+    empty_frame: Callable[[Sequence[str]], pl.DataFrame] | None = None  # some columns without rows; reads none
     # Frames of some columns; where they are grouped already, FREQUENCY says how often each row occurs.
     batches: Callable[[Sequence[str]], Iterator[pl.DataFrame]]
     texts: frozenset[str] = frozenset()  # columns still to be parsed: of CSV, of SQLite, of the names of folders

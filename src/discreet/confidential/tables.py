@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
+from glob import glob, has_magic
 from os import PathLike, fspath
 from os.path import lexists
 from pathlib import Path
@@ -17,12 +19,29 @@ from urllib.parse import unquote
 
 from discreet._core.boundary import enclosed, quietly
 from discreet._core.checks import unfit
-from discreet._core.errors import FileProblem
+from discreet._core.errors import DataError, FileProblem
 from discreet._core.files import require_settled
-from discreet._core.formats import PARQUET, Format, format_of, scanned, stored_index, texts
+from discreet._core.formats import (
+    PARQUET,
+    Format,
+    format_of,
+    parquet_rows,
+    scanned,
+    stored_index,
+    texts,
+)
 from discreet._core.lazy import pl
-from discreet.confidential.source import RESERVED, Source, require_once, scan_batches, type_name
-from discreet.domain import escaped, unescaped
+from discreet.confidential.source import (
+    RESERVED,
+    Source,
+    attempted,
+    require_names,
+    require_once,
+    scan_batches,
+    type_name,
+)
+from discreet.domain import Domain, escaped, unescaped
+from discreet.privacy import Unit
 
 _ROW = f"{RESERVED}row"
 _UNREAD = "cannot be read", "check its permissions"
@@ -32,11 +51,13 @@ _UNREAD = "cannot be read", "check its permissions"
 def open_source(data: Any) -> Source:
     """Look at a table's names and types; no row is read. A source is returned as it is: some can be opened once only.
 
-    Raises FileProblem if the file cannot be read, or DataError if the value is no table.
+    Raises FileProblem if a file cannot be read, or DataError if the value is no table.
     """
     if isinstance(data, Source):
         return data
-    if _is_address(data):
+    if data is None or isinstance(data, (bool, int, float)):
+        raise unfit("data", "a dataframe, or the path of a file", data)
+    if isinstance(data, str) and "://" in data:
         from discreet.confidential.database import open_table
 
         source = open_table(data)
@@ -47,31 +68,50 @@ def open_source(data: Any) -> Source:
 
         source = open_frame(data)
     require_once(source.names, source.kind)
+    return _watched(source)
+
+
+def open_declared(data: Any, domain: Domain, *, unit: Unit | None = None, other_columns: bool = False) -> Source:
+    """Open a table, and refuse what its names and types show; no row is read. Raises DataError, FileProblem."""
+    source = open_source(data)
+    names = domain.names if unit is None else (*domain.names, unit.column)
+    require_names(source, names, other_columns=other_columns)
+    frame = pl.DataFrame()  # which a forked process refuses to make
+    if source.empty_frame is not None:
+        frame = source.empty_frame([name for name in domain.names if name not in source.texts])
+    elif (find := source.cells) is not None:  # of Spark, whose session and types are then looked at
+        from pyspark.sql import SparkSession
+
+        attempted(SparkSession.active)
+        attempted(lambda: find(domain.columns))
+    for name in frame.columns:
+        domain.columns[name].encode(frame[name], name=name)
     return source
 
 
-def require_there(data: Any) -> Any:
-    """Return a table as it is, and a CSV file as its source, whose form is checked; nothing else is opened.
+def _watched(source: Source) -> Source:
+    """Return a source that refuses a pass in which one of its files is another than now: lost, replaced or written."""
+    files, remedy = source.files or [source.path or ""], "keep the table as it is until the release is written"
+    changed = DataError(None, "changed while it was read", remedy)
 
-    Raises FileProblem where there is no file, or no such form.
-    """
-    if data is None or isinstance(data, (bool, int, float)):
-        raise unfit("data", "a dataframe, or the path of a file", data)
-    if _is_address(data):
-        from discreet.confidential.database import require_reachable
+    def signs() -> dict[str, tuple[int, ...]]:
+        paths = [path for file in files for path in ([file] if lexists(file) else sorted(glob(file)))]  # noqa: PTH207
+        return {path: (sign.st_size, sign.st_mtime_ns, sign.st_ino) for path in paths for sign in [Path(path).stat()]}
 
-        require_reachable(data)
-    elif isinstance(data, (str, PathLike)):
-        if not lexists(data):
-            require_settled(data)
-            raise FileProblem(fspath(data), "there is no such file", "check the path")
-        if (form := format_of(data)) is not None and form.texts:
-            return open_source(data)
-    return data
+    def batches(columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+        for parts in (source.batches(columns), ()):
+            if quietly(signs, changed) != original:
+                raise changed
+            yield from parts
 
-
-def _is_address(data: Any) -> bool:
-    return isinstance(data, str) and "://" in data
+    original = quietly(signs, changed)
+    if source.path is None:  # an engine would find a lost or broken file as it counts
+        whole = source.kind in ("polars", "pyspark", "dask")
+        lost = [file for file in source.files if whole and file not in original and "://" not in file]
+        broken = DataError(None, "a file of it is lost, or no readable Parquet", "give the complete files")
+        for path in (*lost, *(path for path in original if format_of(path) == PARQUET)):
+            quietly(partial(parquet_rows, path), broken)
+    return replace(source, batches=batches) if original else source
 
 
 def _open_path(data: str | PathLike[str]) -> Source:
@@ -81,6 +121,12 @@ def _open_path(data: str | PathLike[str]) -> Source:
     require_settled(path)
     if path.is_dir():
         return _open_folder(text, path)
+    if not path.exists() and has_magic(text):
+        raise FileProblem(
+            text,
+            "there is no such file, and a pattern of names is not expanded",
+            "give the folder, where it holds Parquet files. In Python, give polars.scan_csv(...) of the pattern",
+        )
     if not path.exists():
         raise FileProblem(text, "there is no such file", "check the path")
     if not path.is_file():
@@ -110,6 +156,7 @@ def _of_scan(
         stays=True,
         names=tuple(types),
         types=lambda: types | dict.fromkeys(keys, "unknown"),
+        empty_frame=schema.to_frame().__getitem__,
         batches=lambda columns: scan_batches(scan, columns, broken),
         texts=frozenset(keys),
         index=index,
@@ -149,6 +196,7 @@ def _open_csv(text: str, path: Path, form: Format) -> Source:
 _FILE = "discreet: file"
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _LOGS = ("_delta_log", ".hoodie")
+_NAMED = "The command domain check names the file"
 
 
 def _open_folder(text: str, path: Path) -> Source:
@@ -160,10 +208,15 @@ def _open_folder(text: str, path: Path) -> Source:
     keys = [key for key, _ in partitions[0]]
     if any([key for key, _ in partition] != keys for partition in partitions) or len(set(keys)) < len(keys):
         raise FileProblem(text, "its folders are not partitions by the same columns", "give one table")
-    broken = FileProblem(text, "it holds a file that is not readable Parquet", "give the complete files")
+    broken = FileProblem(text, "it holds a file that is not readable Parquet", f"give the complete files. {_NAMED}")
     schemas = [quietly(lambda file=file: scanned(file, PARQUET).collect_schema(), broken) for file in files]  # type: ignore[misc]
-    if any(schema != schemas[0] for schema in schemas):
-        raise FileProblem(text, "its files have different columns or types", "give one table")
+    for schema in schemas[1:]:
+        names = [name for name in {**schemas[0], **schema} if schema.get(name) != schemas[0].get(name)]
+        if names:  # the order of columns is no matter
+            types = [types[names[0]].base_type().__name__ for types in (schemas[0], schema) if names[0] in types]
+            difference = f"{names[0]!r}: {' or '.join([*types, 'none'][:2])}"
+            problem = f"its files have different columns or types ({difference})"
+            raise FileProblem(text, problem, f"write all of them alike. {_NAMED}")
     if set(keys) & set(schemas[0]):
         raise FileProblem(text, "a column is in its files and in the names of its folders", "give it one place")
     scan = pl.scan_parquet(files, glob=False, hive_partitioning=False, include_file_paths=_FILE)
@@ -173,7 +226,8 @@ def _open_folder(text: str, path: Path) -> Source:
         pl.col(_FILE).replace_strict(names, texts_of_files, return_dtype=pl.String).alias(key)
         for key, texts_of_files in zip(keys, values, strict=True)
     ]
-    return _of_scan(scan.with_columns(columns).drop(_FILE), files[0], PARQUET, broken, text=text, keys=keys)
+    scan = scan.with_columns(columns).drop(_FILE)
+    return replace(_of_scan(scan, files[0], PARQUET, broken, text=text, keys=keys), files=names)
 
 
 def _parquet_files(text: str, path: Path) -> list[Path]:
@@ -196,7 +250,7 @@ def _parquet_files(text: str, path: Path) -> list[Path]:
         here = [Path(folder, name) for name in sorted(names) if not name.startswith((".", "_"))]
         if any(format_of(file) != PARQUET or not file.is_file() for file in here):
             problem = "it holds a file that is not .parquet or .pq"
-            raise FileProblem(text, problem, "give a folder of Parquet files alone")
+            raise FileProblem(text, problem, f"give a folder of Parquet files alone. {_NAMED}")
         files += here
     return files
 

@@ -21,6 +21,7 @@ from typing import Any, Self
 from discreet import privacy
 from discreet._core.errors import Infeasible, ParameterError
 from discreet._core.numeric import above, below, written
+from discreet._core.text import rounded_up
 from discreet.privacy import Budget, Profile
 
 _UP, _DOWN = Context(prec=12, rounding=ROUND_CEILING), Context(prec=12, rounding=ROUND_FLOOR)
@@ -87,6 +88,11 @@ class Currency:
     """
 
     name, loss = "sums", "epsilon"
+
+    def words(self, cost: Cost) -> str:
+        """Return a cost in words, rounded up."""
+        delta = f" and delta {rounded_up(float(cost.delta))}" * (cost.delta > 0)
+        return f"{self.loss} {rounded_up(float(cost.loss))}{delta}"
 
     def limit(self, total: Budget) -> Cost:
         """Return what all entries may cost, rounded down. Raises BudgetError where the budget cannot be promised."""

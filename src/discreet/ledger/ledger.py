@@ -16,7 +16,7 @@ from discreet._core.errors import ParameterError, Refused
 from discreet._core.files import canonical
 from discreet._core.random import fresh_identity
 from discreet._core.reading import bounded_text, parsed_toml
-from discreet._core.text import as_written, harmless, rounded_down, rounded_up
+from discreet._core.text import as_written, harmless, rounded_down
 from discreet.domain import Domain
 from discreet.ledger.events import Book, Page, begin, lease, settle_entries
 from discreet.ledger.filters import CURRENCIES, Cost
@@ -229,7 +229,10 @@ class Ledger:
             cost, facts["made"] = book.cost_of(guarantee, budget), request.purpose(mechanism, n=n)
             facts["request"]["kind"] = guarantee.kind
         with book.appending() as page:
-            if paid_before := _earlier_payment(page, facts) or _planned_part(page, request, facts):
+            paid_before = _earlier_payment(page, facts) if request.checkpoint is not None else {}
+            if not paid_before and request.part is not None:
+                paid_before = _planned_part(page, request, facts)
+            if paid_before:
                 cost, facts = Cost(), facts | paid_before | {"free": True}
             self._require_left(page, cost)
             reservation = page.append(fresh_identity()[:12], "RESERVED", facts=facts, cost=cost)
@@ -342,7 +345,7 @@ class Ledger:
         (epsilon, delta), total = book.currency.left(spent, book.budget), book.budget
         raise Refused(
             f"the ledger of {harmless(self.dataset)!r} does not allow this release, which costs "
-            f"{book.currency.loss} {rounded_up(float(cost.loss))} and delta {rounded_up(float(cost.delta))}. It has "
+            f"{book.currency.words(cost)}. It has "
             f"epsilon {rounded_down(epsilon, 6)} and delta {rounded_down(delta, 6)} left, of epsilon "
             f"{as_written(total.epsilon)} and delta {as_written(total.delta)}. Ask for less. "
             "Nothing was opened or spent"
@@ -392,8 +395,7 @@ def _planned_parts(page: Page) -> list[dict[str, Any]]:
 
 def _planned_part(page: Page, request: Request, facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a plan paid for. Raises Refused when that was released, or is not as it was declared."""
-    if (name := request.part) is None:
-        return {}
+    name = request.part
     part = next((part for part in _planned_parts(page) if part["name"] == name), None)
     if part is None:
         raise Refused(f"no plan in the ledger has a release {name!r}. Declare one: discreet ledger declare")
@@ -415,7 +417,7 @@ def _earlier_payment(page: Page, facts: Mapping[str, Any]) -> dict[str, Any]:
 
     The checkpoint has to hold all steps that the ledger knows of: an older copy of it would draw the later ones again.
     """
-    if facts["checkpoint"] is None or not facts["held"]["steps"]:
+    if not facts["held"]["steps"]:
         return {}
     terms = ("checkpoint", "budget", "relation", "unit", "group", "domain")
     for event in reversed(page.reservations()):

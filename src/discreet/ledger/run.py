@@ -318,6 +318,13 @@ class Run:
             except DiscreetError:  # recovery settles it; what led here is told
                 if error is None:
                     raise
+            if error is not None and self._book is not None and self._reservation is not None:
+                cost = self._book.currency.words(self._reservation.cost)
+                if (part := self._reservation.facts.get("part")) is not None:
+                    cost = f"the planned release {part['name']!r}"
+                vars(error)["cost"] = f"This try cost {cost}: the table had been opened"
+                if not isinstance(error, DiscreetError):
+                    error.add_note(f"{vars(error)['cost']}.")
 
 
 def require_unseeded(seeded: bool) -> None:

@@ -67,7 +67,7 @@ def write_parts(
                 raise FileProblem(
                     folder,
                     f"{name} was not written where this process reads",
-                    "use workers that share its folder. Nothing was written",
+                    "use workers that share its folder. No file was written",
                 )
         listed = [parts[name].to_dict() for name in names]
         facts = {"discreet_manifest": 1, "partition_by": output.partition_by, "parts": listed}
@@ -172,7 +172,7 @@ def _from_workers(maker: PartMaker, workers: Workers, folder: Path) -> Iterator[
         raise FileProblem(
             folder,
             "a worker did not finish its part",
-            "read the error of its engine, then release again. Nothing was written",
+            "read the error of its engine. No file was written",
         ) from error
 
 

@@ -245,7 +245,10 @@ class Release:
 
     def _repr_html_(self) -> str:
         records = self.records[0] if isinstance(self.records, list) else self.records
-        table = getattr(records, "_repr_html_", lambda: "")() or ""
+        try:
+            table = getattr(records, "_repr_html_", lambda: "")() or ""
+        except ImportError:  # Dask draws its own with Jinja
+            table = paragraph(*repr(records).splitlines())
         notes = [f"In {self.path}."] if self.path else []
         if "why" in self.info:
             notes.append(self.info["why"])

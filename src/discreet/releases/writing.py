@@ -44,6 +44,7 @@ def place(
     several: bool,
     inputs: tuple[Any, ...],
     parts: bool = False,
+    room: int = 0,
 ) -> tuple[Path, Path]:
     """Return where a release and its certificate go: two files, or a new folder. Raises FileProblem."""
     if not several and not parts:
@@ -64,7 +65,7 @@ def place(
         raise FileProblem(out, "the folder above it does not exist", "create it first")
     _require_apart(folder, inputs)
     recover(folder)
-    check_writable(folder)
+    check_writable(folder, room)
     return folder, folder / name
 
 
@@ -74,8 +75,12 @@ def check_output(
     *,
     inputs: Iterable[Any],
     outputs: Iterable[Path] = (),
+    room: int = 0,
 ) -> tuple[Path, Path]:
-    """Return where both go, once they are known to be writable and to overwrite no input. Raises FileProblem."""
+    """Return where both go, once a table of ``room`` bytes can be written, and overwrites no input.
+
+    Raises FileProblem.
+    """
     path = Path(out)
     form = format_of(path)
     if form is None:
@@ -88,7 +93,7 @@ def check_output(
     check_outputs([path, certificate_file, *outputs], inputs)
     for file in (path, certificate_file):
         _require_apart(file, inputs)
-        check_writable(file)
+        check_writable(file, room * (file is path))
     return path, certificate_file
 
 

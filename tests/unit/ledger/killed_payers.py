@@ -25,7 +25,7 @@ import polars as pl  # noqa: F401
 
 from discreet._core.files import require_settled
 from discreet.cli.entry import run
-from discreet.confidential import tables
+from discreet.confidential import count
 from discreet.errors import FileProblem
 from discreet.ledger import Ledger
 from discreet.ledger import store as store_module
@@ -95,16 +95,16 @@ def count_statements(step: Callable[[], None]) -> None:
 
 
 def notice_opening(marked: Path) -> None:
-    """Leave a mark when the confidential table is about to be opened."""
-    inner, opened = tables.open_source, os.open
+    """Leave a mark when rows of the confidential table are about to be read."""
+    inner, opened = count.declared_batches, os.open
 
     def noticed(data: Any, *arguments: Any, **named: Any) -> Any:
         os.close(opened(marked, os.O_CREAT | os.O_WRONLY))
         return inner(data, *arguments, **named)
 
     for module in list(sys.modules.values()):
-        if getattr(module, "open_source", None) is inner:
-            module.open_source = noticed  # type: ignore[attr-defined]
+        if getattr(module, "declared_batches", None) is inner:
+            module.declared_batches = noticed  # type: ignore[attr-defined]
 
 
 def quiet() -> None:
