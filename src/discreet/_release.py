@@ -151,7 +151,8 @@ def release(
         What is accepted beyond the usual. ``"poor-utility"``: more than 20 % of the records are expected to carry
         nothing of the data, or not one record is expected. ``"other-columns"``: the table has columns that the domain
         does not name, and they are left out. ``"asymptotic"`` and ``"empirical"``: a guarantee of this kind, of a
-        pseudo-posterior and of a censored posterior that is not on a grid.
+        pseudo-posterior and of a censored posterior that is not on a grid. ``"data-dependent-refusal"``: with a ledger,
+        a value that does not fit forfeits the release, where ``out_of_bounds`` of its column is an error.
     seed : int, optional
         For tests and studies: marks the release as not for publication.
     watch : Watch, optional

@@ -146,12 +146,12 @@ def declared_batches(source: Source, columns: Mapping[str, Column], *extra: str)
 
 
 def parsed(frame: pl.DataFrame, columns: Mapping[str, Column], source: Source) -> pl.DataFrame:
-    """Return a frame with its texts as the declared types; a text that cannot be read is an error, not a null."""
+    """Return a frame with its texts as the declared types; a text that cannot be read does not fit."""
     parts = []
     for name, column in columns.items():
         if name in source.texts:
             values, unread = parsed_column(frame[name], column, source)
-            if unread.where.any():
+            if unread.where.any() and column.out_of_bounds == "error":
                 raise DataError(name, unread.problem, unread.remedy)
             parts.append(values.alias(name))
     return frame.with_columns(parts)

@@ -14,7 +14,18 @@ from discreet._core.boundary import sealed
 from discreet._core.checks import choice, flag, plain, unfit
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
-from discreet.domain.column import INTEGERS, Codes, Column, Misfit, PublicFact, holds, settle
+from discreet.domain.column import (
+    INTEGERS,
+    LABEL_CHOICES,
+    NULL_FORM,
+    OTHER,
+    Codes,
+    Column,
+    Misfit,
+    PublicFact,
+    holds,
+    settle,
+)
 from discreet.domain.texts import encodable, unescaped_series
 
 _UNDECLARED = ("holds a category that is not declared", "declare it (from public knowledge), or recode beforehand")
@@ -30,6 +41,13 @@ _DEFAULT_TYPES = {str: "string", bool: "boolean", int: "int64"}
 class Boolean(Column):
     """A truth value: cell 0 is false, cell 1 is true.
 
+    Parameters
+    ----------
+    out_of_bounds : {"error", "null"}
+        What a text that is neither true nor false is: an error, or a null.
+    nulls, base
+        See :class:`Column`.
+
     Examples
     --------
     >>> Boolean(nulls="category").encode([True, None, False]).tolist()
@@ -37,7 +55,9 @@ class Boolean(Column):
     """
 
     kind: ClassVar[str] = "boolean"
+    _choices: ClassVar[dict[str, tuple[str, ...]]] = {**Column._choices, "out_of_bounds": LABEL_CHOICES[:2]}
     values: ClassVar[int] = 2
+    out_of_bounds: str = "error"
 
     @property
     def labels(self) -> tuple[Any, ...]:
@@ -74,12 +94,15 @@ class Category(Column):
     Parameters
     ----------
     categories : sequence of str, int or bool
-        The public list, of one type, each once. A confidential value outside it is an error, never a new category.
+        The public list, of one type, each once. A confidential value outside it is never a new category.
     ordered : bool
         Whether their order means something: the ground distance is then ``|i - j| / (K - 1)``, else 0 or 1.
     dtype : str, optional
         Type of the released values: "string" or "category" for strings, "boolean" for bools, an integer type for
         integers ("int64" by default).
+    out_of_bounds : {"error", "null", "other"}
+        What a value outside the list is: an error, a null, or the category ``other``, which is added to a list of texts
+        without it. Where the categories are ordered, it has to be in the list already.
     nulls, base
         See :class:`Column`.
 
@@ -96,8 +119,10 @@ class Category(Column):
     public_facts: ClassVar[tuple[PublicFact, ...]] = (
         PublicFact("categories", "its list of categories", '["first", "second"]', "every category that can occur"),
     )
+    _choices: ClassVar[dict[str, tuple[str, ...]]] = {**Column._choices, "out_of_bounds": LABEL_CHOICES}
     categories: Sequence[Any] = None  # type: ignore[assignment]  # None stands for "not declared"
     ordered: bool = False
+    out_of_bounds: str = "error"
     dtype: str = None  # type: ignore[assignment]  # None stands for the categories' own type
 
     def _check(self) -> None:
@@ -111,6 +136,10 @@ class Category(Column):
             self._refuse("categories must be all strings, all integers or all bools")
         if len(set(categories)) != len(categories):
             self._refuse("categories must be distinct")
+        if self.out_of_bounds == OTHER and OTHER not in categories:
+            if self.ordered or kinds != {str}:
+                self._refuse(f'"other" has no place among them. List it, if they are texts, or write {NULL_FORM}')
+            categories += (OTHER,)
         settle(self, categories=categories, ordered=flag("ordered", self.ordered, error=self._error))
         types: tuple[str, ...] = ("boolean",)
         if self._type is str:
@@ -119,11 +148,9 @@ class Category(Column):
                 self._refuse("a category is not valid Unicode text")
         elif self._type is int:
             types = INTEGERS
-            if not holds("int64", min(categories), max(categories)):
-                self._refuse("integer categories must fit in 64 bits")
         dtype = choice("dtype", self.dtype or _DEFAULT_TYPES[self._type], types, error=self._error)
-        if self._type is int and not holds(dtype, min(categories), max(categories)):
-            self._refuse(f"dtype {dtype} cannot hold the categories")
+        if self._type is int and not all(holds(kind, min(categories), max(categories)) for kind in ("int64", dtype)):
+            self._refuse(f"dtype {dtype}, or 64 bits, cannot hold the categories")
         settle(self, dtype=dtype)
 
     def to_dict(self) -> dict[str, Any]:
@@ -235,6 +262,8 @@ class OpenLabels(Column):
     ----------
     prefix : str
         The namespace of new labels.
+    out_of_bounds : {"error", "null", "other"}
+        What a label of this namespace is: an error, a null, or the label ``other``.
     nulls : {"error", "category"}
         What a null is.
 
@@ -246,8 +275,10 @@ class OpenLabels(Column):
     """
 
     kind: ClassVar[str] = "open_labels"
+    _choices: ClassVar[dict[str, tuple[str, ...]]] = {**Column._choices, "out_of_bounds": LABEL_CHOICES}
     values: ClassVar[None] = None
     prefix: str = "new_category_"
+    out_of_bounds: str = "error"
 
     open: ClassVar[bool] = True
 

@@ -18,7 +18,19 @@ from discreet._core.checks import as_float, integer, real, unfit
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
 from discreet._core.reading import MOST_CELLS
-from discreet.domain.column import INTEGERS, NUMBERS, WIDEN, Codes, Column, Misfit, PublicFact, holds, outside, settle
+from discreet.domain.column import (
+    BOUNDED_CHOICES,
+    INTEGERS,
+    NUMBERS,
+    WIDEN,
+    Codes,
+    Column,
+    Misfit,
+    PublicFact,
+    holds,
+    outside,
+    settle,
+)
 
 if TYPE_CHECKING:
     from discreet.domain.base_measure import Density
@@ -86,7 +98,7 @@ class Numeric(Column):
         "spacing": ("linear", "log"),
         "within": ("uniform", "midpoint"),
         "dtype": _FLOATS + INTEGERS,
-        "out_of_bounds": ("error", "clip"),
+        "out_of_bounds": BOUNDED_CHOICES,
     }
     lower: float = None  # type: ignore[assignment]  # None stands for "not declared", refused at construction
     upper: float = None  # type: ignore[assignment]
@@ -303,7 +315,7 @@ class Numeric(Column):
     def _codes(self, series: pl.Series, name: str | None) -> Codes:
         x = series.cast(pl.Float64).to_numpy()
         if len(x) and not (x.min() >= self.lower and x.max() <= self.upper):
-            if self.out_of_bounds == "error":
+            if self.out_of_bounds != "clip":
                 raise DataError(name, "a value lies outside the declared bounds, or is infinite", WIDEN)
             x = np.clip(x, self.lower, self.upper)
         if not self.finite:
@@ -313,11 +325,10 @@ class Numeric(Column):
         return self._index_near(x)
 
     def _misfits(self, series: pl.Series) -> Iterator[Misfit]:
-        if self.out_of_bounds == "error":
-            x = series.cast(pl.Float64).to_numpy()
-            infinite = np.isinf(x)
-            yield Misfit("a value is infinite", "correct it, or recode it as a null", infinite)
-            yield from outside((x < self.lower) & ~infinite, (x > self.upper) & ~infinite)
+        x = series.cast(pl.Float64).to_numpy()
+        infinite = np.isinf(x)
+        yield Misfit("a value is infinite", "correct it, or recode it as a null", infinite)
+        yield from outside((x < self.lower) & ~infinite, (x > self.upper) & ~infinite)
 
     def _cells_of(self, x: Floats) -> Integers:
         """Find the cell of each value: a guess by arithmetic, and an exact search where the guess fails its check."""
