@@ -122,8 +122,8 @@ class Category(Column):
     _choices: ClassVar[dict[str, tuple[str, ...]]] = {**Column._choices, "out_of_bounds": LABEL_CHOICES}
     categories: Sequence[Any] = None  # type: ignore[assignment]  # None stands for "not declared"
     ordered: bool = False
-    out_of_bounds: str = "error"
     dtype: str = None  # type: ignore[assignment]  # None stands for the categories' own type
+    out_of_bounds: str = "error"
 
     def _check(self) -> None:
         raw: Any = self.categories
