@@ -48,9 +48,9 @@ BOUNDED = "type lower upper"
 COLUMNS: dict[str, tuple[str, str]] = {
     "numeric": (BOUNDED, "nulls base cells spacing grid step within dtype out_of_bounds"),
     "integer": (BOUNDED, "nulls base cells spacing dtype out_of_bounds"),
-    "boolean": ("type", "nulls base"),
-    "category": ("type categories", "nulls base ordered dtype"),
-    "open_labels": ("type", "nulls base prefix"),
+    "boolean": ("type", "nulls base out_of_bounds"),
+    "category": ("type categories", "nulls base ordered dtype out_of_bounds"),
+    "open_labels": ("type", "nulls base prefix out_of_bounds"),
     "date": (BOUNDED, "nulls base cells out_of_bounds"),
     "datetime": (f"{BOUNDED} step", "nulls base cells time_zone out_of_bounds"),
     "duration": (f"{BOUNDED} step", "nulls base cells out_of_bounds"),

@@ -38,12 +38,6 @@ INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uin
 OTHER = "other"
 """The label of values that do not fit, where ``out_of_bounds`` says so."""
 
-NULL_FORM = 'out_of_bounds = "null" and nulls = "category"'
-"""What to write where a value that does not fit becomes a null."""
-
-LABEL_CHOICES, BOUNDED_CHOICES = ("error", "null", OTHER), ("error", "null", "clip")
-"""What ``out_of_bounds`` may say of labels and of values between bounds, the usual one last."""
-
 WIDEN = 'widen lower and upper (from public knowledge), or declare out_of_bounds = "clip"'
 """What to do about values outside the declared bounds."""
 
@@ -96,7 +90,10 @@ class Column(ABC):
     """Whether the values are labels that are not declared."""
     public_facts: ClassVar[tuple[PublicFact, ...]] = ()
     """What has to be declared, and is never derived from data."""
-    _choices: ClassVar[dict[str, tuple[str, ...]]] = {"nulls": ("error", "category")}
+    _choices: ClassVar[dict[str, tuple[str, ...]]] = {  # the usual one last
+        "nulls": ("error", "category"),
+        "out_of_bounds": ("error", "null", OTHER),
+    }
     nulls: str = "error"
     base: Any = field(default=None, hash=False)
     _weights: ExactWeights | None = field(init=False, repr=False, compare=False, default=None)
@@ -165,7 +162,7 @@ class Column(ABC):
 
         It is that of the label ``other`` or of a null, and of the first value where nulls are not declared.
         """
-        if self.out_of_bounds == "other":
+        if self.out_of_bounds == OTHER:
             return OTHER if self.open else self.words.index(OTHER)
         if self.nullable:
             return self.null_code
@@ -174,9 +171,10 @@ class Column(ABC):
     @property
     def total_form(self) -> str:
         """What to write so that no value is refused."""
+        usual = self._choices["out_of_bounds"][-1]
         with suppress(DomainError):
-            return f'out_of_bounds = "{replace(self, out_of_bounds=self._choices["out_of_bounds"][-1]).out_of_bounds}"'
-        return NULL_FORM
+            return f'out_of_bounds = "{replace(self, out_of_bounds=usual).out_of_bounds}"'
+        return 'out_of_bounds = "null" and nulls = "category"'
 
     @property
     def labels(self) -> tuple[Any, ...] | None:

@@ -23,19 +23,7 @@ from discreet._core.checks import integer, plain, unfit
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
 from discreet._core.reading import MOST_CELLS
-from discreet.domain.column import (
-    BOUNDED_CHOICES,
-    INTEGERS,
-    NUMBERS,
-    WIDEN,
-    Codes,
-    Column,
-    Misfit,
-    PublicFact,
-    holds,
-    outside,
-    settle,
-)
+from discreet.domain.column import INTEGERS, NUMBERS, WIDEN, Codes, Column, Misfit, PublicFact, holds, outside, settle
 
 _MOST_POINTS = 2**62
 _MOST_LISTED = 2**22
@@ -55,7 +43,7 @@ class LatticeColumn(Column):
     """
 
     on_a_line: ClassVar[bool] = True
-    _choices: ClassVar[dict[str, tuple[str, ...]]] = {**Column._choices, "out_of_bounds": BOUNDED_CHOICES}
+    _choices: ClassVar[dict[str, tuple[str, ...]]] = {**Column._choices, "out_of_bounds": ("error", "null", "clip")}
     lower: Any = None
     upper: Any = None
     cells: int | None = None
@@ -380,8 +368,7 @@ class Decimal(LatticeColumn):
         numbers = pl.select(pl.when(fits).then(clean)).to_series().cast(kind, strict=False)
         if self.out_of_bounds != "clip" or numbers.null_count() == texts.null_count():
             return numbers
-        nearest = clean.cast(pl.Float64, strict=False).clip(-1e19, 1e19)
-        return numbers.fill_null(nearest.cast(kind, strict=False))
+        return numbers.fill_null(clean.cast(pl.Float64, strict=False).clip(-1e19, 1e19).cast(kind, strict=False))
 
     def _accepts(self, dtype: pl.DataType) -> bool:
         return dtype.is_decimal() or dtype.is_integer()

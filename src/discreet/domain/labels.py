@@ -14,18 +14,7 @@ from discreet._core.boundary import sealed
 from discreet._core.checks import choice, flag, plain, unfit
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
-from discreet.domain.column import (
-    INTEGERS,
-    LABEL_CHOICES,
-    NULL_FORM,
-    OTHER,
-    Codes,
-    Column,
-    Misfit,
-    PublicFact,
-    holds,
-    settle,
-)
+from discreet.domain.column import INTEGERS, OTHER, Codes, Column, Misfit, PublicFact, holds, settle
 from discreet.domain.texts import encodable, unescaped_series
 
 _UNDECLARED = ("holds a category that is not declared", "declare it (from public knowledge), or recode beforehand")
@@ -55,7 +44,7 @@ class Boolean(Column):
     """
 
     kind: ClassVar[str] = "boolean"
-    _choices: ClassVar[dict[str, tuple[str, ...]]] = {**Column._choices, "out_of_bounds": LABEL_CHOICES[:2]}
+    _choices: ClassVar[dict[str, tuple[str, ...]]] = {**Column._choices, "out_of_bounds": ("error", "null")}
     values: ClassVar[int] = 2
     out_of_bounds: str = "error"
 
@@ -119,7 +108,6 @@ class Category(Column):
     public_facts: ClassVar[tuple[PublicFact, ...]] = (
         PublicFact("categories", "its list of categories", '["first", "second"]', "every category that can occur"),
     )
-    _choices: ClassVar[dict[str, tuple[str, ...]]] = {**Column._choices, "out_of_bounds": LABEL_CHOICES}
     categories: Sequence[Any] = None  # type: ignore[assignment]  # None stands for "not declared"
     ordered: bool = False
     dtype: str = None  # type: ignore[assignment]  # None stands for the categories' own type
@@ -138,7 +126,7 @@ class Category(Column):
             self._refuse("categories must be distinct")
         if self.out_of_bounds == OTHER and OTHER not in categories:
             if self.ordered or kinds != {str}:
-                self._refuse(f'"other" has no place among them. List it, if they are texts, or write {NULL_FORM}')
+                self._refuse('"other" has no place among them. List it, if they are texts, or write "null"')
             categories += (OTHER,)
         settle(self, categories=categories, ordered=flag("ordered", self.ordered, error=self._error))
         types: tuple[str, ...] = ("boolean",)
@@ -275,7 +263,6 @@ class OpenLabels(Column):
     """
 
     kind: ClassVar[str] = "open_labels"
-    _choices: ClassVar[dict[str, tuple[str, ...]]] = {**Column._choices, "out_of_bounds": LABEL_CHOICES}
     values: ClassVar[None] = None
     prefix: str = "new_category_"
     out_of_bounds: str = "error"

@@ -18,19 +18,7 @@ from discreet._core.checks import as_float, integer, real, unfit
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
 from discreet._core.reading import MOST_CELLS
-from discreet.domain.column import (
-    BOUNDED_CHOICES,
-    INTEGERS,
-    NUMBERS,
-    WIDEN,
-    Codes,
-    Column,
-    Misfit,
-    PublicFact,
-    holds,
-    outside,
-    settle,
-)
+from discreet.domain.column import INTEGERS, NUMBERS, WIDEN, Codes, Column, Misfit, PublicFact, holds, outside, settle
 
 if TYPE_CHECKING:
     from discreet.domain.base_measure import Density
@@ -98,7 +86,7 @@ class Numeric(Column):
         "spacing": ("linear", "log"),
         "within": ("uniform", "midpoint"),
         "dtype": _FLOATS + INTEGERS,
-        "out_of_bounds": BOUNDED_CHOICES,
+        "out_of_bounds": ("error", "null", "clip"),
     }
     lower: float = None  # type: ignore[assignment]  # None stands for "not declared", refused at construction
     upper: float = None  # type: ignore[assignment]
