@@ -152,7 +152,8 @@ def release(
         nothing of the data, or not one record is expected. ``"weak-promise"``: a budget whose epsilon is above 10, or
         whose delta is above one in the number of records. ``"other-columns"``: the table has columns that the domain
         does not name, and they are left out. ``"asymptotic"`` and ``"empirical"``: a guarantee of this kind, of a
-        pseudo-posterior and of a censored posterior that is not on a grid.
+        pseudo-posterior and of a censored posterior that is not on a grid. ``"data-dependent-refusal"``: with a ledger,
+        a value that does not fit forfeits the release, where ``out_of_bounds`` of its column is an error.
     seed : int, optional
         For tests and studies: marks the release as not for publication.
     watch : Watch, optional

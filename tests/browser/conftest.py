@@ -64,7 +64,8 @@ def ledger_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("jinja2")
     where = tmp_path_factory.mktemp("ledger")
     Ledger.create(where / "l.ledger", dataset=HOSTILE, epsilon=2.0, delta=1e-5)
-    table, domain = pl.DataFrame({"age": [34, 35, 36, 37] * 500}), Domain(columns={"age": Integer(lower=0, upper=99)})
+    table = pl.DataFrame({"age": [34, 35, 36, 37] * 500})
+    domain = Domain(columns={"age": Integer(lower=0, upper=99, out_of_bounds="clip")})
     with Ledger(where / "l.ledger") as ledger:
         for number in range(3):
             out = where / f"a-name-that-is-rather-long-for-a-column-of-a-table-{number}.csv"

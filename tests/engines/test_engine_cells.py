@@ -9,6 +9,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import closing
+from dataclasses import replace
 from decimal import Decimal as Exact
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,7 +40,7 @@ from discreet.domain import (
     OpenLabels,
 )
 from discreet.domain.column import Column
-from discreet.errors import DataError
+from discreet.errors import DataError, DomainError
 
 NAN, INF = float("nan"), float("inf")
 PARIS = ZoneInfo("Europe/Paris")
@@ -256,6 +257,32 @@ def test_no_engine_differs_on_any_nasty_value(engine: str, put: Any, raw: list[s
     assert not sum(wrong.values()), wrong
 
 
+def total(place: int, case: Case) -> Case:
+    """Return a column that takes every value, one way of a few, and all values and misfits of a case."""
+    modes = case.column._choices["out_of_bounds"][1:]
+    facts = {"out_of_bounds": modes[place % len(modes)], "nulls": "error" if place % 3 else "category"}
+    try:
+        column = replace(case.column, **facts)
+    except DomainError:
+        column = replace(case.column, out_of_bounds="null", nulls="category")
+    misfits = pl.Series(case.misfits, dtype=case.values.dtype)
+    return case._replace(
+        name=f"{case.name}, {column.out_of_bounds}", column=column, values=pl.concat([case.values, misfits])
+    )
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_no_engine_differs_on_values_that_do_not_fit(engine: str, put: Any) -> None:
+    cases = [total(place, case) for place, case in enumerate(CASES)]
+    assert {case.column.out_of_bounds for case in cases} == {"clip", "null", "other"}
+    for case in cases:
+        if not case.needs & LACKS[engine]:
+            domain, frame = Domain(columns={"x": case.column}), pl.DataFrame({"x": case.values})
+            here, there = (tally(reveal(confidential(data, domain))) for data in (frame, put(frame, engine)))
+            assert here == there, case.name
+            assert sum(here.values()) == len(case.values)
+
+
 @pytest.mark.engines
 def test_spark_counts_simple_columns_without_python(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """And the broken twin: an expression that is an ulp off is noticed by the matrix's comparison."""
@@ -392,21 +419,28 @@ def test_infinite_days_of_duckdb_lie_outside() -> None:
 
 @pytest.mark.parametrize("kind", ["TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP", "TIMESTAMP_NS"])
 def test_infinite_moments_of_duckdb_lie_outside(kind: str) -> None:
-    """They would leave DuckDB as moments beside 1970, or of 2262: those of nanoseconds are refused."""
+    """They would leave DuckDB as moments beside 1970, or of 2262."""
     duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
     table = duckdb.connect().sql(f"SELECT unnest(['infinity'::{kind}, '-infinity'::{kind}, '2000-01-01'::{kind}]) AS t")
     bounds = {"lower": "1900-01-01", "upper": "2500-12-31", "step": "1h"}
     with pytest.raises(DataError):
         confidential(table, Domain(columns={"t": Datetime(**bounds)}))
     clip = Domain(columns={"t": Datetime(**bounds, cells=3, out_of_bounds="clip")})
-    if kind == "TIMESTAMP_NS":
-        with pytest.raises(DataError):
-            confidential(table, clip)
-    else:
-        assert tally(reveal(confidential(table, clip))) == Counter({(0,): 2, (2,): 1})
-    days = Domain(columns={"t": Date(lower="1900-01-01", upper="2500-12-31", out_of_bounds="clip", cells=3)})
+    assert tally(reveal(confidential(table, clip))) == Counter({(0,): 2, (2,): 1})
+    bounds = {"lower": "1900-01-01", "upper": "2500-12-31", "cells": 3}
     with pytest.raises(DataError):  # they are no days
-        confidential(table, days)
+        confidential(table, Domain(columns={"t": Date(**bounds)}))
+    days = Domain(columns={"t": Date(**bounds, out_of_bounds="clip")})
+    assert tally(reveal(confidential(table, days))) == Counter({(0,): 2, (2,): 1})
+
+
+def test_nanoseconds_of_duckdb_are_rounded_down_as_here() -> None:
+    duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
+    texts = [f"{day} 23:59:59.99999{end}" for day in ("1969-12-31", "2000-01-01") for end in ("8999", "9000", "9999")]
+    table = duckdb.connect().sql(f"SELECT unnest({texts}::TIMESTAMP_NS[]) AS t")
+    domain = Domain(columns={"t": Datetime(lower="1969-12-31", upper="2001-01-01", step="1us")})
+    data = pl.DataFrame({"t": pl.Series(texts).str.to_datetime(time_unit="ns")})
+    assert tally(reveal(confidential(table, domain))) == tally(reveal(confidential(data, domain)))
 
 
 def test_seconds_of_duckdb() -> None:

@@ -40,9 +40,13 @@ def ledger() -> Iterator[discreet.Ledger]:
         shutil.rmtree(PLACE)
 
 
+FORFEITS = {"data-dependent-refusal"}
+"""Its domains say nothing of values that do not fit."""
+
+
 def released(name: str, ledger: Any, checkpoint: Path | None = None, **asked: Any) -> Path:
     out = PLACE / f"{name}.csv"
-    asked = {"size": 200, "mechanism": "perturbed-histogram", **asked}
+    asked = {"size": 200, "mechanism": "perturbed-histogram", "accept": FORFEITS, **asked}
     discreet.release(HELD["people"], HELD["domain"], out=Output(out, checkpoint=checkpoint), ledger=ledger, **asked)
     return out
 
@@ -105,7 +109,7 @@ def test_what_is_left_of_its_plan_is_released_at_no_further_cost(ledger: discree
     before = spent(ledger)
     part = json.loads((PLACE / "plan.json").read_text())["releases"][1]
     budget = Budget(epsilon=part["epsilon"], delta=part["delta"])
-    asked: dict[str, Any] = {"budget": budget, "noise": "gaussian", "accept": {"poor-utility"}}
+    asked: dict[str, Any] = {"budget": budget, "noise": "gaussian", "accept": {"poor-utility", *FORFEITS}}
     out = released("second", ledger.part("second"), **asked)
     assert shape(out) == (200, 2)
     assert spent(ledger) == before
@@ -118,7 +122,9 @@ def test_its_plan_is_read_and_declared_in_a_new_ledger(
     ledger: discreet.Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     new = discreet.Ledger.create(tmp_path / "new.sqlite", dataset="others", epsilon=2.0, delta=1e-4)
-    assert command(monkeypatch, "ledger", "declare", tmp_path / "new.sqlite", PLACE / "plan.json") in (0, None)
+    declared = ("ledger", "declare", tmp_path / "new.sqlite", PLACE / "plan.json")
+    assert command(monkeypatch, *declared) == 2  # a value that does not fit would forfeit what was paid
+    assert command(monkeypatch, *declared, "--accept", *FORFEITS) in (0, None)
     assert spent(new) == {"epsilon": 1.0, "delta": 9.86256792953e-06}
     assert new.verify() == []
 

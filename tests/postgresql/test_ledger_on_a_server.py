@@ -17,7 +17,7 @@ from discreet.privacy import Budget
 
 pytestmark = pytest.mark.postgresql
 
-DOMAIN = Domain(columns={"age": Integer(lower=0, upper=9)})
+DOMAIN = Domain(columns={"age": Integer(lower=0, upper=9, out_of_bounds="clip")})
 AGES = pl.DataFrame({"age": [1, 2, 2, 7] * 250})
 KILLER = Path(__file__).parents[1] / "unit" / "ledger" / "killed_payers.py"
 

@@ -183,7 +183,7 @@ def test_the_command(table: str, tmp_path: Path, capsys: Any) -> None:
     domain, out = tmp_path / "d.toml", tmp_path / "out.parquet"
     assert run(["domain", "init", table, "--table", "visits"]) == 0
     assert "[columns.i]" in capsys.readouterr().out
-    domain.write_text('[columns.i]\ntype = "integer"\nlower = 1\nupper = 2\n')
+    domain.write_text('[columns.i]\ntype = "integer"\nlower = 1\nupper = 2\nout_of_bounds = "clip"\n')
     discreet.Ledger.create(tmp_path / "one.ledger", dataset="one", epsilon=9.0)
     given = ["--domain", str(domain), "--epsilon", "5", "--size", "50", "--ledger", str(tmp_path / "one.ledger")]
     assert run(["release", table, "--table", "visits", *given, "--out", str(out)]) == 0

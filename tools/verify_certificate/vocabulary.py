@@ -45,9 +45,9 @@ PARAMETERS: dict[str, tuple[str, str]] = {
     ),
 }
 BOUNDED = "type lower upper"
-ANY = "nulls base null_values strip"
-NUMBER = f"{ANY} cells out_of_bounds decimal_mark thousands prefix censored"
-CLOCK = f"{ANY} cells out_of_bounds format"
+ANY = "nulls base null_values strip out_of_bounds"
+NUMBER = f"{ANY} cells decimal_mark thousands prefix censored"
+CLOCK = f"{ANY} cells format"
 COLUMNS: dict[str, tuple[str, str]] = {
     "numeric": (BOUNDED, f"{NUMBER} spacing grid step within dtype"),
     "integer": (BOUNDED, f"{NUMBER} spacing dtype"),
@@ -57,7 +57,7 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "date": (BOUNDED, CLOCK),
     "datetime": (f"{BOUNDED} step", f"{CLOCK} time_zone"),
     "time": ("type step", f"{CLOCK} lower upper"),
-    "duration": (f"{BOUNDED} step", f"{ANY} cells out_of_bounds"),
+    "duration": (f"{BOUNDED} step", f"{ANY} cells"),
     "decimal": (f"{BOUNDED} digits", NUMBER),
 }
 CHOICES = {

@@ -30,6 +30,7 @@ _SEVERAL = {
     "relation=Replacement(records=...)": "--records ...",
     "unit=Unit(..., max_records=...)": "--unit ... --max-records ...",
     "accept={'other-columns'}": "--ignore-other-columns",
+    "accept={'data-dependent-refusal'}": "--accept data-dependent-refusal",
     "out=Output(checkpoint=Checkpoint(..., redraw=True))": "--checkpoint ... --redraw",
     "out=Output(..., partitions=...)": "--partitions ...",
     "out=Output(..., certificate=...)": "--certificate ...",

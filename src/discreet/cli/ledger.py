@@ -76,7 +76,8 @@ def log(book: Ledger, as_json: bool) -> None:
 
 
 @ledger_command("plan")
-def declare(book: Ledger, plan: str, as_json: bool) -> None:
+@shared("accept")
+def declare(book: Ledger, plan: str, accept: tuple[str, ...], as_json: bool) -> None:
     """Pay at once for the releases of a PLAN that discreet plan --together wrote.
 
     Each is then made once, with release --part NAME, its own epsilon, delta, domain and size.
@@ -84,7 +85,7 @@ def declare(book: Ledger, plan: str, as_json: bool) -> None:
     from discreet.planner import Together
 
     parts = Together.read(plan)
-    entry, status, lines = book.declare(parts), book.status(), []
+    entry, status, lines = book.declare(parts, accept=accept), book.status(), []
     for part in parts.parts:
         request = part.request
         parameters = "".join(f" --param {name}={value}" for name, value in request.parameters.items())

@@ -92,6 +92,8 @@ _TABLE: dict[str, Callable[[Any], Any]] = {
     "ledger": option("--ledger", PATH, "Ledger that pays for it. By default that of the domain's [ledger], else of "
                      "DISCREET_LEDGER, else none."),
     "dataset": option("--dataset", str, "Name of the data set in the ledger. Not needed where it has only one."),
+    "accept": option("--accept", ["data-dependent-refusal"], "With a ledger: accept that a value that does not fit the "
+                     "domain forfeits what was paid.", multiple=True),
     # Of what was released.
     "certificate": option("--certificate", PATH, "Its certificate. By default RELEASED with .certificate.json."),
     "level": option("--level", float, "Probability of the intervals.", default=0.95),
@@ -215,7 +217,7 @@ def accepted(options: dict[str, Any]) -> set[str]:
     """Return what the flags of a command accept."""
     flags = {"ignore_other_columns": "other-columns"}
     flags |= {f"accept_{code.replace('-', '_')}": code for code in ("poor-utility", "weak-promise")}
-    return {code for flag, code in flags.items() if options.pop(flag, False)}
+    return {code for flag, code in flags.items() if options.pop(flag, False)} | {*options.pop("accept", ())}
 
 
 def listed(names: str | None) -> list[str] | None:

@@ -53,7 +53,7 @@ from discreet.cli.options import (
 @option("--records", int, "Number of records, where it is declared: always with --relation add-remove.")
 @option("--checkpoint", PATH, "File that holds the steps of a mechanism that works in steps.")
 @option("--redraw", bool, "Draw other records from a finished --checkpoint. DATA is not asked.")
-@shared(*LEDGER)
+@shared(*LEDGER, "accept")
 @option("--part", str, "Name of this release in a plan that was declared in the ledger, which paid for it.")
 @option("--seed", int, "Make the release reproducible, and mark it as not for publication.")
 @option("--accept-poor-utility", bool, "Accept that over 20 % of the records are not from the data.")

@@ -42,6 +42,12 @@ BANNER = (
 _TRACKED = 1000  # distinct values per finding whose rows are counted: what memory holds
 _LONGEST = 60  # characters of a value that are kept
 _CONTRADICTION = "contradicts what is declared under impossible or implies"
+_FATES = {
+    "clip": "a release takes each for the nearest declared value, and what has none for a null or the lower bound",
+    "null": "a release takes each for a null",
+    "other": 'a release takes each for the label "other"',
+}
+"""What becomes of values that do not fit, by ``out_of_bounds``."""
 _AS_THEY_ARE = "correct the rows if they are wrong: a release counts them as they are"
 
 
@@ -185,7 +191,8 @@ def check_table(
     -------
     Confidential of TableCheck
         Closed; :func:`reveal_to_custodian` opens it. ``refused`` is false exactly where :func:`confidential` takes the
-        table. Combinations that the domain declares impossible are found, but not refused.
+        table. Values that are moved as ``out_of_bounds`` declares are found, but not refused, and so are combinations
+        that the domain declares impossible.
 
     Raises
     ------
@@ -314,14 +321,19 @@ class _Scan:
         except DataError as refusal:
             self.add((name,), Misfit(refusal.problem, refusal.remedy, everywhere), [raw], times)
             return raw, ~everywhere
-        fits = everywhere
+        fits, refused, problem = everywhere, column.out_of_bounds == "error", column._unreadable(name)
+        fate = _FATES.get(column.out_of_bounds, "")
         try:
             column.encode(values, name=name)
         except DataError as refusal:
-            for misfit in _misfits_of(values, fits, column, refusal):
-                self.add((name,), misfit, [values], times)
-                fits = fits & ~misfit.where
-        return values, fits
+            problem = refusal
+        else:
+            if refused:
+                return values, fits
+        for misfit in _misfits_of(values, fits, column, problem):
+            self.add((name,), misfit._replace(remedy=fate or misfit.remedy), [values], times, refused)
+            fits = fits & ~misfit.where
+        return values, fits | (not refused)
 
     def _contradictions(self, columns: Mapping[str, tuple[pl.Series, Booleans]], times: pl.Series) -> None:
         """Look for what the domain declares impossible, in rows whose values fit column by column."""

@@ -272,13 +272,14 @@ def _hash_text(place: str, dtype: pl.DataType) -> str:
 
 
 def _value(relation: Any, name: str) -> str:
-    """Return a value as it leaves DuckDB: infinite moments must lie outside of all bounds there, or are refused."""
+    """Return a value as it leaves DuckDB: infinite moments must lie outside of all bounds there."""
     types = dict(zip(relation.columns, map(str, relation.types), strict=True))
     x = quoted(name)
     if types[name] in ("TIMESTAMP_S", "TIMESTAMP_MS"):  # Arrow's readers would multiply what stands for infinity
         return f"CAST({x} AS TIMESTAMP)"
     if types[name] == "TIMESTAMP_NS":  # what stands for infinity is a moment of the year 2262
-        return f"CASE WHEN isfinite({x}) OR {x} IS NULL THEN {x} ELSE error('infinite') END"
+        micro = f"make_timestamp((epoch_ns({x}) - 999 * CAST(epoch_ns({x}) < 0 AS INT)) // 1000)"  # rounded down
+        return f"CASE WHEN isfinite({x}) THEN {micro} ELSE CAST({x} AS TIMESTAMP) END"
     return x
 
 

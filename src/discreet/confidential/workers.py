@@ -248,7 +248,8 @@ def code(column: Any, x: Any, kind: Any) -> Any | None:
 
     if not column.finite or column.notation:
         return None
-    name, missing, misfit = kind.simpleString(), x.isNull(), _long(_MISFIT)
+    name, missing = kind.simpleString(), x.isNull()
+    misfit = _long(_MISFIT if column.out_of_bounds == "error" else int(column.misfit_code))
     null = _long(int(column.null_code)) if column.nullable else misfit
     if column.kind in ("boolean", "category"):
         # A collation other than that of bytes is a part of the name.

@@ -10,7 +10,8 @@ from __future__ import annotations
 import datetime as dt
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from contextlib import suppress
+from dataclasses import MISSING, dataclass, field, fields, replace
 from decimal import Decimal as Exact
 from fractions import Fraction
 from functools import partial
@@ -33,6 +34,9 @@ Codes = npt.NDArray[Any]
 """Encoded values of one column: int64 cell codes, float64 values, or object strings."""
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+
+OTHER = "other"
+"""The label of values that do not fit, where ``out_of_bounds`` says so."""
 
 WIDEN = 'widen lower and upper (from public knowledge), or declare out_of_bounds = "clip"'
 """What to do about values outside the declared bounds."""
@@ -81,6 +85,8 @@ class Column(ABC):
         Texts that are nulls, the first of which CSV has for one; and whether blanks around labels are cut off.
     """
 
+    if TYPE_CHECKING:  # each class has it in the place that the bytes of declarations give it
+        out_of_bounds: str
     kind: ClassVar[str]
     position_unit: ClassVar[str] = ""
     """What positions and distances are counted in; empty where it is the column's own unit."""
@@ -90,7 +96,10 @@ class Column(ABC):
     """Whether the values are texts."""
     public_facts: ClassVar[tuple[PublicFact, ...]] = ()
     """What has to be declared, and is never derived from data."""
-    _choices: ClassVar[dict[str, tuple[str, ...]]] = {"nulls": ("error", "category")}
+    _choices: ClassVar[dict[str, tuple[str, ...]]] = {  # the usual one last
+        "nulls": ("error", "category"),
+        "out_of_bounds": ("error", "null", OTHER),
+    }
     nulls: str = "error"
     base: Any = field(default=None, hash=False)
     null_values: Sequence[str] = ()
@@ -114,6 +123,8 @@ class Column(ABC):
 
             check_notation(self)
             settle(self, **{key: tuple(value) for key, value in notation.items() if isinstance(value, (list, tuple))})
+        if self.out_of_bounds == "null" and not self.nullable:
+            self._refuse('out_of_bounds = "null" needs nulls = "category". Write both')
         if self.base is not None:
             self._check_base()
 
@@ -164,6 +175,26 @@ class Column(ABC):
         return None if self.open else np.nan
 
     @property
+    def misfit_code(self) -> Any:
+        """The code of a value that does not fit and has no nearest one, where that is no error; see ``out_of_bounds``.
+
+        It is that of the label ``other`` or of a null, and of the first value where nulls are not declared.
+        """
+        if self.out_of_bounds == OTHER:
+            return OTHER if self.open else self.words.index(OTHER)
+        if self.nullable:
+            return self.null_code
+        return 0 if self.finite else (self._clipped_to or (np.nan,))[0]
+
+    @property
+    def total_form(self) -> str:
+        """What to write so that no value is refused."""
+        usual = self._choices["out_of_bounds"][-1]
+        with suppress(DomainError):
+            return f'out_of_bounds = "{replace(self, out_of_bounds=usual).out_of_bounds}"'
+        return 'out_of_bounds = "null" and nulls = "category"'
+
+    @property
     def labels(self) -> tuple[Any, ...] | None:
         """The declared values of a column that lists them, in the order of its cells; None where it does not."""
         return None
@@ -186,16 +217,16 @@ class Column(ABC):
     # -- values to codes and back -------------------------------------------------------------------------------
 
     def encode(self, values: pl.Series | Sequence[Any] | npt.NDArray[Any], *, name: str | None = None) -> Codes:
-        """Turn confidential values of shape (count,) into codes. Raises DataError when one does not fit.
+        """Turn confidential values of shape (count,) into codes.
 
-        ``name`` is the column's, for the error message, which holds no value.
+        Raises DataError for another type, and for a value that does not fit where ``out_of_bounds`` says so. ``name``
+        is the column's, for the error message, which holds no value.
         """
         if not isinstance(values, pl.Series):
             mixed = DataError(name, "its values have no common type", f"cast the column to the declared {self.kind}")
             values = quietly(partial(pl.Series, values), mixed)
-        encoded = partial(quietly, otherwise=self._unreadable(name))
-        values, unread = encoded(partial(self._reading, values))
-        if unread.any():
+        values, unread = quietly(partial(self._reading, values), self._unreadable(name))
+        if unread.any() and self.out_of_bounds == "error":
             raise DataError(name, *self._unread())
         untyped = values.dtype == pl.Null
         if not untyped and not self._accepts(values.dtype):
@@ -208,24 +239,48 @@ class Column(ABC):
         if values.dtype.is_float() and len(values) and not missing_any:
             missing_any = bool(np.isnan(values.to_numpy().max()))  # the largest of numbers among which is a NaN is NaN
         if not (untyped or missing_any):
-            return encoded(partial(self._codes, values, name))
+            return self._total_codes(values, name)
         missing = self._nulls_in(values, name)
         codes = np.empty(len(missing), dtype=self._code_type)
         if missing.any():
-            codes[missing.to_numpy()] = self.null_code
+            codes[missing.to_numpy()] = self.null_code if self.nullable else self.misfit_code
         if not untyped:
-            codes[~missing.to_numpy()] = encoded(partial(self._codes, values.filter(~missing), name))
+            codes[~missing.to_numpy()] = self._total_codes(values.filter(~missing), name)
+        return codes
+
+    def _total_codes(self, values: pl.Series, name: str | None) -> Codes:
+        """Encode values, none of them null."""
+        encoded = partial(quietly, otherwise=self._unreadable(name))
+        if self.out_of_bounds == "error":
+            return encoded(partial(self._codes, values, name))
+        with suppress(DataError):
+            return encoded(partial(self._codes, values, name))
+        fits = ~np.logical_or.reduce([misfit.where for misfit in self._misfits(values)])
+        codes = np.full(len(values), self.misfit_code, dtype=self._code_type)
+        codes[fits] = encoded(partial(self._codes, values.filter(fits), name))
         return codes
 
     def _nulls_in(self, values: pl.Series, name: str | None) -> pl.Series:
-        """Return which values are null or NaN. Raises DataError where nulls are not declared."""
+        """Return which values are null or NaN. Raises DataError where these do not fit and that is an error."""
         missing = missing_in(values)
-        if missing.any() and not self.nullable:
+        if missing.any() and not self.nullable and self.out_of_bounds == "error":
             raise DataError(name, "holds a null or NaN", _NO_NULLS)
         return missing
 
+    def compared(self, values: pl.Series, name: str | None = None) -> tuple[Codes, Booleans]:
+        """Return codes of values that are compared with released ones, and which of them are a null's.
+
+        Open labels stay as they are, since a release has some of the reserved namespace. Raises as :meth:`encode`.
+        """
+        if not self.open:
+            codes = self.encode(values, name=name)
+            return codes, np.asarray(codes == self.values if self.finite else np.isnan(codes))
+        missing = self._nulls_in(values, name).to_numpy() & self.nullable
+        labels = values.cast(pl.String)
+        return (labels if self.nullable else labels.fill_null(OTHER)).to_numpy().astype(object), missing
+
     def misfits(self, values: pl.Series) -> list[Misfit]:
-        """Return what :meth:`encode` would refuse, and in which values; :meth:`encode` alone decides.
+        """Return what does not fit, and in which values; :meth:`encode` alone decides what it refuses.
 
         The confidential values have a type that the column takes. There is one misfit for each thing that can be
         wrong, whether or not any value is.
@@ -262,9 +317,9 @@ class Column(ABC):
         return texts
 
     def read(self, values: pl.Series, *, name: str | None = None) -> pl.Series:
-        """Return values with their texts read as declared; those of labels are texts. Raises DataError."""
+        """Return values with their texts read as declared; those of labels are texts. Raises as :meth:`encode`."""
         typed, unread = self._reading(values)
-        if unread.any():
+        if unread.any() and self.out_of_bounds == "error":
             raise DataError(name, *self._unread())
         return typed.alias(values.name)
 
@@ -349,10 +404,12 @@ class Column(ABC):
         return None
 
     def coordinates(self, values: pl.Series) -> Floats:
-        """Return values without nulls as numbers in the unit of :meth:`positions`, clipped where that is declared."""
-        numbers = self._numbers(values)
-        if self._clipped_to is not None:
-            numbers = np.clip(numbers, *self._numbers(pl.Series(self._clipped_to)))
+        """Return values in the unit of :meth:`positions`, clipped where that is declared, and then nulls too."""
+        if self._clipped_to is None:
+            return self._numbers(values)
+        low, high = self._numbers(pl.Series(self._clipped_to))
+        numbers, present = np.full(len(values), low), ~missing_in(values).to_numpy()
+        numbers[present] = np.clip(self._numbers(values.filter(present)), low, high)
         return numbers
 
     @property
@@ -434,7 +491,7 @@ class Column(ABC):
         """Encode values, none of them null."""
 
     def _misfits(self, series: pl.Series) -> Iterator[Misfit]:
-        """Yield what :meth:`_codes` would refuse."""
+        """Yield what does not fit."""
         yield from ()
 
     @abstractmethod

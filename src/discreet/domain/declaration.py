@@ -286,11 +286,13 @@ def _check_keys(name: str, kind: str, facts: Mapping[str, Any]) -> None:
 _HEAD = f"""\
 # Public facts of the table. Replace every "{_BLANK}" by what is known without looking at the confidential data:
 # a code book, a law, a definition. A bound or a list of categories read from the data would itself be a release.
-# Optional in every column: nulls = "category" makes a null one more category; it is an error otherwise.
+# Optional in every column: nulls = "category" makes a null one more category. out_of_bounds says what becomes of a
+# value that does not fit: "clip" takes the nearest one, "other" the label other, "null" a null, "error" is refused.
 """
 _HINTS = {
     "numeric": '# finite: cells = 100 (and spacing = "log" where lower > 0), or step = 0.01, or grid = [0, 1, 5]',
-    "category": '# in order: ordered = true. An open set of labels instead: type = "open_labels", without categories',
+    "category": '# in order: ordered = true, with "other" in the list. An open set of labels instead: type = '
+    '"open_labels", without categories',
     "integer": "# fewer cells than integers: cells = 100",
 }
 
@@ -309,15 +311,22 @@ def template(schema: Mapping[str, str]) -> str:
             lines += [_HINTS[kind]] if kind in _HINTS else []
             facts = column_type(kind).public_facts
             lines += [f'{fact.key} = "{_BLANK}"  # {fact.description}, such as {fact.example}' for fact in facts]
+            lines += _total_lines(kind)
         blocks.append("\n".join(lines) + "\n")
     return "\n".join(blocks)
+
+
+def _total_lines(kind: str) -> list[str]:
+    """Say what becomes of values that do not fit."""
+    form = column_type(kind)._choices["out_of_bounds"][-1]
+    return [f'out_of_bounds = "{form}"'] + ['nulls = "category"'] * (form == "null")
 
 
 def _facts_by_type() -> str:
     """Say what each type asks for, where a file does not state the types of its columns."""
     lines = ["# What each type asks for:"]
     for kind in sorted(KINDS):
-        facts = ", ".join(f"{fact.key} = {fact.example}" for fact in column_type(kind).public_facts)
-        lines.append(f"#   {kind}: {facts or 'nothing else'}")
+        facts = [f"{fact.key} = {fact.example}" for fact in column_type(kind).public_facts]
+        lines.append(f"#   {kind}: {', '.join([*facts, *_total_lines(kind)])}")
         lines += [f"#     {_HINTS[kind].removeprefix('# ')}"] if kind in _HINTS else []
     return "\n".join(lines) + "\n"

@@ -43,7 +43,7 @@ class LatticeColumn(Column):
     """
 
     on_a_line: ClassVar[bool] = True
-    _choices: ClassVar[dict[str, tuple[str, ...]]] = {**Column._choices, "out_of_bounds": ("error", "clip")}
+    _choices: ClassVar[dict[str, tuple[str, ...]]] = {**Column._choices, "out_of_bounds": ("error", "null", "clip")}
     lower: Any = None
     upper: Any = None
     cells: int | None = None
@@ -169,7 +169,7 @@ class LatticeColumn(Column):
 
     @abstractmethod
     def _to_units(self, series: pl.Series) -> tuple[Integers, Sequence[Misfit]]:
-        """Return values in the integer unit, and those that are not exact in it."""
+        """Return values in the integer unit, the nearest where they are not exact in it, and those that are not."""
 
     @abstractmethod
     def _from_units(self, units: Integers) -> pl.Series:
@@ -181,10 +181,10 @@ class LatticeColumn(Column):
     def _codes(self, series: pl.Series, name: str | None) -> Codes:
         units, inexact = self._to_units(series)
         for misfit in inexact:
-            if misfit.where.any():
+            if misfit.where.any() and self.out_of_bounds != "clip":
                 raise DataError(name, misfit.problem, misfit.remedy)
         if len(units) and not (units.min() >= self._start and units.max() <= self._stop):
-            if self.out_of_bounds == "error":
+            if self.out_of_bounds != "clip":
                 raise DataError(name, "a value lies outside the declared bounds", WIDEN)
             units = np.clip(units, self._start, self._stop)
         index = units - self._start
@@ -202,8 +202,7 @@ class LatticeColumn(Column):
         for misfit in inexact:
             yield misfit._replace(where=misfit.where & exact)
             exact &= ~misfit.where
-        if self.out_of_bounds == "error":
-            yield from outside(exact & (units < self._start), exact & (units > self._stop))
+        yield from outside(exact & (units < self._start), exact & (units > self._stop))
 
     def _series(self, codes: Codes, rng: np.random.Generator) -> pl.Series:
         index = np.asarray(codes, dtype=np.int64)
@@ -275,11 +274,14 @@ class Integer(LatticeColumn):
         return integer(name, value, error=self._error)
 
     def parse(self, texts: pl.Series) -> pl.Series:
-        """Read decimal digits, ``2.0`` too."""
+        """Read decimal digits, ``2.0`` too; where values are clipped, any number as the nearest integer."""
         numbers = texts.cast(pl.Int64, strict=False)
         if numbers.null_count() > texts.null_count():
             numbers = texts.str.extract(r"^([+-]?\d+)(?:\.0*)?$").cast(pl.Int64, strict=False)
-        return numbers
+        if self.out_of_bounds != "clip" or numbers.null_count() == texts.null_count():
+            return numbers
+        nearest = texts.cast(pl.Float64, strict=False).clip(-(2.0**62), 2.0**62).round()
+        return numbers.fill_null(nearest.cast(pl.Int64, strict=False))
 
     def _accepts(self, dtype: pl.DataType) -> bool:
         return dtype.is_integer() or dtype.is_float()
@@ -290,11 +292,9 @@ class Integer(LatticeColumn):
             numbers = series.cast(pl.Float64)
             split = (numbers.floor() != numbers).to_numpy()
             inexact.append(Misfit("holds numbers that are not whole", 'round them, or declare type = "numeric"', split))
-            series = numbers.clip(-(2.0**62), 2.0**62)  # out of int64's range is out of bounds too
-        elif series.dtype == pl.UInt64:
-            series = series.clip(None, 2**62)
-        elif series.dtype == pl.Int128:
-            series = series.clip(-(2**62), 2**62)
+            series = numbers.round().clip(-(2.0**62), 2.0**62)  # out of int64's range is out of bounds too
+        elif str(series.dtype) in ("UInt64", "Int128", "UInt128"):
+            series = series.clip(None if series.dtype.is_unsigned_integer() else -(2**62), 2**62)
         return series.cast(pl.Int64).to_numpy(), inexact
 
     def _from_units(self, units: Integers) -> pl.Series:
@@ -380,8 +380,11 @@ class Decimal(LatticeColumn):
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read decimal notation, with any number of digits up to 18 after the point."""
         fits = texts.str.contains(r"^[+-]?\d{1,19}(\.\d{0,18})?$")
-        numbers = pl.select(pl.when(fits).then(texts)).to_series()
-        return numbers.cast(pl.Decimal(38, _MOST_DIGITS), strict=False)
+        kind = pl.Decimal(38, _MOST_DIGITS)
+        numbers = pl.select(pl.when(fits).then(texts)).to_series().cast(kind, strict=False)
+        if self.out_of_bounds != "clip" or numbers.null_count() == texts.null_count():
+            return numbers
+        return numbers.fill_null(texts.cast(pl.Float64, strict=False).clip(-1e19, 1e19).cast(kind, strict=False))
 
     def _accepts(self, dtype: pl.DataType) -> bool:
         return dtype.is_decimal() or dtype.is_integer()
@@ -394,7 +397,10 @@ class Decimal(LatticeColumn):
             longer = (exact != series).fill_null(value=False).to_numpy()
             problem = "holds numbers with more digits after the point than declared"
             inexact.append(Misfit(problem, "round them, or raise digits", longer))
-        return exact.fill_null(0).to_physical().clip(-(2**62), 2**62).cast(pl.Int64).to_numpy(), inexact
+        units = exact.to_physical().clip(-(2**62), 2**62).cast(pl.Int64)
+        if exact.null_count():
+            units = units.fill_null(series.cast(pl.Float64).sign().cast(pl.Int64) * 2**62)
+        return units.to_numpy(), inexact
 
     def _from_units(self, units: Integers) -> pl.Series:
         kind = pl.Decimal(38, self.digits)

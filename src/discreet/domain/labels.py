@@ -15,7 +15,7 @@ from discreet._core.checks import choice, flag, plain, unfit
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
 from discreet._core.random import seeded
-from discreet.domain.column import INTEGERS, Codes, Column, Misfit, PublicFact, holds, settle
+from discreet.domain.column import INTEGERS, OTHER, Codes, Column, Misfit, PublicFact, holds, settle
 from discreet.domain.texts import encodable, is_text, unescaped_series
 
 _UNDECLARED = ("holds a category that is not declared", "declare it (from public knowledge), or recode beforehand")
@@ -37,6 +37,8 @@ class Boolean(Column):
     ----------
     true, false : str, optional
         The texts that stand for them; by default ``true`` and ``false``, or ``1`` and ``0``.
+    out_of_bounds : {"error", "null"}
+        What a text that is neither true nor false is: an error, or a null.
     nulls, base, null_values, strip
         See :class:`Column`.
 
@@ -47,9 +49,11 @@ class Boolean(Column):
     """
 
     kind: ClassVar[str] = "boolean"
+    _choices: ClassVar[dict[str, tuple[str, ...]]] = {**Column._choices, "out_of_bounds": ("error", "null")}
     values: ClassVar[int] = 2
     true: str | None = None
     false: str | None = None
+    out_of_bounds: str = "error"
 
     @property
     def labels(self) -> tuple[Any, ...]:
@@ -96,12 +100,15 @@ class Category(Column):
     Parameters
     ----------
     categories : sequence of str, int or bool
-        The public list, of one type, each once. A confidential value outside it is an error, never a new category.
+        The public list, of one type, each once. A confidential value outside it is never a new category.
     ordered : bool
         Whether their order means something: the ground distance is then ``|i - j| / (K - 1)``, else 0 or 1.
     dtype : str, optional
         Type of the released values: "string" or "category" for strings, "boolean" for bools, an integer type for
         integers ("int64" by default).
+    out_of_bounds : {"error", "null", "other"}
+        What a value outside the list is: an error, a null, or the category ``other``, which is added to a list of texts
+        without it. Where the categories are ordered, it has to be in the list already.
     nulls, base, null_values, strip
         See :class:`Column`.
 
@@ -121,6 +128,7 @@ class Category(Column):
     categories: Sequence[Any] = None  # type: ignore[assignment]  # None stands for "not declared"
     ordered: bool = False
     dtype: str = None  # type: ignore[assignment]  # None stands for the categories' own type
+    out_of_bounds: str = "error"
 
     def _check(self) -> None:
         raw: Any = self.categories
@@ -133,6 +141,10 @@ class Category(Column):
             self._refuse("categories must be all strings, all integers or all bools")
         if len(set(categories)) != len(categories):
             self._refuse("categories must be distinct")
+        if self.out_of_bounds == OTHER and OTHER not in categories:
+            if self.ordered or kinds != {str}:
+                self._refuse('"other" has no place among them. List it, if they are texts, or write "null"')
+            categories += (OTHER,)
         settle(self, categories=categories, ordered=flag("ordered", self.ordered, error=self._error))
         types: tuple[str, ...] = ("boolean",)
         if self._type is str:
@@ -141,11 +153,9 @@ class Category(Column):
                 self._refuse("a category is not valid Unicode text")
         elif self._type is int:
             types = INTEGERS
-            if not holds("int64", min(categories), max(categories)):
-                self._refuse("integer categories must fit in 64 bits")
         dtype = choice("dtype", self.dtype or _DEFAULT_TYPES[self._type], types, error=self._error)
-        if self._type is int and not holds(dtype, min(categories), max(categories)):
-            self._refuse(f"dtype {dtype} cannot hold the categories")
+        if self._type is int and not all(holds(kind, min(categories), max(categories)) for kind in ("int64", dtype)):
+            self._refuse(f"dtype {dtype}, or 64 bits, cannot hold the categories")
         settle(self, dtype=dtype)
 
     def to_dict(self) -> dict[str, Any]:
@@ -349,6 +359,8 @@ class OpenLabels(Column):
     ----------
     prefix : str
         The namespace of new labels.
+    out_of_bounds : {"error", "null", "other"}
+        What a label of this namespace is: an error, a null, or the label ``other``.
     nulls, null_values, strip
         See :class:`Column`.
 
@@ -362,6 +374,7 @@ class OpenLabels(Column):
     kind: ClassVar[str] = "open_labels"
     values: ClassVar[None] = None
     prefix: str = "new_category_"
+    out_of_bounds: str = "error"
 
     open: ClassVar[bool] = True
 

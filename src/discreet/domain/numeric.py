@@ -90,7 +90,7 @@ class Numeric(Column):
         "spacing": ("linear", "log"),
         "within": ("uniform", "midpoint"),
         "dtype": _FLOATS + INTEGERS,
-        "out_of_bounds": ("error", "clip"),
+        "out_of_bounds": ("error", "null", "clip"),
     }
     lower: float = None  # type: ignore[assignment]  # None stands for "not declared", refused at construction
     upper: float = None  # type: ignore[assignment]
@@ -311,7 +311,7 @@ class Numeric(Column):
     def _codes(self, series: pl.Series, name: str | None) -> Codes:
         x = series.cast(pl.Float64).to_numpy()
         if len(x) and not (x.min() >= self.lower and x.max() <= self.upper):
-            if self.out_of_bounds == "error":
+            if self.out_of_bounds != "clip":
                 raise DataError(name, "a value lies outside the declared bounds, or is infinite", WIDEN)
             x = np.clip(x, self.lower, self.upper)
         if not self.finite:
@@ -321,11 +321,10 @@ class Numeric(Column):
         return self._index_near(x)
 
     def _misfits(self, series: pl.Series) -> Iterator[Misfit]:
-        if self.out_of_bounds == "error":
-            x = series.cast(pl.Float64).to_numpy()
-            infinite = np.isinf(x)
-            yield Misfit("a value is infinite", "correct it, or recode it as a null", infinite)
-            yield from outside((x < self.lower) & ~infinite, (x > self.upper) & ~infinite)
+        x = series.cast(pl.Float64).to_numpy()
+        infinite = np.isinf(x)
+        yield Misfit("a value is infinite", "correct it, or recode it as a null", infinite)
+        yield from outside((x < self.lower) & ~infinite, (x > self.upper) & ~infinite)
 
     def _cells_of(self, x: Floats) -> Integers:
         """Find the cell of each value: a guess by arithmetic, and an exact search where the guess fails its check."""

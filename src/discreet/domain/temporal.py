@@ -19,6 +19,7 @@ from discreet.domain.integers import LatticeColumn
 from discreet.domain.texts import span
 
 _MICROSECOND = dt.timedelta(microseconds=1)
+_LONGEST = 2**62 * _MICROSECOND
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - wall-clock columns have no zone
 _STEP = PublicFact("step", "its rounding step", '"1h"', "rounding step of the released values")
 
@@ -88,11 +89,13 @@ class Date(LatticeColumn):
         return dtype == pl.Date or (isinstance(dtype, pl.Datetime) and dtype.time_zone is None)
 
     def _to_units(self, series: pl.Series) -> tuple[Integers, Sequence[Misfit]]:
-        days, inexact = series.cast(pl.Date), []
-        if series.dtype != pl.Date:
-            timed = (days.cast(series.dtype) != series).to_numpy()
+        days, inexact = series.to_physical().cast(pl.Int64), []
+        if isinstance(series.dtype, pl.Datetime):
+            day = 86_400 * {"ms": 10**3, "us": 10**6, "ns": 10**9}[series.dtype.time_unit]
+            timed = (days % day != 0).to_numpy()
             inexact.append(Misfit("holds times of day", 'cut them off, or declare type = "datetime"', timed))
-        return days.to_physical().cast(pl.Int64).to_numpy(), inexact
+            days //= day
+        return days.to_numpy(), inexact
 
     def _from_units(self, units: Integers) -> pl.Series:
         return pl.Series(units).cast(pl.Int32).cast(pl.Date)
@@ -193,8 +196,7 @@ class Datetime(LatticeColumn):
         return dtype == pl.Date and self.time_zone is None
 
     def _to_units(self, series: pl.Series) -> tuple[Integers, Sequence[Misfit]]:
-        moments = series.cast(pl.Datetime("us")) if series.dtype == pl.Date else series.dt.cast_time_unit("us")
-        return moments.to_physical().to_numpy(), ()
+        return _microseconds(series).to_numpy(), ()
 
     def _from_units(self, units: Integers) -> pl.Series:
         moments = pl.Series(units).cast(pl.Datetime("us"))
@@ -249,13 +251,14 @@ class Duration(LatticeColumn):
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read durations such as ``1d2h30m``."""
         spans = [None if text is None else span(text) for text in texts]
-        return pl.Series(spans, dtype=pl.Duration("us"))
+        within = [None if length is None else min(max(length, -_LONGEST), _LONGEST) for length in spans]
+        return pl.Series(within, dtype=pl.Duration("us"))
 
     def _accepts(self, dtype: pl.DataType) -> bool:
         return dtype == pl.Duration
 
     def _to_units(self, series: pl.Series) -> tuple[Integers, Sequence[Misfit]]:
-        return series.dt.cast_time_unit("us").to_physical().to_numpy(), ()
+        return _microseconds(series).to_numpy(), ()
 
     def _from_units(self, units: Integers) -> pl.Series:
         return pl.Series(units).cast(pl.Duration("us"))
@@ -317,6 +320,15 @@ class Time(LatticeColumn):
 
     def _from_units(self, units: Integers) -> pl.Series:
         return pl.Series(units * 1000).cast(pl.Time)
+
+
+def _microseconds(series: pl.Series) -> pl.Series:
+    """Return moments or lengths of time in microseconds, as near as 64 bits can tell."""
+    factor = 1000 if series.dtype != pl.Date else 86_400 * 10**6
+    if series.dtype != pl.Date and series.dtype.time_unit != "ms":  # type: ignore[attr-defined]
+        return series.dt.cast_time_unit("us").to_physical()
+    farthest = (2**63 - 1) // factor
+    return series.to_physical().cast(pl.Int64).clip(-farthest, farthest) * factor
 
 
 def moment_text(kind: str, position: float, *, sep: str = "T", timespec: str = "seconds") -> str:

@@ -20,7 +20,7 @@ from discreet._core.text import as_written, harmless, rounded_down
 from discreet.domain import Domain
 from discreet.ledger.events import Book, Page, begin, lease, settle_entries
 from discreet.ledger.filters import CURRENCIES, Cost
-from discreet.ledger.request import Request, hash_of
+from discreet.ledger.request import Request, hash_of, require_total
 from discreet.ledger.run import Run, require_planned, require_unseeded
 from discreet.ledger.store import shown, store_at
 from discreet.mechanisms import Mechanism
@@ -210,8 +210,12 @@ class Ledger:
         Refused
             When too little is left, the ledger does not add up such releases, or the mechanism does not meet the
             budget. Nothing was spent.
+        DomainError
+            When a single value that does not fit could forfeit the release, and that is not accepted.
         """
         require_unseeded(request.seeded)
+        if request.domain is not None:
+            require_total(request.domain, request.accept)
         if (budget := request.budget) is None:
             raise ParameterError(
                 "a ledger pays for a budget. Write Budget(epsilon=...), or relation=Replacement(records=...)"
@@ -248,7 +252,7 @@ class Ledger:
         """
         return PlannedRelease(self, name)
 
-    def declare(self, plan: Any) -> str:
+    def declare(self, plan: Any, *, accept: Collection[str] = ()) -> str:
         """Pay at once for several releases that were planned together.
 
         Parameters
@@ -256,6 +260,8 @@ class Ledger:
         plan : Together
             What :func:`discreet.planner.plan_together` returned, or its document read again. The cost is that of the
             tight composed profile: valid since the releases are fixed before the first of them is seen.
+        accept : collection of str
+            ``{"data-dependent-refusal"}``, as for a release.
 
         Returns
         -------
@@ -270,6 +276,7 @@ class Ledger:
         book, document, parts = self._book, plan.to_dict(), []
         for release in document["releases"]:
             domain, group = Domain.from_dict(release["domain"]), release["max_records"]
+            require_total(domain, accept)
             relation = Relation(name=document["relation"], group=group)
             book.require_covered(relation, unit=book.covers["unit"], kind="unconditional")
             parts.append(

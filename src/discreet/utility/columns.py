@@ -15,7 +15,7 @@ import numpy.typing as npt
 from discreet._core.boundary import sealed
 from discreet._core.lazy import pl
 from discreet.confidential import Confidential, column_values, open_confidential
-from discreet.domain import Column, Domain, missing_in, moment_text
+from discreet.domain import Column, Domain, moment_text
 from discreet.utility.distances import ks_distance, summary, total_variation, wasserstein_1d
 from discreet.utility.rows import problems_of
 
@@ -105,12 +105,10 @@ class _ColumnSample:
     @classmethod
     def read(cls, table: Any, name: str, column: Column) -> _ColumnSample:
         values, frequencies = open_confidential(column_values(table, name, column), caller=__name__)
-        # A release holds labels of the reserved namespace, so open labels are not encoded.
-        codes = None if column.open else column.encode(values, name=name)
-        missing = column._nulls_in(values, name).to_numpy()
+        codes, missing = column.compared(values, name)
         present = ~missing
-        if codes is None:
-            points = values.filter(present).to_numpy().astype(str)
+        if column.open:
+            points = codes[present].astype(str)
         elif column.labels is not None:
             points = codes[present]
         else:
@@ -199,13 +197,8 @@ def shown(kind: str, value: float, digits: int = 6) -> str:
 
 def _positions(column: Column, values: pl.Series) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
     """Return cells, coordinates or labels of the values that are not null, and which ones are."""
-    missing = missing_in(values).to_numpy()
-    present = values.filter(~missing)
-    if not len(present):
-        return np.zeros(0), missing
-    if column.open:
-        return present.to_numpy().astype(str).astype(object), missing
-    return (column.encode(present) if column.finite else column.coordinates(present)), missing
+    codes, missing = column.compared(values)
+    return codes[~missing], missing
 
 
 def _range(line: npt.NDArray[Any], weight: npt.NDArray[np.float64]) -> tuple[float, float]:

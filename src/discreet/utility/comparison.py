@@ -144,8 +144,8 @@ def compare(
 ) -> Confidential[Comparison]:
     """Compare a release with the confidential table it came from: column by column, and by the measures asked for.
 
-    The table's own values are compared, not their cells: what discretisation loses counts. Values outside the bounds of
-    a column that declares ``out_of_bounds = "clip"`` are clipped first, as in a release.
+    The table's own values are compared, not their cells: what discretisation loses counts. Values that do
+    not fit are first moved as ``out_of_bounds`` declares, as in a release.
 
     Parameters
     ----------

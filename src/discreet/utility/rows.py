@@ -122,9 +122,7 @@ class _Coding:
 
 
 def _encode(name: str, column: Column, values: pl.Series) -> _Coding:
-    missing = column._nulls_in(values, name).to_numpy()
-    # A release holds labels of the reserved namespace, so open labels are numbered later, not encoded.
-    codes = values.to_numpy() if column.open else column.encode(values, name=name)
+    codes, missing = column.compared(values, name)  # open labels are numbered later
     points = np.full(len(values), np.nan)
     if column.labels is not None:
         points[~missing] = codes[~missing]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal as Exact
 from pathlib import Path
 from typing import Any
@@ -196,10 +197,11 @@ def refused(column: Column, values: pl.Series) -> bool:
 def test_a_value_has_one_reason_exactly_where_the_encoding_refuses_it(name: str) -> None:
     column, tables = COLUMNS[name]
     for values in map(pl.Series, tables):
-        wanted = [refused(column, values[place : place + 1]) for place in range(len(values))]
+        strict = replace(column, out_of_bounds="error")
+        wanted = [refused(strict, values[place : place + 1]) for place in range(len(values))]
         reasons = sum(misfit.where.astype(int) for misfit in column.misfits(values))
         assert (np.zeros(len(values)) + reasons).tolist() == [float(one) for one in wanted], values
-        assert refused(column, values) == any(wanted)
+        assert refused(column, values) == (any(wanted) and column.out_of_bounds == "error")
 
 
 def test_what_has_no_reason_is_still_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -298,7 +298,7 @@ def test_a_ledger_pays_for_what_is_no_single_file(kind: str, tmp_path: Path) -> 
         frame.write_parquet(tmp_path / "t" / "p.parquet")
     discreet.Ledger.create(tmp_path / "one.ledger", dataset="one", epsilon=2.0)
     ledger = discreet.Ledger(tmp_path / "one.ledger")
-    domain = Domain(columns={"i": Integer(lower=1, upper=2)})
+    domain = Domain(columns={"i": Integer(lower=1, upper=2, out_of_bounds="clip")})
     made = discreet.release(data, domain, Budget(epsilon=1.0), size=20, ledger=ledger, accept={"poor-utility"})
     assert made.records.height == 20
     before = ledger.log()

@@ -40,6 +40,7 @@ DOMAIN = """
 type = "integer"
 lower = 0
 upper = 9
+out_of_bounds = "clip"
 """
 
 

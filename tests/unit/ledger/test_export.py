@@ -22,7 +22,7 @@ from discreet.mechanisms import PerturbedHistogram
 from discreet.planner.study import plan_together
 from discreet.privacy import Budget
 
-DOMAIN = Domain(columns={"age": Integer(lower=0, upper=99)})
+DOMAIN = Domain(columns={"age": Integer(lower=0, upper=99, out_of_bounds="clip")})
 AGES = pl.DataFrame({"age": [34, 35, 36, 37] * 500})
 
 # Names and choices of the registry, schemas/deployments-schema.yaml of 15 July 2026.

@@ -88,7 +88,7 @@ def test_what_is_charged_what_it_costs_is_not_found(tmp_path, currency) -> None:
 
 def test_a_delta_that_nobody_paid_for_is_found(tmp_path) -> None:
     """The fifth attack: an urn whose delta is 0.005, at the price of a pure release."""
-    words, budget = Domain(columns={"w": OpenLabels()}), Budget(epsilon=0.1, delta=0.006)
+    words, budget = Domain(columns={"w": OpenLabels(out_of_bounds="other")}), Budget(epsilon=0.1, delta=0.006)
     urn = PitmanYor(domain=words, size=10, strength=1.0)
     with ledger_at(tmp_path, delta=1e-9) as ledger:
         made = of(urn, budget, 10)
@@ -154,7 +154,7 @@ def test_an_entry_that_does_not_say_what_it_pays_for_is_found_once_others_do(tmp
 
 
 def test_a_model_that_states_more_than_was_charged_is_found(tmp_path) -> None:
-    counts = Domain(columns={"visits": Integer(lower=0, upper=60)})
+    counts = Domain(columns={"visits": Integer(lower=0, upper=60, out_of_bounds="clip")})
     model = CensoredPosterior(PoissonMean(column="visits"), bound=1.0).on(counts)
     with Ledger.create(tmp_path / "x", dataset="d", epsilon=9.0, kinds=["empirical"]) as ledger:
         for entry, (epsilon, wrong) in {"a": (2.0, False), "b": (1.0, True)}.items():
@@ -179,7 +179,7 @@ def test_an_evolution_with_functions_of_a_user_is_built_from_what_it_says(tmp_pa
 
 def test_a_certificate_of_another_domain_than_was_paid_for_is_found(tmp_path) -> None:
     """With fewer cells a mechanism that spends by cells costs less, and the entry holds the hash of those."""
-    few, out = Domain(columns={"age": Integer(lower=0, upper=3)}), tmp_path / "out.csv"
+    few, out = Domain(columns={"age": Integer(lower=0, upper=3, out_of_bounds="clip")}), tmp_path / "out.csv"
     mechanism = DirichletMultinomial.calibrated(BUDGET, domain=DOMAIN, n=N, size=50)
     with ledger_at(tmp_path) as ledger:
         closed = confidential(AGES, DOMAIN)
@@ -198,7 +198,7 @@ def test_a_certificate_of_another_domain_than_was_paid_for_is_found(tmp_path) ->
 
 LAPLACE, DIRICHLET = histogram("laplace"), DirichletMultinomial.calibrated(BUDGET, domain=DOMAIN, n=N, size=50)
 BOGUS = {"name": LAPLACE.name, "parameters": {**LAPLACE.parameters(), "bogus": 1}}
-FEW = Domain(columns={"age": Integer(lower=0, upper=3)})
+FEW = Domain(columns={"age": Integer(lower=0, upper=3, out_of_bounds="clip")})
 
 
 @pytest.mark.parametrize(

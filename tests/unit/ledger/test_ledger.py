@@ -18,14 +18,14 @@ from ledgers import interrupt
 from discreet import AddRemove, Checkpoint, Ledger, Output, Replacement, Unit, Watch, release
 from discreet.cli.entry import run
 from discreet.domain import Domain, Integer
-from discreet.errors import DataError, FileProblem, Infeasible, ParameterError, Refused
+from discreet.errors import DataError, DomainError, FileProblem, Infeasible, ParameterError, Refused
 from discreet.ledger import Request
 from discreet.ledger.events import holder, lease
 from discreet.ledger.ledger import PlannedRelease
 from discreet.ledger.store import MIGRATIONS
 from discreet.privacy import Budget
 
-DOMAIN = Domain(columns={"age": Integer(lower=0, upper=9)})
+DOMAIN = Domain(columns={"age": Integer(lower=0, upper=9, out_of_bounds="clip")})
 AGES = pl.DataFrame({"age": [1, 2, 2, 7] * 250})
 
 
@@ -37,7 +37,7 @@ def place(tmp_path: Path) -> Path:
 
 def released(ledger: Ledger | PlannedRelease | Path | None, data: object = AGES, **asked: object):
     given = {"budget": Budget(epsilon=0.4, delta=1e-8), "size": 20, "mechanism": "perturbed-histogram", **asked}
-    return release(data, DOMAIN, ledger=ledger, **given)  # type: ignore[arg-type]
+    return release(data, given.pop("domain", DOMAIN), ledger=ledger, **given)  # type: ignore[arg-type]
 
 
 def states(ledger: Ledger) -> dict[str, int]:
@@ -144,8 +144,12 @@ def test_before_the_table_is_opened_nothing_is_spent_and_after_it_everything(pla
         with pytest.raises(ValueError, match="unknown argument"):
             release(AGES, DOMAIN, Budget(epsilon=0.1), size=5, scale=3, ledger=ledger)
         assert states(ledger) == {}
+        bad, strict = pl.DataFrame({"age": [1, 77]}), Domain(columns={"age": Integer(lower=0, upper=9)})
+        with pytest.raises(DomainError, match="would forfeit"):
+            released(ledger, data=bad, domain=strict)
+        assert states(ledger) == {}
         with pytest.raises(DataError):
-            released(ledger, data=pl.DataFrame({"age": [1, 77]}))
+            released(ledger, data=bad, domain=strict, accept={"data-dependent-refusal"})
         assert states(ledger) == {"FORFEITED": 1}
         assert ledger.status().spent["epsilon"] == 0.4
         with pytest.raises(ParameterError, match=r"says 999, and the table has 1,000"):
@@ -454,12 +458,14 @@ def test_tables_of_an_earlier_version_are_brought_up_to_date(place) -> None:
 
 def test_nothing_confidential_is_in_a_ledger(place, tmp_path) -> None:
     canary = 7_391_553
-    domain = Domain(columns={"wage": Integer(lower=0, upper=9_999_999, cells=8)})
+    domain = Domain(columns={"wage": Integer(lower=0, upper=9_999_999, cells=8, out_of_bounds="clip")})
     table = pl.DataFrame({"wage": [canary] * 997})
     with Ledger(place) as ledger:
         release(table, domain, Budget(epsilon=0.2, delta=1e-9), size=5, mechanism="perturbed-histogram", ledger=ledger)
+        strict, accept = Domain(columns={"age": Integer(lower=0, upper=9)}), {"data-dependent-refusal"}
+        asked = {"data": table.rename({"wage": "age"}), "domain": strict, "accept": accept}
         with pytest.raises(DataError):
-            released(ledger, data=table.rename({"wage": "age"}), budget=Budget(epsilon=0.1, delta=1e-8))
+            released(ledger, **asked, budget=Budget(epsilon=0.1, delta=1e-8))
         text = json.dumps(ledger.log())
     assert str(canary) not in text
     assert str(canary).encode() not in place.read_bytes()

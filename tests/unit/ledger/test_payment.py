@@ -166,8 +166,14 @@ def test_a_payment_without_a_mechanism_pays_for_whatever_meets_its_budget(tmp_pa
 def test_what_costs_more_than_its_reservation_is_refused(tmp_path) -> None:
     """Three releases with Laplace noise passed a zCDP ledger at the price of Gaussian noise; ten at a delta of 1e-9
     gave a record away with probability 0.005 each, at the price of a pure release."""
-    few, budget = Domain(columns={"age": Integer(lower=0, upper=3)}), Budget(epsilon=0.5, delta=1e-7)
-    table, words = pl.DataFrame({"age": [i % 4 for i in range(N)]}), Domain(columns={"w": OpenLabels()})
+    few, budget = (
+        Domain(columns={"age": Integer(lower=0, upper=3, out_of_bounds="clip")}),
+        Budget(epsilon=0.5, delta=1e-7),
+    )
+    table, words = (
+        pl.DataFrame({"age": [i % 4 for i in range(N)]}),
+        Domain(columns={"w": OpenLabels(out_of_bounds="other")}),
+    )
     urn = PitmanYor(domain=words, size=10, strength=1.0)
     assert urn.guarantee(n=N).delta(50.0) == pytest.approx(0.005, rel=0.1)
     with ledger_at(tmp_path, 1.0, 1e-6, "zcdp") as ledger:
@@ -200,7 +206,7 @@ def test_a_run_is_for_one_table_of_its_kind_and_for_one_release(tmp_path, what) 
             return
         with run:
             if what in ("number", "domain"):
-                few = Domain(columns={"age": Integer(lower=0, upper=99, cells=50)})
+                few = Domain(columns={"age": Integer(lower=0, upper=99, cells=50, out_of_bounds="clip")})
                 other = confidential(AGES.head(N - 1), DOMAIN) if what == "number" else confidential(AGES, few)
                 with pytest.raises(Refused, match="another domain or number of records"):
                     run.execute(other, rng=secure())
@@ -208,7 +214,7 @@ def test_a_run_is_for_one_table_of_its_kind_and_for_one_release(tmp_path, what) 
                 with pytest.raises((Refused, RelationNotSupported)):
                     release(closed, mechanism=mechanism, relation=AddRemove(records=N), size=50, ledger=ledger)
             elif what == "unit":
-                nullable = Domain(columns={"age": Integer(lower=0, upper=99, nulls="category")})
+                nullable = Domain(columns={"age": Integer(lower=0, upper=99, nulls="category", out_of_bounds="clip")})
                 people = pl.DataFrame({"age": AGES["age"], "who": range(N)})
                 others = confidential(people, nullable, unit=Unit("who", max_records=1))
                 mechanism = histogram("laplace", nullable)
@@ -391,7 +397,12 @@ def test_another_relation_is_still_paid_for_by_its_own_ledger(tmp_path) -> None:
     """Add/remove: the guarantee that is reserved and the one that is charged are of the same object."""
     place = tmp_path / "y.ledger"
     with Ledger.create(place, dataset="d", epsilon=3.0, delta=1e-5, relation="add-remove") as ledger:
-        wide = Domain(columns={"a": Integer(lower=0, upper=3), "b": Integer(lower=0, upper=3)})
+        wide = Domain(
+            columns={
+                "a": Integer(lower=0, upper=3, out_of_bounds="clip"),
+                "b": Integer(lower=0, upper=3, out_of_bounds="clip"),
+            }
+        )
         table = pl.DataFrame({"a": [i % 4 for i in range(N)], "b": [i % 3 for i in range(N)]})
         between = AddRemove(records=N)
         made = release(table, wide, BUDGET, size=100, mechanism=Marginals.name, relation=between, ledger=ledger)

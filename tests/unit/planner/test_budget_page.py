@@ -41,8 +41,8 @@ from discreet.privacy import Budget
 
 pytest.importorskip("jinja2")
 
-DOMAIN = '[columns.age]\ntype = "integer"\nlower = 0\nupper = 7\n'
-SCORES = Domain(columns={"score": Integer(lower=0, upper=9)})
+DOMAIN = '[columns.age]\ntype = "integer"\nlower = 0\nupper = 7\nout_of_bounds = "clip"\n'
+SCORES = Domain(columns={"score": Integer(lower=0, upper=9, out_of_bounds="clip")})
 REQUEST: dict[str, Any] = {"records": 400, "size": 100, "delta": 1e-6}
 
 

@@ -264,6 +264,9 @@ def test_the_command_writes_tables_and_a_ledger_pays_what_the_theorem_states(tmp
     ledger = str(tmp_path / "l")
     assert run(["ledger", "init", ledger, "--dataset", "visits", "--epsilon", "20"]) == 0
     paid = [*ASKED, "--tables", "2", "--target-epsilon", "8", "--ledger", ledger]
+    assert run(command(TABLE, VISITS, *paid)) == 2
+    assert "write --accept data-dependent-refusal" in capsys.readouterr().err
+    paid += ["--accept", "data-dependent-refusal"]
     assert run(command(TABLE, VISITS, *paid)) == 3
     assert "unconditional, and this one is asymptotic" in capsys.readouterr().err
     assert run(["ledger", "init", ledger, "--dataset", "weak", "--epsilon", "20", "--kind", "asymptotic"]) == 0

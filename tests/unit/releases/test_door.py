@@ -21,14 +21,14 @@ from discreet.releases import Release
 
 N = 2000
 BUDGET = Budget(epsilon=1.0, delta=1e-6)
-AGE = Integer(lower=0, upper=9, nulls="category")
-DOMAIN = Domain(columns={"age": AGE, "member": Boolean(nulls="category")})
+AGE = Integer(lower=0, upper=9, nulls="category", out_of_bounds="clip")
+DOMAIN = Domain(columns={"age": AGE, "member": Boolean(nulls="category", out_of_bounds="null")})
 ROWS = pl.DataFrame({"age": np.arange(N) % 10, "member": np.arange(N) % 3 == 0})
 PERSONS = ROWS.with_columns(person=pl.int_range(N) // 2)
 PERSON = Unit("person", max_records=2)
 WIDER = Domain(columns={**DOMAIN.columns, "age": Integer(lower=0, upper=10, nulls="category")})
 MADE = PerturbedHistogram(domain=DOMAIN, records=N, scale=5.0)
-VISITS = Domain(columns={"visits": Integer(lower=0, upper=60)})
+VISITS = Domain(columns={"visits": Integer(lower=0, upper=60, out_of_bounds="clip")})
 VISITED = pl.DataFrame({"visits": np.arange(30) % 10})
 MODEL = CensoredPosterior(PoissonMean(column="visits"), bound=1.0, grid={"mean": np.linspace(1.0, 50.0, 50)})
 

@@ -25,7 +25,7 @@ from discreet.report.ledger_page import entry_rows, page, write_ledger_report
 
 pytest.importorskip("jinja2")
 
-DOMAIN = Domain(columns={"age": Integer(lower=0, upper=99)})
+DOMAIN = Domain(columns={"age": Integer(lower=0, upper=99, out_of_bounds="clip")})
 AGES = pl.DataFrame({"age": [34, 35, 36, 37] * 500})
 NASTY = '<script>alert("1")'
 
