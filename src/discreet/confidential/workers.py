@@ -485,7 +485,7 @@ def _joined(batches: Iterator[Any]) -> Iterator[pl.DataFrame]:
 
 def _named(frame: pl.DataFrame, names: Iterable[str], others: Iterable[str]) -> pl.DataFrame:
     """Return columns under other names."""
-    return frame.select(names).rename(dict(zip(names, others, strict=True)))
+    return frame.select([*names]).rename(dict(zip(names, others, strict=True)))
 
 
 def _to_arrow(frame: pl.DataFrame) -> list[Any]:
