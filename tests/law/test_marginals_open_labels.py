@@ -420,7 +420,7 @@ def test_no_more_than_a_column_can_hold_are_taken() -> None:
     closed = closed_domain(WORDS, (kept,), most=5)
     assert closed.columns["word"].categories == ("a", "b", "d", "new_category_*")  # type: ignore[attr-defined]
     x = words({"a": 1, "b": 1, "c": 1, "d": 1, "e": 1})
-    (part,) = coded_parts(x, closed, [0])
+    (part,) = coded_parts(x.parts(), closed, [0])
     assert part.records.columns[0].tolist() == [0, 1, 3, 2, 3]
 
 

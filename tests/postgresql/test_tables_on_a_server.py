@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -111,8 +112,29 @@ def test_labels_are_told_apart_whatever_the_collation(table: str) -> None:
     ]  # fmt: skip
 
 
+WORDS = [None, "", '"', '""', "a,b", "x\ny", "x\r\n", "\\.", "\\N", " ", "'", None]
+
+
+def test_texts_that_csv_could_change(table: str) -> None:
+    with psycopg.connect(table, autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE words (s text)")
+        cursor.executemany("INSERT INTO words VALUES (%s)", [(word,) for word in WORDS])
+    domain = Domain(columns={"s": OpenLabels(nulls="category")})
+    counts = reveal(confidential(at(table, table="words"), domain))
+    assert dict(zip(counts.records.columns[0], counts.frequencies, strict=True)) == Counter(WORDS)
+
+
+def test_a_reading_that_is_left_is_no_end(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("discreet.confidential.database._BATCH", 2)
+    monkeypatch.setattr("discreet.confidential.count._KEPT", -1)
+    rows = reveal(confidential_rows(at(table, table="plain"), DOMAIN))
+    assert next(rows.parts()).n == 2
+    assert [part.n for part in rows.parts()] == [2, 2, 1]
+
+
 def test_all_batches_are_of_one_moment(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("discreet.confidential.database._BATCH", 2)
+    monkeypatch.setattr("discreet.confidential.count._KEPT", -1)
     with psycopg.connect(table, autocommit=True) as connection:
         connection.execute("CREATE TABLE moving AS SELECT generate_series(1, 5) AS i")
         domain = Domain(columns={"i": Integer(lower=0, upper=99)})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -40,6 +40,7 @@ OTHER_COLUMNS = "other-columns"
 
 _DENSE = 2**20
 _SAMPLE = 2**16
+_KEPT = 2**27  # bytes of codes that are kept from the first reading
 _PENDING = 2**25
 _MOST_NUMBERED = 2**62
 _OWNER = f"{RESERVED}owner"
@@ -170,7 +171,8 @@ def _closed(records: Any, source: Source, domain: Domain, *, empty: bool, **fact
 class Rows:
     """Encoded rows of a table that stays where it is, read a part at a time, as often as a mechanism needs.
 
-    Confidential. Raises DataError when a row does not fit the domain: the whole table is read once.
+    Confidential. Raises DataError when a row does not fit the domain: the whole table is read once. Codes that fit into
+    128 MiB are kept.
 
     Parameters
     ----------
@@ -183,12 +185,20 @@ class Rows:
     def __init__(self, source: Source, domain: Domain) -> None:
         self._source, self._domain = source, domain
         self._n: int | None = None
+        self._kept: list[pl.DataFrame] = []
         self._cells = cells_of(source, domain.columns)
-        try:
-            self._n = sum(part.n for part in self.parts())
-        except EngineFailed:
+        if self._cells is not None:
+            with suppress(EngineFailed):
+                self._n, _ = self._cells.sums(lambda parts: [None for _ in parts][:0])
+                return
             self._cells = None
-            self._n = sum(part.n for part in self.parts())
+        kept, size, n = [], 0.0, 0
+        for part in self.parts():
+            if size <= _KEPT:
+                kept.append(narrow(_as_frame(part.records, part.frequencies)))
+                size += kept[-1].estimated_size()
+            n += part.n
+        self._n, self._kept = n, kept if size <= _KEPT else []
 
     @property
     def n(self) -> int:
@@ -206,11 +216,29 @@ class Rows:
             part = Counts(records=records, frequencies=_ones_or(frequencies, len(records)))
             n += part.n
             yield part
+        self._require_same(n)
+
+    def sums(self, tables: Callable[[Iterator[Counts]], list[Any]]) -> list[Any]:
+        """Return tables of all rows, the sums of those of parts, made where the rows are.
+
+        Raises DataError as :meth:`parts` does.
+        """
+        if self._cells is None:
+            return tables(self.parts())
+        n, found = self._cells.sums(tables)
+        self._require_same(n)
+        return found
+
+    def _require_same(self, n: int) -> None:
         if self._n is not None and n != self._n:
             raise DataError(None, "changed while it was read", "keep the table as it is until the release is written")
 
     def _encoded(self) -> Iterator[tuple[Records, Integers | None]]:
         """Yield records and their frequencies, which the engine found if it can."""
+        for frame in self._kept:
+            yield _as_records(frame, self._domain), frame[FREQUENCY].cast(pl.Int64).to_numpy()
+        if self._kept:
+            return
         if self._cells is None:
             for batch in declared_batches(self._source, self._domain.columns):
                 if batch.height:
@@ -451,6 +479,11 @@ def _as_frame(records: Records, frequencies: npt.NDArray[Any] | None = None) -> 
     ]
     frame = pl.DataFrame(columns)
     return frame if frequencies is None else frame.with_columns(_frequency_column(frequencies))
+
+
+def narrow(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return whole numbers in the smallest types that hold them."""
+    return pl.DataFrame([values.shrink_dtype() if values.dtype.is_integer() else values for values in frame])
 
 
 def _frequency_column(numbers: npt.NDArray[Any]) -> pl.Series:

@@ -1,33 +1,40 @@
 """Engines whose workers run Python: each part of a table is encoded where it is, by the library's own code.
 
-An engine hands on codes, at most one row for each joint cell that is held. Spark finds the cells of simple columns
-itself, where all of a table's are. Three things are the same for Dask and Spark. A value that does not fit has the code
--1, so one scan finds it and counts the rest; the row is then asked for, and encoding it here gives the refusal. A
+An engine hands on codes, at most one row for each joint cell that is held, or sums over all rows. Spark finds the cells
+of simple columns itself, where all of a table's are. Three things are the same for Dask and Spark. A value that does
+not fit has the code -1, so one scan finds it; the row is then asked for, and encoding it here gives the refusal. A
 column whose cells an engine cannot find bit by bit as :meth:`~discreet.domain.Column.encode` does is handed on raw. An
 engine that fails, whatever it says, has raw values grouped instead.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet._core.errors import DataError
 from discreet._core.lazy import nw, pl
-from discreet.confidential.source import FREQUENCY, attempted, read_rows
-from discreet.domain import Column, Records
+from discreet.confidential.count import narrow
+from discreet.confidential.source import FREQUENCY, EngineFailed, attempted, read_rows
+from discreet.domain import Column, Counts, Records
 
-_MISFIT = -1  # the code of a value that does not fit
+_MISFIT = -1  # the code of a value that does not fit, and the number of the table of a part that holds one
 _UNIT, _FREQUENCY, _NUMBER, _PLACE, _ORDER = "u", "f", "i", "place", "h"
+_TABLE, _CELL = "t", "c"
+_TOTAL = -2  # the number of the table that has one cell, of all rows
 _TOGETHER = 16  # counts of parts that are added up in one task
-_ROWS = 2**18  # of Arrow batches that are counted at once
+_ROWS = 2**18  # of a part, or of Arrow batches, that are counted at once
+
+Tables: TypeAlias = Callable[[Iterator[Counts]], list[Any]]
+"""Arrays or counts by label of some records, those of all being the sum."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +51,27 @@ class EngineCells(ABC):
     @abstractmethod
     def batches(self) -> Iterator[pl.DataFrame]:
         """Iterate over rows of codes, and their frequencies."""
+
+    @abstractmethod
+    def cells_of_tables(self, tables: Tables) -> pl.DataFrame:
+        """Return the sum of the :func:`_cells_of_tables` of parts."""
+
+    def sums(self, tables: Tables) -> tuple[int, list[Any]]:
+        """Return the number of rows, and tables of them all, which are made and added up where the rows are.
+
+        Raises DataError where a value does not fit.
+        """
+        cells, found = attempted(lambda: self.cells_of_tables(tables)), tables(iter(()))
+        if (cells[_TABLE] == _MISFIT).any():
+            self._refuse()
+        n = int(cells.filter(pl.col(_TABLE) == _TOTAL)[_FREQUENCY].sum())
+        for number, table in enumerate(found):
+            keys, counts = cells.filter(pl.col(_TABLE) == number).select(_CELL, _FREQUENCY)
+            if isinstance(table, dict):
+                table.update(zip(keys, counts, strict=True))
+            else:
+                table.flat[keys.cast(pl.Int64).to_numpy()] = counts.to_numpy()
+        return n, found
 
     @abstractmethod
     def misfits(self) -> pl.DataFrame:
@@ -68,11 +96,14 @@ class EngineCells(ABC):
             return column.encode(values, name=name)
         codes = values.cast(pl.Int64).to_numpy()
         if len(codes) and codes.min() < 0:
-            rows = attempted(self.misfits)
-            for column_name, declared in self.columns.items():
-                declared.encode(rows[column_name], name=column_name)
-            raise column._unreadable(name)
+            self._refuse()
         return codes
+
+    def _refuse(self) -> NoReturn:
+        rows = attempted(self.misfits)
+        for name, column in self.columns.items():
+            column.encode(rows[name], name=name)
+        raise EngineFailed
 
 
 def engine_cells(frame: Any, kind: str, columns: Mapping[str, Column]) -> EngineCells:
@@ -88,6 +119,28 @@ def engine_cells(frame: Any, kind: str, columns: Mapping[str, Column]) -> Engine
     for name, column in columns.items():
         column.encode(nothing[name], name=name)
     return cells
+
+
+def _cells_of_tables(frames: Iterable[pl.DataFrame], columns: Mapping[str, Column], tables: Tables) -> pl.DataFrame:
+    """Return tables of raw rows: number, cell or label, and frequency. If a value does not fit, table -1 has a cell."""
+
+    def encoded(frame: pl.DataFrame) -> Counts:
+        total[0] += frame.height
+        records = Records(columns=tuple(column.encode(frame[name]) for name, column in columns.items()))
+        return Counts(records=records, frequencies=np.ones(frame.height, dtype=np.int64))
+
+    total = np.zeros(1, dtype=np.int64)
+    cells: list[pl.DataFrame] = []
+    try:
+        found = {**dict(enumerate(tables(map(encoded, frames)))), _TOTAL: total}
+    except DataError:
+        found = {_MISFIT: np.ones(1)}
+    for number, table in found.items():
+        keys = list(table) if isinstance(table, dict) else np.flatnonzero(table)
+        counts = list(table.values()) if isinstance(table, dict) else table.ravel()[keys]
+        values = {_TABLE: np.full(len(keys), number), _CELL: pl.Series(keys).cast(pl.String), _FREQUENCY: counts}
+        cells.append(pl.DataFrame(values, schema_overrides={_FREQUENCY: pl.Int64}))
+    return pl.concat(cells)
 
 
 def coded_frame(frame: pl.DataFrame, columns: Mapping[str, Column]) -> pl.DataFrame:
@@ -113,8 +166,8 @@ def _coded_column(values: pl.Series, column: Column) -> pl.Series:
 
 def _misfit_rows(frame: pl.DataFrame, columns: Mapping[str, Column]) -> pl.Series:
     """Return which rows hold a value that does not fit."""
-    finite = {name: column for name, column in columns.items() if column.finite}
-    return coded_frame(frame, finite).select(pl.any_horizontal(pl.all() == _MISFIT)).to_series()
+    misfits = (misfit.where for name, column in columns.items() for misfit in column.misfits(frame[name]))
+    return pl.Series(functools.reduce(np.logical_or, misfits, np.zeros(frame.height, dtype=np.bool_)))
 
 
 def _grouped(frame: pl.DataFrame, frequency: str) -> pl.DataFrame:
@@ -139,12 +192,20 @@ class DaskCells(EngineCells):
 
     def counts(self) -> pl.DataFrame:
         """Count part by part, and add up."""
+        return self._added(self._counted(), FREQUENCY)
+
+    def cells_of_tables(self, tables: Tables) -> pl.DataFrame:
+        """Make tables part by part, and add up."""
+        from dask import delayed
+
+        return self._added([delayed(_part_tables)(part, self.columns, tables) for part in self._parts()], _FREQUENCY)
+
+    def _added(self, parts: list[Any], frequency: str) -> pl.DataFrame:
         from dask import compute, delayed
 
-        parts = self._counted()
         while len(parts) > 1:
             groups = range(0, len(parts), _TOGETHER)
-            parts = [delayed(_added)(parts[start : start + _TOGETHER], FREQUENCY) for start in groups]
+            parts = [delayed(_added)(parts[start : start + _TOGETHER], frequency) for start in groups]
         frame: pl.DataFrame = compute(*parts)[0]
         return frame
 
@@ -187,47 +248,64 @@ class DaskCells(EngineCells):
         return [delayed(_part_counts)(part, self.columns) for part in self._parts()]
 
 
+def _slices(part: Any, columns: Iterable[str]) -> Iterator[pl.DataFrame]:
+    frame = nw.from_native(part, eager_only=True)
+    for start in range(0, max(1, len(frame)), _ROWS):
+        yield read_rows(frame[start : start + _ROWS], columns)
+
+
 def _part_counts(part: Any, columns: Mapping[str, Column]) -> pl.DataFrame:
-    frame = read_rows(nw.from_native(part, eager_only=True), columns)
-    return _grouped(coded_frame(frame, columns), FREQUENCY)
+    counts = [_grouped(coded_frame(rows, columns), FREQUENCY) for rows in _slices(part, columns)]
+    return _added(counts, FREQUENCY)
+
+
+def _part_tables(part: Any, columns: Mapping[str, Column], tables: Tables) -> pl.DataFrame:
+    return _cells_of_tables(_slices(part, columns), columns, tables)
 
 
 def _first_misfit(part: Any, columns: Mapping[str, Column]) -> pl.DataFrame:
-    frame = read_rows(nw.from_native(part, eager_only=True), columns)
-    return frame.filter(_misfit_rows(frame, columns)).head(1)
+    return pl.concat([rows.filter(_misfit_rows(rows, columns)) for rows in _slices(part, columns)]).head(1)
 
 
 def _by_unit(part: Any, columns: Mapping[str, Column], unit: str, ways: int) -> list[pl.DataFrame]:
     """Divide the codes of a part by their unit, in a way that does not depend on the part."""
-    frame = read_rows(nw.from_native(part, eager_only=True), dict.fromkeys([*columns, unit]))
-    if not (frame[unit].dtype.is_integer() or frame[unit].dtype in (pl.String, pl.Null, pl.Date, pl.Boolean)):
-        raise TypeError
-    owner = frame[unit].cast(pl.String).alias(_UNIT)
-    coded = coded_frame(frame, columns).rename(dict(zip(columns, _code_names(columns), strict=True)))
-    rows = _grouped(coded.with_columns(owner), _FREQUENCY)
-    places = [0 if text is None else zlib.crc32(text.encode()) % ways for text in rows[_UNIT]]
-    return [rows.filter(pl.Series(places, dtype=pl.Int64) == place) for place in range(ways)]
+
+    def owned(frame: pl.DataFrame) -> pl.DataFrame:
+        owner = frame[unit].alias(_UNIT)
+        if not owner.dtype.is_integer():
+            if owner.dtype not in (pl.String, pl.Null, pl.Date, pl.Boolean):
+                raise TypeError
+            owner = owner.cast(pl.String)
+        codes = zip(_code_names(columns), coded_frame(frame, columns), strict=True)
+        return narrow(pl.DataFrame([owner, *(values.alias(name) for name, values in codes)]))
+
+    slices = _slices(part, dict.fromkeys([*columns, unit]))
+    rows = pl.concat([owned(frame) for frame in slices], how="vertical_relaxed")
+    if ways == 1:
+        return [rows]
+    units = rows[_UNIT].unique()
+    places = [zlib.crc32(str(owner).encode()) % ways for owner in units]
+    place = rows[_UNIT].replace_strict(units, places, return_dtype=pl.Int32)
+    return [rows.filter(place == way) for way in range(ways)]
 
 
 def _cut(parts: list[pl.DataFrame], most: int, key: str) -> tuple[pl.DataFrame, int, int]:
-    """Keep the rows of each unit that come first by their hash; return as :meth:`EngineCells.slots` does."""
-    rows = _added(parts, _FREQUENCY)
-    missing, rows = rows.filter(pl.col(_UNIT).is_null()), rows.filter(pl.col(_UNIT).is_not_null())
-    totals = pl.col(_FREQUENCY).sum().over(_UNIT)
-    numbered = (
-        rows.filter(totals > most)
-        .with_columns(pl.int_ranges(1, pl.col(_FREQUENCY) + 1).alias(_NUMBER))
-        .explode(_NUMBER)
-    )
-    codes = pl.exclude(_UNIT, _FREQUENCY, _NUMBER)
-    texts = numbered.select(pl.col(_UNIT), pl.struct(codes).struct.json_encode(), pl.col(_NUMBER)).rows()
-    order = [hashlib.sha256(f"{key}|{unit}|{number}|{code}".encode()).digest() for unit, code, number in texts]
-    hashed = numbered.with_columns(
-        pl.Series(_ORDER, order, dtype=pl.Binary), pl.lit(1, dtype=pl.Int64).alias(_FREQUENCY)
-    )
-    winners = hashed.sort(_ORDER).filter(pl.int_range(pl.len()).over(_UNIT) < most)
-    slots = pl.concat([rows.filter(totals <= most), winners.select(rows.columns)]).drop(_UNIT)
-    return _added([slots], _FREQUENCY), rows[_UNIT].n_unique(), int(missing[_FREQUENCY].sum())
+    """Keep the rows of each unit with the smallest numbers; return as :meth:`EngineCells.slots` does.
+
+    A unit's numbers are a hash of the key and the unit, and go to its rows in the order of their codes.
+    """
+    rows = pl.concat(parts, how="vertical_relaxed")
+    unnamed = rows[_UNIT].null_count()
+    rows = rows.filter(pl.col(_UNIT).is_not_null()).sort(rows.columns)
+    held = rows[_UNIT].rle().struct.unnest()
+    numbers = [
+        hashlib.shake_256(f"{key}|{unit}".encode()).digest(8 * length) if length > most else bytes(8 * length)
+        for length, unit in held.rows()
+    ]
+    order = pl.Series(_ORDER, np.frombuffer(b"".join(numbers), dtype=np.uint64))
+    places = held.select(pl.int_ranges("len")).to_series().explode()
+    slots = rows.with_columns(order).sort(_UNIT, _ORDER).filter(places < most).drop(_UNIT, _ORDER)
+    return _grouped(slots, _FREQUENCY), held.height, unnamed
 
 
 # -- Spark -------------------------------------------------------------------------------------------------------------
@@ -308,6 +386,17 @@ class SparkCells(EngineCells):
         """Count in Spark, or batch by batch, and add up."""
         return self._named(pl.DataFrame(_summed(self._rows(), self._places).toArrow()))
 
+    def cells_of_tables(self, tables: Tables) -> pl.DataFrame:
+        """Make tables partition by partition, and let Spark add up."""
+        columns, places = self.columns, self._places
+
+        def made(batches: Iterator[Any]) -> Iterator[Any]:
+            frames = (_named(frame, places, columns) for frame in _joined(batches))
+            yield from _to_arrow(_cells_of_tables(frames, columns, tables))
+
+        cells = self._selected().mapInArrow(made, f"{_TABLE} bigint, {_CELL} string, {_FREQUENCY} bigint")
+        return pl.DataFrame(_summed(cells, [_TABLE, _CELL]).toArrow())
+
     def batches(self) -> Iterator[pl.DataFrame]:
         """Fetch the counts of batches."""
         yield self._named(pl.DataFrame(self._mapped().toArrow()))
@@ -360,23 +449,23 @@ class SparkCells(EngineCells):
             codes.append(expression.alias(f"c{len(codes)}"))
         return self.frame.select(*keys, *codes, _long(1).alias(_FREQUENCY))
 
-    def _mapped(self, *keys: Any) -> Any:
-        """Return the codes and frequencies of batches, by the other columns too, which are texts."""
+    def _selected(self, *keys: Any) -> Any:
         from pyspark.sql import functions as f
 
-        columns, places = self.columns, self._places
+        columns = zip(self.columns, self._places, strict=True)  # a column may be called what another one is here
+        return self.frame.select(*keys, *(f.col(_quoted(name)).alias(place) for name, place in columns))
+
+    def _mapped(self, *keys: Any) -> Any:
+        """Return the codes and frequencies of batches, by the other columns too, which are texts."""
+        columns, places, rows = self.columns, self._places, self._selected(*keys)
         kinds = ["bigint" if column.finite else "string" if column.open else "double" for column in columns.values()]
-        columns_named = [f.col(_quoted(name)).alias(place) for name, place in zip(columns, places, strict=True)]
-        rows = self.frame.select(*keys, *columns_named)  # a column may be called what another one is here
         key_names = rows.columns[: len(keys)]
 
         def counted(batches: Iterator[Any]) -> Iterator[Any]:
             for frame in _joined(batches):
-                values = pl.DataFrame([frame[place].alias(name) for name, place in zip(columns, places, strict=True)])
-                coded = coded_frame(values, columns).rename(dict(zip(columns, places, strict=True)))
+                coded = _named(coded_frame(_named(frame, places, columns), columns), columns, places)
                 groups = _grouped(coded.with_columns(frame[name] for name in key_names), _FREQUENCY)
-                table = groups.select(*key_names, *places, _FREQUENCY)
-                yield from table.to_arrow(compat_level=pl.CompatLevel.oldest()).to_batches()
+                yield from _to_arrow(groups.select(*key_names, *places, _FREQUENCY))
 
         schema = [*(f"{name} string" for name in key_names), *(map(" ".join, zip(places, kinds, strict=True)))]
         return rows.mapInArrow(counted, ", ".join([*schema, f"{_FREQUENCY} bigint"]))
@@ -395,6 +484,15 @@ def _joined(batches: Iterator[Any]) -> Iterator[pl.DataFrame]:
             frames = []
     if frames:
         yield pl.concat(frames)
+
+
+def _named(frame: pl.DataFrame, names: Iterable[str], others: Iterable[str]) -> pl.DataFrame:
+    """Return columns under other names."""
+    return frame.select([*names]).rename(dict(zip(names, others, strict=True)))
+
+
+def _to_arrow(frame: pl.DataFrame) -> list[Any]:
+    return frame.to_arrow(compat_level=pl.CompatLevel.oldest()).to_batches()  # type: ignore[no-any-return]
 
 
 def _summed(frame: Any, keys: list[str]) -> Any:

@@ -7,10 +7,10 @@ released.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import NamedTuple
+from functools import cached_property, partial
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -23,6 +23,16 @@ from discreet.mechanisms.projections import nearest_probabilities
 from discreet.mechanisms.tree import Consistent
 from discreet.mechanisms.wide_facts import MOST_CELLS, Nodes, WideFacts, open_columns
 
+Statistic: TypeAlias = Callable[[Iterator[Any]], list[Any]]
+"""Of parts of a table, arrays or counts by label: that of a table is the sum of those of its parts."""
+
+
+def sums(x: Parts, statistic: Statistic) -> list[Any]:
+    """Return a statistic of a table, found where its parts are. Confidential."""
+    found: list[Any] = getattr(x, "sums", lambda _: statistic(x.parts()))(statistic)
+    return found
+
+
 # -- labels -------------------------------------------------------------------------------------------------------
 
 
@@ -31,13 +41,17 @@ def label_counts(x: Parts, columns: Sequence[int]) -> list[dict[str, int]]:
 
     Labels are in ascending order, which does not depend on that of the records.
     """
+    return [dict(sorted(column.items())) for column in sums(x, partial(_labels_of, columns))] if columns else []
+
+
+def _labels_of(columns: Sequence[int], parts: Iterator[Counts]) -> list[dict[str, int]]:
     counts: list[dict[str, int]] = [{} for _ in columns]
-    for part in x.parts() if columns else ():
+    for part in parts:
         for column, i in zip(counts, columns, strict=True):
             for label, count in zip(part.records.columns[i].tolist(), part.frequencies.tolist(), strict=True):
                 if label is not None:
                     column[label] = column.get(label, 0) + count
-    return [dict(sorted(column.items())) for column in counts]
+    return counts
 
 
 class KeptLabels(NamedTuple):
@@ -84,11 +98,16 @@ class LabelThreshold(NamedTuple):
         return float(GAUSSIAN.log_pmf(scale, noise).sum()) + sum(below[count] for count in absent)
 
 
-def coded_parts(x: Parts, closed: Domain, columns: Sequence[int]) -> Iterator[Counts]:
+def coded_sums(x: Parts, closed: Domain, columns: Sequence[int], statistic: Statistic) -> list[Any]:
+    """Return a statistic of a table on a :func:`closed_domain`. Confidential."""
+    return sums(x, lambda parts: statistic(coded_parts(parts, closed, columns)))
+
+
+def coded_parts(parts: Iterable[Counts], closed: Domain, columns: Sequence[int]) -> Iterator[Counts]:
     """Yield the parts of a table with codes of a :func:`closed_domain` in some columns that were open. Confidential."""
     labels = {i: list(closed.columns.values())[i].labels or () for i in columns}
     code = {i: {label: code for code, label in enumerate((*names, None))} for i, names in labels.items()}
-    for part in x.parts():
+    for part in parts:
         codes = list(part.records.columns)
         for i in columns:
             absent = len(labels[i]) - 1

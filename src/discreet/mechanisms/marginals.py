@@ -37,8 +37,9 @@ from discreet.mechanisms.chosen_tables import (
     LabelledTables,
     LabelThreshold,
     OneWay,
+    Statistic,
     closed_domain,
-    coded_parts,
+    coded_sums,
     label_counts,
 )
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
@@ -191,7 +192,7 @@ class Marginals(WideFacts, PartsMechanism):
 
         labels = tuple(self._labels.keep(counts, rng=rng) for counts in label_counts(x, self.open))
         closed = self.closed(labels)
-        tables, _ = closed._stages(partial(coded_parts, x, closed.domain, self.open), release)
+        tables, _ = closed._stages(partial(coded_sums, x, closed.domain, self.open), release)
         return LabelledTables(labels, tables) if self.open else tables
 
     def log_prob(self, y: CellCounts | LabelledTables, x: Parts) -> float:
@@ -202,8 +203,8 @@ class Marginals(WideFacts, PartsMechanism):
         if total == -math.inf:  # labels that nobody holds
             return total
         closed, y = self.closed(labels), np.asarray(tables, dtype=np.int64)
-        parts = partial(coded_parts, x, closed.domain, self.open)
-        return total + closed._stages(parts, lambda exact, _, start: y[start : start + len(exact)])[1]
+        table = partial(coded_sums, x, closed.domain, self.open)
+        return total + closed._stages(table, lambda exact, _, start: y[start : start + len(exact)])[1]
 
     @property
     def _labels(self) -> LabelThreshold:
@@ -218,16 +219,16 @@ class Marginals(WideFacts, PartsMechanism):
         return replace(self, domain=closed_domain(self.domain, labels), units=units, threshold=None, label_units=None)
 
     def _stages(
-        self, table: Callable[[], Iterator[Counts | Units]], release: Callable[[CellCounts, float, int], CellCounts]
+        self, table: Callable[[Statistic], list[Any]], release: Callable[[CellCounts, float, int], CellCounts]
     ) -> tuple[CellCounts, float]:
         """Return the output and its log-probability, stage by stage: each is chosen by what the stages before released.
 
-        ``table``: yields its parts, in one scan for one-way tables and one for the others.
+        ``table``: gives a statistic of it, in one scan for one-way tables and one for the others.
         ``release``: returns the noisy counts of exact ones, of noise of a scale, from a place of the output on.
         """
         parts: list[CellCounts] = []
         total, start = 0.0, 0
-        one_way = one_way_tables(self, table())
+        one_way = table(partial(one_way_tables, self))
 
         def measure(counts: CellCounts, q: int) -> None:
             nonlocal total, start
@@ -241,7 +242,8 @@ class Marginals(WideFacts, PartsMechanism):
         if not self.pairs and not self.allocation.remaining:
             return np.concatenate(parts), total
         choice = ChosenTables(self, np.concatenate(parts))
-        tables = two_way_tables(choice, table())
+        found = table(lambda parts: list(two_way_tables(choice, parts).values()))
+        tables = dict(zip(self.pairs, found, strict=True))
         measure(np.array([_score(tables[pair], choice.expected(*pair)) for pair in self.pairs], dtype=np.int64), 1)
         choice = ChosenTables(self, np.concatenate(parts))
         for i, q in choice.repeats:
