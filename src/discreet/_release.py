@@ -14,7 +14,7 @@ from discreet import AddRemove, Output, Replacement, Watch, wording
 from discreet._core.boundary import sealed
 from discreet._core.checks import unfit
 from discreet._core.errors import ParameterError
-from discreet._core.files import check_outputs, check_writable
+from discreet._core.files import check_outputs, check_writable, locked
 from discreet._core.random import secure, seeded
 from discreet._core.text import counted, counted_up, sentence
 from discreet.confidential import (
@@ -32,7 +32,7 @@ from discreet.confidential import (
     with_public,
 )
 from discreet.domain import Domain
-from discreet.ledger import Ledger, PlannedRelease, Request, Run, ledger_for
+from discreet.ledger import Ledger, PlannedRelease, Request, Run, ledger_for, reopened
 from discreet.mechanisms import (
     Mechanism,
     PartsMechanism,
@@ -41,7 +41,6 @@ from discreet.mechanisms import (
     named,
     parameter_names,
     public_inputs,
-    require_known,
     require_made_for,
 )
 from discreet.planner import (
@@ -51,7 +50,6 @@ from discreet.planner import (
     require_complete,
     require_current,
     said_before,
-    with_sampling,
 )
 from discreet.privacy import Budget, Unit
 from discreet.releases import (
@@ -63,8 +61,10 @@ from discreet.releases import (
     check_output,
     contents_of,
     delta_caveats,
+    go_on,
     offer_of,
     place,
+    read_output,
     require_parts,
     require_whole_pair,
     utility_facts,
@@ -218,9 +218,11 @@ def release(
         require_complete(request)
     else:  # a size that it does not release is refused before anything is opened
         contents_of(calibrated, request.relation.records or 1, size=size, counts=counts)
+    payer = ledger if isinstance(ledger, PlannedRelease) else ledger_for(ledger, domain)
+    book = payer.ledger if isinstance(payer, PlannedRelease) else payer
+    files, digest = request.kept_output(data, reference, book and book.dataset)
+    waiting = read_output(files[0], digest) if any(map(os.path.lexists, files)) else None
     request = _with_files(request, calibrated, inputs=(data, domain, reference, *parameters.values()))
-    if (kind := request.mechanism_type) is not None:
-        require_known(kind, with_sampling(kind, parameters))
     table = _Table(data, request, calibrated, secure() if seed is None else seeded(seed))
 
     like = None if reference is None else public_table(reference, base)
@@ -232,8 +234,15 @@ def release(
         facts = facts.on(calibrated.domain)
         offer = offer_of(calibrated, request, n, facts.commonness)
         request = replace(request, budget=request.budget or budget_of(offer.guarantee))
-    payer = ledger if isinstance(ledger, PlannedRelease) else ledger_for(ledger, domain)
-    with _paid(payer, request, calibrated) as run:
+    progress = None if isinstance(mechanism, MechanismFamily) else watch.progress
+    with (
+        locked(*files),
+        reopened(book, request, waiting[0].facts.ledger, files[0])
+        if waiting
+        else _paid(payer, request, calibrated) as run,
+    ):
+        if waiting is not None:
+            return go_on(run, calibrated, *waiting, file=files[0], rng=table.rng, progress=progress)
         closed, facts = table.closed(facts)
         if calibrated is None:
             calibrated, why = chosen_mechanism(request, facts)
@@ -248,7 +257,9 @@ def release(
             closed,
             offer,
             rng=table.rng,
-            progress=None if isinstance(mechanism, MechanismFamily) else watch.progress,
+            progress=progress,
+            file=files[0] if files else None,
+            digest=digest,
             info={
                 **utility_facts(calibrated, offer.n, offer.forecast),
                 "mechanism": calibrated.name,

@@ -55,13 +55,13 @@ def check_outputs(outputs: Sequence[Path], inputs: Iterable[Any]) -> None:
             if same_file(path, output):
                 raise FileProblem(path, "it is the name of two outputs", "give each its own")
         for source in sources:
-            if same_file(path, source) or same_file(_beside(path, "lock"), source):
+            if same_file(path, source) or same_file(beside(path, "lock"), source):
                 raise FileProblem(path, "the output is also an input", "give it another name")
 
 
 def check_writable(path: Path) -> None:
     """Refuse an output whose folder takes no new file, or no name as long as those beside it may be."""
-    probe = _beside(path, f"{secrets.token_hex(6)}-{secrets.token_hex(6)}0", "part")  # as long as one that is ready
+    probe = beside(path, f"{secrets.token_hex(6)}-{secrets.token_hex(6)}0", "part")  # as long as one that is ready
     with locked(canonical(path)), _undone(path):
         os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         probe.unlink(missing_ok=True)
@@ -86,7 +86,7 @@ def _undone(path: Path, undo: Callable[[BaseException], Any] = lambda _: None) -
         raise writing_problem(path, error) from None
 
 
-def _beside(path: Path, *parts: str) -> Path:
+def beside(path: Path, *parts: str) -> Path:
     """Return a hidden name beside another: of its lock, or of contents that wait for it."""
     return path.with_name(".".join(["", path.name, *parts]))
 
@@ -105,7 +105,7 @@ def _lock(path: Path) -> Iterator[None]:
     """Lock the file beside a name; a lock on one that the writer before has deleted meanwhile is none."""
     import fcntl
 
-    name = _beside(path, "lock")
+    name = beside(path, "lock")
     for _ in range(100):
         try:
             descriptor = os.open(name, os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
@@ -174,7 +174,7 @@ def _contents_of(folder: Path) -> list[_Content]:
 
 def _contents_for(final: Path) -> list[_Content]:
     """Return what waits for a name. Raises FileProblem where an earlier version left the record of a write."""
-    if os.path.lexists(_beside(final, "pending")):
+    if os.path.lexists(beside(final, "pending")):
         raise FileProblem(
             final,
             "an earlier version of discreet was interrupted while it wrote it",
@@ -219,7 +219,7 @@ def _settle(finals: Sequence[Path]) -> None:
         if not content.write.endswith(_set_of(finals)):
             raise FileProblem(content.final, *_UNSETTLED)
     for write in {content.write for content in contents}:
-        ready = [_beside(final, write, "ready") for final in finals]
+        ready = [beside(final, write, "ready") for final in finals]
         if os.path.lexists(ready[0]):
             _go_on(ready, finals, _UNSETTLED)
         for incomplete in ready:
@@ -231,13 +231,13 @@ def deliver(entry: str, placed: Mapping[str, Any]) -> bool:
     folder = placed.get("folder")
     items = [folder] if folder else [{**item, "files": {"": item["sha256"]}} for item in placed["files"]]
     finals, contents, complete = [Path(item["path"]) for item in items], [], bool(items)
-    marks = [_beside(final, item["write"], "promised") for final, item in zip(finals, items, strict=True)]
+    marks = [beside(final, item["write"], "promised") for final, item in zip(finals, items, strict=True)]
     with locked(*finals):
         for final, item in zip(finals, items, strict=True):
             waiting = {content.path for content in _contents_for(final)}
-            ready = _beside(final, f"{item['write']}-{entry}", "ready")
+            ready = beside(final, f"{item['write']}-{entry}", "ready")
             # of an earlier version it is a part, beside a mark
-            contents.append(ready if ready in waiting else _beside(final, item["write"], "part"))
+            contents.append(ready if ready in waiting else beside(final, item["write"], "part"))
             place = contents[-1] if os.path.lexists(contents[-1]) else final
             hashes = {}
             for name in item["files"]:  # an error that does not tell whether it is there is raised
@@ -273,6 +273,7 @@ def _go_on(contents: Sequence[Path], finals: Sequence[Path], otherwise: tuple[st
             raise FileProblem(final, "something else has taken its name since", f"move it away. Then {otherwise[1]}")
     try:
         _move(contents, finals)
+        beside(finals[0], "output").unlink(missing_ok=True)  # of a kernel, whose release is there now
     except OSError:
         raise FileProblem(finals[0], *otherwise) from None
 
@@ -333,7 +334,7 @@ class _Write:
         self.ready, self.problem = self.name, _UNSETTLED
         if on_commit is not None:
             self.ready, self.problem = f"{self.name}-{on_commit.entry}", _UNDELIVERED
-        self.contents = self.parts = [_beside(final, self.name, "part") for final in self.finals]
+        self.contents = self.parts = [beside(final, self.name, "part") for final in self.finals]
 
     @contextmanager
     def prepared(self, *, lock: bool = True) -> Iterator[None]:
@@ -346,7 +347,7 @@ class _Write:
     def commit(self, placed: Mapping[str, Any] | None = None) -> None:
         """Give complete contents their names; what is begun cannot be undone, so it is tried twice."""
         if self.on_commit is not None or len(self.finals) > 1:
-            self.contents = [_beside(final, self.ready, "ready") for final in self.finals]
+            self.contents = [beside(final, self.ready, "ready") for final in self.finals]
             _move(self.parts, self.contents, every=True)
         if self.on_commit is not None and placed is not None:
             self.fixed = True  # most errors do not tell whether the ledger has it: recovery finds out
@@ -392,7 +393,7 @@ def together(
     *paths: Path,
     inputs: Iterable[Any] = (),
     private: bool = False,
-    check: Callable[[], None] = lambda: None,
+    check: Callable[[], object] = list,
     lock: bool = True,
     on_commit: OnCommit | None = None,
     hashes: Mapping[Path, str] | None = None,
@@ -451,7 +452,7 @@ def new_folder(path: Path, *, on_commit: OnCommit | None = None, folders: Iterab
 @contextmanager
 def repeatable(*paths: Path) -> Iterator[list[Path]]:
     """Write files of which every attempt, on whatever machine, writes the same bytes, so that they need no lock."""
-    drafts = [_beside(path, secrets.token_hex(6), "part") for path in paths]
+    drafts = [beside(path, secrets.token_hex(6), "part") for path in paths]
     with _undone(paths[0], lambda _: list(map(_remove, drafts))):
         yield drafts
         for draft, path in zip(drafts, paths, strict=True):

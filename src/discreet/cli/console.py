@@ -131,7 +131,8 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except DiscreetError as error:
             command = self.commands.get(ctx.invoked_subcommand or "")
-            raise Complaint(in_options(str(error), command), error.exit_status) from None
+            text = ". ".join([str(error), *getattr(error, "__notes__", ())])
+            raise Complaint(in_options(text, command), error.exit_status) from None
 
 
 # A bar on a terminal.

@@ -59,7 +59,8 @@ def _status_of(error: BaseException, arguments: list[str] | None) -> int:
     if isinstance(error, click.ClickException):
         return _complain(error.format_message(), error.exit_status if isinstance(error, Complaint) else 2)
     if isinstance(error, (click.Abort, KeyboardInterrupt)):
-        return _complain("interrupted. No file was left half-written", 2)
+        notes = getattr(error.__cause__ or error, "__notes__", ())
+        return _complain(". ".join(["interrupted. No file was left half-written", *notes]), 2)
     fault = explained(error, run, (arguments,), {})  # its text could quote a confidential value: only its kind is shown
     return _complain(str(fault), fault.exit_status)
 

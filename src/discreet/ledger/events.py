@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from discreet import wording
 from discreet._core.errors import ParameterError, Refused
 from discreet._core.files import deliver, forsake
 from discreet._core.random import fresh_identity
@@ -350,6 +351,10 @@ def _settlement(
     try:
         if event.state != "COMMITTED":
             forsake(entry, map(Path, reservation.facts["out"]))
+            with book.reading() as page:
+                files = [note.facts.get("output", "") for note in page.entry(entry)]
+            if waiting := list(filter(os.path.lexists, files)):
+                return outcome | {"why": wording.go_on(waiting[0])}
         elif not deliver(entry, event.facts):
             settlement = "LOST"
     except OSError as problem:

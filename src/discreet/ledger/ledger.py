@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from discreet._core.boundary import sealed
 from discreet._core.checks import choice
-from discreet._core.errors import ParameterError, Refused
+from discreet._core.errors import FileProblem, ParameterError, Refused
 from discreet._core.files import canonical
 from discreet._core.random import fresh_identity
-from discreet._core.reading import bounded_text, parsed_toml
+from discreet._core.reading import bounded_text, file_sha256, parsed_toml
 from discreet._core.text import as_written, harmless, rounded_down, rounded_up
 from discreet.domain import Domain
 from discreet.ledger.events import Book, Page, begin, lease, settle_entries
@@ -229,7 +229,8 @@ class Ledger:
             cost, facts["made"] = book.cost_of(guarantee, budget), request.purpose(mechanism, n=n)
             facts["request"]["kind"] = guarantee.kind
         with book.appending() as page:
-            if paid_before := _earlier_payment(page, facts) or _planned_part(page, request, facts):
+            paid_before = request.checkpoint is not None and _earlier_payment(page, facts)
+            if paid_before := paid_before or (request.part is not None and _planned_part(page, request, facts)):
                 cost, facts = Cost(), facts | paid_before | {"free": True}
             self._require_left(page, cost)
             reservation = page.append(fresh_identity()[:12], "RESERVED", facts=facts, cost=cost)
@@ -392,8 +393,7 @@ def _planned_parts(page: Page) -> list[dict[str, Any]]:
 
 def _planned_part(page: Page, request: Request, facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a plan paid for. Raises Refused when that was released, or is not as it was declared."""
-    if (name := request.part) is None:
-        return {}
+    name = request.part
     part = next((part for part in _planned_parts(page) if part["name"] == name), None)
     if part is None:
         raise Refused(f"no plan in the ledger has a release {name!r}. Declare one: discreet ledger declare")
@@ -415,7 +415,7 @@ def _earlier_payment(page: Page, facts: Mapping[str, Any]) -> dict[str, Any]:
 
     The checkpoint has to hold all steps that the ledger knows of: an older copy of it would draw the later ones again.
     """
-    if facts["checkpoint"] is None or not facts["held"]["steps"]:
+    if not facts["held"]["steps"]:
         return {}
     terms = ("checkpoint", "budget", "relation", "unit", "group", "domain")
     for event in reversed(page.reservations()):
@@ -426,6 +426,30 @@ def _earlier_payment(page: Page, facts: Mapping[str, Any]) -> dict[str, Any]:
             origin = page.entry(event.facts.get("continues", event.entry))[0]
             return {"continues": origin.entry, **{key: origin.facts[key] for key in ("part",) if key in origin.facts}}
     return {}
+
+
+def reopened(ledger: Ledger | None, request: Request, stamp: Any, file: Path) -> Run:
+    """Return the run of an entry that died after its kernel: it writes the output that waits in a file, and reads none.
+
+    Raises FileProblem when the ledger does not wait for this file.
+    """
+    run = Run.unpaid(request)
+    if ledger is not None:
+        entry, sha256 = getattr(stamp, "entry", None), file_sha256(file)
+        with ledger._book.reading() as page:
+            events, state = page.entry(entry), page.state(entry)
+        notes = [event for event in events if event.facts.get("sha256") == sha256]
+        if state is None or state.state != "OPENED" or not notes:
+            raise FileProblem(
+                file,
+                "the ledger does not wait for it: its release was settled, or it was changed",
+                "run discreet ledger recover. If it is there still, remove it",
+            )
+        run = Run._of_request(request, ledger._book, events[0])
+        run._state, run._cost = state, notes[0].cost
+    run._unused.acquire()
+    run._file = file
+    return run
 
 
 # Which ledger pays: the one that is given, else the domain file's, else the environment's.

@@ -6,10 +6,12 @@ import datetime
 import warnings
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from discreet import wording
 from discreet._core.errors import DiscreetWarning, Refused, RelationNotSupported
 from discreet._core.formats import DelimitedFile
 from discreet._core.lazy import pl
@@ -31,6 +33,7 @@ from discreet.privacy import Budget, Code, Guarantee, require_kind
 from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, SCHEMA, Certificate, as_json
 from discreet.releases.content import (
     Frames,
+    certified_mechanism,
     contents_of,
     headline,
     no_rows,
@@ -50,7 +53,7 @@ from discreet.releases.facts import (
     UnitFacts,
 )
 from discreet.releases.release import Release
-from discreet.releases.writing import require_parts, write
+from discreet.releases.writing import require_parts, save_output, write
 
 
 class Offer(NamedTuple):
@@ -100,12 +103,16 @@ def carry_out(
     rng: np.random.Generator,
     progress: Callable[..., None] | None = None,
     info: dict[str, Any] | None = None,
+    file: Path | None = None,
+    digest: str = "",
 ) -> Release:
     """Run a mechanism on confidential data once, by a run that is entered, and return what may be published.
 
+    In ``file`` the kernel's output waits until it is written, with the digest of the request.
+
     Raises Refused when the chains of a model did not converge, or FileProblem when the output cannot be written.
     """
-    mechanism, contents, request = offer.mechanism, offer.contents, run.request
+    mechanism, contents = offer.mechanism, offer.contents
     if mechanism.parameters() != offer.parameters:
         raise Refused("the mechanism was changed after it was looked at. Nothing is released. Make another one instead")
     facts = confidential.provenance or Provenance(frame_kind="polars", columns=())
@@ -114,7 +121,38 @@ def carry_out(
     twin = twin_of(mechanism, contents.size)  # made before the kernel sees the table, so that nothing it keeps is read
     run.assign(mechanism, n=offer.n)
     output = run.execute(confidential, rng=rng)
-    reading = twin.reading(output, n=offer.n)
+    if file is not None:
+        output = save_output(file, output, document, digest, run)
+    return _released(run, twin, contents, document, output, facts, file=file, rng=rng, progress=progress, info=info)
+
+
+def go_on(run: Run, mechanism: Mechanism | None, document: Certificate, output: Any, **options: Any) -> Release:
+    """Write the output of a run that died. ``mechanism``: where it is known without the table, which is not opened."""
+    facts, why = document.facts, wording.went_on(document.facts.created)
+    mechanism = mechanism or certified_mechanism(facts)
+    if run.request.watch.announce is not None:
+        run.request.watch.announce(why)
+    info = {**utility_facts(mechanism, facts.records), "mechanism": mechanism.name, "why": why}
+    contents = contents_of(mechanism, facts.records, size=run.request.size, counts=run.request.counts)
+    table = Provenance(frame_kind="polars", columns=())
+    return _released(run, twin_of(mechanism, facts.size), contents, document, output, table, info=info, **options)
+
+
+def _released(
+    run: Run,
+    twin: Mechanism,
+    contents: Contents,
+    document: Certificate,
+    output: Any,
+    facts: Provenance,
+    *,
+    file: Path | None,
+    rng: np.random.Generator,
+    progress: Callable[..., None] | None,
+    info: dict[str, Any] | None,
+) -> Release:
+    """Return what is released of an output: public post-processing."""
+    request, reading = run.request, twin.reading(output, n=document.facts.records)
     document = document.releasing(**_outcome(reading, request))
     draws = public(rng)
     tables = released_frames(twin, contents, reading, rng=draws, progress=progress)
@@ -127,14 +165,17 @@ def carry_out(
     if out.partitions is not None:
         from discreet.releases.parts import write_parts
 
-        file = path / PARTS_CERTIFICATE
+        where = path / PARTS_CERTIFICATE
         document = write_parts(twin, contents, reading, document, rng=draws, run=run, progress=progress)
     else:
-        file = path / FOLDER_CERTIFICATE if document.several else request.out[1]
+        where = path / FOLDER_CERTIFICATE if document.several else request.out[1]
         separator = out.path.separator if isinstance(out.path, DelimitedFile) else None
         schema = dict(no_rows(contents).schema)
-        document = write(tables, schema, document, (path, file), inputs=(facts.path,), run=run, separator=separator)
-    return Release(records=None, certificate=document, info=info or {}, path=path, certificate_path=file)
+        document = write(tables, schema, document, (path, where), inputs=(facts.path,), run=run, separator=separator)
+    if file is not None:
+        file.unlink(missing_ok=True)
+    run.deliver()
+    return Release(records=None, certificate=document, info=info or {}, path=path, certificate_path=where)
 
 
 def _promised(run: Run, offer: Offer, facts: Provenance, *, seeded: bool) -> Certificate:

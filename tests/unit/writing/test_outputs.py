@@ -219,8 +219,11 @@ def test_a_full_disk_leaves_the_old_release(here: Path) -> None:
         )  # fmt: skip
         assert done.returncode == 2
         assert "file too large" in done.stderr
+        assert "run the same command again to go on" in done.stderr
+        waiting = here / f".{out}.output"
+        assert list(here.glob(".*")) == [waiting]
+        waiting.unlink()
         assert contents(here) == before
-        assert not list(here.glob(".*"))
 
 
 def mode(name: str) -> int:
