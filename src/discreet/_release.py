@@ -219,7 +219,7 @@ def release(
     else:  # a size that it does not release is refused before anything is opened
         contents_of(calibrated, request.relation.records or 1, size=size, counts=counts)
     payer = ledger if isinstance(ledger, PlannedRelease) else ledger_for(ledger, domain)
-    book = payer.ledger if isinstance(payer, PlannedRelease) else payer
+    book: Any = getattr(payer, "ledger", payer)
     files, digest = request.kept_output(data, reference, book and book.dataset)
     waiting = read_output(files[0], digest) if any(map(os.path.lexists, files)) else None
     request = _with_files(request, calibrated, inputs=(data, domain, reference, *parameters.values()))
@@ -242,7 +242,7 @@ def release(
         else _paid(payer, request, calibrated) as run,
     ):
         if waiting is not None:
-            return go_on(run, calibrated, *waiting, file=files[0], rng=table.rng, progress=progress)
+            return go_on(run, calibrated, waiting, file=files[0], rng=table.rng, progress=progress)
         closed, facts = table.closed(facts)
         if calibrated is None:
             calibrated, why = chosen_mechanism(request, facts)
@@ -258,7 +258,7 @@ def release(
             offer,
             rng=table.rng,
             progress=progress,
-            file=files[0] if files else None,
+            file=next(iter(files), None),
             digest=digest,
             info={
                 **utility_facts(calibrated, offer.n, offer.forecast),

@@ -109,17 +109,6 @@ def poor_utility(forecast: Forecast, limit: float, *, wide: Sequence[str]) -> st
     return f"{refused}. For tables of many columns there is {' or '.join(wide)}" if wide else refused
 
 
-def go_on(file: object) -> str:
-    """Say of a run that ended after its kernel that its output waits in a file."""
-    how = "The noise was drawn and paid for; run the same command again to go on"
-    return f"{how}. Until then its output waits in {file}. Without that file, the release is given up"
-
-
-def went_on(drawn: str) -> str:
-    """Say of a release that a run which died had drawn and paid for, that it costs nothing."""
-    return f"drawn and paid for by a run that died ({drawn}). It is written now, and the table is not opened again"
-
-
 def no_records(expected: float, size: int) -> str:
     """Return why a release of which not one record is expected is refused, and what would help."""
     return f"{about(expected, 2)} of {counted(size, 'draw')} would be released, on average. {_either(['delta'])}"

@@ -59,8 +59,11 @@ def check_outputs(outputs: Sequence[Path], inputs: Iterable[Any]) -> None:
                 raise FileProblem(path, "the output is also an input", "give it another name")
 
 
-def check_writable(path: Path) -> None:
-    """Refuse an output whose folder takes no new file, or no name as long as those beside it may be."""
+def check_writable(path: Path, inputs: Iterable[Any] = ()) -> None:
+    """Refuse an output within a folder that is read, or whose folder takes no new file with so long a name."""
+    for folder in [Path(source) for source in inputs if isinstance(source, (str, os.PathLike))]:
+        if folder.is_dir() and folder.resolve() in path.resolve().parents:
+            raise FileProblem(path, "it lies in the folder that is read", "write it elsewhere")
     probe = beside(path, f"{secrets.token_hex(6)}-{secrets.token_hex(6)}0", "part")  # as long as one that is ready
     with locked(canonical(path)), _undone(path):
         os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))

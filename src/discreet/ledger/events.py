@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from discreet import wording
 from discreet._core.errors import ParameterError, Refused
 from discreet._core.files import deliver, forsake
 from discreet._core.random import fresh_identity
@@ -319,6 +318,11 @@ def _stat(number: int) -> tuple[str | None, str | None]:
 _SETTLED = {"RESERVED": "VOID", "OPENED": "FORFEITED", "COMMITTED": "DELIVERED"}
 
 
+def going_on(file: object) -> str:
+    """Say how to go on after a kernel whose output waits in a file."""
+    return f"The noise was drawn and paid for; run the same command again to go on. Its output waits in {file}"
+
+
 def settle_entries(book: Book, known_gone: Collection[str]) -> list[dict[str, Any]]:
     """Settle every entry whose process is gone, as that of entries ``known_gone`` is; return what became of each."""
     with book.reading() as page:
@@ -352,9 +356,9 @@ def _settlement(
         if event.state != "COMMITTED":
             forsake(entry, map(Path, reservation.facts["out"]))
             with book.reading() as page:
-                files = [note.facts.get("output", "") for note in page.entry(entry)]
+                files = [note.facts["output"] for note in page.entry(entry) if "output" in note.facts]
             if waiting := list(filter(os.path.lexists, files)):
-                return outcome | {"why": wording.go_on(waiting[0])}
+                return outcome | {"why": going_on(waiting[0])}
         elif not deliver(entry, event.facts):
             settlement = "LOST"
     except OSError as problem:

@@ -338,7 +338,7 @@ class Ledger:
 
     def _require_left(self, page: Page, cost: Cost) -> None:
         book, spent = self._book, page.last.spent
-        if book.currency.allows(spent, cost, book.limit):
+        if (spent + cost).within(book.limit):
             return
         (epsilon, delta), total = book.currency.left(spent, book.budget), book.budget
         raise Refused(
@@ -429,24 +429,19 @@ def _earlier_payment(page: Page, facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def reopened(ledger: Ledger | None, request: Request, stamp: Any, file: Path) -> Run:
-    """Return the run of an entry that died after its kernel: it writes the output that waits in a file, and reads none.
-
-    Raises FileProblem when the ledger does not wait for this file.
-    """
+    """Return the run of an entry that died after its kernel, to write what waits in a file. Raises FileProblem."""
     run = Run.unpaid(request)
     if ledger is not None:
-        entry, sha256 = getattr(stamp, "entry", None), file_sha256(file)
+        sha256 = file_sha256(file)
         with ledger._book.reading() as page:
-            events, state = page.entry(entry), page.state(entry)
-        notes = [event for event in events if event.facts.get("sha256") == sha256]
-        if state is None or state.state != "OPENED" or not notes:
-            raise FileProblem(
-                file,
-                "the ledger does not wait for it: its release was settled, or it was changed",
-                "run discreet ledger recover. If it is there still, remove it",
-            )
-        run = Run._of_request(request, ledger._book, events[0])
-        run._state, run._cost = state, notes[0].cost
+            events = page.entry(getattr(stamp, "entry", None))
+            costs = [event.cost for event in events if event.facts.get("sha256") == sha256]
+            if not costs or page.state_of(events[0]) != "OPENED":
+                raise FileProblem(
+                    file, "the ledger waits for no such output", "run discreet ledger recover, then remove it"
+                )
+            run = Run._of_request(request, ledger._book, events[0])
+            run._state, run._cost = page.state(events[0].entry), costs[0]
     run._unused.acquire()
     run._file = file
     return run

@@ -301,14 +301,11 @@ class Request:
             raise ParameterError(f"{kind.name} takes one step. Leave the checkpoint out")
 
     def kept_output(self, *sources: Any) -> tuple[list[Path], str]:
-        """Return the file that keeps the kernel's output until it is written, and the SHA-256 of what is asked for.
-
-        There is none for a seeded release, which is drawn again, and in memory.
-        """
+        """Return the file that keeps the kernel's output until it is written, if any, and the request's SHA-256."""
         output, texts = self.output, (str, os.PathLike)
         files = [beside(canonical(Path(path)), "output") for path in [output.path] if path and not self.seeded]
         terms = [
-            *(os.fspath(source) if isinstance(source, texts) else type(source).__name__ for source in sources),
+            *[os.fspath(source) if isinstance(source, texts) else type(source).__name__ for source in sources],
             *(self.budget, self.domain and hash_of(self.domain), self.relation, self.unit, self.size, self.counts),
             *(self.mechanism, sorted(self.parameters.items()), sorted(self.accept)),
             *(output.certificate, output.partitions, output.partition_by),

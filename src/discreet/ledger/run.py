@@ -15,7 +15,6 @@ from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 
-from discreet import wording
 from discreet._core.boundary import sealed
 from discreet._core.errors import DiscreetError, ParameterError, RandomnessError, Refused
 from discreet._core.files import OnCommit
@@ -23,7 +22,7 @@ from discreet._core.random import ApproximateGenerator, SecureGenerator
 from discreet._core.reading import file_sha256
 from discreet.confidential import Confidential, Provenance, open_confidential, public_size
 from discreet.domain import Counts, Units
-from discreet.ledger.events import STATES, Book, LedgerEvent, Page
+from discreet.ledger.events import STATES, Book, LedgerEvent, Page, going_on
 from discreet.ledger.filters import Cost
 from discreet.ledger.request import Request
 from discreet.mechanisms import Mechanism, PartsMechanism, SteppedMechanism
@@ -324,7 +323,7 @@ class Run:
         self._unused.acquire(blocking=False)  # nothing runs after the block
         if self._file is not None and os.path.lexists(self._file):
             if error is not None:
-                error.add_note(wording.go_on(self._file))
+                error.add_note(going_on(self._file))
         elif self._state is not None and self._state.state == "OPENED":
             try:
                 self._append("FORFEITED", {})

@@ -5,13 +5,13 @@ from __future__ import annotations
 import datetime
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet import wording
 from discreet._core.errors import DiscreetWarning, Refused, RelationNotSupported
 from discreet._core.formats import DelimitedFile
 from discreet._core.lazy import pl
@@ -97,7 +97,7 @@ def budget_of(guarantee: Guarantee) -> Budget:
 
 def carry_out(
     run: Run,
-    confidential: Confidential[Any],
+    confidential: Confidential[Any] | None,
     offer: Offer,
     *,
     rng: np.random.Generator,
@@ -105,54 +105,29 @@ def carry_out(
     info: dict[str, Any] | None = None,
     file: Path | None = None,
     digest: str = "",
+    waiting: tuple[Certificate, Any] | None = None,
 ) -> Release:
     """Run a mechanism on confidential data once, by a run that is entered, and return what may be published.
 
-    In ``file`` the kernel's output waits until it is written, with the digest of the request.
+    In ``file`` the kernel's output waits until it is written. Where a run died it is ``waiting``: no table is opened.
 
     Raises Refused when the chains of a model did not converge, or FileProblem when the output cannot be written.
     """
-    mechanism, contents = offer.mechanism, offer.contents
+    mechanism, contents, request = offer.mechanism, offer.contents, run.request
     if mechanism.parameters() != offer.parameters:
         raise Refused("the mechanism was changed after it was looked at. Nothing is released. Make another one instead")
-    facts = confidential.provenance or Provenance(frame_kind="polars", columns=())
-    document = _promised(run, offer, facts, seeded=not isinstance(rng, SecureGenerator))
-    document.to_json()  # what cannot be written is found before anything is drawn
+    facts = getattr(confidential, "provenance", None) or Provenance(frame_kind="polars", columns=())
     twin = twin_of(mechanism, contents.size)  # made before the kernel sees the table, so that nothing it keeps is read
-    run.assign(mechanism, n=offer.n)
-    output = run.execute(confidential, rng=rng)
-    if file is not None:
-        output = save_output(file, output, document, digest, run)
-    return _released(run, twin, contents, document, output, facts, file=file, rng=rng, progress=progress, info=info)
-
-
-def go_on(run: Run, mechanism: Mechanism | None, document: Certificate, output: Any, **options: Any) -> Release:
-    """Write the output of a run that died. ``mechanism``: where it is known without the table, which is not opened."""
-    facts, why = document.facts, wording.went_on(document.facts.created)
-    mechanism = mechanism or certified_mechanism(facts)
-    if run.request.watch.announce is not None:
-        run.request.watch.announce(why)
-    info = {**utility_facts(mechanism, facts.records), "mechanism": mechanism.name, "why": why}
-    contents = contents_of(mechanism, facts.records, size=run.request.size, counts=run.request.counts)
-    table = Provenance(frame_kind="polars", columns=())
-    return _released(run, twin_of(mechanism, facts.size), contents, document, output, table, info=info, **options)
-
-
-def _released(
-    run: Run,
-    twin: Mechanism,
-    contents: Contents,
-    document: Certificate,
-    output: Any,
-    facts: Provenance,
-    *,
-    file: Path | None,
-    rng: np.random.Generator,
-    progress: Callable[..., None] | None,
-    info: dict[str, Any] | None,
-) -> Release:
-    """Return what is released of an output: public post-processing."""
-    request, reading = run.request, twin.reading(output, n=document.facts.records)
+    if waiting is not None:
+        document, output = waiting
+    elif confidential is not None:
+        document = _promised(run, offer, facts, seeded=not isinstance(rng, SecureGenerator))
+        document.to_json()  # what cannot be written is found before anything is drawn
+        run.assign(mechanism, n=offer.n)
+        output = run.execute(confidential, rng=rng)
+        if file is not None:
+            output = save_output(file, output, document, digest, run)
+    reading = twin.reading(output, n=offer.n)
     document = document.releasing(**_outcome(reading, request))
     draws = public(rng)
     tables = released_frames(twin, contents, reading, rng=draws, progress=progress)
@@ -176,6 +151,18 @@ def _released(
         file.unlink(missing_ok=True)
     run.deliver()
     return Release(records=None, certificate=document, info=info or {}, path=path, certificate_path=where)
+
+
+def go_on(run: Run, mechanism: Mechanism | None, waiting: tuple[Certificate, Any], **options: Any) -> Release:
+    """Write the output of a run that died. ``mechanism``: where it is known without the table, which is not opened."""
+    facts = waiting[0].facts
+    why = f"drawn and paid for by a run that died ({facts.created})"
+    request = replace(run.request, accept=run.request.accept | {"poor-utility"})  # it was looked at with a reference
+    offer = offer_of(mechanism or certified_mechanism(facts), request, facts.records)
+    info = {**utility_facts(offer.mechanism, offer.n), "mechanism": offer.mechanism.name, "why": why}
+    if run.request.watch.announce is not None:
+        run.request.watch.announce(why)
+    return carry_out(run, None, offer, waiting=waiting, info=info, **options)
 
 
 def _promised(run: Run, offer: Offer, facts: Provenance, *, seeded: bool) -> Certificate:

@@ -64,9 +64,8 @@ def place(
         )
     if not folder.absolute().parent.is_dir():
         raise FileProblem(out, "the folder above it does not exist", "create it first")
-    _require_apart(folder, inputs)
     recover(folder)
-    check_writable(folder)
+    check_writable(folder, inputs)
     return folder, folder / name
 
 
@@ -89,16 +88,8 @@ def check_output(
     certificate_file = certificate_path(path, certificate)
     check_outputs([path, certificate_file, *outputs], inputs)
     for file in (path, certificate_file):
-        _require_apart(file, inputs)
-        check_writable(file)
+        check_writable(file, inputs)
     return path, certificate_file
-
-
-def _require_apart(path: Path, inputs: Iterable[Any]) -> None:
-    """Refuse an output within a folder that is read. Raises FileProblem."""
-    for folder in [Path(source) for source in inputs if isinstance(source, (str, os.PathLike))]:
-        if folder.is_dir() and folder.resolve() in path.resolve().parents:
-            raise FileProblem(path, "it lies in the folder that is read", "write it elsewhere")
 
 
 def certificate_path(out: Path, certificate: str | os.PathLike[str] | None) -> Path:

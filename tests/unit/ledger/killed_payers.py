@@ -272,6 +272,25 @@ def every_step(case: Case, place: str, where: Path, *, stride: int, in_turns: bo
             yield
 
 
+def every_step_unpaid(place: str, where: Path, *, stride: int) -> Iterator[None]:
+    """Kill a release that no ledger pays for at every step; what was drawn is written by the next one, as it was."""
+    number, died, case = 0, True, CASES["new"]
+    unpaid = [
+        part for part in command(place, where, case.out) if part not in ("--ledger", place, "--dataset", where.name)
+    ]
+    while died:
+        case.begin(place, where)
+        died = killed_at(number, lambda: run(unpaid), marked=where / "opened")
+        waited = case.waits(where)
+        assert status_of(unpaid, marked=where / "again") == 0
+        assert (where / "again").exists() != waited, "a table was read twice for one output, or an output was made up"
+        assert agree(*case.files(where))
+        assert not case.waits(where)
+        number += stride
+        if died and waited:
+            yield
+
+
 def every_step_of_recovery(case: Case, place: str, where: Path, *, stride: int) -> Iterator[None]:
     """Kill those who recover what a release left between its entry and its files' names."""
     marked = where / "opened"
@@ -345,6 +364,8 @@ def main(what: str, place: str, where: Path, stride: int, case: str = "new") -> 
     os.fsync = lambda _: None  # a killed process loses nothing of what it wrote: only a machine does
     if what == "at once":
         sys.stdout.write(str(at_once(place, where, writers=16)))
+    elif what == "unpaid":
+        sys.stdout.write(str(sum(1 for _ in every_step_unpaid(place, where, stride=stride))))
     elif what == "recovery":
         sys.stdout.write(str(sum(1 for _ in every_step_of_recovery(CASES[case], place, where, stride=stride))))
     else:

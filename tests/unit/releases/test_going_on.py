@@ -227,7 +227,7 @@ def test_the_output_of_another_entry_is_refused(here: Path, death: Death) -> Non
         copy = Path(".r.csv.output").read_bytes()
         go(ledger=ledger, **asked)
         Path(".r.csv.output").write_bytes(copy)
-        with pytest.raises(FileProblem, match="the ledger does not wait for it"):
+        with pytest.raises(FileProblem, match="the ledger waits for no such output"):
             go(ledger=ledger, **asked)
         with pytest.raises(FileProblem, match="another request"):
             go(**asked)
