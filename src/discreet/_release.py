@@ -41,6 +41,7 @@ from discreet.mechanisms import (
     named,
     parameter_names,
     public_inputs,
+    require_known,
     require_made_for,
 )
 from discreet.planner import (
@@ -50,6 +51,7 @@ from discreet.planner import (
     require_complete,
     require_current,
     said_before,
+    with_sampling,
 )
 from discreet.privacy import Budget, Unit
 from discreet.releases import (
@@ -374,6 +376,8 @@ class _Table:
     def __init__(self, data: Any, request: Request, calibrated: Mechanism | None, rng: np.random.Generator) -> None:
         self._data, self._request, self.rng = data, request, rng
         kind, self._records = request.mechanism_type, None
+        if kind is not None:
+            require_known(kind, with_sampling(kind, request.parameters))
         if calibrated is not None:
             kind, self._records = type(calibrated), declared(calibrated, "records")
         self._in_parts = kind is not None and issubclass(kind, PartsMechanism)

@@ -276,7 +276,6 @@ def _go_on(contents: Sequence[Path], finals: Sequence[Path], otherwise: tuple[st
             raise FileProblem(final, "something else has taken its name since", f"move it away. Then {otherwise[1]}")
     try:
         _move(contents, finals)
-        beside(finals[0], "output").unlink(missing_ok=True)  # of a kernel, whose release is there now
     except OSError:
         raise FileProblem(finals[0], *otherwise) from None
 
@@ -287,6 +286,8 @@ def _move(contents: Sequence[Path], finals: Sequence[Path], *, every: bool = Fal
         if every or os.path.lexists(content):
             os.replace(content, final)
         _sync(final.parent)
+    if not every:
+        beside(finals[0], "output").unlink(missing_ok=True)  # of a kernel, whose release is there now
 
 
 def _sync(path: Path) -> None:

@@ -438,7 +438,7 @@ def reopened(ledger: Ledger | None, request: Request, stamp: Any, file: Path) ->
             costs = [event.cost for event in events if event.facts.get("sha256") == sha256]
             if not costs or page.state_of(events[0]) != "OPENED":
                 raise FileProblem(
-                    file, "the ledger waits for no such output", "run discreet ledger recover, then remove it"
+                    file, "the ledger waits for no such output", "run discreet ledger recover, then move it away"
                 )
             run = Run._of_request(request, ledger._book, events[0])
             run._state, run._cost = page.state(events[0].entry), costs[0]

@@ -303,11 +303,11 @@ class Request:
     def kept_output(self, *sources: Any) -> tuple[list[Path], str]:
         """Return the file that keeps the kernel's output until it is written, if any, and the request's SHA-256."""
         output, texts = self.output, (str, os.PathLike)
-        files = [beside(canonical(Path(path)), "output") for path in [output.path] if path and not self.seeded]
+        files = [beside(canonical(Path(path)), "output") for path in [output.path] if path]
         terms = [
             *[os.fspath(source) if isinstance(source, texts) else type(source).__name__ for source in sources],
             *(self.budget, self.domain and hash_of(self.domain), self.relation, self.unit, self.size, self.counts),
-            *(self.mechanism, sorted(self.parameters.items()), sorted(self.accept)),
+            *(self.mechanism, sorted(self.parameters.items()), sorted(self.accept), self.seeded),
             *(output.certificate, output.partitions, output.partition_by),
         ]
         return files, hashlib.sha256(re.sub(" at 0x[0-9a-f]+", "", repr(terms)).encode()).hexdigest()

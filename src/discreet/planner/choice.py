@@ -19,7 +19,6 @@ from discreet.mechanisms import (
     first_names,
     named,
     parameter_names,
-    require_known,
     require_relation,
 )
 from discreet.planner.cells import calibrated, required, with_sampling
@@ -85,7 +84,6 @@ def require_complete(request: Request) -> None:
     if request.counts and not mechanism_type.traits.counts:
         raise ParameterError(f"{request.mechanism} releases records, not counts. Ask for records, and write size=...")
     require_relation(mechanism_type, request.between.name)
-    require_known(mechanism_type, with_sampling(mechanism_type, parameters))
 
 
 def chosen_mechanism(request: Request, facts: PublicFacts) -> tuple[Mechanism, str]:

@@ -125,7 +125,7 @@ def carry_out(
         document.to_json()  # what cannot be written is found before anything is drawn
         run.assign(mechanism, n=offer.n)
         output = run.execute(confidential, rng=rng)
-        if file is not None:
+        if file is not None and not request.seeded:
             output = save_output(file, output, document, digest, run)
     reading = twin.reading(output, n=offer.n)
     document = document.releasing(**_outcome(reading, request))
@@ -147,8 +147,6 @@ def carry_out(
         separator = out.path.separator if isinstance(out.path, DelimitedFile) else None
         schema = dict(no_rows(contents).schema)
         document = write(tables, schema, document, (path, where), inputs=(facts.path,), run=run, separator=separator)
-    if file is not None:
-        file.unlink(missing_ok=True)
     run.deliver()
     return Release(records=None, certificate=document, info=info or {}, path=path, certificate_path=where)
 

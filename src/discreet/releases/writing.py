@@ -216,12 +216,12 @@ def read_output(file: Path, digest: str) -> tuple[Certificate, Any]:
         values = json.loads(archive.read("output.json"), object_hook=partial(_unpacked, archive))
         document = Certificate.from_dict(values["certificate"] if archive.testzip() is None else {})
     except Exception:  # noqa: BLE001  # a reader of files that were changed fails in many ways
-        raise FileProblem(file, "it holds no output of a kernel, or was changed", "remove it") from None
+        raise FileProblem(file, "it holds no output of a kernel, or was changed", "move it away") from None
     if values["request"] != digest:
         raise FileProblem(
             file,
             "the output of another request waits in it to be written",
-            "run that command again, which costs nothing, or remove the file, which gives that release up",
+            "run that command again, which costs nothing, or move the file away, which gives that release up",
         )
     return document, values["output"]
 
