@@ -14,7 +14,7 @@ from discreet import AddRemove, Output, Replacement, Watch, wording
 from discreet._core.boundary import sealed
 from discreet._core.checks import shown, unfit
 from discreet._core.errors import ParameterError
-from discreet._core.files import check_outputs, check_writable
+from discreet._core.files import check_outputs, check_writable, locked
 from discreet._core.random import secure, seeded
 from discreet._core.text import counted, counted_up, sentence
 from discreet.confidential import (
@@ -31,7 +31,7 @@ from discreet.confidential import (
     with_public,
 )
 from discreet.domain import Domain, escaped
-from discreet.ledger import Ledger, PlannedRelease, Request, Run, ledger_for
+from discreet.ledger import Ledger, PlannedRelease, Request, Run, ledger_for, reopened
 from discreet.mechanisms import (
     Mechanism,
     PartsMechanism,
@@ -62,8 +62,10 @@ from discreet.releases import (
     check_output,
     contents_of,
     delta_caveats,
+    go_on,
     offer_of,
     place,
+    read_output,
     require_parts,
     require_promise,
     require_whole_pair,
@@ -221,9 +223,11 @@ def release(
         require_complete(request)
     else:  # a size that it does not release is refused before anything is opened
         contents_of(calibrated, request.relation.records or 1, size=size, counts=counts)
+    payer = ledger if isinstance(ledger, PlannedRelease) else ledger_for(ledger, domain)
+    book: Any = getattr(payer, "ledger", payer)
+    files, digest = request.kept_output(data, reference, book and book.dataset)
+    waiting = read_output(files[0], digest) if any(map(os.path.lexists, files)) else None
     request = _with_files(request, calibrated, inputs=(data, domain, reference, *parameters.values()))
-    if (kind := request.mechanism_type) is not None:
-        require_known(kind, with_sampling(kind, parameters))
     table = _Table(data, request, calibrated, secure() if seed is None else seeded(seed))
 
     like = None if reference is None else public_table(reference, base)
@@ -235,8 +239,15 @@ def release(
         facts = facts.on(calibrated.domain)
         offer = offer_of(calibrated, request, n, facts.commonness)
         request = replace(request, budget=request.budget or budget_of(offer.guarantee))
-    payer = ledger if isinstance(ledger, PlannedRelease) else ledger_for(ledger, domain)
-    with _paid(payer, request, calibrated) as run:
+    progress = None if isinstance(mechanism, MechanismFamily) else watch.progress
+    with (
+        locked(*files),
+        reopened(book, request, waiting[0].facts.ledger, files[0])
+        if waiting
+        else _paid(payer, request, calibrated) as run,
+    ):
+        if waiting is not None:
+            return go_on(run, calibrated, waiting, file=files[0], rng=table.rng, progress=progress)
         closed, facts = table.closed(facts)
         if calibrated is None:
             calibrated, why = chosen_mechanism(request, facts)
@@ -252,7 +263,9 @@ def release(
             closed,
             offer,
             rng=table.rng,
-            progress=None if isinstance(mechanism, MechanismFamily) else watch.progress,
+            progress=progress,
+            file=next(iter(files), None),
+            digest=digest,
             info={
                 **utility_facts(calibrated, offer.n, offer.forecast),
                 "mechanism": calibrated.name,
@@ -368,6 +381,8 @@ class _Table:
     def __init__(self, data: Any, request: Request, calibrated: Mechanism | None, rng: np.random.Generator) -> None:
         self._data, self._request, self.rng = data, request, rng
         kind, self._records = request.mechanism_type, None
+        if kind is not None:
+            require_known(kind, with_sampling(kind, request.parameters))
         if calibrated is not None:
             kind, self._records = type(calibrated), declared(calibrated, "records")
         self._in_parts = kind is not None and issubclass(kind, PartsMechanism)

@@ -55,13 +55,19 @@ def check_outputs(outputs: Sequence[Path], inputs: Iterable[Any]) -> None:
             if same_file(path, output):
                 raise FileProblem(path, "it is the name of two outputs", "give each its own")
         for source in sources:
-            if same_file(path, source) or same_file(_beside(path, "lock"), source):
+            if same_file(path, source) or same_file(beside(path, "lock"), source):
                 raise FileProblem(path, "the output is also an input", "give it another name")
 
 
-def check_writable(path: Path, room: int = 0) -> None:
-    """Refuse an output whose folder takes no file of ``room`` bytes, or no name as long as those beside it may be."""
-    probe = _beside(path, f"{secrets.token_hex(6)}-{secrets.token_hex(6)}0", "part")  # as long as one that is ready
+def check_writable(path: Path, room: int = 0, inputs: Iterable[Any] = ()) -> None:
+    """Refuse an output within a folder that is read, or whose folder takes no file of ``room`` bytes.
+
+    The name of the file that is tried is as long as those beside it may be.
+    """
+    for folder in [Path(source) for source in inputs if isinstance(source, (str, os.PathLike))]:
+        if folder.is_dir() and folder.resolve() in path.resolve().parents:
+            raise FileProblem(path, "it lies in the folder that is read", "write it elsewhere")
+    probe = beside(path, f"{secrets.token_hex(6)}-{secrets.token_hex(6)}0", "part")  # as long as one that is ready
     with locked(canonical(path)), _undone(path), open(probe, "xb", opener=partial(os.open, mode=0o600)) as file:
         try:
             getattr(os, "posix_fallocate", lambda *_: None)(file.fileno(), 0, room + 2**16)  # macOS has none
@@ -91,7 +97,7 @@ def _undone(path: Path, undo: Callable[[BaseException], Any] = lambda _: None) -
         raise writing_problem(path, error) from None
 
 
-def _beside(path: Path, *parts: str) -> Path:
+def beside(path: Path, *parts: str) -> Path:
     """Return a hidden name beside another: of its lock, or of contents that wait for it."""
     return path.with_name(".".join(["", path.name, *parts]))
 
@@ -110,7 +116,7 @@ def _lock(path: Path) -> Iterator[None]:
     """Lock the file beside a name; a lock on one that the writer before has deleted meanwhile is none."""
     import fcntl
 
-    name = _beside(path, "lock")
+    name = beside(path, "lock")
     for _ in range(100):
         try:
             descriptor = os.open(name, os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
@@ -179,7 +185,7 @@ def _contents_of(folder: Path) -> list[_Content]:
 
 def _contents_for(final: Path) -> list[_Content]:
     """Return what waits for a name. Raises FileProblem where an earlier version left the record of a write."""
-    if os.path.lexists(_beside(final, "pending")):
+    if os.path.lexists(beside(final, "pending")):
         raise FileProblem(
             final,
             "an earlier version of discreet was interrupted while it wrote it",
@@ -224,7 +230,7 @@ def _settle(finals: Sequence[Path]) -> None:
         if not content.write.endswith(_set_of(finals)):
             raise FileProblem(content.final, *_UNSETTLED)
     for write in {content.write for content in contents}:
-        ready = [_beside(final, write, "ready") for final in finals]
+        ready = [beside(final, write, "ready") for final in finals]
         if os.path.lexists(ready[0]):
             _go_on(ready, finals, _UNSETTLED)
         for incomplete in ready:
@@ -236,13 +242,13 @@ def deliver(entry: str, placed: Mapping[str, Any]) -> bool:
     folder = placed.get("folder")
     items = [folder] if folder else [{**item, "files": {"": item["sha256"]}} for item in placed["files"]]
     finals, contents, complete = [Path(item["path"]) for item in items], [], bool(items)
-    marks = [_beside(final, item["write"], "promised") for final, item in zip(finals, items, strict=True)]
+    marks = [beside(final, item["write"], "promised") for final, item in zip(finals, items, strict=True)]
     with locked(*finals):
         for final, item in zip(finals, items, strict=True):
             waiting = {content.path for content in _contents_for(final)}
-            ready = _beside(final, f"{item['write']}-{entry}", "ready")
+            ready = beside(final, f"{item['write']}-{entry}", "ready")
             # of an earlier version it is a part, beside a mark
-            contents.append(ready if ready in waiting else _beside(final, item["write"], "part"))
+            contents.append(ready if ready in waiting else beside(final, item["write"], "part"))
             place = contents[-1] if os.path.lexists(contents[-1]) else final
             hashes = {}
             for name in item["files"]:  # an error that does not tell whether it is there is raised
@@ -288,6 +294,8 @@ def _move(contents: Sequence[Path], finals: Sequence[Path], *, every: bool = Fal
         if every or os.path.lexists(content):
             os.replace(content, final)
         _sync(final.parent)
+    if not every:
+        beside(finals[0], "output").unlink(missing_ok=True)  # of a kernel, whose release is there now
 
 
 def _sync(path: Path) -> None:
@@ -338,7 +346,7 @@ class _Write:
         self.ready, self.problem = self.name, _UNSETTLED
         if on_commit is not None:
             self.ready, self.problem = f"{self.name}-{on_commit.entry}", _UNDELIVERED
-        self.contents = self.parts = [_beside(final, self.name, "part") for final in self.finals]
+        self.contents = self.parts = [beside(final, self.name, "part") for final in self.finals]
 
     @contextmanager
     def prepared(self, *, lock: bool = True) -> Iterator[None]:
@@ -351,7 +359,7 @@ class _Write:
     def commit(self, placed: Mapping[str, Any] | None = None) -> None:
         """Give complete contents their names; what is begun cannot be undone, so it is tried twice."""
         if self.on_commit is not None or len(self.finals) > 1:
-            self.contents = [_beside(final, self.ready, "ready") for final in self.finals]
+            self.contents = [beside(final, self.ready, "ready") for final in self.finals]
             _move(self.parts, self.contents, every=True)
         if self.on_commit is not None and placed is not None:
             self.fixed = True  # most errors do not tell whether the ledger has it: recovery finds out
@@ -397,7 +405,7 @@ def together(
     *paths: Path,
     inputs: Iterable[Any] = (),
     private: bool = False,
-    check: Callable[[], None] = lambda: None,
+    check: Callable[[], object] = list,
     lock: bool = True,
     on_commit: OnCommit | None = None,
     hashes: Mapping[Path, str] | None = None,
@@ -456,7 +464,7 @@ def new_folder(path: Path, *, on_commit: OnCommit | None = None, folders: Iterab
 @contextmanager
 def repeatable(*paths: Path) -> Iterator[list[Path]]:
     """Write files of which every attempt, on whatever machine, writes the same bytes, so that they need no lock."""
-    drafts = [_beside(path, secrets.token_hex(6), "part") for path in paths]
+    drafts = [beside(path, secrets.token_hex(6), "part") for path in paths]
     with _undone(paths[0], lambda _: list(map(_remove, drafts))):
         yield drafts
         for draft, path in zip(drafts, paths, strict=True):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from discreet._core.lazy import door
 
 if TYPE_CHECKING:
-    from discreet.ledger.ledger import Ledger, PlannedRelease, ledger_for
+    from discreet.ledger.ledger import Ledger, PlannedRelease, ledger_for, reopened
     from discreet.ledger.request import MOST_PARTS, AddRemove, Checkpoint, Output, Replacement, Request, Watch, Workers
     from discreet.ledger.run import Run, kept_state
     from discreet.ledger.statement import (

@@ -318,6 +318,11 @@ def _stat(number: int) -> tuple[str | None, str | None]:
 _SETTLED = {"RESERVED": "VOID", "OPENED": "FORFEITED", "COMMITTED": "DELIVERED"}
 
 
+def going_on(file: object) -> str:
+    """Say how to go on after a kernel whose output waits in a file."""
+    return f"The noise was drawn and paid for; run the same command again to go on. Its output waits in {file}"
+
+
 def settle_entries(book: Book, known_gone: Collection[str]) -> list[dict[str, Any]]:
     """Settle every entry whose process is gone, as that of entries ``known_gone`` is; return what became of each."""
     with book.reading() as page:
@@ -350,6 +355,10 @@ def _settlement(
     try:
         if event.state != "COMMITTED":
             forsake(entry, map(Path, reservation.facts["out"]))
+            with book.reading() as page:
+                files = [note.facts["output"] for note in page.entry(entry) if "output" in note.facts]
+            if waiting := list(filter(os.path.lexists, files)):
+                return outcome | {"why": going_on(waiting[0])}
         elif not deliver(entry, event.facts):
             settlement = "LOST"
     except OSError as problem:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from discreet._core.boundary import sealed
 from discreet._core.checks import choice
-from discreet._core.errors import ParameterError, Refused
+from discreet._core.errors import FileProblem, ParameterError, Refused
 from discreet._core.files import canonical
 from discreet._core.random import fresh_identity
-from discreet._core.reading import bounded_text, parsed_toml
+from discreet._core.reading import bounded_text, file_sha256, parsed_toml
 from discreet._core.text import as_written, harmless, rounded_down
 from discreet.domain import Domain
 from discreet.ledger.events import Book, Page, begin, lease, settle_entries
@@ -233,10 +233,8 @@ class Ledger:
             cost, facts["made"] = book.cost_of(guarantee, budget), request.purpose(mechanism, n=n)
             facts["request"]["kind"] = guarantee.kind
         with book.appending() as page:
-            paid_before = _earlier_payment(page, facts) if request.checkpoint is not None else {}
-            if not paid_before and request.part is not None:
-                paid_before = _planned_part(page, request, facts)
-            if paid_before:
+            paid_before = request.checkpoint is not None and _earlier_payment(page, facts)
+            if paid_before := paid_before or (request.part is not None and _planned_part(page, request, facts)):
                 cost, facts = Cost(), facts | paid_before | {"free": True}
             self._require_left(page, cost)
             reservation = page.append(fresh_identity()[:12], "RESERVED", facts=facts, cost=cost)
@@ -347,7 +345,7 @@ class Ledger:
 
     def _require_left(self, page: Page, cost: Cost) -> None:
         book, spent = self._book, page.last.spent
-        if book.currency.allows(spent, cost, book.limit):
+        if (spent + cost).within(book.limit):
             return
         (epsilon, delta), total = book.currency.left(spent, book.budget), book.budget
         raise Refused(
@@ -435,6 +433,25 @@ def _earlier_payment(page: Page, facts: Mapping[str, Any]) -> dict[str, Any]:
             origin = page.entry(event.facts.get("continues", event.entry))[0]
             return {"continues": origin.entry, **{key: origin.facts[key] for key in ("part",) if key in origin.facts}}
     return {}
+
+
+def reopened(ledger: Ledger | None, request: Request, stamp: Any, file: Path) -> Run:
+    """Return the run of an entry that died after its kernel, to write what waits in a file. Raises FileProblem."""
+    run = Run.unpaid(request)
+    if ledger is not None:
+        sha256 = file_sha256(file)
+        with ledger._book.reading() as page:
+            events = page.entry(getattr(stamp, "entry", None))
+            costs = [event.cost for event in events if event.facts.get("sha256") == sha256]
+            if not costs or page.state_of(events[0]) != "OPENED":
+                raise FileProblem(
+                    file, "the ledger waits for no such output", "run discreet ledger recover, then move it away"
+                )
+            run = Run._of_request(request, ledger._book, events[0])
+            run._state, run._cost = page.state(events[0].entry), costs[0]
+    run._unused.acquire()
+    run._file = file
+    return run
 
 
 # Which ledger pays: the one that is given, else the domain file's, else the environment's.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ import numpy as np
 from discreet._core.boundary import sealed
 from discreet._core.checks import integer, positive_size, unfit
 from discreet._core.errors import DomainError, ParameterError
+from discreet._core.files import beside, canonical
 from discreet.domain import Domain
 from discreet.mechanisms import Mechanism, SteppedMechanism, declared, named
 from discreet.privacy import Budget, Relation, RelationName, Unit
@@ -298,6 +300,18 @@ class Request:
             )
         if not issubclass(kind, SteppedMechanism):
             raise ParameterError(f"{kind.name} takes one step. Leave the checkpoint out")
+
+    def kept_output(self, *sources: Any) -> tuple[list[Path], str]:
+        """Return the file that keeps the kernel's output until it is written, if any, and the request's SHA-256."""
+        output, texts = self.output, (str, os.PathLike)
+        files = [beside(canonical(Path(path)), "output") for path in [output.path] if path]
+        terms = [
+            *[os.fspath(source) if isinstance(source, texts) else type(source).__name__ for source in sources],
+            *(self.budget, self.domain and hash_of(self.domain), self.relation, self.unit, self.size, self.counts),
+            *(self.mechanism, sorted(self.parameters.items()), sorted(self.accept), self.seeded),
+            *(output.certificate, output.partitions, output.partition_by),
+        ]
+        return files, hashlib.sha256(re.sub(" at 0x[0-9a-f]+", "", repr(terms)).encode()).hexdigest()
 
     def purpose(self, mechanism: Mechanism, *, n: int) -> dict[str, Any]:
         """Return what is paid for, in public facts as JSON values: the mechanism that runs, on ``n`` records."""

@@ -8,6 +8,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Lock
 from types import FunctionType, MappingProxyType, ModuleType, SimpleNamespace, TracebackType
 from typing import Any, Self, TypeVar, cast
@@ -18,9 +19,10 @@ from discreet._core.boundary import sealed
 from discreet._core.errors import DiscreetError, ParameterError, RandomnessError, Refused
 from discreet._core.files import OnCommit
 from discreet._core.random import ApproximateGenerator, SecureGenerator
+from discreet._core.reading import file_sha256
 from discreet.confidential import Confidential, Provenance, open_confidential, public_size
 from discreet.domain import Counts, Units
-from discreet.ledger.events import STATES, Book, LedgerEvent, Page
+from discreet.ledger.events import STATES, Book, LedgerEvent, Page, going_on
 from discreet.ledger.filters import Cost
 from discreet.ledger.request import Request
 from discreet.mechanisms import Mechanism, PartsMechanism, SteppedMechanism
@@ -50,6 +52,7 @@ class Run:
     _state: LedgerEvent | None  # the last event that says the state of the entry
     _cost: Cost | None  # of what ran
     _opened: bool
+    _file: Path | None  # what holds the kernel's output, from which the next run goes on where this one dies
     _unused: Lock  # taken once; copies of a run share it
     _process: int
 
@@ -72,7 +75,7 @@ class Run:
         run = object.__new__(cls)
         run._request, run._mechanism, run._purpose = request, mechanism, None
         run._book, run._reservation, run._state, run._cost = book, reservation, reservation, None
-        run._opened, run._unused, run._process = False, Lock(), os.getpid()
+        run._opened, run._file, run._unused, run._process = False, None, Lock(), os.getpid()
         if reservation is not None:
             run._purpose = reservation.facts.get("made")
         return run
@@ -273,6 +276,11 @@ class Run:
 
     # -- the end ------------------------------------------------------------------------------------------------------
 
+    def note_output(self, file: Path, draft: Path) -> None:
+        """Say, durably, which file is about to hold the kernel's output: as long as it is there, the entry is open."""
+        self._append("NOTED", {"output": os.fspath(file), "sha256": file_sha256(draft)}, self._cost)
+        self._file = file
+
     def commit(self, facts: Mapping[str, Any], placed: Mapping[str, Any] = MappingProxyType({"files": []})) -> None:
         """Say, durably, that what is released is complete on the disk, or about to be handed over.
 
@@ -304,7 +312,8 @@ class Run:
         """
         if self._opened:
             raise ParameterError("a run is entered once. Pay for another")
-        self._append("OPENED", {})
+        if self._state is None or self._state.state != "OPENED":  # of a run that died it was opened
+            self._append("OPENED", {})
         self._opened = True
         return self
 
@@ -312,7 +321,9 @@ class Run:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._unused.acquire(blocking=False)  # nothing runs after the block
-        if self._state is not None and self._state.state == "OPENED":
+        if self._file is not None and os.path.lexists(self._file):
+            self._tell(error, going_on(self._file))
+        elif self._state is not None and self._state.state == "OPENED":
             try:
                 self._append("FORFEITED", {})
             except DiscreetError:  # recovery settles it; what led here is told
@@ -322,9 +333,15 @@ class Run:
                 cost = self._book.currency.words(self._reservation.cost)
                 if (part := self._reservation.facts.get("part")) is not None:
                     cost = f"the planned release {part['name']!r}"
-                vars(error)["cost"] = f"This try cost {cost}: the table had been opened"
-                if not isinstance(error, DiscreetError):
-                    error.add_note(f"{vars(error)['cost']}.")
+                self._tell(error, f"This try cost {cost}: the table had been opened")
+
+    @staticmethod
+    def _tell(error: BaseException | None, text: str) -> None:
+        """Say with an error what it cost, or how to go on."""
+        if error is not None:
+            vars(error)["cost"] = text
+        if error is not None and not isinstance(error, DiscreetError):
+            error.add_note(f"{text}.")
 
 
 def require_unseeded(seeded: bool) -> None:

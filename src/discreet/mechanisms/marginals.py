@@ -197,7 +197,7 @@ class Marginals(WideFacts, PartsMechanism):
 
     def log_prob(self, y: CellCounts | LabelledTables, x: Parts) -> float:
         """Return the log-probability of an output: of discrete Gaussian masses, tables chosen by what came before."""
-        labels, tables = _labelled(y)
+        labels, tables = y if self.open else ((), y)
         columns = zip(labels, label_counts(x, self.open), strict=True)
         total = sum((self._labels.log_prob(released, counts) for released, counts in columns), 0.0)
         if total == -math.inf:  # labels that nobody holds
@@ -309,7 +309,8 @@ class Marginals(WideFacts, PartsMechanism):
 
     def reading(self, y: CellCounts | LabelledTables, *, n: int) -> Reading:
         """Return the measured tables, and records drawn from a graphical model of them."""
-        labels, tables = _labelled(y)
+        kept, tables = y if self.open else ((), y)
+        labels = [KeptLabels(tuple(names), counts) for names, counts in kept]
         return MarginalsReading(self, MeasuredTables.from_output(self.closed(labels), tables), labels)
 
     def likelihood(self) -> NoisyCellCounts | NoLikelihood:
@@ -426,10 +427,6 @@ class Marginals(WideFacts, PartsMechanism):
             lambda t: replace(self, threshold=t)._thresholded(noise).whole(delta) - budget.delta
         )
         return least
-
-
-def _labelled(y: CellCounts | LabelledTables) -> LabelledTables:
-    return y if isinstance(y, LabelledTables) else LabelledTables((), y)
 
 
 def one_way_tables(facts: WideFacts, parts: Iterator[Counts | Units]) -> list[Integers]:

@@ -274,7 +274,7 @@ class PrivateEvolution(EvolutionFacts, SteppedMechanism):
 
     def reading(self, y: Sequence[Votes], *, n: int) -> Reading:
         """Return records drawn from the last step's votes, or from the API where there is no step."""
-        return EvolutionReading(self, y)
+        return EvolutionReading(self, [Votes(*step) for step in y])
 
     def likelihood(self) -> NoLikelihood:
         """Return none: the candidates, for which records voted, are not released."""

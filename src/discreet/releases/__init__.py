@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         poor_utility,
         utility_facts,
     )
-    from discreet.releases.publication import Offer, budget_of, carry_out, offer_of, require_promise
+    from discreet.releases.publication import Offer, budget_of, carry_out, go_on, offer_of, require_promise
     from discreet.releases.release import Release, read, read_certificate, taken_for_sample
     from discreet.releases.table import as_polars, released_counts, require_own, scanned, unreadable
     from discreet.releases.verification import SECONDS, Check, guarantee_of, promised_now, verify, within
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         certificate_path,
         check_output,
         place,
+        read_output,
         require_parts,
         require_whole_pair,
     )

@@ -82,7 +82,6 @@ def write_parts(
         )
         with together(draft / PARTS_CERTIFICATE) as (file,):
             file.write(document.to_json().encode())
-    run.deliver()
     return document
 
 

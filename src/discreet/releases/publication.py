@@ -5,7 +5,9 @@ from __future__ import annotations
 import datetime
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +35,7 @@ from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE,
 from discreet.releases.content import (
     LARGEST_EPSILON,
     Frames,
+    certified_mechanism,
     contents_of,
     headline,
     no_rows,
@@ -52,7 +55,7 @@ from discreet.releases.facts import (
     UnitFacts,
 )
 from discreet.releases.release import Release
-from discreet.releases.writing import require_parts, write
+from discreet.releases.writing import require_parts, save_output, write
 
 
 class Offer(NamedTuple):
@@ -105,26 +108,36 @@ def budget_of(guarantee: Guarantee) -> Budget:
 
 def carry_out(
     run: Run,
-    confidential: Confidential[Any],
+    confidential: Confidential[Any] | None,
     offer: Offer,
     *,
     rng: np.random.Generator,
     progress: Callable[..., None] | None = None,
     info: dict[str, Any] | None = None,
+    file: Path | None = None,
+    digest: str = "",
+    waiting: tuple[Certificate, Any] | None = None,
 ) -> Release:
     """Run a mechanism on confidential data once, by a run that is entered, and return what may be published.
+
+    In ``file`` the kernel's output waits until it is written. Where a run died it is ``waiting``: no table is opened.
 
     Raises Refused when the chains of a model did not converge, or FileProblem when the output cannot be written.
     """
     mechanism, contents, request = offer.mechanism, offer.contents, run.request
     if mechanism.parameters() != offer.parameters:
         raise Refused("the mechanism was changed after it was looked at. Nothing is released. Make another one instead")
-    facts = confidential.provenance or Provenance(frame_kind="polars", columns=())
-    document = _promised(run, offer, facts, seeded=not isinstance(rng, SecureGenerator))
-    document.to_json()  # what cannot be written is found before anything is drawn
+    facts = getattr(confidential, "provenance", None) or Provenance(frame_kind="polars", columns=())
     twin = twin_of(mechanism, contents.size)  # made before the kernel sees the table, so that nothing it keeps is read
-    run.assign(mechanism, n=offer.n)
-    output = run.execute(confidential, rng=rng)
+    if waiting is not None:
+        document, output = waiting
+    elif confidential is not None:
+        document = _promised(run, offer, facts, seeded=not isinstance(rng, SecureGenerator))
+        document.to_json()  # what cannot be written is found before anything is drawn
+        run.assign(mechanism, n=offer.n)
+        output = run.execute(confidential, rng=rng)
+        if file is not None and not request.seeded:
+            output = save_output(file, output, document, digest, run)
     reading = twin.reading(output, n=offer.n)
     document = document.releasing(**_outcome(reading, request))
     draws = public(rng)
@@ -138,14 +151,27 @@ def carry_out(
     if out.partitions is not None:
         from discreet.releases.parts import write_parts
 
-        file = path / PARTS_CERTIFICATE
+        where = path / PARTS_CERTIFICATE
         document = write_parts(twin, contents, reading, document, rng=draws, run=run, progress=progress)
     else:
-        file = path / FOLDER_CERTIFICATE if document.several else request.out[1]
+        where = path / FOLDER_CERTIFICATE if document.several else request.out[1]
         separator = out.path.separator if isinstance(out.path, DelimitedFile) else None
         schema = dict(no_rows(contents).schema)
-        document = write(tables, schema, document, (path, file), inputs=(facts.path,), run=run, separator=separator)
-    return Release(records=None, certificate=document, info=info or {}, path=path, certificate_path=file)
+        document = write(tables, schema, document, (path, where), inputs=(facts.path,), run=run, separator=separator)
+    run.deliver()
+    return Release(records=None, certificate=document, info=info or {}, path=path, certificate_path=where)
+
+
+def go_on(run: Run, mechanism: Mechanism | None, waiting: tuple[Certificate, Any], **options: Any) -> Release:
+    """Write the output of a run that died. ``mechanism``: where it is known without the table, which is not opened."""
+    facts = waiting[0].facts
+    why = f"drawn and paid for by a run that died ({facts.created})"
+    request = replace(run.request, accept=run.request.accept | {"poor-utility"})  # it was looked at with a reference
+    offer = offer_of(mechanism or certified_mechanism(facts), request, facts.records)
+    info = {**utility_facts(offer.mechanism, offer.n), "mechanism": offer.mechanism.name, "why": why}
+    if run.request.watch.announce is not None:
+        run.request.watch.announce(why)
+    return carry_out(run, None, offer, waiting=waiting, info=info, **options)
 
 
 def _promised(run: Run, offer: Offer, facts: Provenance, *, seeded: bool) -> Certificate:

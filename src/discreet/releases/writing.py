@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
@@ -10,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 from unicodedata import normalize
+from zipfile import ZipFile
 
 import numpy as np
 
@@ -20,7 +22,7 @@ from discreet._core.lazy import pl
 from discreet._core.random import seeded
 from discreet._core.reading import file_sha256
 from discreet._core.text import harmless
-from discreet.domain import Column, Domain, escaped_frame
+from discreet.domain import Column, Counts, Domain, Records, escaped_frame
 from discreet.ledger import MOST_PARTS, Output, Run
 from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, Certificate
 from discreet.releases.content import Frames
@@ -63,9 +65,8 @@ def place(
         )
     if not folder.absolute().parent.is_dir():
         raise FileProblem(out, "the folder above it does not exist", "create it first")
-    _require_apart(folder, inputs)
     recover(folder)
-    check_writable(folder, room)
+    check_writable(folder, room, inputs)
     return folder, folder / name
 
 
@@ -92,16 +93,8 @@ def check_output(
     certificate_file = certificate_path(path, certificate)
     check_outputs([path, certificate_file, *outputs], inputs)
     for file in (path, certificate_file):
-        _require_apart(file, inputs)
-        check_writable(file, room * (file is path))
+        check_writable(file, room * (file is path), inputs)
     return path, certificate_file
-
-
-def _require_apart(path: Path, inputs: Iterable[Any]) -> None:
-    """Refuse an output within a folder that is read. Raises FileProblem."""
-    for folder in [Path(source) for source in inputs if isinstance(source, (str, os.PathLike))]:
-        if folder.is_dir() and folder.resolve() in path.resolve().parents:
-            raise FileProblem(path, "it lies in the folder that is read", "write it elsewhere")
 
 
 def certificate_path(out: Path, certificate: str | os.PathLike[str] | None) -> Path:
@@ -193,6 +186,68 @@ def require_parts(output: Output, domain: Domain | None, *, records: bool) -> No
         )
 
 
+# A kernel's output waits beside the name of its release until that is written: where a run dies, the next one goes on.
+
+
+def save_output(file: Path, output: Any, document: Certificate, digest: str, run: Run) -> Any:
+    """Save a kernel's output with what is certified so far, and the digest of its request; return the output."""
+    none_yet = FileFacts(file=None, rows=0, sha256=None)
+    values = {"request": digest, "certificate": document.releasing(tables=[none_yet]).to_dict(), "output": output}
+    with together(file, private=True, lock=False) as (draft,):
+        with ZipFile(draft, "w") as archive:
+            archive.writestr("output.json", json.dumps(values, default=partial(_packed, archive)))
+        draft.flush()
+        run.note_output(file, Path(draft.name))
+    return read_output(file, digest)[1] if isinstance(output, Iterator) else output
+
+
+def _packed(archive: ZipFile, value: Any) -> Any:
+    """Return a part of an output that JSON does not know; numbers become members of an archive."""
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        name = f"{len(archive.namelist())}.npy"
+        with archive.open(name, "w", force_zip64=True) as member:
+            np.lib.format.write_array(member, value, allow_pickle=False)
+        return {":numbers": name}
+    if isinstance(value, Iterator):  # one chunk after the other
+        return {":chunks": [json.dumps(chunk, default=partial(_packed, archive)) for chunk in value]}
+    if isinstance(value, np.ndarray):
+        return {":labels": value.tolist()}
+    return {f":{name}": getattr(value, name) for name in value.__dataclass_fields__}
+
+
+def read_output(file: Path, digest: str) -> tuple[Certificate, Any]:
+    """Return what is certified so far of the output that waits in a file, and the output. Raises FileProblem."""
+    try:
+        archive = ZipFile(file)
+        values = json.loads(archive.read("output.json"), object_hook=partial(_unpacked, archive))
+        document = Certificate.from_dict(values["certificate"] if archive.testzip() is None else {})
+    except Exception:  # noqa: BLE001  # a reader of files that were changed fails in many ways
+        raise FileProblem(file, "it holds no output of a kernel, or was changed", "move it away") from None
+    if values["request"] != digest:
+        raise FileProblem(
+            file,
+            "the output of another request waits in it to be written",
+            "run that command again, which costs nothing, or move the file away, which gives that release up",
+        )
+    return document, values["output"]
+
+
+def _unpacked(archive: ZipFile, value: dict[str, Any]) -> Any:
+    """Return a part of an output from JSON values and the members of an archive."""
+    match value:
+        case {":numbers": str(name)}:
+            return np.lib.format.read_array(archive.open(name), allow_pickle=False)
+        case {":chunks": list(texts)}:
+            return (json.loads(text, object_hook=partial(_unpacked, archive)) for text in texts)
+        case {":labels": list(labels)}:
+            return np.array(labels, dtype=object)
+        case {":columns": list(columns)}:
+            return Records(columns=tuple(columns))
+        case {":records": records, ":frequencies": frequencies}:
+            return Counts(records=records, frequencies=frequencies)
+    return value
+
+
 # Writing.
 
 
@@ -242,7 +297,6 @@ def write(
             hashes[path] = str(facts.sha256)
             document = document.releasing(tables=[facts])
             file.write(document.to_json().encode())
-    run.deliver()
     return document
 
 

@@ -123,10 +123,12 @@ def command(place: str, where: Path, out: str, epsilon: float = EPSILON) -> list
     ]  # fmt: skip
 
 
-def status_of(arguments: list[str]) -> int:
-    """Run a command in a child that nobody kills; return its status."""
+def status_of(arguments: list[str], *, marked: Path | None = None) -> int:
+    """Run a command in a child that nobody kills; return its status. It leaves a mark where it opens the table."""
     child = os.fork()
     if not child:
+        if marked is not None:
+            notice_opening(marked)
         quiet()
         os._exit(run(arguments))
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -162,6 +164,10 @@ class Case:
         assert status_of(command(place, where, self.out)) == 0
         return self.files(where)[0].read_bytes()
 
+    def waits(self, where: Path) -> bool:
+        """Return whether the output of a run that died waits to be written."""
+        return (where / f".{self.out}.output").exists()
+
 
 CASES = {"new": Case("r.csv"), "replaced": Case("r.csv", replaces=True), "parts": Case("r")}
 
@@ -190,11 +196,30 @@ def check_readers(case: Case, place: str, where: Path, old: bytes | None) -> Non
     assert table.read_bytes() == old or committed, "a release without an entry"
 
 
+def go_on(case: Case, place: str, where: Path) -> int:
+    """Run the same command where an output waits; check that it costs nothing and opens nothing; return its status."""
+    with Ledger(place, where.name) as ledger:
+        before = ledger.status().spent
+    status = status_of(command(place, where, case.out), marked=where / "again")
+    with Ledger(place, where.name) as ledger:
+        spent = ledger.status().spent
+    assert spent["epsilon"] == before["epsilon"], "a release was paid for twice"
+    assert spent["delta"] <= before["delta"], "a release was paid for twice"
+    assert not (where / "again").exists(), "the table was opened again"
+    return status
+
+
 def check(case: Case, place: str, where: Path, *, opened: bool, old: bytes | None, again: bool = False) -> None:
     """Check that a dead release is accounted for, once its ledger was recovered: the next one, ``again``, as well."""
     table, certificate = case.files(where)
     with Ledger(place, where.name) as ledger:
         after = ledger.recover()
+    if case.waits(where):
+        assert [one["why"] is None for one in after] == [False], "nobody says that an output waits"
+        assert go_on(case, place, where) == 0, "a run that died does not go on"
+        assert not case.waits(where)
+    with Ledger(place, where.name) as ledger:
+        after = ledger.recover() if after and after[0]["why"] else after
         assert all(one["why"] is None for one in after), "a dead process is taken for one that lives"
         # LOST with another release: it was delivered, and then replaced
         assert again or all(one["now"] != "LOST" for one in after), "what was committed is gone"
@@ -231,16 +256,39 @@ def every_step(case: Case, place: str, where: Path, *, stride: int, in_turns: bo
         old = case.begin(place, where)
         died = killed_at(number, lambda: run(command(place, where, case.out)), marked=marked)
         check_readers(case, place, where, old)
+        if case.waits(where) and number // stride % 3 and go_on(case, place, where):
+            named = case.files(where)[0].exists() and case.files(where)[0].read_bytes() != old
+            assert named or list(where.glob(".*.ready")), "a run that died does not go on"
         if number // stride % 2 == 0 or not died or not in_turns:
             check(case, place, where, opened=marked.exists(), old=old)
             expected = 2 if (where / "r").exists() else 0  # a folder is never replaced
             assert status_of(command(place, where, case.out)) == expected, "the next release does not work"
         else:  # it works where nothing waits for the ledger, and waits where something does
+            waited = case.waits(where)
             next_one = status_of(command(place, where, case.out))
             assert next_one in ((0, 2) if case.files(where)[1].exists() or list(where.glob(".*.ready")) else (0,))
-            check(case, place, where, opened=marked.exists(), old=old, again=not next_one)
+            check(case, place, where, opened=marked.exists(), old=old, again=not (next_one or waited))
         number += stride
         if died:
+            yield
+
+
+def every_step_unpaid(place: str, where: Path, *, stride: int) -> Iterator[None]:
+    """Kill a release that no ledger pays for at every step; what was drawn is written by the next one, as it was."""
+    number, died, case = 0, True, CASES["new"]
+    unpaid = [
+        part for part in command(place, where, case.out) if part not in ("--ledger", place, "--dataset", where.name)
+    ]
+    while died:
+        case.begin(place, where)
+        died = killed_at(number, lambda: run(unpaid), marked=where / "opened")
+        waited = case.waits(where)
+        assert status_of(unpaid, marked=where / "again") == 0
+        assert (where / "again").exists() != waited, "a table was read twice for one output, or an output was made up"
+        assert agree(*case.files(where))
+        assert not case.waits(where)
+        number += stride
+        if died and waited:
             yield
 
 
@@ -317,6 +365,8 @@ def main(what: str, place: str, where: Path, stride: int, case: str = "new") -> 
     os.fsync = lambda _: None  # a killed process loses nothing of what it wrote: only a machine does
     if what == "at once":
         sys.stdout.write(str(at_once(place, where, writers=16)))
+    elif what == "unpaid":
+        sys.stdout.write(str(sum(1 for _ in every_step_unpaid(place, where, stride=stride))))
     elif what == "recovery":
         sys.stdout.write(str(sum(1 for _ in every_step_of_recovery(CASES[case], place, where, stride=stride))))
     else:

@@ -40,6 +40,13 @@ def test_a_release_or_a_recovery_that_is_killed_is_accounted_for(tmp_path, what,
     assert int(done.stdout) >= least
 
 
+@pytest.mark.parametrize(("stride", "least"), [(3, 3), pytest.param(1, 9, marks=pytest.mark.exhaustive)])
+def test_what_no_ledger_pays_for_is_drawn_once_too(tmp_path, stride, least) -> None:
+    done = killed("unpaid", tmp_path, stride)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) >= least
+
+
 def test_the_killer_finds_a_ledger_that_is_told_too_late(tmp_path) -> None:
     done = killed("planted", tmp_path, 3)
     assert done.returncode == 1

@@ -81,7 +81,7 @@ def dying(names: int, error: BaseException, *, removing: bool = False) -> Iterat
     left, replace, unlink = iter(range(names)), os.replace, os.unlink
 
     def replaced(old: Path, new: Path) -> None:
-        if not str(new).endswith(".ready") and next(left, None) is None:
+        if not str(new).endswith((".ready", ".output")) and next(left, None) is None:
             raise error
         replace(old, new)
 
