@@ -2,9 +2,10 @@
 
 Into ``frozen``: the rows of seeded releases (a digest and the first rows, or a file with its certificate of schema 1),
 the numbers of plans, and what follows from the released files. ``make_frozen.py certificates`` writes into ``frozen-2``
-the certificates of schema 2 of the same releases, and nothing else. ``test_frozen.py`` computes all of it anew. Whoever
-writes a part again says in the changelog what changed, and why. Public names only, so that it outlives moves of private
-modules.
+the certificates of schema 2 of the same releases, and nothing else. ``make_frozen.py changed NAME ..`` writes releases
+whose rows are others from now on into ``frozen-3``, with their certificates; earlier files stay. ``test_frozen.py``
+computes all of it anew. Whoever writes a part again says in the changelog what changed, and why. Public names only, so
+that it outlives moves of private modules.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ from discreet.pseudo_posterior import CensoredPosterior, Convergence, PoissonMea
 
 FROZEN = Path(__file__).parent / "frozen"
 CERTIFICATES = Path(__file__).parent / "frozen-2"
+CHANGED = Path(__file__).parent / "frozen-3"
 ROWS = 400
 DRAWN_WITH = ("numpy", "scipy", "randomgen", "opendp")
 """What seeded rows depend on besides the library."""
@@ -305,6 +307,20 @@ def make_certificates(folder: Path) -> None:
         shutil.copytree(made, folder, ignore=shutil.ignore_patterns("*.csv", "*.parquet"))
 
 
+def make_changed(names: list[str]) -> None:
+    """Write some releases whose rows changed, and the rows of those that go to no file."""
+    CHANGED.mkdir(exist_ok=True)
+    kept = json.loads((FROZEN / "rows.json").read_text(encoding="utf-8"))
+    for name in names:
+        kept["rows"][name] = rows_of(released(releases()[name]))
+        if name in written():
+            shutil.rmtree(CHANGED / name, ignore_errors=True)
+            for path in CHANGED.glob(f"{name}.*"):
+                path.unlink()
+            released(releases()[name], place(CHANGED, name))
+    _write(FROZEN / "rows.json", kept)
+
+
 def _write(path: Path, facts: dict[str, Any]) -> None:
     path.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
 
@@ -312,5 +328,7 @@ def _write(path: Path, facts: dict[str, Any]) -> None:
 if __name__ == "__main__":
     if sys.argv[1:] == ["certificates"]:
         make_certificates(CERTIFICATES)
+    elif sys.argv[1:2] == ["changed"]:
+        make_changed(sys.argv[2:])
     else:
         make(FROZEN)

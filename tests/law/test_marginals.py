@@ -328,7 +328,7 @@ class Exact:
     ) -> None:
         self.mechanism, self.scores, self.least, self.peeks = mechanism, scores, least, peeks
         self.counts = sum(mechanism.sizes)  # of the one-way tables
-        facts = (mechanism.units, mechanism.records, scores, *mechanism.sizes)
+        facts = (mechanism.units, mechanism.score_q, mechanism.records, scores, *mechanism.sizes)
         self._reads = self.known.setdefault(facts, {}) if public else {}
         self._stages: dict[Any, list[Stage]] = {}
         self._tails: dict[tuple[Cell, ...], LossLaw] = {}
@@ -402,12 +402,12 @@ class Exact:
 
     def divergence(self, x: Integers, y: Integers, epsilons: Sequence[float]) -> tuple[Floats, float]:
         """Return the divergence of the whole at some epsilons, from below, and what was cut off."""
-        z, mass = masses(SCALE)
         total: dict[Any, Floats] = defaultdict(lambda: np.zeros(2 * _MIDDLE))
         for read, output, (least, law) in self._first(x, y):
             known = (read.of, read.expected)
-            (a,), (b,) = (self.exact(known, (*output, 0), counts)[2][1] for counts in (x, y))
-            shift = losses(z, a - b, SCALE)
+            (scale, (a,)), (_, (b,)) = (self.exact(known, (*output, 0), counts)[2] for counts in (x, y))
+            z, mass = masses(scale)
+            shift = losses(z, a - b, scale)
             for k, score in enumerate((a + z).tolist()):
                 by = (a, b) if self.peeks else (score, score)
                 pair = [self.last(read, (*output, one), counts) for one, counts in zip(by, (x, y), strict=True)]
@@ -505,6 +505,22 @@ def test_a_table_of_four_units() -> None:
     assert np.all(found + cut <= uneven * stated(mechanism))
     wrong, _ = Exact(mechanism, least=True).divergence(X, Y, EPSILONS)
     assert np.any(wrong > uneven * stated(mechanism))  # its noise has scale 1/2
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_a_score_of_four_units(relation: Any) -> None:
+    """As a table of four units; noise of one unit, and a profile that counts one for the score, are caught."""
+    mechanism, y = replace(reduced(), score_units=4), Y if relation == "replacement" else np.array([3, 0, 0, 0])
+    exact, twin = (Exact(mechanism, scores=range(-9, 22), least=least) for least in (False, True))
+    found, cut = exact.divergence(X, y, EPSILONS)
+    claimed = unevenness(SCALE, 2)[1] * stated(mechanism, relation=relation)
+    assert np.all(found + cut <= claimed)
+    assert exact.exact(None, (0,) * 5, X)[2][0] == 2 * SCALE
+    high = 40.0  # with its larger loss
+    large = unevenness(SCALE, 2)[1] * mechanism.guarantee(Relation(name=relation), n=2).delta(high)
+    assert twin.divergence(X, y, [high])[0][0] > large
+    assert np.any(found > stated(reduced(), relation=relation))
 
 
 def caught(mechanism: Marginals, claimed: Floats | None = None, **twin: Any) -> bool:
@@ -768,6 +784,11 @@ def test_counts_of_the_guarantee() -> None:
         profile = mechanism.guarantee(Relation(name="add-remove", group=group), n=n).profile
         assert profile == DiscreteGaussianPair(scale=20.0, group=group, counts=36, tight=False)
     assert mechanism.guarantee(n=9).theorem == "T20"
+    scored = replace(mechanism, score_units=9)
+    assert scored.guarantee(n=9).profile == DiscreteGaussianPair(scale=20.0, counts=66 + 9 * 3, tight=False)
+    for wrong in (8, 36):  # no square, and more than all units
+        with pytest.raises(ParameterError, match="score_units"):
+            replace(mechanism, score_units=wrong)
     narrow = replace(mechanism, workload=("c0*c1",))
     assert narrow.guarantee(n=9).profile == DiscreteGaussianPair(scale=20.0, counts=67, tight=False)
     assert narrow.pairs == [(0, 1)]

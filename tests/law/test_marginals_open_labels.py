@@ -490,9 +490,8 @@ def test_calibration_meets_the_budget_with_the_least_threshold(relation: Any, gr
     assert made.guarantee(between, n=500).delta(1.0) <= 1e-6
     assert replace(made, threshold=(made.threshold or 0) - 1).guarantee(between, n=500).delta(1.0) > 1e-6
     assert 0.05 * made.units <= made.spent_on_labels <= 0.1 * made.units
-    noise = DiscreteGaussianPair(
-        scale=made.scale, group=group, counts=(2 if relation == "replacement" else 1) * made.units + 6, tight=False
-    )
+    counts = (2 if relation == "replacement" else 1) * made.units + 6 * (made.score_units or 1)
+    noise = DiscreteGaussianPair(scale=made.scale, group=group, counts=counts, tight=False)
     assert made.guarantee(between, n=500).profile == ThresholdedGaussian(
         noise=noise, q=math.isqrt(made.label_units or 0), threshold=made.threshold or 0, columns=1
     )

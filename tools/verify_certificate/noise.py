@@ -195,8 +195,11 @@ def marginals(facts: Facts) -> Promise:
     scale, units, g = drawn(facts.parameters["scale"]), whole(facts.parameters["units"], "units", 1), facts.group
     if scale < 9 or (scale * 1024).denominator != 1:
         raise StoppedError(WRONG, "T20 asks for a scale of 9 or more that is a multiple of 1/1024")
-    noise = gaussian(scale, g, units * (1 if facts.relation == "add-remove" else 2) + pairs_of(facts))
     columns, shown, alone = facts.cells.count(INFINITE), mpf(0), None
+    each = whole(facts.parameters.get("score_units", 1), "score_units", 1)
+    if math.isqrt(each) ** 2 != each or each > units:
+        raise StoppedError(WRONG, "the units of a score are a square, and no more than all units")
+    noise = gaussian(scale, g, units * (1 if facts.relation == "add-remove" else 2) + each * pairs_of(facts))
     if columns:
         squared, t = (whole(facts.parameters[name], name, 1) for name in ("label_units", "threshold"))
         if math.isqrt(squared) ** 2 != squared or columns * squared > units or t < 2:

@@ -38,7 +38,7 @@ PARAMETERS: dict[str, tuple[str, str]] = {
     "stability-histogram": ("scale threshold sampling", ""),
     "stabilised-pitman-yor": ("scale threshold strength discount", ""),
     "urn-histogram": ("strength discount", ""),
-    "marginals": ("scale units sampling", "workload given threshold label_units tables"),
+    "marginals": ("scale units sampling", "workload given threshold label_units score_units tables"),
     "private-evolution": (
         "scale steps population noise threshold variant multiplicity sampling api",
         "nearest unit_votes by_label label_shares lookahead",

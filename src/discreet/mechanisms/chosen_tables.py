@@ -355,7 +355,8 @@ class ChosenTables:
         """
         if not self.facts.pairs:
             return np.empty(0)
-        scores, noise = self._pair_scores.astype(np.float64), self.facts.scale**2
+        q = self.facts.score_q
+        scores, noise = self._pair_scores / float(q * q), (self.facts.scale / q) ** 2
         scatter = np.array([self._scatter(i, j) for i, j in self.facts.pairs])
         signal = float((scores - scatter).mean()) / max(float(scores.mean()), 1e-9)
         gains = scores - scatter * min(1.0, max(0.0, (_ALL_SIGNAL - signal) / (_ALL_SIGNAL - _NO_SIGNAL)))
@@ -390,10 +391,10 @@ def one_way_counts(facts: WideFacts, y: CellCounts) -> list[OneWay]:
 
 def number_of_records(facts: WideFacts, one_way: Sequence[OneWay]) -> float:
     """Return the published or declared number of records, or the noisy tables' own, 4 standard errors from both."""
-    sums, units = map(np.array, zip(*(table.total() for table in one_way), strict=True))
+    sums, units = np.array([table.total() for table in one_way]).T
     noisy, error = float(sums @ units / units.sum()), facts.scale / math.sqrt(float(units.sum()))
     stated = [float(totals.counts.sum()) for totals in facts.domain.published[:1]] + [float(facts.records)]
-    return next((total for total in stated if abs(noisy - total) <= 4.0 * error), max(1.0, noisy))
+    return [*[total for total in stated if abs(noisy - total) <= 4.0 * error], max(1.0, noisy)][0]
 
 
 def combined_shares(

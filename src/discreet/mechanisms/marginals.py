@@ -57,6 +57,7 @@ from discreet.mechanisms.wide_facts import (
     items_of,
     label_units,
     open_columns,
+    score_units,
     workload_pairs,
 )
 from discreet.privacy import (
@@ -107,6 +108,9 @@ class Marginals(WideFacts, PartsMechanism):
         For open labels: least noisy count, in records, of a label that is kept, at least 2. Others become one cell.
     label_units : int, optional
         For open labels: how many of the units, a square, each open column's labels are found with.
+    score_units : int, optional
+        How many units, a square, each score gets, beside the others; one by default. ``calibrated`` takes as many as
+        bring its noise to a twentieth of the records, while scores cost no more than a sixth of the budget.
     sampling : {"stratified", "iid"}
         Records drawn in systematic order, or independently. Post-processing: it costs no privacy. Several tables are
         drawn independently, whatever is given.
@@ -123,13 +127,14 @@ class Marginals(WideFacts, PartsMechanism):
     -----
     The private step has four stages. (1) Every one-way table gets noise. (2) Every two-way table gets a score,
     ``S = sum of max(0, N - R)`` over its cells, with ``R`` the table that the *released* one-way tables would make if
-    the columns were independent, in integers; scores get noise of one unit. (3) What is left of the units goes to
+    the columns were independent, in integers; scores get ``score_units``. (3) What is left of the units goes to
     two-way tables and again to one-way tables, by the released scores. (4) These tables get noise.
 
     Guarantee (theorem T20): ``units`` units are spent whatever is released, each a table in which two counts change by
     one (replacement) or one count does (add/remove), and each score changes by at most one. The profile is that of
-    ``2 units + tables`` (``units + tables``) counts with discrete Gaussian noise: an upper bound, since no pair of
-    tables changes every score for every outcome. Releases draw noise with OpenDP's exact sampler.
+    ``2 units + score_units tables`` (``units + score_units tables``) counts with discrete Gaussian noise: an upper
+    bound, since no pair of tables changes every score for every outcome. Releases draw noise with OpenDP's exact
+    sampler.
 
     *Open labels* come before all that: every label that is held gets a noisy count of ``label_units`` units, and those
     that reach the threshold are released. From then on the column is a category of these labels and one cell for all
@@ -190,7 +195,7 @@ class Marginals(WideFacts, PartsMechanism):
         def release(exact: CellCounts, scale: float, _: int) -> CellCounts:
             return exact + GAUSSIAN.draw(scale, len(exact), rng=rng)
 
-        labels = tuple(self._labels.keep(counts, rng=rng) for counts in label_counts(x, self.open))
+        labels = tuple([self._labels.keep(counts, rng=rng) for counts in label_counts(x, self.open)])
         closed = self.closed(labels)
         tables, _ = closed._stages(partial(coded_sums, x, closed.domain, self.open), release)
         return LabelledTables(labels, tables) if self.open else tables
@@ -244,7 +249,8 @@ class Marginals(WideFacts, PartsMechanism):
         choice = ChosenTables(self, np.concatenate(parts))
         found = table(lambda parts: list(two_way_tables(choice, parts).values()))
         tables = dict(zip(self.pairs, found, strict=True))
-        measure(np.array([_score(tables[pair], choice.expected(*pair)) for pair in self.pairs], dtype=np.int64), 1)
+        scores = [_score(tables[pair], choice.expected(*pair)) for pair in self.pairs]
+        measure(np.array(scores, dtype=np.int64), self.score_q)
         choice = ChosenTables(self, np.concatenate(parts))
         for i, q in choice.repeats:
             measure(one_way[i], q)
@@ -298,7 +304,7 @@ class Marginals(WideFacts, PartsMechanism):
         copies, group = 1, relation.group
         if relation.name == "replacement":
             copies, group = 2, min(group, n)
-        counts = copies * self.units + len(self.pairs)
+        counts = copies * self.units + self.score_q**2 * len(self.pairs)
         return DiscreteGaussianPair(scale=self.scale, group=group, counts=counts, tight=False)
 
     def _thresholded(self, noise: DiscreteGaussianPair) -> ThresholdedGaussian:
@@ -358,7 +364,7 @@ class Marginals(WideFacts, PartsMechanism):
             labels.append(KeptLabels(tuple(f"{rank:03}" for rank in range(len(counts))), counts.astype(np.int64)))
             rare[i] = 1.0 - float(counts.sum()) / n
         closed = self.closed(labels)
-        lost, lost_to = max(closed._moved(i, n) + share for i, share in rare.items()), "noise in a column"
+        lost, lost_to = max([closed._moved(i, n) + share for i, share in rare.items()]), "noise in a column"
         if self.open:
             lost, lost_to = min(1.0, lost), "noise or rarity in a column"
         return Forecast(
@@ -366,7 +372,7 @@ class Marginals(WideFacts, PartsMechanism):
             lost_is="prediction",
             lost_to=lost_to,
             remedies=helpful(self.domain, "cells", "columns", "epsilon", "delta"),
-            pair_scores=(math.comb(len(self.sizes), 2), len(self.pairs), self.scale),
+            pair_scores=(math.comb(len(self.sizes), 2), len(self.pairs), self.scale / self.score_q),
             stratified=self.sampling == "stratified",
             draws=8,
         )
@@ -400,17 +406,22 @@ class Marginals(WideFacts, PartsMechanism):
             parameters = {"threshold": 2, "label_units": label_units(units, count), **parameters}
             part = budget.delta / 2  # for the noisy counts by themselves
         search = replace(search, parameters=parameters)
-        if "scale" not in fixed:
-            if budget.delta == 0.0:
-                raise Infeasible(f"{budget} with gaussian noise", {"delta >=": 1e-12})
+        if "scale" not in fixed and budget.delta == 0.0:
+            raise Infeasible(f"{budget} with gaussian noise", {"delta >=": 1e-12})
 
-            def excess(scale: float) -> float:
-                noise = search.mechanism(scale=scale)._noise(search.relation, search.n)
-                return log_ratio(noise.delta(budget.epsilon), part)
+        def excess(scale: float) -> float:
+            noise = search.mechanism(scale=scale)._noise(search.relation, search.n)
+            return log_ratio(noise.delta(budget.epsilon), part)
 
-            least = Free("scale", LEAST_SCALE, GAUSSIAN.largest_scale).solution(excess)
-            search = search.with_parameters(scale=least or GAUSSIAN.largest_scale)
-        mechanism = search.mechanism()
+        while True:
+            scale = fixed.get("scale") or Free("scale", LEAST_SCALE, GAUSSIAN.largest_scale).solution(excess)
+            mechanism = search.mechanism(scale=scale or GAUSSIAN.largest_scale)
+            scores = len(mechanism.pairs)
+            units = mechanism._pair(search.relation, search.n).counts - scores
+            squared = score_units(mechanism.scale / max(1, search.n), scores, units)
+            if "scale" in fixed or "score_units" in search.parameters or squared == 1:
+                break
+            search = search.with_parameters(score_units=squared)
         nearest: dict[str, float] = {}
         request = f"{budget} with noise of scale {as_written(mechanism.scale)}"
         if count and (least := mechanism._least_threshold(budget, search.relation, search.n)) is not None:

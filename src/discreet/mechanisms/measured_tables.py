@@ -283,7 +283,7 @@ class StratumShares(CellShares):
         cells = self.model.records(items, self.by_stratum, stratified=stratified, rng=rng)
         classes = items % len(self.model.shares)
         cells |= self.model.records(classes, self.by_class, stratified=stratified, rng=rng)
-        return Records(columns=tuple(cells[i] for i in range(len(cells))))
+        return Records(columns=tuple([cells[i] for i in range(len(cells))]))
 
     def draw(self, size: int, *, rng: np.random.Generator, portion: Portion = WHOLE) -> Iterator[Records]:
         """Yield records with their labels; one whose label was not kept gets a new one."""

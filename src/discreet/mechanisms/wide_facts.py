@@ -48,11 +48,29 @@ _LONG = 512  # cells of an ordered column, beyond which sums of them are measure
 _DEPENDENCE = 6  # numbers in which a table of two columns differs from independence, as far as noise is concerned
 _FIRST = 0.15  # share of the units that all one-way tables get before anything is known
 _USUAL = 0.7  # share that they are worth in the end, about: two-way tables tell of columns too
+_SCORES = 0.17  # share of the squared budget that scores get, at most
+_CLEAR_SCORE = 0.05  # noise of a score, as a share of the records, that is little enough
 _LABELS = 0.1  # share of the units with which the labels of an open column are found
 _ALL_LABELS = 0.3  # share with which those of all open columns are, at most
 _FOLDED = math.sqrt(2.0 / math.pi)  # of a normal variable, mean absolute value in standard deviations
 _MOST_COSTLY = 256  # cells of a column that noise is avoided in: of more, most are empty
 _WEIGHT = 0.35  # of an error of a column in the error of a table of two
+
+
+def score_units(noise: float, scores: int, units: int) -> int:
+    """Return the least square of units for each score with which its noise is clear, or the largest one within limits.
+
+    ``noise``: of a score of one unit, as a share of the records.
+    ``units``: that all tables cost.
+    """
+    q = 1
+    while (
+        scores
+        and noise * math.sqrt((units + q * q * scores) / (units + scores)) / q > _CLEAR_SCORE
+        and (q + 1) ** 2 * scores * (1.0 - _SCORES) <= _SCORES * units
+    ):
+        q += 1
+    return q * q
 
 
 def label_units(units: int, columns: int) -> int:
@@ -276,6 +294,7 @@ class WideFacts:
     given: str | None = field(default=None, metadata=READING_ONLY)
     threshold: int | None = None
     label_units: int | None = None
+    score_units: int | None = None
     sampling: Sampling = field(default=SAMPLINGS[0], metadata=READING_ONLY)
     tables: int | None = field(default=None, metadata=READING_ONLY)
 
@@ -303,6 +322,12 @@ class WideFacts:
         self._settle_labels()
         least = int(self.copies.sum()) + self.spent_on_labels
         object.__setattr__(self, "units", integer("units", self.units, least=least, most=MOST_UNITS))
+        if self.score_units is not None:
+            most = self.units - self.spent_on_labels
+            object.__setattr__(self, "score_units", integer("score_units", self.score_units, least=1, most=most))
+        for name in ("label_units", "score_units"):
+            if (square := getattr(self, name)) is not None and math.isqrt(square) ** 2 != square:
+                raise ParameterError(f"{name} must be the square of an integer, got {square:,}")
 
     def _settle_labels(self) -> None:
         """Check what open columns need, and refuse it where there is none."""
@@ -314,8 +339,6 @@ class WideFacts:
                 raise ParameterError(f"{name} is for columns of open labels, and the domain has none. Leave it out")
             if self.open:
                 object.__setattr__(self, name, integer(name, value, least=least, most=most))
-        if self.label_units is not None and math.isqrt(self.label_units) ** 2 != self.label_units:
-            raise ParameterError(f"label_units must be the square of an integer, got {self.label_units:,}")
 
     def _require_possible(self) -> None:
         """Refuse a condition that no record allowed by the domain meets, or of which published totals have none."""
@@ -344,6 +367,11 @@ class WideFacts:
     def spent_on_labels(self) -> int:
         """How many units go to finding out which labels are kept."""
         return (self.label_units or 0) * len(self.open)
+
+    @property
+    def score_q(self) -> int:
+        """The ``q`` of the scores, which have ``q^2`` units each."""
+        return math.isqrt(self.score_units or 1)
 
     @cached_property
     def sizes(self) -> list[int]:
@@ -379,7 +407,7 @@ class WideFacts:
     def blocks(self) -> list[tuple[int, ...]]:
         """The columns that are drawn together: those that the domain constrains together, and every other by itself."""
         joined = {i for columns in self.joint for i in columns}
-        return sorted([*self.joint, *((i,) for i in range(len(self.sizes)) if i not in joined)])
+        return sorted([*self.joint, *[(i,) for i in range(len(self.sizes)) if i not in joined]])
 
     @cached_property
     def joint(self) -> dict[tuple[int, ...], tuple[Integers, ...]]:
