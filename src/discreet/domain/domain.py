@@ -416,7 +416,8 @@ def _censored(name: str, column: Any) -> Column:
     from discreet.domain.labels import CensoredNumbers
 
     try:
-        return CensoredNumbers(numbers=column, nulls=column.nulls, null_values=column.null_values, strip=True)
+        facts = {name: getattr(column, name) for name in ("nulls", "null_values", "out_of_bounds")}
+        return CensoredNumbers(numbers=column, strip=True, **facts)
     except DomainError as problem:
         raise DomainError(f"column {name!r}: {problem}") from None
 

@@ -265,8 +265,10 @@ class CensoredNumbers(Column):
     """Numbers beside texts such as ``>45``: the cells of both are labels without an order, and values are texts."""
 
     textual: ClassVar[bool] = True
+    _choices: ClassVar[dict[str, tuple[str, ...]]] = {**Column._choices, "out_of_bounds": ("error", "null", "clip")}
     numbers: Any
     words: Any = ()
+    out_of_bounds: str = "error"
 
     def _check(self) -> None:
         texts, cells = pl.Series(self.numbers.censored, dtype=pl.String), self.numbers.values
@@ -333,7 +335,8 @@ class CensoredNumbers(Column):
     def _codes(self, series: pl.Series, name: str | None) -> Codes:
         places = self._places(series)
         codes = places.fill_null(0).to_numpy().copy()
-        codes[places.is_null().to_numpy()] = self.numbers.encode(series.filter(places.is_null()), name=name)
+        numbers = self.numbers.encode(series.filter(places.is_null()), name=name)
+        codes[places.is_null().to_numpy()] = np.where(numbers == self.numbers.values, self.values, numbers)  # nulls
         return codes
 
     def _misfits(self, series: pl.Series) -> Iterator[Misfit]:

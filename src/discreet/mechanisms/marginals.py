@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 
@@ -315,7 +315,7 @@ class Marginals(WideFacts, PartsMechanism):
 
     def reading(self, y: CellCounts | LabelledTables, *, n: int) -> Reading:
         """Return the measured tables, and records drawn from a graphical model of them."""
-        kept, tables = y if self.open else ((), y)
+        kept, tables = cast("LabelledTables", y) if self.open else ((), cast("CellCounts", y))
         labels = [KeptLabels(tuple(names), counts) for names, counts in kept]
         return MarginalsReading(self, MeasuredTables.from_output(self.closed(labels), tables), labels)
 

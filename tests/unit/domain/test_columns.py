@@ -168,3 +168,13 @@ def test_out_of_bounds_is_an_error_or_clipped(name: str) -> None:
     assert column.size is not None
     clipped = build(name, out_of_bounds="clip")
     np.testing.assert_array_equal(clipped.encode(ends), [0, column.size - 1])
+
+
+@pytest.mark.parametrize(("nulls", "unread"), [("error", 0), ("category", 11)])
+def test_a_clipped_column_of_numbers_and_texts_takes_every_value(nulls: str, unread: int) -> None:
+    """What is neither a number nor a censored text is no cell of theirs: that of a null, or the first."""
+    column = Integer(lower=0, upper=9, censored=[">9"], out_of_bounds="clip", nulls=nulls)
+    domain = Domain(columns={"a": column})
+    records = domain.encode(pl.DataFrame({"a": ["1", ">9", "abc", "77", None, "-3"]}))
+    assert records.columns[0].tolist() == [1, 10, unread, 9, unread, 0]
+    assert domain.decode(records, rng=seeded(0))["a"].to_list()[:2] == ["1", ">9"]
