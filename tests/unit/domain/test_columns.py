@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from discreet._core.random import seeded
 from discreet.domain import Boolean, Category, Date, Datetime, Decimal, Domain, Duration, Integer, Numeric, OpenLabels
 from discreet.domain.column import Column
 from discreet.errors import DataError, DomainError
