@@ -216,7 +216,7 @@ class LikelihoodRatio:
         return self.ranges[bisect.bisect_right(self.edges, value)] if self.edges and _is_number(value) else 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Score:
     """Something that grows with the ratio of the two laws, and its values in the runs that a threshold is chosen by."""
 
@@ -246,8 +246,7 @@ def _feature_scores(name: str, feature: Callable[[Any], Any], *sides: Sequence[A
         return sum(ratio(element) for ratio, element in zip(ratios, elements, strict=False))
 
     likely, unlikely = (np.sort([joint_ratio(elements) for elements in side]) for side in flat[2:])
-    yield _Score(name=f"the elements of {name}", score=lambda output: joint_ratio(_leaves(feature(output))),
-                 likely=likely, unlikely=unlikely)  # fmt: skip
+    yield _Score(f"the elements of {name}", lambda output: joint_ratio(_leaves(feature(output))), likely, unlikely)
     for place in range(min(shortest, _ELEMENTS)):
         yield from _value_scores(
             f"element {place} of {name}",
@@ -264,12 +263,7 @@ def _value_scores(name: str, feature: Callable[[Any], Any], *sides: Sequence[Any
         scores += [partial(_size, 1.0), partial(_size, -1.0)]
     for score in scores:
         likely, unlikely = (np.sort([score(value) for value in side]) for side in sides[2:])
-        yield _Score(
-            name=name,
-            score=lambda output, score=score: score(feature(output)),  # type: ignore[misc]
-            likely=likely,
-            unlikely=unlikely,
-        )
+        yield _Score(name, lambda output, score=score: score(feature(output)), likely, unlikely)  # type: ignore[misc]
 
 
 def _leaves(value: Any) -> tuple[Any, ...]:

@@ -228,15 +228,7 @@ class Resampling(GroundAPI):
 
 
 def api_from(name: str, parameters: Mapping[str, Any], domain: Domain) -> API:
-    """Rebuild an API from a certificate: a :class:`NamedAPI` where its parameters do not say everything about it.
-
-    Examples
-    --------
-    >>> from discreet.domain import Boolean
-    >>> api = api_from("callables", {"label": "fonts"}, Domain(columns={"a": Boolean()}))
-    >>> api.name, api.parameters()
-    ('callables', {'label': 'fonts'})
-    """
+    """Rebuild an API from a certificate: a :class:`NamedAPI` where its parameters do not say everything about it."""
     rebuilt: dict[str, type[API]] = {api.name: api for api in (Box, Ball, Table)}
     if name in rebuilt:
         return rebuilt[name].from_parameters(parameters, domain)

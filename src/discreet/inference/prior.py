@@ -396,15 +396,10 @@ class Lattice:
 
 
 class CountPosterior(NamedTuple):
-    """The counts of cells given a release and one prior.
-
-    ``draw``: from a number and a generator to so many independent draws of the counts, a row each.
-    ``proposed``: whether they are proposals under a simpler likelihood; beside them are then the logarithms of what
-    they weigh too little, up to such a number.
-    """
+    """The counts of cells given a release and one prior."""
 
     log: float  # the logarithm of the weight of all counts, up to a number that is the same for all priors
-    draw: Callable[[int, np.random.Generator], Any]
+    draw: Callable[[int, np.random.Generator], Any]  # so many independent draws of the counts, a row each
     step: int = 1  # in which counts are followed
     approximation: str = ""  # what is not exact, in words
-    proposed: bool = False
+    proposed: bool = False  # drawn under a simpler likelihood, with the log of what that weighs too little

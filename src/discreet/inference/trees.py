@@ -23,10 +23,7 @@ from discreet.mechanisms import Tree
 
 @dataclass(frozen=True, slots=True)
 class Splits:
-    """Splits from the root downwards, and the leaves in their order in the tree.
-
-    The first child of a split is the one without released records where there is one, else the left one.
-    """
+    """Splits from the root downwards, and leaves in their order. The first child has no released record, or is left."""
 
     leaf: Indices  # shape (k,): the leaf that each leaf of the whole tree lies in
     drawn: Integers  # released records of each leaf

@@ -95,13 +95,9 @@ class PlannedPart:
         name, parameters = facts["mechanism"]["name"], facts["mechanism"]["parameters"]
         request = _request(**declared, mechanism=name, parameters=facts["given"])
         domain, budget = Domain.from_dict(facts["domain"]), Budget(epsilon=facts["epsilon"], delta=facts["delta"])
-        return cls(
-            request=replace(request, budget=budget),
-            mechanism=named(name).from_parameters(
-                parameters, domain=domain, records=_records(request), size=request.size
-            ),
-            domain_sha256=facts["domain_sha256"],
-        )
+        sizes: dict[str, Any] = {"records": _records(request), "size": request.size}
+        mechanism = named(name).from_parameters(parameters, domain=domain, **sizes)
+        return cls(request=replace(request, budget=budget), mechanism=mechanism, domain_sha256=facts["domain_sha256"])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ their likelihood ratio and summed up to the one where the loss falls to epsilon.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -157,7 +157,13 @@ class GroupUrn(Profile):
     def _splits(self) -> list[tuple[int, ...]]:
         """The partitions of every number of records up to the group; none where it is larger than those summed here."""
         numbers = range(1, self.group + 1) if 2 <= self.group <= _LARGEST_GROUP else range(0)
-        return [parts for moved in numbers for parts in _partitions(moved)]
+        return [
+            parts
+            for moved in numbers
+            for count in range(1, moved + 1)
+            for parts in combinations_with_replacement(range(1, moved + 1), count)
+            if sum(parts) == moved
+        ]
 
     @property
     def _matches(self) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
@@ -275,14 +281,6 @@ def _largest_ratio(size: int, prior: Fraction, parts: tuple[int, ...]) -> Fracti
         else:
             step //= 2
     return value(draws)
-
-
-def _partitions(total: int) -> Iterator[tuple[int, ...]]:
-    """Give the partitions of a small integer."""
-    for parts in range(1, total + 1):
-        for candidate in combinations_with_replacement(range(1, total + 1), parts):
-            if sum(candidate) == total:
-                yield candidate
 
 
 def _side(reach: int, prior: float, parts: tuple[int, ...], *, start: tuple[int, ...]) -> _Side:

@@ -280,11 +280,6 @@ class TradeOff:
     The profile holds for neighbours in both orders, which gives the two terms (Wasserman and Zhou, 2010, Theorem 2.4;
     Dong, Roth and Su, 2022). Here the supremum is over finitely many epsilons, and each delta is rounded up: the error
     is never above the least one, and the power ``1 - f`` never below the greatest one.
-
-    >>> from discreet.privacy import ConstantProfile
-    >>> curve = TradeOff.from_profile(ConstantProfile(value=0.1))
-    >>> [round(float(p), 6) for p in curve.power(np.array([0.0, 0.01, 0.95]))]
-    [0.1, 0.11, 1.0]
     """
 
     epsilons: Floats

@@ -339,21 +339,7 @@ def _moved_event(size: int, a: float, b: float, total: float, epsilon: float) ->
 
 
 def instance_readings(table: HeldTable, epsilon: float) -> dict[str, dict[str, InstanceDelta]]:
-    """Return ``{"one-sided": {"tight": .., "event": ..}, "two-sided": {..}}``, the deltas of T11. Confidential.
-
-    One-sided: the release has the law of this table (Definition 2 of PY26). Two-sided: of this one or of its neighbour
-    (Soria-Comas et al., 2017). ``tight`` is the hockey-stick delta, ``event`` the probability that the loss exceeds
-    epsilon, or equals it up to rounding. Where a sum or search would be too long, an upper bound, ``exact=False``.
-
-    Raises BudgetError when epsilon is not positive and finite.
-
-    Examples
-    --------
-    >>> table = HeldTable.pitman_yor(np.array([2, 3]), size=2, strength=1.0)
-    >>> readings = instance_readings(table, 0.5)
-    >>> round(readings["one-sided"]["tight"].delta, 12), round(readings["two-sided"]["tight"].delta, 12)
-    (0.13125684031, 0.285714285714)
-    """
+    """Return ``{"one-sided": {"tight": .., "event": ..}, "two-sided": {..}}``, the deltas of T11. Confidential."""
     epsilon = real("epsilon", epsilon, above=0, most=700, error=BudgetError)
     sums: Known = {}
     readings = {}

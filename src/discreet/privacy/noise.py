@@ -309,25 +309,17 @@ def _divergence(mass: npt.NDArray[np.float64], gaps: npt.NDArray[np.float64]) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThresholdedGaussian(Profile):
-    r"""Bound on the profile of noisy counts, some of them of labels that are kept where they reach a threshold (T20).
-
-    ``noise``: of all counts that change, those of the labels that are kept among them; its scale is that of one unit,
-    its group the number ``g`` of records that change.
-
-    A label that ``p`` records hold appears with probability ``s_p = P(Z >= q^2 (t - p))``. Put ``f_p = -log(1 - s_p)``
-    and ``F = max(f_g, g f_1)``. Then ``delta(eps) = S + (1 - S) H(eps)``, where ``S = 1 - e^(-k F)`` and ``H`` is the
-    profile of the noise. The tail of the noise is bounded by that of a normal variable, from half a step further in.
-    """
+    """Bound on the profile of noisy counts, some of them of labels that are kept where they reach a threshold (T20)."""
 
     furthest: ClassVar[float] = 1e18
 
-    noise: DiscreteGaussianPair
+    noise: DiscreteGaussianPair  # of all counts that change, at the scale of one unit; its group: records that change
     q: int  # a label's count is multiplied by ``q^2``, and its noise has ``q`` times the scale
     threshold: int  # ``t``, in records
     columns: int  # number ``k`` of columns with labels
 
     def appears(self, held: int) -> float:
-        """Return ``s_p``, rounded up, of a label that so many records hold."""
+        """Return the probability that a label that so many records hold appears, rounded up."""
         scale = self.q * self.noise.scale
         start = self.q * self.q * (self.threshold - held) - 0.5
         if start < scale:  # where the density is not convex

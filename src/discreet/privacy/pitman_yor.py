@@ -229,21 +229,7 @@ _DOUBT = 16 * float(np.finfo(float).eps)
 
 @dataclass(frozen=True, kw_only=True)
 class PitmanYorPairs(Profile):
-    """Profile of the release, as long as new values are not taken for held ones (theorem T21).
-
-    ``size``, ``n``, ``group``: numbers of draws, of records, and of replaced ones. ``strength``, ``discount``:
-    ``theta`` and ``sigma`` in ``(0, 1)``.
-
-    Notes
-    -----
-    For one record, the maximum of what drawing a value held once tells, ``1 - prod (1 - (1-sigma)/(theta+n+i))``; of
-    the move ``M(1-sigma, 1-sigma)``, if ``n >= 3``; and of both orders of the openings
-    ``O(1-sigma, theta + 2 sigma)``, if ``n >= 3``, and ``O(n-1-sigma, theta+sigma)``, if ``n >= 2``.
-
-    For ``g`` records an upper bound: with probability ``c = prod (1 - (g-1)/(theta+n+i))`` no draw descends from all
-    but one of them, and then what is drawn is a release of ``n - g + 1`` records of which one is replaced:
-    ``1 - c (1 - delta_1)``. It is attained at large epsilon, and where ``g = n``.
-    """
+    """Profile of the release, as long as new values are not taken for held ones (theorem T21)."""
 
     size: int
     n: int

@@ -91,7 +91,10 @@ class Profile(ABC):
             return 0.0
         value = self._delta(min(epsilon, self.furthest))
         if pure - epsilon <= self._near * pure < math.inf and (end := self._end) is not None:
-            value = min(value, self._chord(epsilon, pure, end))
+            # The last piece of a convex profile lies below the line to 0 at the pure epsilon.
+            start = pure * (1.0 - self._near)
+            distance, length = end.minus(written(epsilon)), end.minus(written(start))
+            value = min(value, up(self._delta(start) * (math.expm1(-distance) / math.expm1(-length)), 8))
         return min(1.0, max(value, 1e-300))
 
     def deltas(self, epsilons: Floats) -> Floats:
@@ -125,12 +128,6 @@ class Profile(ABC):
 
     def _deltas(self, epsilons: Floats) -> Floats:
         return np.array([self.delta(float(epsilon)) for epsilon in epsilons])
-
-    def _chord(self, epsilon: float, pure: float, end: LogRatio) -> float:
-        """Return delta on the line to 0 at the pure epsilon: a bound since the profile is convex, its last piece."""
-        start = pure * (1.0 - self._near)
-        distance, length = end.minus(written(epsilon)), end.minus(written(start))
-        return up(self._delta(start) * (math.expm1(-distance) / math.expm1(-length)), 8)
 
     def epsilon(self, delta: float) -> float:
         """Return an epsilon at which ``delta(epsilon) <= delta``, within one part in 1e9 of the least.

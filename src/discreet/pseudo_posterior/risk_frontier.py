@@ -318,12 +318,8 @@ def frontier_page(points: Sequence[FrontierPoint], out: str | os.PathLike[str]) 
         raise ParameterError("there is no point to show, since every weighting failed")
     document = [
         {
-            "label": point.label,
-            "epsilon": point.epsilon,
-            "lipschitz": point.lipschitz,
+            **{name: getattr(point, name) for name in ("label", "epsilon", "lipschitz", "statistics", "data")},
             "weight": point.mean_weight,
-            "statistics": point.statistics,
-            "data": point.data,
             "error": {name: point.error(name) for name in point.statistics},
             "attacks": {attack.attack: disclosure_cells(attack)[2:] for attack in point.disclosure},
         }

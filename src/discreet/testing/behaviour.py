@@ -282,3 +282,6 @@ def check_declared(kind: type[Mechanism]) -> None:
     assert refused or keeps, f"{kind.__name__} releases a domain although it does not keep what the domain declares"
     assert refused or problem is None, f"{kind.__name__} does not release a domain with impossible records: {problem}"
     assert not (refused and keeps), f"{kind.__name__} says that it keeps what is declared and is refused"
+
+
+CHECKS = (check_share, check_forecast, check_estimates, check_published_alike, check_declared)

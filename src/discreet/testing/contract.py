@@ -24,13 +24,7 @@ from discreet._core.text import counted
 from discreet.domain import Counts, Records
 from discreet.mechanisms import Mechanism
 from discreet.privacy import Budget, Profile, Relation, RelationName, keeps_shape
-from discreet.testing.behaviour import (
-    check_declared,
-    check_estimates,
-    check_forecast,
-    check_published_alike,
-    check_share,
-)
+from discreet.testing import behaviour, facts, kernel
 from discreet.testing.enumeration import (
     Law,
     count_vectors,
@@ -40,15 +34,7 @@ from discreet.testing.enumeration import (
     outcome_of,
     table_of,
 )
-from discreet.testing.facts import (
-    check_calibrated,
-    check_cells_cost,
-    check_frozen,
-    check_parameters,
-    small_domain,
-    small_mechanism,
-)
-from discreet.testing.kernel import check_files, check_generator, check_state, check_tables, check_twin
+from discreet.testing.facts import small_domain, small_mechanism
 from discreet.testing.statistics import RATE, assert_law, assert_prefers, sample_size, sample_size_for_distance
 
 EPSILONS = (0.0, 1e-4, 0.01, 0.1, 0.3, 0.6931471805599453, 1.0, 1.6, 2.5, 4.0)
@@ -374,26 +360,9 @@ def check_likelihood(kind: type[Mechanism]) -> None:
         )
 
 
-CHECKS: tuple[Callable[[type[Mechanism]], None], ...] = (
-    check_frozen,
-    check_parameters,
-    check_calibrated,
-    check_cells_cost,
-    check_generator,
-    check_state,
-    check_files,
-    check_twin,
-    check_tables,
-    check_promise,
-    check_law,
-    check_exposure,
-    check_likelihood,
-    check_share,
-    check_forecast,
-    check_estimates,
-    check_published_alike,
-    check_declared,
-)
+_ON_TWO_CELLS = (check_promise, check_law, check_exposure, check_likelihood)
+CHECKS: tuple[Callable[[type[Mechanism]], None], ...]
+CHECKS = (*facts.CHECKS, *kernel.CHECKS, *_ON_TWO_CELLS, *behaviour.CHECKS)
 """What holds for every mechanism, checked on its class alone."""
 
 

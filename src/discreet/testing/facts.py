@@ -170,3 +170,6 @@ def _require_within(mechanism: Mechanism, relation: RelationName, group: int, ho
         f"{mechanism.name}.calibrated ({how}) exceeds {BUDGET} for a unit of {group} under {relation}: delta "
         f"{guarantee.delta(BUDGET.epsilon):.6g}"
     )
+
+
+CHECKS = (check_frozen, check_parameters, check_calibrated, check_cells_cost)

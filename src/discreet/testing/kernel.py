@@ -175,3 +175,6 @@ def _watched() -> Iterator[list[str]]:
         yield events
     finally:
         _listeners.pop()
+
+
+CHECKS = (check_generator, check_state, check_files, check_twin, check_tables)
