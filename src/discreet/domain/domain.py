@@ -132,7 +132,9 @@ class Domain:
         for name, column in self.columns.items():
             _check_column(name, column)
             if getattr(column, "censored", ()):
-                columns[name] = _censored(name, column)
+                from discreet.domain.labels import CensoredNumbers
+
+                columns[name] = CensoredNumbers.from_numbers(column)
         weights = {}
         for name, weight in (self.metric_weights or {}).items():
             if name not in self.columns:
@@ -409,17 +411,6 @@ def _check_column(name: object, column: object) -> None:
         raise DomainError(f"column {name!r}: dataframe libraries read this name as a pattern. Rename the column")
     if not isinstance(column, Column):
         raise DomainError(f"column {name!r}: it must be a Column, such as Numeric(lower=0, upper=1)")
-
-
-def _censored(name: str, column: Any) -> Column:
-    """Return numbers with texts beside them as they are encoded."""
-    from discreet.domain.labels import CensoredNumbers
-
-    try:
-        facts = {name: getattr(column, name) for name in ("nulls", "null_values", "out_of_bounds")}
-        return CensoredNumbers(numbers=column, strip=True, **facts)
-    except DomainError as problem:
-        raise DomainError(f"column {name!r}: {problem}") from None
 
 
 def require_domain(domain: Any) -> None:

@@ -229,10 +229,8 @@ class Integer(LatticeColumn):
         Integer type of the released values.
     out_of_bounds : {"error", "clip"}
         What a value outside the bounds is.
-    decimal_mark, thousands, prefix : str
-        The sign before the decimals, between groups of three digits, and what stands in front, such as ``"$"``.
-    censored : sequence of str
-        Texts such as ``">45"`` that are cells of their own. In a domain, all cells are then labels without an order.
+    decimal_mark, thousands, prefix, censored : str, sequence of str
+        How numbers are written; and texts such as ``">45"`` that are cells, which then are labels without an order.
     nulls, base, null_values, strip
         See :class:`Column`.
 
@@ -323,10 +321,8 @@ class Decimal(LatticeColumn):
         Number of groups of neighbouring numbers; each number is a cell by default.
     out_of_bounds : {"error", "clip"}
         What a number outside the bounds is.
-    decimal_mark, thousands, prefix : str
-        The sign before the decimals, between groups of three digits, and what stands in front, such as ``"$"``.
-    censored : sequence of str
-        Texts such as ``">45"`` that are cells of their own. In a domain, all cells are then labels without an order.
+    decimal_mark, thousands, prefix, censored : str, sequence of str
+        How numbers are written; and texts such as ``">45"`` that are cells, which then are labels without an order.
     nulls, base, null_values, strip
         See :class:`Column`.
 

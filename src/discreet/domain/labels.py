@@ -15,7 +15,7 @@ from discreet._core.checks import choice, flag, plain, unfit
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
 from discreet._core.random import seeded
-from discreet.domain.column import INTEGERS, OTHER, Codes, Column, Misfit, PublicFact, holds, settle
+from discreet.domain.column import INTEGERS, OTHER, WIDEN, Codes, Column, Misfit, PublicFact, holds, settle
 from discreet.domain.texts import encodable, is_text, unescaped_series
 
 _UNDECLARED = ("holds a category that is not declared", "declare it (from public knowledge), or recode beforehand")
@@ -23,7 +23,6 @@ _IS_RESERVED = (
     "a label starts with the reserved prefix of new labels",
     "choose another prefix (from public knowledge)",
 )
-_MOST_LISTED = 2**16
 _TRUTHS = {"true": True, "1": True, "false": False, "0": False}
 _DEFAULT_TYPES = {str: "string", bool: "boolean", int: "int64"}
 
@@ -125,6 +124,7 @@ class Category(Column):
     public_facts: ClassVar[tuple[PublicFact, ...]] = (
         PublicFact("categories", "its list of categories", '["first", "second"]', "every category that can occur"),
     )
+    _stray: ClassVar[tuple[str, str]] = _UNDECLARED
     categories: Sequence[Any] = None  # type: ignore[assignment]  # None stands for "not declared"
     ordered: bool = False
     dtype: str = None  # type: ignore[assignment]  # None stands for the categories' own type
@@ -233,11 +233,11 @@ class Category(Column):
     def _codes(self, series: pl.Series, name: str | None) -> Codes:
         codes = self._looked_up(series)
         if codes.null_count():
-            raise DataError(name, *_UNDECLARED)
+            raise DataError(name, *self._stray)
         return codes.to_numpy()
 
     def _misfits(self, series: pl.Series) -> Iterator[Misfit]:
-        yield Misfit(*_UNDECLARED, self._looked_up(series).is_null().to_numpy())
+        yield Misfit(*self._stray, self._looked_up(series).is_null().to_numpy())
 
     def _looked_up(self, series: pl.Series) -> pl.Series:
         """Return the codes of categories, null for what is none of them."""
@@ -261,44 +261,31 @@ class Category(Column):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CensoredNumbers(Column):
+class CensoredNumbers(Category):
     """Numbers beside texts such as ``>45``: the cells of both are labels without an order, and values are texts."""
 
-    textual: ClassVar[bool] = True
-    _choices: ClassVar[dict[str, tuple[str, ...]]] = {**Column._choices, "out_of_bounds": ("error", "null", "clip")}
+    _stray: ClassVar[tuple[str, str]] = ("holds what is no declared number and no text under censored", WIDEN)
+    _choices: ClassVar[dict[str, tuple[str, ...]]] = {**Category._choices, "out_of_bounds": ("error", "null", "clip")}
     numbers: Any
-    words: Any = ()
-    out_of_bounds: str = "error"
 
-    def _check(self) -> None:
-        texts, cells = pl.Series(self.numbers.censored, dtype=pl.String), self.numbers.values
-        if cells is None or cells > _MOST_LISTED or self.numbers.base is not None:
-            self._refuse(f"censored needs cells, at most {_MOST_LISTED:,}, and no base. Declare fewer")
-        if texts.str.strip_chars().n_unique() < len(texts) or not self.numbers._reading(texts)[1].all():
-            self._refuse("censored must be different texts that are neither numbers nor nulls")
-        ends = self.interval(np.arange(cells)) or (self._series(np.arange(cells), seeded(0)),)
-        words = [" to ".join(dict.fromkeys(pair)) for pair in zip(*ends, strict=True)]
-        settle(self, words=(*words, *texts))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the declaration of the numbers."""
-        declared: dict[str, Any] = self.numbers.to_dict()
-        return declared
+    @classmethod
+    def from_numbers(cls, numbers: Any) -> CensoredNumbers:
+        """Return a column of numbers that declares such texts as it is encoded."""
+        codes = np.arange(numbers.values)
+        ends = numbers.interval(codes) or (numbers.decode(codes, rng=seeded(0)),)
+        pairs = zip(*(numbers.write(end).cast(pl.String) for end in ends), strict=True)
+        labels = [*(" to ".join(dict.fromkeys(pair)) for pair in pairs), *numbers.censored]
+        facts = {name: getattr(numbers, name) for name in ("nulls", "null_values", "out_of_bounds")}
+        return cls(categories=labels, numbers=numbers, strip=True, **facts)
 
     @property
     def kind(self) -> str:  # type: ignore[override]
         """That of the numbers."""
         return str(self.numbers.kind)
 
-    @property
-    def values(self) -> int:
-        """Number of cells of numbers, and of texts."""
-        return int(self.numbers.values) + len(self.numbers.censored)
-
-    @property
-    def labels(self) -> tuple[Any, ...]:
-        """The cells of numbers as texts, and the texts."""
-        return tuple(self.words)
+    def to_dict(self) -> dict[str, Any]:
+        """Return the declaration of the numbers."""
+        return dict(self.numbers.to_dict())
 
     def interval(self, codes: Codes) -> tuple[pl.Series, pl.Series] | None:
         """Return the ends of cells as texts, of a text twice; None where cells are single numbers."""
@@ -306,45 +293,25 @@ class CensoredNumbers(Column):
         return None if ends is None else (self._beside(codes, ends[0]), self._beside(codes, ends[1]))
 
     def _beside(self, codes: Codes, numbers: pl.Series) -> pl.Series:
-        """Return numbers as texts, and in their place the texts where these are meant, and nulls."""
-        texts = pl.Series([*self.numbers.censored, None]).gather(np.maximum(codes - self.numbers.values, 0))
-        written = self.numbers.write(numbers).cast(pl.String)
-        return pl.select(
-            pl.when(pl.lit(pl.Series(codes < self.numbers.values))).then(written).otherwise(texts)
-        ).to_series()
-
-    def _alone(self, value: Any) -> int:
-        if value in self.numbers.censored:
-            return int(self.numbers.values) + list(self.numbers.censored).index(value)
-        return int(self.numbers._alone(value))
-
-    def _accepts(self, dtype: pl.DataType) -> bool:
-        return is_text(dtype) or bool(self.numbers._accepts(dtype))
+        """Return numbers as texts; in their place, the texts that codes mean, and nulls."""
+        texts = pl.Series([*self.categories, None]).gather(np.asarray(codes, dtype=np.int64))
+        plain, is_number = self.numbers.write(numbers).cast(pl.String), pl.lit(pl.Series(codes < self.numbers.values))
+        return pl.select(pl.when(is_number).then(plain).otherwise(texts)).to_series()
 
     def _reading(self, values: pl.Series) -> tuple[pl.Series, pl.Series]:
-        if is_text(values.dtype):
-            return Column._reading(self, values)
-        typed: tuple[pl.Series, pl.Series] = self.numbers._reading(values)
-        return typed
+        if not is_text(values.dtype):  # numbers are read as the texts that they are written as
+            values = self.numbers.write(self.numbers._reading(values)[0]).cast(pl.String)
+        return Column._reading(self, values)
 
-    def _places(self, values: pl.Series) -> pl.Series:
-        """Return the codes of texts, null for numbers."""
+    def _looked_up(self, series: pl.Series) -> pl.Series:
         places = {text: self.numbers.values + place for place, text in enumerate(self.numbers.censored)}
-        return values.cast(pl.String).replace_strict(places, default=None, return_dtype=pl.Int64)
-
-    def _codes(self, series: pl.Series, name: str | None) -> Codes:
-        places = self._places(series)
-        codes = places.fill_null(0).to_numpy().copy()
-        numbers = self.numbers.encode(series.filter(places.is_null()), name=name)
-        codes[places.is_null().to_numpy()] = np.where(numbers == self.numbers.values, self.values, numbers)  # nulls
-        return codes
-
-    def _misfits(self, series: pl.Series) -> Iterator[Misfit]:
-        numbers = self._places(series).is_null()
-        for misfit in self.numbers.misfits(series.filter(numbers)):
-            where = numbers.to_numpy().copy()
-            where[where] = misfit.where
-            yield misfit._replace(where=where)
+        codes = series.cast(pl.String).replace_strict(places, default=None, return_dtype=pl.Int64)
+        where, rest = np.flatnonzero(codes.is_null()), series.filter(codes.is_null())
+        if self.out_of_bounds == "error":
+            fits = ~np.logical_or.reduce([misfit.where for misfit in self.numbers.misfits(rest)])
+            where, rest = where[fits], rest.filter(pl.Series(fits))
+        numbers = self.numbers.encode(rest)
+        return codes.scatter(where, np.where(numbers == self.numbers.values, self.values, numbers))
 
     def _series(self, codes: Codes, rng: np.random.Generator) -> pl.Series:
         return self._beside(codes, self.numbers.decode(np.minimum(codes, self.numbers.values - 1), rng=rng))

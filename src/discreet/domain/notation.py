@@ -28,6 +28,7 @@ _FORMS = {
     "duration": ("durations written 1d2h30m", ""),
 }
 _SIGNS = {"decimal_mark", "thousands", "prefix"}
+_MOST_LISTED = 2**16
 _BLANK = r"[\s\u00a0\u202f]"
 
 
@@ -61,9 +62,8 @@ def check_notation(column: Any) -> None:
         _check_signs(column)
     if "format" in notation:
         _check_format(column)
-    nulls = pl.Series(column.null_values, dtype=pl.String)
-    if len(nulls) and _hold_a_value(column, _parsed(column, nulls).drop_nulls()):
-        column._refuse("null_values must hold no declared value. Leave it out of them, or out of the values")
+    if column.null_values or "censored" in notation:
+        _check_texts(column)
 
 
 def _check_signs(column: Any) -> None:
@@ -88,12 +88,21 @@ def _check_format(column: Any) -> None:
     raise unfit("format", form, column.format, error=column._error)
 
 
-def _hold_a_value(column: Any, values: pl.Series) -> bool:
-    if column.labels is not None or not column.on_a_line:
-        return not set(values.to_list()).isdisjoint(column.labels or ())
-    ends = np.array([0, column.values - 1]) if column.finite else np.array([column.lower, column.upper])
-    (low, _), (_, high) = column.ends(ends)
-    return any(low <= number <= high for number in column._numbers(values).tolist())
+def _check_texts(column: Any) -> None:
+    """Refuse texts beside the values that are values."""
+    nulls = _parsed(column, pl.Series(column.null_values, dtype=pl.String)).drop_nulls()
+    low, high, numbers = 0.0, 0.0, []
+    if column.on_a_line and column.labels is None:
+        ends = np.array([0, column.values - 1]) if column.finite else np.array([column.lower, column.upper])
+        (low, _), (_, high) = column.ends(ends)
+        numbers = column._numbers(nulls).tolist()
+    if {*nulls} & {*(column.labels or ())} or any(low <= number <= high for number in numbers):
+        column._refuse("null_values must hold no declared value. Leave it out of them, or out of the values")
+    texts = pl.Series(getattr(column, "censored", ()), dtype=pl.String).str.strip_chars()
+    if texts.is_duplicated().any() or not column._reading(texts)[1].all():
+        column._refuse("censored must be different texts that are neither numbers nor nulls")
+    if len(texts) and (column.base is not None or not 0 < (column.values or 0) <= _MOST_LISTED):
+        column._refuse(f"censored needs cells, at most {_MOST_LISTED:,}, and no base. Declare fewer")
 
 
 # Reading.

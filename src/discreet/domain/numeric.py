@@ -60,10 +60,8 @@ class Numeric(Column):
         Type of the released values: float64, float32, or an integer type where every released value is whole.
     out_of_bounds : {"error", "clip"}
         What a value outside the bounds is: an error, or moved to the nearest bound.
-    decimal_mark, thousands, prefix : str
-        The sign before the decimals, between groups of three digits, and what stands in front, such as ``"$"``.
-    censored : sequence of str
-        Texts such as ``">45"`` that are cells of their own. In a domain, all cells are then labels without an order.
+    decimal_mark, thousands, prefix, censored : str, sequence of str
+        How numbers are written; and texts such as ``">45"`` that are cells, which then are labels without an order.
     nulls, null_values, strip
         See :class:`Column`; a NaN is a null.
     base : mapping or frozen scipy.stats distribution, optional
