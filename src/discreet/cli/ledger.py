@@ -126,7 +126,6 @@ def recover(book: Ledger, entries: tuple[str, ...], as_json: bool) -> None:
     """Settle the entries left behind by processes that have died. Nothing is run again.
 
     What was only reserved is given back. What was opened stays spent. Committed files are moved to their final names.
-    Where the noise was drawn, it says which command goes on at no cost.
     """
     settled = book.recover(entries)
     lines = [f"{entry['entry']}: {entry['why'] or _WORDS[entry['now']]}" for entry in settled]
