@@ -309,8 +309,8 @@ class Ledger:
     def recover(self, entries: Collection[str] = ()) -> list[dict[str, Any]]:
         """Settle the entries of processes that are gone. Nothing is run again.
 
-        A reservation is given back. What was opened is forfeited: it stays spent. What was committed gets its names
-        where the files are there as they were, and is reported as lost where they are not.
+        A reservation is given back. What was opened is forfeited, and stays spent, unless its output waits to be
+        written. What was committed gets its names where the files are as they were, and is reported as lost elsewhere.
 
         Parameters
         ----------
