@@ -395,7 +395,7 @@ def watch(frame, event, argument):
         if code.co_name not in ("<module>", "<listcomp>", "<setcomp>", "<dictcomp>"):  # which Python 3.12 inlines
             functions.add((code.co_filename, code.co_qualname, code.co_firstlineno))
 rows = range(20_000)
-number = "type = 'integer'\\nlower = 0\\nupper = 99\\ncells = 10\\n"
+number = "type = 'integer'\\nlower = 0\\nupper = 99\\ncells = 10\\nout_of_bounds = 'clip'\\n"
 columns = {"u": [i * 7 % 100 for i in rows], "v": [i * 7 % 91 for i in rows], "w": [i * 11 % 100 for i in rows]}
 mechanism, names = {"named": ("perturbed-histogram", "u"), "wide": ("marginals", "uvw")}[sys.argv[1]]
 with tempfile.TemporaryDirectory() as folder:
