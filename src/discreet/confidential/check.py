@@ -43,7 +43,7 @@ _TRACKED = 1000  # distinct values per finding whose rows are counted: what memo
 _LONGEST = 60  # characters of a value that are kept
 _CONTRADICTION = "contradicts what is declared under impossible or implies"
 _FATES = {
-    "clip": "a release takes each for the nearest declared value, and what has none for a null or the lower bound",
+    "clip": "a release takes the nearest, else null or the lower bound",
     "null": "a release takes each for a null",
     "other": 'a release takes each for the label "other"',
 }

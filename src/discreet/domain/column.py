@@ -176,10 +176,7 @@ class Column(ABC):
 
     @property
     def misfit_code(self) -> Any:
-        """The code of a value that does not fit and has no nearest one, where that is no error; see ``out_of_bounds``.
-
-        It is that of the label ``other`` or of a null, and of the first value where nulls are not declared.
-        """
+        """The code of a value that does not fit and has no nearest one, where ``out_of_bounds`` is no error."""
         if self.out_of_bounds == OTHER:
             return OTHER if self.open else self.words.index(OTHER)
         if self.nullable:
@@ -238,27 +235,27 @@ class Column(ABC):
         missing_any = bool(values.null_count())
         if values.dtype.is_float() and len(values) and not missing_any:
             missing_any = bool(np.isnan(values.to_numpy().max()))  # the largest of numbers among which is a NaN is NaN
-        if not (untyped or missing_any):
-            return self._total_codes(values, name)
-        missing = self._nulls_in(values, name)
-        codes = np.empty(len(missing), dtype=self._code_type)
+        codes: Any = ()
+        missing, encoded = None, partial(quietly, otherwise=self._unreadable(name))
+        if untyped or missing_any:
+            missing = self._nulls_in(values, name).to_numpy()
+            values = values.filter(~missing)
+        try:
+            if not untyped:
+                codes = encoded(partial(self._codes, values, name))
+        except DataError:
+            if self.out_of_bounds == "error":
+                raise
+            fits = ~np.logical_or.reduce([misfit.where for misfit in self._misfits(values)])
+            codes = np.full(len(values), self.misfit_code, dtype=self._code_type)
+            codes[fits] = encoded(partial(self._codes, values.filter(fits), name))
+        if missing is None:
+            return np.asarray(codes)
+        whole = np.empty(len(missing), dtype=self._code_type)
+        whole[~missing] = codes
         if missing.any():
-            codes[missing.to_numpy()] = self.null_code if self.nullable else self.misfit_code
-        if not untyped:
-            codes[~missing.to_numpy()] = self._total_codes(values.filter(~missing), name)
-        return codes
-
-    def _total_codes(self, values: pl.Series, name: str | None) -> Codes:
-        """Encode values, none of them null."""
-        encoded = partial(quietly, otherwise=self._unreadable(name))
-        if self.out_of_bounds == "error":
-            return encoded(partial(self._codes, values, name))
-        with suppress(DataError):
-            return encoded(partial(self._codes, values, name))
-        fits = ~np.logical_or.reduce([misfit.where for misfit in self._misfits(values)])
-        codes = np.full(len(values), self.misfit_code, dtype=self._code_type)
-        codes[fits] = encoded(partial(self._codes, values.filter(fits), name))
-        return codes
+            whole[missing] = self.null_code if self.nullable else self.misfit_code
+        return whole
 
     def _nulls_in(self, values: pl.Series, name: str | None) -> pl.Series:
         """Return which values are null or NaN. Raises DataError where these do not fit and that is an error."""
@@ -266,18 +263,6 @@ class Column(ABC):
         if missing.any() and not self.nullable and self.out_of_bounds == "error":
             raise DataError(name, "holds a null or NaN", _NO_NULLS)
         return missing
-
-    def compared(self, values: pl.Series, name: str | None = None) -> tuple[Codes, Booleans]:
-        """Return codes of values that are compared with released ones, and which of them are a null's.
-
-        Open labels stay as they are, since a release has some of the reserved namespace. Raises as :meth:`encode`.
-        """
-        if not self.open:
-            codes = self.encode(values, name=name)
-            return codes, np.asarray(codes == self.values if self.finite else np.isnan(codes))
-        missing = self._nulls_in(values, name).to_numpy() & self.nullable
-        labels = values.cast(pl.String)
-        return (labels if self.nullable else labels.fill_null(OTHER)).to_numpy().astype(object), missing
 
     def misfits(self, values: pl.Series) -> list[Misfit]:
         """Return what does not fit, and in which values; :meth:`encode` alone decides what it refuses.

@@ -143,7 +143,7 @@ class Category(Column):
             self._refuse("categories must be distinct")
         if self.out_of_bounds == OTHER and OTHER not in categories:
             if self.ordered or kinds != {str}:
-                self._refuse('"other" has no place among them. List it, if they are texts, or write "null"')
+                self._refuse('no text "other" is among them. Write out_of_bounds = "null"')
             categories += (OTHER,)
         settle(self, categories=categories, ordered=flag("ordered", self.ordered, error=self._error))
         types: tuple[str, ...] = ("boolean",)

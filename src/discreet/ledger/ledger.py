@@ -20,7 +20,7 @@ from discreet._core.text import as_written, harmless, rounded_down
 from discreet.domain import Domain
 from discreet.ledger.events import Book, Page, begin, lease, settle_entries
 from discreet.ledger.filters import CURRENCIES, Cost
-from discreet.ledger.request import Request, hash_of, require_total
+from discreet.ledger.request import DATA_DEPENDENT, Request, hash_of, require_total
 from discreet.ledger.run import Run, require_planned, require_unseeded
 from discreet.ledger.store import shown, store_at
 from discreet.mechanisms import Mechanism
@@ -214,8 +214,9 @@ class Ledger:
             When a single value that does not fit could forfeit the release, and that is not accepted.
         """
         require_unseeded(request.seeded)
-        if request.domain is not None:
-            require_total(request.domain, request.accept)
+        columns = {} if request.domain is None or DATA_DEPENDENT in request.accept else request.domain.columns
+        if "error" in {column.out_of_bounds for column in columns.values()}:
+            require_total(columns)
         if (budget := request.budget) is None:
             raise ParameterError(
                 "a ledger pays for a budget. Write Budget(epsilon=...), or relation=Replacement(records=...)"
@@ -274,7 +275,8 @@ class Ledger:
         book, document, parts = self._book, plan.to_dict(), []
         for release in document["releases"]:
             domain, group = Domain.from_dict(release["domain"]), release["max_records"]
-            require_total(domain, accept)
+            if DATA_DEPENDENT not in accept:
+                require_total(domain.columns)
             relation = Relation(name=document["relation"], group=group)
             book.require_covered(relation, unit=book.covers["unit"], kind="unconditional")
             parts.append(

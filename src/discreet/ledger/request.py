@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -17,7 +17,7 @@ from discreet._core.boundary import sealed
 from discreet._core.checks import integer, positive_size, unfit
 from discreet._core.errors import DomainError, ParameterError
 from discreet._core.files import beside, canonical
-from discreet.domain import Domain
+from discreet.domain import Column, Domain
 from discreet.mechanisms import Mechanism, SteppedMechanism, declared, named
 from discreet.privacy import Budget, Relation, RelationName, Unit
 
@@ -325,14 +325,14 @@ class Request:
         return dict(json.loads(json.dumps(facts)))
 
 
-def require_total(domain: Domain, accept: Collection[str]) -> None:
-    """Refuse a domain of which a single value can forfeit what a ledger paid for. Raises DomainError."""
+def require_total(columns: Mapping[str, Column]) -> None:
+    """Refuse columns of which a single value can forfeit what a ledger paid for. Raises DomainError."""
     forms: dict[str, list[str]] = {}
-    for name, column in domain.columns.items():
+    for name, column in columns.items():
         if column.out_of_bounds == "error":
             forms.setdefault(column.total_form, []).append(repr(name))
-    if forms and DATA_DEPENDENT not in accept:
-        lines = [f"{form} for {', '.join(names)}" for form, names in forms.items()]
+    lines = [f"{form} for {', '.join(names)}" for form, names in forms.items()]
+    if lines:
         raise DomainError(
             "a single value that does not fit the domain would forfeit what a ledger pays for. Write in the domain "
             f"{'. Write '.join(lines)}. To forfeit it all the same, write accept={{{DATA_DEPENDENT!r}}}. Nothing was "

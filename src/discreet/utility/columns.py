@@ -17,7 +17,7 @@ from discreet._core.lazy import pl
 from discreet.confidential import Confidential, column_values, open_confidential
 from discreet.domain import Column, Domain, moment_text
 from discreet.utility.distances import ks_distance, summary, total_variation, wasserstein_1d
-from discreet.utility.rows import problems_of
+from discreet.utility.rows import compared, problems_of
 
 IN_RELEASE = "in the release: "
 """How a message about the released table begins."""
@@ -105,7 +105,7 @@ class _ColumnSample:
     @classmethod
     def read(cls, table: Any, name: str, column: Column) -> _ColumnSample:
         values, frequencies = open_confidential(column_values(table, name, column), caller=__name__)
-        codes, missing = column.compared(values, name)
+        codes, missing = compared(column, values, name)
         present = ~missing
         if column.open:
             points = codes[present].astype(str)
@@ -197,7 +197,7 @@ def shown(kind: str, value: float, digits: int = 6) -> str:
 
 def _positions(column: Column, values: pl.Series) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
     """Return cells, coordinates or labels of the values that are not null, and which ones are."""
-    codes, missing = column.compared(values)
+    codes, missing = compared(column, values)
     return codes[~missing], missing
 
 

@@ -121,8 +121,18 @@ class _Coding:
     points: Floats
 
 
+def compared(column: Column, values: pl.Series, name: str | None = None) -> tuple[npt.NDArray[Any], Booleans]:
+    """Return codes of values, of an open column the labels, and which are a null's: a release has reserved labels."""
+    if column.open:
+        labels = values.cast(pl.String)
+        missing = column._nulls_in(values, name).to_numpy() & column.nullable
+        return (labels if column.nullable else labels.fill_null("other")).to_numpy().astype(object), missing
+    codes = column.encode(values, name=name)
+    return codes, np.asarray(codes == column.values if column.finite else np.isnan(codes))
+
+
 def _encode(name: str, column: Column, values: pl.Series) -> _Coding:
-    codes, missing = column.compared(values, name)  # open labels are numbered later
+    codes, missing = compared(column, values, name)  # open labels are numbered later
     points = np.full(len(values), np.nan)
     if column.labels is not None:
         points[~missing] = codes[~missing]

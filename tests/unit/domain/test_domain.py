@@ -186,7 +186,8 @@ def test_reading_a_file(tmp_path: Path) -> None:
         ('[columns.a]\ntype = ["numeric"]', "column 'a': unknown type"),
         (
             '[columns.a]\ntype = "boolean"\nlower = 1',
-            "column 'a': unknown key 'lower'. Keys of a boolean column: base, false, null_values, nulls, out_of_bounds, strip, true",
+            "column 'a': unknown key 'lower'. Keys of a boolean column: base, false, null_values, nulls, "
+            "out_of_bounds, strip, true",
         ),
         ('[columns.a]\ntype = "string"', "column 'a': its list of categories is not declared"),
         ('[columns.a]\ntype = "numeric"\nlower = 1', "column 'a': its upper bound is not declared"),
