@@ -15,12 +15,10 @@ from typing import Any
 from discreet import wording
 from discreet._core.boundary import sealed
 from discreet._core.errors import Infeasible
-from discreet._core.numeric import least_integer
 from discreet._core.text import (
     about,
     alarm,
     aligned,
-    as_written,
     counted,
     listing,
     percent,
@@ -40,10 +38,6 @@ from discreet.releases import poor_utility
 _HEADER = ("mechanism", "delta", "not from data", "predicted W1", "times a sample's", "largest size", "parameters")
 _NOT_TRIED = "not tried out, which takes long for a wide table. Ask for it by name"
 _UNLIKE = 0.05  # of the range of a column
-_EPSILONS = (0.1, 0.2, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0)  # that are tried where one is too little
-_DELTA = 1e-9  # likewise, in place of 0
-_MOST_LEFT_OUT = 8  # columns
-_MOST_TRIED = 256  # columns of a table of which some are tried to be left out
 _CLOSE = 2.0  # times the least predicted error, up to which it is predicted again with all draws
 _CHEAP = 16  # draws a prediction takes at most, from which on each of them is quick
 _NEAR = 0.05  # of the least predicted error and of a sample's: that much more where a release can be analysed
@@ -193,34 +187,11 @@ class Plan:
     @cached_property
     def remedies(self) -> list[str]:
         """What would be enough: a larger epsilon, or columns to leave out; each is tried, by a plan of its own."""
-        comparison, found = self.comparison, []
-        columns, budget = comparison.domain.columns, comparison.budget
-        quick = [option.name for option in self.options if not named(option.name).traits.tried_out]
-        if comparison.reference.table is not None or comparison.declares_more or len(columns) > _MOST_TRIED:
-            return []
+        from discreet.planner.remedies import tried_remedies
 
-        def enough(**changes: Any) -> bool:
-            request = replace(comparison.request, **changes)
-            trial = planned(replace(comparison, request=request, mechanisms=quick), largest_sizes=False)
-            return any(not option.poor for option in trial.feasible)
-
-        if budget.delta == 0.0 and enough(budget=replace(budget, delta=_DELTA)):
-            return [f"With delta {as_written(_DELTA)}, epsilon {as_written(budget.epsilon)} is enough"]
-        epsilons = [epsilon for epsilon in _EPSILONS if epsilon > budget.epsilon]
-        larger = [replace(budget, epsilon=epsilon) for epsilon in epsilons]
-        if (place := least_integer(lambda i: enough(budget=larger[i]), 0, len(larger) - 1)) is not None:
-            found.append(f"With all columns, epsilon {as_written(epsilons[place])} is enough")
-        costly = sorted(columns, key=lambda name: columns[name].size or math.inf, reverse=True)
-
-        def without(count: int) -> Domain:
-            return Domain(columns={name: column for name, column in columns.items() if name not in costly[:count]})
-
-        if (
-            count := least_integer(lambda i: enough(domain=without(i)), 1, min(_MOST_LEFT_OUT, len(columns) - 1))
-        ) is not None:
-            names = " and ".join(filter(None, [", ".join(map(repr, costly[: count - 1])), repr(costly[count - 1])]))
-            found.append(f"With {names} left out, epsilon {as_written(budget.epsilon)} is enough")
-        return found
+        return tried_remedies(
+            self.comparison, self.options, lambda request: planned(request, largest_sizes=False).options
+        )
 
     @property
     def _refused(self) -> dict[str, list[str]]:
