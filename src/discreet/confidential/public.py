@@ -25,7 +25,7 @@ from discreet._core.reading import same_file
 from discreet.confidential.closed import Confidential, Provenance
 from discreet.confidential.count import Tally
 from discreet.confidential.opening import open_confidential
-from discreet.confidential.source import parsed, require_names
+from discreet.confidential.source import require_names, texts_of
 from discreet.confidential.tables import open_source
 from discreet.domain import Counts, Domain, Parts, Records
 
@@ -64,7 +64,9 @@ def public_table(data: Any, domain: Domain) -> pl.DataFrame:
     frame = all_rows(source, domain.names)
     if not frame.height:
         raise DataError(None, "has no rows", "a public table needs at least one")
-    return parsed(frame, domain.columns, source)
+    return frame.with_columns(
+        [column.read(texts_of(frame[name], column, source), name=name) for name, column in domain.columns.items()]
+    )
 
 
 def with_public(closed: Closed, tables: Mapping[str, Any], *, domain: Domain) -> Closed:

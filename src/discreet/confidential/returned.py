@@ -63,7 +63,10 @@ def as_frames_of(frame: Any, kind: str) -> Returned:
     if kind == "duckdb":
         return _as_duckdb(native.limit(0))
     if kind == "ibis":
-        return _as_ibis(native.schema().to_pyarrow())
+        import ibis
+
+        arrow_table = as_arrow(native.schema().to_pyarrow())  # an ibis.memtable belongs to whatever it is used with
+        return lambda frame, domain: ibis.memtable(arrow_table(frame, domain))
     if kind == "pyspark":
         return _as_spark(native.sparkSession, native.schema)
     return as_arrow(native.schema if kind == "pyarrow" else ())
@@ -258,17 +261,6 @@ def _as_duckdb(nothing: Any) -> Returned:
             return duckdb.from_arrow(discreet_released_table).project(", ".join(parts))
         finally:
             nothing.query(view, f"DROP VIEW IF EXISTS {quoted(view)}")
-
-    return table
-
-
-def _as_ibis(schema: Any) -> Returned:
-    arrow_table = as_arrow(schema)
-
-    def table(frame: pl.DataFrame, domain: Domain) -> Any:
-        import ibis
-
-        return ibis.memtable(arrow_table(frame, domain))  # which belongs to whichever connection it is used with
 
     return table
 

@@ -148,13 +148,6 @@ def declared_batches(source: Source, columns: Mapping[str, Column], *extra: str)
         yield batch
 
 
-def parsed(frame: pl.DataFrame, columns: Mapping[str, Column], source: Source) -> pl.DataFrame:
-    """Return a frame with its texts as the declared types; a text that cannot be read is an error, not a null."""
-    return frame.with_columns(
-        [column.read(texts_of(frame[name], column, source), name=name) for name, column in columns.items()]
-    )
-
-
 def texts_of(values: pl.Series, column: Column, source: Source) -> pl.Series:
     """Return a column of a source, its texts without what stands for the form of its file."""
     if values.name in source.texts and column.textual:

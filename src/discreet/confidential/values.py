@@ -11,7 +11,7 @@ from discreet._core.boundary import enclosed
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
 from discreet.confidential.closed import Confidential, Provenance
-from discreet.confidential.source import FREQUENCY, Source, declared_batches, parsed, require_names
+from discreet.confidential.source import FREQUENCY, Source, declared_batches, require_names, texts_of
 from discreet.confidential.tables import open_source
 from discreet.domain import Column, unescaped
 
@@ -57,7 +57,9 @@ def _distinct(data: Any, columns: Mapping[str, Column]) -> tuple[pl.DataFrame, I
             settled = grouped[0].height
     if not sum(part.height for part in grouped):
         raise DataError(None, "has no rows", "give one with rows")
-    table = parsed(_merged(grouped, columns), columns, source).sort(*columns)
+    table = _merged(grouped, columns)
+    typed = [column.read(texts_of(table[name], column, source), name=name) for name, column in columns.items()]
+    table = table.with_columns(typed).sort(*columns)
     provenance = Provenance(frame_kind=source.kind, columns=tuple(columns), path=source.path)
     return table.drop(FREQUENCY), table[FREQUENCY].to_numpy(), provenance
 

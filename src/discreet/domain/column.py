@@ -92,8 +92,6 @@ class Column(ABC):
     """What positions and distances are counted in; empty where it is the column's own unit."""
     open: ClassVar[bool] = False
     """Whether the values are labels that are not declared."""
-    textual: ClassVar[Any] = False
-    """Whether the values are texts."""
     public_facts: ClassVar[tuple[PublicFact, ...]] = ()
     """What has to be declared, and is never derived from data."""
     _choices: ClassVar[dict[str, tuple[str, ...]]] = {  # the usual one last
@@ -106,6 +104,8 @@ class Column(ABC):
     strip: bool = False
     notation: Mapping[str, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
     """The declared notation: how values are written as texts."""
+    textual: bool = field(init=False, repr=False, compare=False, default=False)
+    """Whether the values are texts."""
     _weights: ExactWeights | None = field(init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:

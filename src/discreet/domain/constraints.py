@@ -44,18 +44,14 @@ class CellReader:
                 cells = self._range(condition)
             else:
                 values = condition if isinstance(condition, list) else [condition]
-                cells = np.array(sorted({self._cell(value) for value in values}), dtype=np.int64)
+                keys = [(type(value), value) for value in values]
+                self._cells |= {key: self.column._alone(key[1]) for key in keys if key not in self._cells}
+                cells = np.array(sorted({self._cells[key] for key in keys}), dtype=np.int64)
         except DomainError as problem:
             raise DomainError(f"column {self.name!r}: {problem}") from None
         if not len(cells):
             raise DomainError(f"column {self.name!r}: no value fits the condition. Leave it out")
         return cells
-
-    def _cell(self, value: Any) -> int:
-        key = (type(value), value)
-        if key not in self._cells:
-            self._cells[key] = self.column._alone(value)
-        return self._cells[key]
 
     def _range(self, condition: Mapping[str, Any]) -> Integers:
         low, high = 0, self.column.values or 0

@@ -145,7 +145,8 @@ class Category(Column):
             if self.ordered or kinds != {str}:
                 self._refuse('no text "other" is among them. Write out_of_bounds = "null"')
             categories += (OTHER,)
-        settle(self, categories=categories, ordered=flag("ordered", self.ordered, error=self._error))
+        ordered = flag("ordered", self.ordered, error=self._error)
+        settle(self, categories=categories, textual=kinds == {str}, ordered=ordered)
         types: tuple[str, ...] = ("boolean",)
         if self._type is str:
             types = ("string", "category")
@@ -217,11 +218,6 @@ class Category(Column):
         if self._type is bool:
             return Boolean().parse(texts)
         return texts.str.extract(r"^([+-]?(?:0|[1-9]\d*))(?:\.0*)?$").cast(pl.Int64, strict=False)
-
-    @property
-    def textual(self) -> bool:
-        """Whether the categories are texts."""
-        return self._type is str
 
     def _accepts(self, dtype: pl.DataType) -> bool:
         if self._type is str:
@@ -298,11 +294,6 @@ class CensoredNumbers(Category):
         plain, is_number = self.numbers.write(numbers).cast(pl.String), pl.lit(pl.Series(codes < self.numbers.values))
         return pl.select(pl.when(is_number).then(plain).otherwise(texts)).to_series()
 
-    def _reading(self, values: pl.Series) -> tuple[pl.Series, pl.Series]:
-        if not is_text(values.dtype):  # numbers are read as the texts that they are written as
-            values = self.numbers.write(self.numbers._reading(values)[0]).cast(pl.String)
-        return Column._reading(self, values)
-
     def _looked_up(self, series: pl.Series) -> pl.Series:
         places = {text: self.numbers.values + place for place, text in enumerate(self.numbers.censored)}
         codes = series.cast(pl.String).replace_strict(places, default=None, return_dtype=pl.Int64)
@@ -351,7 +342,7 @@ class OpenLabels(Column):
     def _check(self) -> None:
         if not isinstance(self.prefix, str) or not self.prefix or not encodable(self.prefix):
             self._refuse("prefix must be a text of at least one character")
-        settle(self, prefix=str(self.prefix))
+        settle(self, prefix=str(self.prefix), textual=True)
 
     def _check_base(self) -> None:
         self._refuse("open labels have no base measure to declare. Leave base out")
@@ -365,8 +356,6 @@ class OpenLabels(Column):
     def log_base(self, codes: Codes) -> Floats:
         """Return zeros: names carry no mass."""
         return np.zeros(len(codes))
-
-    textual: ClassVar[bool] = True
 
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read strings, without the apostrophe that stands before what a spreadsheet would run as a formula."""

@@ -100,7 +100,7 @@ def _check_texts(column: Any) -> None:
         column._refuse("null_values must hold no declared value. Leave it out of them, or out of the values")
     texts = pl.Series(getattr(column, "censored", ()), dtype=pl.String).str.strip_chars()
     if texts.is_duplicated().any() or not column._reading(texts)[1].all():
-        column._refuse("censored must be different texts that are neither numbers nor nulls")
+        column._refuse("censored must be different texts, no numbers and no nulls")
     if len(texts) and (column.base is not None or not 0 < (column.values or 0) <= _MOST_LISTED):
         column._refuse(f"censored needs cells, at most {_MOST_LISTED:,}, and no base. Declare fewer")
 
@@ -110,6 +110,9 @@ def _check_texts(column: Any) -> None:
 
 def read_texts(column: Any, values: pl.Series) -> tuple[pl.Series, pl.Series]:
     """Return values with their texts read, blanks cut off and what stands for a null; and which cannot be read."""
+    numbers = getattr(column, "numbers", None)
+    if numbers is not None and not is_text(values.dtype):  # they are read as the texts that they are written as
+        values = numbers.write(numbers._reading(values)[0]).cast(pl.String)
     texts = values
     if is_text(values.dtype):
         text = pl.lit(values.cast(pl.String))
@@ -149,6 +152,8 @@ def as_texts(column: Any, values: pl.Series) -> pl.Series:
         value = pl.when(value).then(pl.lit(column.true)).when(~value).then(pl.lit(column.false))
     elif "format" in notation:
         value = value.dt.to_string(column.format or "iso")
+    elif column.kind == "duration":
+        value = value.dt.to_string("polars").str.replace_all(" ", "").str.replace("µ", "u")
     elif not column.open and _SIGNS & notation.keys():
         number = value.cast(pl.String)
         whole, decimals = number.str.extract(r"^-?(\d+)"), number.str.extract(r"^-?\d+(.*)$")

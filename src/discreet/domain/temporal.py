@@ -243,6 +243,7 @@ class Duration(LatticeColumn):
 
     def _check(self) -> None:
         settle(self, **{name: _parsed_span(self, name, getattr(self, name)) for name in ("lower", "upper", "step")})
+        settle(self, notation={**self.notation, "step": None})  # Polars writes none as they are read
         self._set_points(self.lower // _MICROSECOND, self.upper // _MICROSECOND, self.step // _MICROSECOND)
 
     def _units(self, name: str, value: Any) -> int:

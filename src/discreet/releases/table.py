@@ -115,18 +115,15 @@ def parts_of(folder: Path, certificate: Certificate) -> dict[str, FileFacts]:
         files = [FileFacts.from_dict(entry) for entry in listed]
     except ParameterError:
         files = []
-    if not files or not all(file.file and file.sha256 and _is_within(file.file) for file in files):
+    names = [str(file.file or "") for file in files]  # of files in the folder, or in one folder below it
+    hidden = any(_is_hidden(part) or not part for name in names for part in name.split("/"))
+    odd = hidden or any(name.count("/") > 1 or set(name) & set("\0\\:") for name in names)
+    if not files or odd or not all(file.sha256 for file in files):
         raise FileProblem(folder, f"{MANIFEST}: a field of its parts is missing or of the wrong kind", _REMEDY)
     parts = {str(file.file): file for file in files}
     if len(set(map(str.casefold, parts))) < len(files):
         raise FileProblem(folder, f"{MANIFEST} lists a part twice", _REMEDY)
     return parts
-
-
-def _is_within(name: str) -> bool:
-    """Return whether a name is that of a Parquet file in a folder, or in one folder below it, on any system."""
-    places = name.split("/")
-    return len(places) <= 2 and all(part and not _is_hidden(part) for part in places) and not set(name) & set("\0\\:")
 
 
 def _is_hidden(name: str) -> bool:

@@ -145,9 +145,8 @@ def folders_of(domain: Domain, name: str) -> dict[Any, str]:
         problem = f"{name!r} has cells that hold several values"
     if problem is not None:
         raise ParameterError(f"partition_by: {problem}. Name another column")
-    values = column.decode(np.arange(cells), rng=seeded(0)).alias(name).to_frame()
-    plain = durations_as_texts(values)[name]
-    texts = column.write(plain).cast(pl.String).to_list()
+    values = column.decode(np.arange(cells), rng=seeded(0))
+    texts = column.write(values).cast(pl.String).to_list()
     folders = [f"{escaped(name)}={NO_VALUE if text is None else escaped(text)}" for text in texts]
     # File systems exist that tell neither capitals nor ways of composing a letter apart.
     alike = {normalize("NFC", normalize("NFC", folder).casefold()) for folder in folders}
@@ -157,7 +156,7 @@ def folders_of(domain: Domain, name: str) -> dict[Any, str]:
         problem = f"a value of {name!r} is too long for the name of a folder"
     if problem is not None:
         raise ParameterError(f"partition_by: {problem}. Name another column")
-    return dict(zip(values[name].to_physical(), folders, strict=True))
+    return dict(zip(values.to_physical(), folders, strict=True))
 
 
 def escaped(text: str) -> str:
@@ -406,7 +405,7 @@ def _write_csv(
         stream = gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=6, mtime=0)
     with stream as texts:
         for i, frame in enumerate(frames):
-            table = durations_as_texts(escaped_frame(frame))
+            table = escaped_frame(frame)
             for name, values in zip(frame.columns, table, strict=True):
                 column = columns.get(name)
                 if column is not None and column.notation:  # numbers are no formulas
@@ -416,9 +415,3 @@ def _write_csv(
                 names = ('"' + name.replace('"', '""') + '"' for name in table.columns)
                 texts.write((str(separator).join(names) + "\n").encode())
             table.write_csv(texts, include_header=i == 0 and not quoted, separator=separator or form.separator)
-
-
-def durations_as_texts(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return a table whose durations are texts such as 1h30m, which the domain reads back."""
-    durations = pl.selectors.duration().dt.to_string("polars").str.replace_all(" ", "").str.replace("µ", "u")
-    return frame.with_columns(durations)

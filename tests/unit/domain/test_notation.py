@@ -56,6 +56,8 @@ CASES: list[tuple[Column, list[Any], list[Any], list[Any] | None]] = [
      ["03/14/2020 07:05 PM"]),
     (Datetime(**MINUTE, format="%d.%m.%Y %H:%M", time_zone="Europe/Paris"), ["14.3.2020 7:05"],
      [dt.datetime(2020, 3, 14, 6, 5, tzinfo=dt.UTC)], ["14.03.2020 07:05"]),
+    (Datetime(**MINUTE, format="%d.%m.%Y %H:%M", time_zone="Europe/Paris"), ["25.10.2020 02:30"],  # which is twice
+     [dt.datetime(2020, 10, 25, 0, 30, tzinfo=dt.UTC)], ["25.10.2020 02:30"]),
     (Datetime(**MINUTE, format="%Y-%m-%d %H:%M %z", time_zone="Europe/Paris"), ["2020-03-14 07:05 -0500"],
      [dt.datetime(2020, 3, 14, 12, 5, tzinfo=dt.UTC)], ["2020-03-14 13:05 +0100"]),
     (Time(step="5m"), ["07:35", "7:05", "13:13:00"], [dt.time(7, 35), dt.time(7, 5), dt.time(13, 15)],

@@ -166,6 +166,6 @@ def test_says_which_table_is_wrong_and_no_value() -> None:
 def test_unreadable_texts_of_a_csv_file(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     path.write_text("x\n1\nbanana\n")
-    with pytest.raises(DataError, match="not an integer") as problem:
+    with pytest.raises(DataError, match="not whole numbers") as problem:
         compare(path, pl.DataFrame({"x": [1]}), Domain(columns={"x": Integer(lower=0, upper=9)}))
     assert "banana" not in str(problem.value)
