@@ -1,8 +1,7 @@
 """Attacks on a release: for each pair of units, which of the two is in the table, and how sure that is. Confidential.
 
-A unit is a record, or all records of a person. The score of a unit is the sum of those of its records, or their mean.
-An attack may know everything but the coins: the release, both units of every pair, and all other records of the table.
-Nothing that it does can make a right claim look false, so that it need only be good, not proved.
+The score of a unit is the sum of those of its records, or their mean. An attack may know everything but the coins:
+nothing that it does can make a right claim look false, so that it need only be good, not proved.
 """
 
 from __future__ import annotations

@@ -172,15 +172,13 @@ def examine(
     epsilon = real("epsilon", epsilon, least=0, most=100, error=BudgetError)
     delta = real("delta", delta, least=0, below=1, error=BudgetError)
     claim = StatedProfile(epsilon_stated=epsilon, delta_stated=delta)
-    getters: dict[str, Callable[[Any], Hashable]] = {"the output": itemgetter(0)}
+    reads: dict[str, Callable[[Any], Hashable]] = {"the output": itemgetter(0)}
     for place, feature in enumerate(features, start=1):
         name = getattr(feature, "__name__", type(feature).__name__)
-        getters[f"feature {place} ({name})"] = itemgetter(place)
+        reads[f"feature {place} ({name})"] = itemgetter(place)
     first, second = (_sampler(sample, table, features) for table in (one, other))
     rng = seeded(0)  # the mechanism has its own randomness, and nothing else draws any
-    findings = compared(
-        first, second, claim.delta, rng=rng, runs=runs, error=error, epsilons=[epsilon], features=getters
-    )
+    findings = compared(first, second, claim.delta, rng=rng, runs=runs, error=error, epsilons=[epsilon], features=reads)
     return Examination(epsilon=epsilon, delta=delta, findings=findings, error=float(error))
 
 

@@ -121,14 +121,12 @@ def _run(data: Path, command: Sequence[str], folder: Path) -> dict[str, str]:
 def _contents(path: Path) -> Iterator[tuple[str, str]]:
     """Yield what can be seen of a file beside the values of its records."""
     suffix = path.suffix.lower()
-    flaw = FileProblem(path.name, "the command wrote it and it cannot be read", "look at the command")
+    odd = FileProblem(path.name, "the command wrote it and it cannot be read", "look at the command")
     if suffix == ".json":
-        yield from _leaves("", quietly(lambda: json.loads(path.read_bytes()), flaw))
+        yield from _leaves("", quietly(lambda: json.loads(path.read_bytes()), odd))
     elif suffix in {".csv", ".parquet"}:
         csv = suffix == ".csv"
-        table = quietly(
-            lambda: pl.read_csv(path, infer_schema=False) if csv else scanned(path, PARQUET).collect(), flaw
-        )
+        table = quietly(lambda: pl.read_csv(path, infer_schema=False) if csv else scanned(path, PARQUET).collect(), odd)
         yield "rows", str(table.height)
         yield "columns", ", ".join(table.columns)
         yield "types", ", ".join(map(str, table.dtypes))

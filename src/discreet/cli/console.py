@@ -14,10 +14,8 @@ import click
 from discreet._core.errors import DiscreetError
 from discreet._core.text import harmless
 
-# Remedies in the language of the command.
-#
-# A message names arguments as Python's users write them: ``size=...``, ``unit=Unit(...)``. Where it is shown
-# by a command, each becomes the option of that command.
+# A message names arguments as Python's users write them: ``size=...``, ``unit=Unit(...)``. Where it is shown by a
+# command, each becomes the option of that command.
 
 ARGUMENT = re.compile(
     r"(?<![\w.'\"=-])(?P<name>[a-z]\w*)="

@@ -2,8 +2,7 @@ r"""Models: regressions in a population, draw by draw, and models of released re
 
 Of a draw that gives mass :math:`w_l` to record ``l``, with the formula's row :math:`x_l` and outcome :math:`y_l`, the
 linear coefficients minimise :math:`\sum_l w_l (y_l - x_l^\top\beta)^2` and the logistic ones
-:math:`\sum_l w_l(\log(1+e^{x_l^\top\beta}) - y_l x_l^\top\beta)`: what a regression of the whole population would give,
-whether or not its model is true. They are computed in closed form or by Newton's method.
+:math:`\sum_l w_l(\log(1+e^{x_l^\top\beta}) - y_l x_l^\top\beta)`: what a regression of the whole population would give.
 """
 
 from __future__ import annotations

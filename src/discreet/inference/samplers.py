@@ -2,10 +2,7 @@
 
 The prior of the counts of ``n`` records is Dirichlet-multinomial: numbers of independent laws whose sum is ``n``. What
 a release tells is a factor per cell, or per set of cells, so the posterior is of the same form, and :class:`Sums` draws
-from it. What the records of a release were drawn from has one number that all cells share, such as the sum of the
-positive noisy counts; it is integrated over a few nodes.
-
-Theory: docs/theory/mechanism-aware-posterior.md.
+from it. A number that all cells share is integrated over a few nodes. Theory: docs/theory/mechanism-aware-posterior.md.
 """
 
 from __future__ import annotations

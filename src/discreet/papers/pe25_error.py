@@ -1,8 +1,7 @@
 """Bounds on the error of Private Evolution with every constant stated; proofs in ``docs/theory/private-evolution.md``.
 
-PE25's own bounds leave absolute constants open (lemmas E.4 and E.5), and set one of them to 1 on the way (corollary
-E.1). These are upper bounds, for the worst data set. All but :func:`thresholded_laplace_error` read public numbers
-alone.
+PE25's own bounds leave absolute constants open (lemmas E.4, E.5), and set one to 1 on the way (corollary E.1). These
+are upper bounds, for the worst data set. All but :func:`thresholded_laplace_error` read public numbers alone.
 
 ``D`` is the diameter of the space, ``d`` its dimension, ``sigma`` the standard deviation of the noise on a histogram
 that sums to one, and the norm that of the distance: 1, 2 or infinity.

@@ -290,9 +290,7 @@ def _on_codes(column: Column, laws: Sequence[_Shares]) -> tuple[Any, list[Floats
         listed = [codes.astype(str) if column.open else codes for codes, _ in laws]
         distinct, place = np.unique(np.concatenate(listed), return_inverse=True)
         places = np.split(place, np.cumsum(list(map(len, listed)))[:-1])
-    sums = [
-        np.bincount(place, weights=law, minlength=len(distinct)) for place, (_, law) in zip(places, laws, strict=True)
-    ]
+    sums = [np.bincount(at, weights=law, minlength=len(distinct)) for at, (_, law) in zip(places, laws, strict=True)]
     return distinct, [total.astype(np.float64) for total in sums]
 
 

@@ -20,9 +20,8 @@ from discreet._core.text import about
 from discreet.privacy.pitman_yor import Divergence, OpeningPair, beta_binomial_range, singular, tail_bounds
 from discreet.privacy.urn import UrnPair
 
-# What the law of an urn started from a table depends on, and the changes of one record it can suffer (theorem T11): a
-# record moved between two values that both tables hold, a pair of plain urns; a change of which values are held at all,
-# a pair of :mod:`~discreet.privacy.pitman_yor`; a value held once that is exchanged for another.
+# What the law of an urn started from a table depends on, and the changes of one record it can suffer (T11): a move
+# between held values, a pair of plain urns; an opening, of :mod:`~discreet.privacy.pitman_yor`; an exchange.
 
 
 class InstanceDelta(NamedTuple):

@@ -15,17 +15,8 @@ from discreet._core.errors import DomainError, ParameterError
 from discreet._core.lazy import pl
 from discreet._core.text import with_article
 from discreet.domain import Column, Date, Datetime, Domain, Integer, Numeric, Time, nearest_codes
+from discreet.pseudo_posterior import regressions
 from discreet.pseudo_posterior.mixture import MixtureRegression
-from discreet.pseudo_posterior.regressions import (
-    CategoricalShares,
-    Design,
-    LinearRegression,
-    PoissonMean,
-    Predictor,
-    Response,
-    SequentialRegression,
-    Step,
-)
 from discreet.pseudo_posterior.synthesiser import Synthesiser
 
 MODELS = ("mixture", "dirichlet-process", "linear", "robust", "hierarchical", "poisson", "categorical", "sequential")
@@ -85,10 +76,11 @@ def synthesiser_for(
     target = domain.columns[sensitive[0]]
     if model in ("poisson", "categorical"):
         return _without_predictors(predictors, target, sensitive[0], model)
-    design = Design(predictors=tuple(_predictor(name, column) for name, column in predictors.items() if name != group))
+    read = tuple(_predictor(name, column) for name, column in predictors.items() if name != group)
+    design = regressions.Design(predictors=read)
     if model == "sequential":
         steps = tuple(_step(name, domain.columns[name], transform) for name in sensitive)
-        return SequentialRegression(steps=steps, design=design)
+        return regressions.SequentialRegression(steps=steps, design=design)
     response = _response_of(sensitive[0], target, transform)
     if group is not None:
         if group not in predictors:
@@ -97,9 +89,9 @@ def synthesiser_for(
                 "column as the group"
             )
         groups = _categories(group, predictors[group]) + predictors[group].nullable  # a null is a group of its own
-        return LinearRegression(response=response, design=design, group=group, groups=groups)
+        return regressions.LinearRegression(response=response, design=design, group=group, groups=groups)
     if model in ("linear", "robust"):
-        return LinearRegression(response=response, design=design, degrees={"robust": 4.0}.get(model))
+        return regressions.LinearRegression(response=response, design=design, degrees={"robust": 4.0}.get(model))
     weights = {"mixture": "dirichlet", "dirichlet-process": "sticks"}[model]
     options = {} if clusters is None else {"clusters": clusters}
     return MixtureRegression(response=response, design=design, weights=weights, **options)
@@ -140,10 +132,10 @@ def _without_predictors(predictors: Collection[str], column: Column, name: str, 
             "others are left out (accept={'other-columns'})"
         )
     if model == "categorical":
-        return CategoricalShares(column=name, categories=_categories(name, column))
+        return regressions.CategoricalShares(column=name, categories=_categories(name, column))
     if not isinstance(column, Integer) or column.lower < 0:
         raise DomainError(f"column {name!r}: this model needs counts, an integer of at least 0")
-    return PoissonMean(column=name)
+    return regressions.PoissonMean(column=name)
 
 
 def _categories(name: str, column: Column) -> int:
@@ -152,23 +144,23 @@ def _categories(name: str, column: Column) -> int:
     return len(column.labels)
 
 
-def _response_of(name: str, column: Column, transform: str | None) -> Response:
+def _response_of(name: str, column: Column, transform: str | None) -> regressions.Response:
     if isinstance(column, (Date, Datetime, Time)) and transform is None:
         transform = "identity"  # neither 1970 nor midnight is a zero that anything is relative to
-    return Response.between(name, *_bounds(name, column), transform=transform)
+    return regressions.Response.between(name, *_bounds(name, column), transform=transform)
 
 
-def _predictor(name: str, column: Column) -> Predictor:
+def _predictor(name: str, column: Column) -> regressions.Predictor:
     if column.labels is not None:
-        return Predictor(column=name, categories=column.size)
+        return regressions.Predictor(column=name, categories=column.size)
     lower, upper = _bounds(name, column)
-    return Predictor(column=name, lower=lower, upper=upper, nulls=column.nullable)
+    return regressions.Predictor(column=name, lower=lower, upper=upper, nulls=column.nullable)
 
 
-def _step(name: str, column: Column, transform: str | None) -> Step:
+def _step(name: str, column: Column, transform: str | None) -> regressions.Step:
     if column.labels is not None:
-        return Step(column=name, kind="category", categories=len(column.labels))
-    return Step(column=name, kind="numeric", response=_response_of(name, column, transform))
+        return regressions.Step(column=name, kind="category", categories=len(column.labels))
+    return regressions.Step(column=name, kind="numeric", response=_response_of(name, column, transform))
 
 
 def _bounds(name: str, column: Column) -> tuple[float, float]:

@@ -323,12 +323,8 @@ class _Run:
         self._sampler, self._facts = sampler, facts
         self._waiting: _Draws | None = None
         with _precision(sampler._chain):
-            states = [
-                sampler._chain.begin(
-                    jnp.asarray(key), jax.tree.map(lambda v: jnp.asarray(v, jnp.float32), start), facts
-                )
-                for key, start in zip(keys, starts, strict=True)
-            ]
+            points = [jax.tree.map(lambda v: jnp.asarray(v, jnp.float32), start) for start in starts]
+            states = [sampler._chain.begin(jnp.asarray(k), x, facts) for k, x in zip(keys, points, strict=True)]
             self._state = jax.tree.map(lambda *parts: jnp.stack(parts), *states)
 
     def take(self, count: int, *, every: int = 1) -> _Draws:

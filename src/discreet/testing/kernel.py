@@ -154,15 +154,13 @@ _listeners: list[list[str]] = []
 @functools.cache
 def _install() -> None:
     """Hear of audit events from now on: a hook cannot be taken out again."""
-    sys.addaudithook(_hear)
 
+    def hear(event: str, arguments: tuple[Any, ...]) -> None:
+        writes = event == "open" and isinstance(arguments[2], int) and bool(arguments[2] & _WRITES)
+        if _listeners and (writes or event.startswith(_EVENTS)):
+            _listeners[-1].append(f"{event} {arguments[0]}")
 
-def _hear(event: str, arguments: tuple[Any, ...]) -> None:
-    if not _listeners:
-        return
-    writes = event == "open" and isinstance(arguments[2], int) and bool(arguments[2] & _WRITES)
-    if writes or event.startswith(_EVENTS):
-        _listeners[-1].append(f"{event} {arguments[0]}")
+    sys.addaudithook(hear)
 
 
 @contextlib.contextmanager

@@ -2,10 +2,8 @@ r"""Wasserstein-1 distance between weighted samples of records: exact by optimal
 
 Records are rows of numbers. An *ordered* column holds coordinates, whose distance is :math:`|a - b|`; any other column
 holds codes, whose distance is 0 or 1. NaN is a null: at distance 1 from every value, 0 from a null. The distance of two
-records is :math:`\sum_c w_c \, d_c` (``norm="sum"``, the ground distance of :class:`~discreet.domain.Domain` where
-coordinates are scaled to [0, 1]) or :math:`\sqrt{\sum_c (w_c d_c)^2}` (``norm="euclidean"``).
-
-Pure functions of arrays, as in the module of distances on the line; the solver is POT's (extra ``transport``).
+records is :math:`\sum_c w_c \, d_c` (``norm="sum"``) or :math:`\sqrt{\sum_c (w_c d_c)^2}` (``norm="euclidean"``).
+Pure functions of arrays; the solver is POT's (extra ``transport``).
 """
 
 from __future__ import annotations
