@@ -122,16 +122,17 @@ def test_what_was_meant_passes(problem: BaseException) -> None:
 @pytest.mark.parametrize(
     ("options", "blamed"),
     [
-        ({"out": b"x.csv"}, "out must be a path or an Output or None, got bytes"),
-        ({"out": Output("x.csv", certificate=3)}, "certificate must be a path or None, got int"),
-        ({"out": Output(checkpoint=3), "mechanism": "private-evolution"}, "path must be a path, got int"),
+        ({"out": b"x.csv"}, "path must be a path or None, got bytes"),
+        ({"out": lambda: Output("x.csv", certificate=3)}, "certificate must be a path or None, got int"),
+        ({"out": lambda: Output(checkpoint=3)}, "path must be a path, got int"),
         ({"watch": 3}, "watch must be a Watch, got 3"),
         ({"accept": 3}, "accept must be a collection, each element a text, got int"),
     ],
 )
 def test_what_to_pass_instead_is_said(options: dict[str, Any], blamed: str) -> None:
     with pytest.raises(ParameterError, match=blamed):
-        discreet.release(FRAME, DOMAIN, **{"budget": Budget(epsilon=1, delta=1e-6), "size": 5, **options})
+        given = {name: value() if callable(value) else value for name, value in options.items()}
+        discreet.release(FRAME, DOMAIN, **{"budget": Budget(epsilon=1, delta=1e-6), "size": 5, **given})
 
 
 def test_errors_of_the_callers_own_functions_pass() -> None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import os
 import re
 import sys
@@ -26,7 +27,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from copy import copy
 from dataclasses import fields
-from itertools import islice
+from fractions import Fraction
+from itertools import chain, islice, repeat
 from numbers import Integral
 from pathlib import Path
 from threading import Thread
@@ -34,7 +36,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 
-from discreet._core.checks import plain
+from discreet._core.checks import as_float, plain, real
 from discreet._core.errors import DataError, DiscreetError, Fault, FileProblem, ParameterError, Refused
 from discreet._core.lazy import pl
 from discreet._core.reading import MOST_DIGITS
@@ -91,7 +93,7 @@ def total(function: _F) -> _F:
     @functools.wraps(function)
     def bounded(*args: Any, **kwargs: Any) -> Any:
         try:
-            return function(*args, **kwargs)
+            return _call(function, args, kwargs)
         except BaseException as problem:
             try:
                 error = _unquoted(problem, function, (*args, *kwargs.values()))
@@ -106,6 +108,52 @@ def total(function: _F) -> _F:
 
     setattr(bounded, _MARK, True)
     return cast("_F", bounded)
+
+
+_PLAIN = {
+    "int": (int,),
+    "float": (int, float),
+    "Fraction": (Fraction,),
+    "str": (str,),
+    "bool": (bool,),
+    "FilePath": (str, os.PathLike),
+    "None": (types.NoneType,),
+}
+
+
+@functools.cache
+def _plain_kinds(function: Callable[..., Any]) -> dict[str, tuple[type, ...]]:
+    """Return the types of each parameter that takes plain values alone; none for any other."""
+    kinds: dict[str, tuple[type, ...]] = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        parts = [_PLAIN.get(part) for part in str(parameter.annotation).split(" | ")]
+        kinds[name] = () if None in parts or parameter.kind > parameter.KEYWORD_ONLY else sum(cast(Any, parts), ())
+    return kinds
+
+
+def _plainly(value: Any, kinds: tuple[type, ...]) -> Any:
+    """Return an argument as Python's own: a number of any library where a float is wanted, rounded down."""
+    given, value = value, plain(value)
+    if isinstance(given, np.generic) and isinstance(value, str) and not isinstance(given, str):
+        return given  # a time that Python has not
+    if float in kinds and not isinstance(value, (*kinds, bool)) and math.isfinite(as_float(value)):
+        return real("", value, down=True)
+    return value
+
+
+def _call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a function with plain arguments. Raises ParameterError where a constructor took one of another kind."""
+    kinds = _plain_kinds(function)
+    args = tuple(map(_plainly, args, chain(kinds.values(), repeat(()))))
+    kwargs = {name: _plainly(value, kinds.get(name, ())) for name, value in kwargs.items()}
+    result = function(*args, **kwargs)
+    if function.__name__ == "__init__":  # what it keeps would break later
+        for name, value in (dict(zip(kinds, args, strict=False)) | kwargs).items():
+            allowed = kinds.get(name, ())
+            if allowed and (not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed)):
+                wanted = _wanted(str(inspect.signature(function).parameters[name].annotation))
+                raise ParameterError(f"{_called(function)}: {name} must be {wanted}, got {type(value).__name__}")
+    return result
 
 
 def _unquoted(problem: BaseException, function: Callable[..., Any], values: tuple[Any, ...]) -> DiscreetError | None:
@@ -144,7 +192,7 @@ def _passes(problem: BaseException) -> bool:
     for frame, _ in list(traceback.walk_tb(problem.__traceback__))[1:]:
         file = frame.f_code.co_filename
         in_no_file = file[:1] == "<" and frame.f_globals.get("__name__") != "__main__"
-        if not in_no_file and not file.startswith(_LIBRARIES):
+        if not in_no_file and not file.endswith(".pyx") and not file.startswith(_LIBRARIES):
             return True
     return False
 
@@ -345,10 +393,14 @@ def _alternatives(annotation: str) -> list[tuple[str, str]]:
 
 def _fits(value: Any, annotation: str) -> bool:
     """Whether a value is of one of the kinds of an annotation, as far as a look at it tells; of an unknown one, yes."""
-    value = plain(value)
+    no_list, value = isinstance(value, (bytes, np.generic)) and not isinstance(value, str), plain(value)
     for name, element in _alternatives(annotation):
         kind = _KINDS.get(name, ("", _CLASSES.get(name, object)))[1]
-        if not isinstance(value, kind) or (isinstance(value, bool) and name in ("int", "float")):
+        if (
+            not isinstance(value, kind)
+            or (isinstance(value, bool) and name in ("int", "float"))
+            or (no_list and name in _LISTS)
+        ):
             continue
         parts: Iterable[Any] = ()
         if element and isinstance(value, Collection) and not _is_ours(type(value)):  # a closed value has no elements

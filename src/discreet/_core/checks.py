@@ -20,6 +20,7 @@ import numpy as np
 from discreet._core.errors import DiscreetError, ParameterError
 from discreet._core.text import as_written, harmless, with_article
 
+_OWN = {int, float, str, bool, type(None), list, tuple, dict}
 _LONGEST, _DIGITS = 60, 40  # characters of a text, and digits of an integer, that a message repeats
 
 Refusal = Callable[[str], DiscreetError]
@@ -33,6 +34,10 @@ def plain(value: Any) -> Any:
 
     A date, a moment or a length of time is Python's, and a text where Python has none that equals it.
     """
+    if type(value) in _OWN:
+        return value
+    if type(value).__module__.partition(".")[0] == "pandas" and getattr(value, "tzinfo", None) is None:
+        value = getattr(value, "to_timedelta64", getattr(value, "to_datetime64", lambda: value))()
     if isinstance(value, (np.datetime64, np.timedelta64)):
         fine = np.datetime_data(value.dtype)[0] in ("ns", "ps", "fs", "as")
         short = value.astype(f"{value.dtype.kind}8[us]") if fine else value

@@ -61,11 +61,14 @@ class LatticeColumn(Column):
     def _set_points(self, start: int, stop: int, stride: int = 1, *, spacing: str = "linear") -> None:
         """Set the points from ``start`` to at most ``stop`` (both in the column's unit), and their grouping."""
         if not start < stop:
-            self._refuse("lower must be below upper")
+            labels = ', or declare type = "category" and categories = [...]' * (self.kind == "integer")
+            self._refuse(f"lower must be below upper. Leave a column of one value out{labels}")
         if stride < 1 or stride > stop - start:
             self._refuse("step must be positive and at most upper - lower")
         points = (stop - start) // stride + 1
-        if points > _MOST_POINTS or not -(2**62) <= start <= stop <= 2**62:
+        if max(-start, stop) > 2**62:
+            self._refuse("the bounds must be within 2**62 steps of 0. Subtract a public number from the column first")
+        if points > _MOST_POINTS:
             self._refuse("the bounds are too far apart for 64-bit integers")
         settle(self, _start=start, _stop=stop, _stride=stride)
         if self.cells is None:
@@ -262,7 +265,7 @@ class Integer(LatticeColumn):
     def _check(self) -> None:
         lower, upper = self._units("lower", self.lower), self._units("upper", self.upper)
         settle(self, lower=lower, upper=upper)
-        if not holds(self.dtype, lower, upper):
+        if max(-lower, upper) <= 2**62 and not holds(self.dtype, lower, upper):
             self._refuse(f"dtype {self.dtype} cannot hold the bounds")
         if self.spacing == "log" and (lower <= 0 or self.cells is None):
             self._refuse('spacing = "log" needs cells, and lower > 0')

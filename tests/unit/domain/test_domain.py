@@ -167,7 +167,7 @@ def test_reading_a_file(tmp_path: Path) -> None:
         Domain.read(tmp_path / "none.toml")
     with pytest.raises(FileProblem, match="cannot be read"):
         Domain.read(tmp_path)
-    path.write_bytes(b"\xff\xff")
+    path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(FileProblem, match="cannot be read"):
         Domain.read(path)
 

@@ -161,7 +161,7 @@ def test_missing_facts(kind: type[Column], facts: dict[str, Any], missing: str) 
         (Integer, {"lower": 5, "upper": 5}, "below upper"),
         (Integer, {"lower": 0.5, "upper": 5}, "must be an integer"),
         (Integer, {"lower": 0, "upper": 300, "dtype": "uint8"}, "cannot hold"),
-        (Integer, {"lower": -(2**63), "upper": 5}, "too far apart"),
+        (Integer, {"lower": -(2**63), "upper": 5}, "2..62 steps of 0. Subtract"),
         (Integer, {"lower": 0, "upper": 5, "spacing": "log", "cells": 2}, "lower > 0"),
         (Integer, {"lower": 1, "upper": 5, "spacing": "log"}, "needs cells"),
         (Integer, {"lower": 0, "upper": 2**40, "cells": 2**30}, "from 1 to 4,194,304"),
@@ -175,7 +175,7 @@ def test_missing_facts(kind: type[Column], facts: dict[str, Any], missing: str) 
         (Decimal, {"lower": "0.001", "upper": "1", "digits": 2}, "at most 2 digits"),
         (Decimal, {"lower": "NaN", "upper": "1", "digits": 2}, "decimal number"),
         (Decimal, {"lower": "0", "upper": "1", "digits": 19}, "from 0 to 18"),
-        (Decimal, {"lower": "0", "upper": "1e15", "digits": 6}, "too far apart"),
+        (Decimal, {"lower": "0", "upper": "1e15", "digits": 6}, "steps of 0"),
     ],
 )
 def test_contradictory_facts_are_refused(kind: type[Column], facts: dict[str, Any], problem: str) -> None:
@@ -339,3 +339,16 @@ def test_wrong_weights_are_refused(weights: Any) -> None:
 def test_other_bases_of_a_finite_column_are_refused(base: Any) -> None:
     with pytest.raises(DomainError, match="base of a finite column"):
         Boolean(base=base)
+
+
+def test_remedies_of_bounds_followed() -> None:
+    """Of one value alone, and of numbers that are near each other and far from 0."""
+    with pytest.raises(
+        DomainError, match="Leave a column of one value out, or declare type = .category. and categories"
+    ):
+        Integer(lower=3, upper=3)
+    assert Category(categories=[3]).size == 1
+    for dtype in ("int64", "uint64"):
+        with pytest.raises(DomainError, match="Subtract a public number from the column first"):
+            Integer(lower=2**64 - 1000, upper=2**64 - 1, dtype=dtype)
+    assert Integer(lower=0, upper=999).size == 1000
