@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
+import narwhals as nw
 import numpy as np
 import polars as pl
 import pytest
@@ -376,6 +377,28 @@ def test_columns_together(engine: str, put: Any) -> None:
         assert tally(reveal(closed)) == tally(reveal(confidential(frame, domain)))
         assert public_size(closed) == frame.height
         assert closed.provenance.frame_kind == ("polars" if engine == "lazy" else engine)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_tables_of_marginals_are_made_where_the_rows_are(engine: str, put: Any, raw: list[str]) -> None:
+    """The release is that of the table in memory. Codes of all rows are more than Spark may send its driver here."""
+    rng = np.random.default_rng(3)
+    domain = Domain(
+        columns={name: Integer(lower=0, upper=9) for name in "abcdef"} | {"s": OpenLabels(nulls="category")}
+    )
+    frame = pl.DataFrame({name: rng.integers(0, 10, 100_000) for name in "abcdef"}).with_columns(
+        s=pl.col("a").replace({9: None}).cast(pl.String)
+    )
+    asked = {"mechanism": "marginals", "size": 100, "seed": 1, "accept": {"poor-utility"}}
+    here, there = (
+        release(data, domain, Budget(epsilon=2.0, delta=1e-6), **asked) for data in (frame, put(frame, engine))
+    )
+    assert not raw
+    assert nw.from_native(there.table()).lazy().collect("polars").to_native().equals(here.table())
+    outside = pl.concat([frame, frame.head(1).with_columns(b=pl.lit(77, dtype=pl.Int64))])
+    with pytest.raises(DataError, match="column 'b'") as refused:
+        release(put(outside, engine), domain, Budget(epsilon=2.0, delta=1e-6), **asked)
+    assert "77" not in str(refused.value)
 
 
 # -- what only one engine has ------------------------------------------------------------------------------------------

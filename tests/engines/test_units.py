@@ -22,7 +22,7 @@ from discreet.errors import DataError
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-KEYED = ["duckdb", *(pytest.param(name, marks=pytest.mark.engines) for name in ("dask", "ibis", "pyspark"))]
+KEYED = [pytest.param(name, marks=pytest.mark.engines) for name in ("dask", "pyspark")]
 VISITS = Domain(columns={"v": Integer(lower=0, upper=9, nulls="category")})
 UNITS, LEVEL = 30_000, 4.9  # standard errors: false alarms are rarer than 1e-6
 

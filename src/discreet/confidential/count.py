@@ -271,23 +271,17 @@ def _slotted_counts(source: Source, domain: Domain, *, unit: Unit, rng: np.rando
     """Count the slots of units, and the rows as they came."""
     from discreet.confidential.units import NO_UNIT, null_record
 
-    with suppress(EngineFailed):
-        slot_rows, cells = None, cells_of(source, domain.columns)
-        if cells is not None:
+    if (cells := cells_of(source, domain.columns)) is not None:
+        with suppress(EngineFailed):
             slot_rows = attempted(lambda: cells.slots(unit.column, unit.max_records, rng.bytes(32).hex()))
-        elif (cut := source.slots) is not None:
-            slot_rows = attempted(lambda: cut(domain.names, unit.column, unit.max_records, rng.bytes(32).hex()))
-        if slot_rows is not None:
-            frame, units, unnamed = slot_rows
-            if unnamed:
-                raise DataError(unit.column, *NO_UNIT)
-            slots = Tally(domain)
-            if cells is None:
-                slots.add(frame, source)
-            else:
+            if slot_rows is not None:
+                frame, units, unnamed = slot_rows
+                if unnamed:
+                    raise DataError(unit.column, *NO_UNIT)
+                slots = Tally(domain)
                 slots.add_records(cells.records(frame), frame[FREQUENCY].to_numpy())
-            slots.add_records(null_record(domain), np.array([units * unit.max_records - frame[FREQUENCY].sum()]))
-            return slots.counts(), counted(source, domain)
+                slots.add_records(null_record(domain), np.array([units * unit.max_records - frame[FREQUENCY].sum()]))
+                return slots.counts(), counted(source, domain)
     slots_read, all_rows = _read_slots(source, domain, unit=unit, rng=rng)
     records, owners = slots_read.kept()
     slots = Tally(domain)
@@ -326,7 +320,7 @@ def _read_slots(source: Source, domain: Domain, *, unit: Unit, rng: np.random.Ge
         if batch.height:
             records, frequencies = encoded(batch, domain, source)
             all_rows.add_records(records, frequencies)
-            slots.add(batch[unit.column], _as_frame(records, frequencies))
+            slots.add(batch[unit.column], narrow(_as_frame(records, frequencies)))
     return slots, all_rows.counts()
 
 

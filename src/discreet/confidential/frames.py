@@ -1,6 +1,6 @@
 """A dataframe of any library as the source of a table: in memory, in an engine, or a stream of Arrow batches.
 
-Tables of DuckDB are streamed, and the rows of each privacy unit are cut where they are.
+Tables of DuckDB are streamed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from discreet._core.errors import DataError, DiscreetError, ParameterError
 from discreet._core.formats import stored_index
 from discreet._core.lazy import nw, pl
 from discreet.confidential.closed import Confidential
-from discreet.confidential.returned import as_arrow, as_frames_of, quoted, sql_text
+from discreet.confidential.returned import as_arrow, as_frames_of, quoted
 from discreet.confidential.source import BATCH, FREQUENCY, Source, read_rows, require_once, scan_batches, type_name
 from discreet.confidential.workers import EngineCells, engine_cells
 
@@ -65,9 +65,6 @@ def source_of(frame: Any, unsupported: DiscreetError) -> Source:
     cells: Callable[[Mapping[str, Any]], EngineCells] | None = None
     if kind in ("dask", "pyspark"):
         cells = partial(engine_cells, frame, kind)
-    slots: Callable[..., tuple[pl.DataFrame, int, int] | None] | None = None
-    if kind in ("duckdb", "ibis"):
-        slots = partial(_duckdb_slots, frame, broken)
     return Source(
         kind=kind,
         files=_files_of(frame, broken),
@@ -77,7 +74,6 @@ def source_of(frame: Any, unsupported: DiscreetError) -> Source:
         batches=partial(_batches, frame, kind, broken),
         index=index,
         cells=cells,
-        slots=slots,
         stays=isinstance(frame, nw.LazyFrame),
         returned=quietly(lambda: as_frames_of(frame, kind), broken),
     )
@@ -195,8 +191,6 @@ def _of_batches(schema: Any, batches: arrow.Batches) -> Source:
 # -- DuckDB ------------------------------------------------------------------------------------------------------------
 
 _ARROW_BATCH = 2**17
-_UNIT, _FREQUENCY, _NUMBER, _PLACE, _ORDER = "u", "f", "i", "place", "h"
-_COUNT = f"CAST(count(*) AS BIGINT) AS {_FREQUENCY}"
 
 
 def _duckdb_relation(frame: Any, broken: DiscreetError) -> Any | None:
@@ -225,52 +219,6 @@ def _record_batches(relation: Any, columns: Iterable[str]) -> Any:
     return to_reader(_ARROW_BATCH)
 
 
-def _duckdb_slots(
-    frame: Any, broken: DiscreetError, columns: Sequence[str], unit: str, most: int, key: str
-) -> tuple[pl.DataFrame, int, int] | None:
-    """Cut every unit as :meth:`EngineCells.slots` does; None where the type of its column names no units for sure."""
-    relation = _duckdb_relation(frame, broken)
-    if relation is None:
-        return None
-    schema = _fetched(relation.project(", ".join(map(quoted, [*columns, unit]))).limit(0)).schema
-    units = (pl.String, pl.Categorical, pl.Enum, pl.Date, pl.Boolean)
-    if not (schema[unit].is_integer() or schema[unit] in units):
-        return None
-    places = {f"c{place}": name for place, name in enumerate(columns)}
-    record = ", ".join([_UNIT, *places])
-    parts = [f"{_bytes(relation, name, schema[name])} AS {place}" for place, name in places.items()]
-    rows = relation.project(", ".join([f"{_bytes(relation, unit, schema[unit])} AS {_UNIT}", *parts]))
-    totals = rows.aggregate(f"{record}, {_COUNT}", record)
-    # DuckDB makes a join of a window without an order, and reads a view that draws at random twice
-    window = f"PARTITION BY {_UNIT} ORDER BY {_UNIT}"
-    totals = totals.project(f"*, CAST(sum({_FREQUENCY}) OVER ({window}) AS BIGINT) AS held")
-    numbered = totals.project(f"{record}, held, unnest(range({_FREQUENCY})) AS {_NUMBER}")
-    # Distinct values have distinct texts, none of which holds the separator.
-    values = [f"coalesce({_hash_text(place, schema[name])}, 'null')" for place, name in places.items()]
-    text = ", ".join([sql_text(key), f"CAST({_UNIT} AS VARCHAR)", *values, f"CAST({_NUMBER} AS VARCHAR)"])
-    order = f"CASE WHEN held > {most} THEN sha256(concat_ws('|', {text})) END AS {_ORDER}"
-    hashed = numbered.project(f"{record}, {_NUMBER}, {order}")
-    window = f"PARTITION BY {_UNIT} ORDER BY {', '.join([_ORDER, *places, _NUMBER])}"
-    slots = hashed.project(f"{record}, row_number() OVER ({window}) AS {_PLACE}").filter(f"{_PLACE} <= {most}")
-    kinds = {"firsts": f"{_PLACE} = 1", "unnamed": f"{_UNIT} IS NULL"}
-    counts = [f"CAST(count(*) FILTER ({kind}) AS BIGINT) AS {name}" for name, kind in kinds.items()]
-    counted = _fetched(slots.aggregate(", ".join([*places, _COUNT, *counts]), ", ".join(places)))
-    texts = [pl.col(place).cast(pl.String) for place in places if counted[place].dtype == pl.Binary]
-    named = counted.with_columns(texts).drop(kinds).rename({**places, _FREQUENCY: FREQUENCY})
-    return named, int(counted["firsts"].sum()), int(counted["unnamed"].sum())
-
-
-def _is_text(dtype: pl.DataType) -> bool:
-    return dtype in (pl.String, pl.Categorical, pl.Enum)
-
-
-def _hash_text(place: str, dtype: pl.DataType) -> str:
-    """Return a value as the text that is hashed."""
-    if dtype.is_numeric():
-        return f"CAST({place} AS VARCHAR)"
-    return f"hex(CAST({place} AS {'BLOB' if _is_text(dtype) else 'VARCHAR'}))"
-
-
 def _value(relation: Any, name: str) -> str:
     """Return a value as it leaves DuckDB: infinite moments must lie outside of all bounds there."""
     types = dict(zip(relation.columns, map(str, relation.types), strict=True))
@@ -281,17 +229,3 @@ def _value(relation: Any, name: str) -> str:
         micro = f"make_timestamp((epoch_ns({x}) - 999 * CAST(epoch_ns({x}) < 0 AS INT)) // 1000)"  # rounded down
         return f"CASE WHEN isfinite({x}) THEN {micro} ELSE CAST({x} AS TIMESTAMP) END"
     return x
-
-
-def _bytes(relation: Any, name: str, dtype: pl.DataType) -> str:
-    """Return a value to group by: a text as its bytes, which no collation makes equal, and no negative zero."""
-    if _is_text(dtype):
-        return f"encode(CAST({quoted(name)} AS VARCHAR))"
-    if dtype.is_float():
-        return f"{quoted(name)} + 0.0"
-    return _value(relation, name)
-
-
-def _fetched(relation: Any) -> pl.DataFrame:
-    frame: pl.DataFrame = nw.from_native(relation).collect().to_polars()
-    return frame

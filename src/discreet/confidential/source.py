@@ -45,8 +45,6 @@ class Source:
     decimal_comma: bool = False  # whether numbers in texts have a comma before their decimals
     index: frozenset[str] = frozenset()  # columns of a file that pandas wrote as an index, and not among the names
     cells: Callable[[Mapping[str, Column]], EngineCells] | None = None  # of an engine with workers, instead of batches
-    # Cuts some columns by unit, most and key where the table is, as EngineCells.slots does.
-    slots: Callable[[Sequence[str], str, int, str], tuple[pl.DataFrame, int, int] | None] | None = None
     stays: bool = False  # whether the rows are elsewhere than in memory, and can be read as often as one likes
     returned: Returned | None = None  # makes a released table the kind of table that this is
 

@@ -9,12 +9,12 @@ engine that fails, whatever it says, has raw values grouped instead.
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial, reduce
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -29,12 +29,14 @@ from discreet.domain import Column, Counts, Records
 _MISFIT = -1  # the code of a value that does not fit, and the number of the table of a part that holds one
 _UNIT, _FREQUENCY, _NUMBER, _PLACE, _ORDER = "u", "f", "i", "place", "h"
 _TABLE, _CELL = "t", "c"
-_TOTAL = -2  # the number of the table that has one cell, of all rows
 _TOGETHER = 16  # counts of parts that are added up in one task
 _ROWS = 2**18  # of a part, or of Arrow batches, that are counted at once
 
+Work: TypeAlias = Callable[[Iterator[pl.DataFrame]], Iterable[pl.DataFrame]]
+"""What is done to the raw rows of a part, slice by slice, where it is."""
+
 Tables: TypeAlias = Callable[[Iterator[Counts]], list[Any]]
-"""Arrays or counts by label of some records, those of all being the sum."""
+"""Arrays or counts by label of some records; those of all are the sum."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,25 +55,24 @@ class EngineCells(ABC):
         """Iterate over rows of codes, and their frequencies."""
 
     @abstractmethod
-    def cells_of_tables(self, tables: Tables) -> pl.DataFrame:
-        """Return the sum of the :func:`_cells_of_tables` of parts."""
+    def added(self, work: Work, kinds: Mapping[str, str]) -> pl.DataFrame:
+        """Work on each part, and add up the frequencies of equal rows; ``kinds``: Spark's types of their columns."""
 
     def sums(self, tables: Tables) -> tuple[int, list[Any]]:
-        """Return the number of rows, and tables of them all, which are made and added up where the rows are.
-
-        Raises DataError where a value does not fit.
-        """
-        cells, found = attempted(lambda: self.cells_of_tables(tables)), tables(iter(()))
-        if (cells[_TABLE] == _MISFIT).any():
+        """Return the number of rows, and tables of them all. Raises DataError where a value does not fit."""
+        work = partial(_table_cells, self._by_place, tables)
+        cells = attempted(lambda: self.added(work, {_TABLE: "bigint", _CELL: "string", _FREQUENCY: "bigint"}))
+        parts = {number: frame for (number,), frame in cells.partition_by(_TABLE, as_dict=True).items()}
+        if _MISFIT in parts:
             self._refuse()
-        n = int(cells.filter(pl.col(_TABLE) == _TOTAL)[_FREQUENCY].sum())
-        for number, table in enumerate(found):
-            keys, counts = cells.filter(pl.col(_TABLE) == number).select(_CELL, _FREQUENCY)
+        total, *sums = [np.zeros(1, dtype=np.int64), *tables(iter(()))]
+        for number, table in enumerate((total, *sums)):
+            _, labels, frequencies = parts.get(number, cells.clear())
             if isinstance(table, dict):
-                table.update(zip(keys, counts, strict=True))
+                table.update(zip(labels, frequencies, strict=True))
             else:
-                table.flat[keys.cast(pl.Int64).to_numpy()] = counts.to_numpy()
-        return n, found
+                table.flat[labels.cast(pl.Int64).to_numpy()] = frequencies.to_numpy()
+        return int(total[0]), sums
 
     @abstractmethod
     def misfits(self) -> pl.DataFrame:
@@ -99,6 +100,15 @@ class EngineCells(ABC):
             self._refuse()
         return codes
 
+    @property
+    def _by_place(self) -> dict[str, Column]:
+        """The columns by names that no other column has, whatever the declared names are."""
+        return {f"c{place}": column for place, column in enumerate(self.columns.values())}
+
+    def _named(self, frame: pl.DataFrame) -> pl.DataFrame:
+        names = dict(zip(self._by_place, self.columns, strict=True))
+        return frame.rename({**names, _FREQUENCY: FREQUENCY}, strict=False)
+
     def _refuse(self) -> NoReturn:
         rows = attempted(self.misfits)
         for name, column in self.columns.items():
@@ -121,26 +131,35 @@ def engine_cells(frame: Any, kind: str, columns: Mapping[str, Column]) -> Engine
     return cells
 
 
-def _cells_of_tables(frames: Iterable[pl.DataFrame], columns: Mapping[str, Column], tables: Tables) -> pl.DataFrame:
-    """Return tables of raw rows: number, cell or label, and frequency. If a value does not fit, table -1 has a cell."""
+def _table_cells(
+    columns: Mapping[str, Column], tables: Tables, frames: Iterator[pl.DataFrame]
+) -> Iterator[pl.DataFrame]:
+    """Yield the cells of tables of raw rows. Table 0 is their number. Where a value does not fit, there is table -1."""
+    total = np.zeros(1, dtype=np.int64)
 
     def encoded(frame: pl.DataFrame) -> Counts:
         total[0] += frame.height
         records = Records(columns=tuple(column.encode(frame[name]) for name, column in columns.items()))
         return Counts(records=records, frequencies=np.ones(frame.height, dtype=np.int64))
 
-    total = np.zeros(1, dtype=np.int64)
-    cells: list[pl.DataFrame] = []
     try:
-        found = {**dict(enumerate(tables(map(encoded, frames)))), _TOTAL: total}
+        numbered = dict(enumerate([total, *tables(map(encoded, frames))]))
     except DataError:
-        found = {_MISFIT: np.ones(1)}
-    for number, table in found.items():
-        keys = list(table) if isinstance(table, dict) else np.flatnonzero(table)
-        counts = list(table.values()) if isinstance(table, dict) else table.ravel()[keys]
-        values = {_TABLE: np.full(len(keys), number), _CELL: pl.Series(keys).cast(pl.String), _FREQUENCY: counts}
-        cells.append(pl.DataFrame(values, schema_overrides={_FREQUENCY: pl.Int64}))
-    return pl.concat(cells)
+        numbered = {_MISFIT: np.ones(1, dtype=np.int64)}
+    for number, table in numbered.items():
+        cells = table
+        if not isinstance(table, dict):
+            places = np.flatnonzero(table)
+            cells = dict(zip(places, table.ravel()[places], strict=True))
+        labels = pl.Series(_CELL, list(cells)).cast(pl.String)
+        frame = pl.DataFrame([labels, pl.Series(_FREQUENCY, list(cells.values()), dtype=pl.Int64)])
+        yield frame.select(pl.lit(number, dtype=pl.Int64).alias(_TABLE), pl.all())
+
+
+def _code_counts(columns: Mapping[str, Column], frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """Yield the distinct rows of codes, beside other columns, and their frequencies."""
+    for frame in frames:
+        yield _grouped(frame.with_columns(*coded_frame(frame, columns)))
 
 
 def coded_frame(frame: pl.DataFrame, columns: Mapping[str, Column]) -> pl.DataFrame:
@@ -167,20 +186,15 @@ def _coded_column(values: pl.Series, column: Column) -> pl.Series:
 def _misfit_rows(frame: pl.DataFrame, columns: Mapping[str, Column]) -> pl.Series:
     """Return which rows hold a value that does not fit."""
     misfits = (misfit.where for name, column in columns.items() for misfit in column.misfits(frame[name]))
-    return pl.Series(functools.reduce(np.logical_or, misfits, np.zeros(frame.height, dtype=np.bool_)))
+    return pl.Series(reduce(np.logical_or, misfits, np.zeros(frame.height, dtype=np.bool_)))
 
 
-def _grouped(frame: pl.DataFrame, frequency: str) -> pl.DataFrame:
-    return frame.group_by(pl.all()).agg(pl.len().cast(pl.Int64).alias(frequency))
+def _grouped(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.group_by(pl.all()).agg(pl.len().cast(pl.Int64).alias(_FREQUENCY))
 
 
-def _added(parts: list[pl.DataFrame], frequency: str) -> pl.DataFrame:
-    return pl.concat(parts).group_by(pl.exclude(frequency)).agg(pl.col(frequency).sum())
-
-
-def _code_names(columns: Mapping[str, Column]) -> list[str]:
-    """Return names of columns of codes that no other column has, whatever the declared names are."""
-    return [f"c{place}" for place in range(len(columns))]
+def _added(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    return pl.concat(parts).group_by(pl.exclude(_FREQUENCY)).agg(pl.col(_FREQUENCY).sum())
 
 
 # -- Dask --------------------------------------------------------------------------------------------------------------
@@ -192,35 +206,28 @@ class DaskCells(EngineCells):
 
     def counts(self) -> pl.DataFrame:
         """Count part by part, and add up."""
-        return self._added(self._counted(), FREQUENCY)
+        return self._named(self.added(partial(_code_counts, self._by_place), {}))
 
-    def cells_of_tables(self, tables: Tables) -> pl.DataFrame:
-        """Make tables part by part, and add up."""
-        from dask import delayed
-
-        return self._added([delayed(_part_tables)(part, self.columns, tables) for part in self._parts()], _FREQUENCY)
-
-    def _added(self, parts: list[Any], frequency: str) -> pl.DataFrame:
+    def added(self, work: Work, kinds: Mapping[str, str]) -> pl.DataFrame:
+        """Work on each part, and add up some parts at a time."""
         from dask import compute, delayed
 
-        while len(parts) > 1:
-            groups = range(0, len(parts), _TOGETHER)
-            parts = [delayed(_added)(parts[start : start + _TOGETHER], frequency) for start in groups]
-        frame: pl.DataFrame = compute(*parts)[0]
-        return frame
+        parts = self._parts(work)
+        while len(parts) > _TOGETHER:
+            parts = [delayed(_added)(parts[start : start + _TOGETHER]) for start in range(0, len(parts), _TOGETHER)]
+        return _added(list(compute(*parts)))
 
     def batches(self) -> Iterator[pl.DataFrame]:
         """Encode part by part."""
-        for part in self._counted():
-            yield part.compute()
+        for part in self._parts(partial(_code_counts, self._by_place)):
+            yield self._named(part.compute())
 
     def misfits(self) -> pl.DataFrame:
         """Look for a row in each part."""
-        from dask import compute, delayed
+        from dask import compute
 
-        frames = compute(*(delayed(_first_misfit)(part, self.columns) for part in self._parts()))
-        frame: pl.DataFrame = next(frame for frame in frames if frame.height)
-        return frame
+        rows = compute(*self._parts(partial(_misfits, self._by_place)))
+        return self._named(pl.concat(rows, how="vertical_relaxed"))
 
     def slots(self, unit: str, most: int, key: str) -> tuple[pl.DataFrame, int, int] | None:
         """Bring the rows of each unit together, and cut them there."""
@@ -228,64 +235,53 @@ class DaskCells(EngineCells):
 
         if self.frame.dtypes[unit].kind == "f":
             return None
-        parts = self.frame[list(dict.fromkeys([*self.columns, unit]))].to_delayed()
-        split = [delayed(_by_unit, nout=len(parts))(part, self.columns, unit, len(parts)) for part in parts]
+        parts = self._parts(partial(_unit_codes, self._by_place), (unit, _UNIT))
+        split = [delayed(_split, nout=len(parts))(part, len(parts)) for part in parts]
         groups = zip(*(tuple(part) for part in split), strict=True)
-        frames, units, unnamed = zip(
-            *compute(*(delayed(_cut)(list(group), most, key) for group in groups)), strict=True
-        )
-        names = dict(zip(_code_names(self.columns), self.columns, strict=True))
-        slots = _added([*frames], _FREQUENCY).rename({**names, _FREQUENCY: FREQUENCY})
-        return slots, sum(units), sum(unnamed)
+        frames, units, unnamed = zip(*compute(*(delayed(_cut)([*group], most, key) for group in groups)), strict=True)
+        return self._named(_added(frames)), sum(units), sum(unnamed)
 
-    def _parts(self) -> list[Any]:
-        parts: list[Any] = self.frame[list(self.columns)].to_delayed()
-        return parts
-
-    def _counted(self) -> list[Any]:
+    def _parts(self, work: Work, *keys: tuple[str, str]) -> list[Any]:
+        """Return the parts of the table after some work; ``keys``: further columns, and their names there."""
         from dask import delayed
 
-        return [delayed(_part_counts)(part, self.columns) for part in self._parts()]
+        pairs = [*keys, *zip(self.columns, self._by_place, strict=True)]
+        parts = self.frame[list(dict(pairs))].to_delayed()
+        return [delayed(_of_part)(part, pairs, work) for part in parts]
 
 
-def _slices(part: Any, columns: Iterable[str]) -> Iterator[pl.DataFrame]:
-    frame = nw.from_native(part, eager_only=True)
-    for start in range(0, max(1, len(frame)), _ROWS):
-        yield read_rows(frame[start : start + _ROWS], columns)
+def _of_part(part: Any, pairs: Sequence[tuple[str, str]], work: Work) -> pl.DataFrame:
+    def slices() -> Iterator[pl.DataFrame]:
+        frame = nw.from_native(part, eager_only=True)
+        for start in range(0, max(1, len(frame)), _ROWS):
+            rows = read_rows(frame[start : start + _ROWS], dict(pairs))
+            yield pl.DataFrame([rows[name].alias(place) for name, place in pairs])
+
+    return pl.concat(work(slices()), how="vertical_relaxed")
 
 
-def _part_counts(part: Any, columns: Mapping[str, Column]) -> pl.DataFrame:
-    counts = [_grouped(coded_frame(rows, columns), FREQUENCY) for rows in _slices(part, columns)]
-    return _added(counts, FREQUENCY)
+def _misfits(columns: Mapping[str, Column], frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    for frame in frames:
+        yield frame.filter(_misfit_rows(frame, columns)).head(1)
 
 
-def _part_tables(part: Any, columns: Mapping[str, Column], tables: Tables) -> pl.DataFrame:
-    return _cells_of_tables(_slices(part, columns), columns, tables)
+def _unit_codes(columns: Mapping[str, Column], frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """Yield units and codes in types as small as they fit. Raises TypeError where a column names no units for sure."""
+    for frame in frames:
+        units = frame[_UNIT]
+        if not (units.dtype.is_integer() or units.dtype in (pl.String, pl.Null, pl.Date, pl.Boolean)):
+            raise TypeError
+        units = units if units.dtype.is_integer() else units.cast(pl.String)
+        yield narrow(pl.DataFrame([units, *coded_frame(frame, columns)]))
 
 
-def _first_misfit(part: Any, columns: Mapping[str, Column]) -> pl.DataFrame:
-    return pl.concat([rows.filter(_misfit_rows(rows, columns)) for rows in _slices(part, columns)]).head(1)
-
-
-def _by_unit(part: Any, columns: Mapping[str, Column], unit: str, ways: int) -> list[pl.DataFrame]:
-    """Divide the codes of a part by their unit, in a way that does not depend on the part."""
-
-    def owned(frame: pl.DataFrame) -> pl.DataFrame:
-        owner = frame[unit].alias(_UNIT)
-        if not owner.dtype.is_integer():
-            if owner.dtype not in (pl.String, pl.Null, pl.Date, pl.Boolean):
-                raise TypeError
-            owner = owner.cast(pl.String)
-        codes = zip(_code_names(columns), coded_frame(frame, columns), strict=True)
-        return narrow(pl.DataFrame([owner, *(values.alias(name) for name, values in codes)]))
-
-    slices = _slices(part, dict.fromkeys([*columns, unit]))
-    rows = pl.concat([owned(frame) for frame in slices], how="vertical_relaxed")
+def _split(rows: pl.DataFrame, ways: int) -> list[pl.DataFrame]:
+    """Divide rows by their unit, in a way that does not depend on the part."""
     if ways == 1:
         return [rows]
     units = rows[_UNIT].unique()
-    places = [zlib.crc32(str(owner).encode()) % ways for owner in units]
-    place = rows[_UNIT].replace_strict(units, places, return_dtype=pl.Int32)
+    numbers = [zlib.crc32(str(unit).encode()) % ways for unit in units]
+    place = rows[_UNIT].replace_strict(units, numbers, return_dtype=pl.Int32)
     return [rows.filter(place == way) for way in range(ways)]
 
 
@@ -297,15 +293,15 @@ def _cut(parts: list[pl.DataFrame], most: int, key: str) -> tuple[pl.DataFrame, 
     rows = pl.concat(parts, how="vertical_relaxed")
     unnamed = rows[_UNIT].null_count()
     rows = rows.filter(pl.col(_UNIT).is_not_null()).sort(rows.columns)
-    held = rows[_UNIT].rle().struct.unnest()
+    units = rows[_UNIT].rle().struct.unnest()
     numbers = [
         hashlib.shake_256(f"{key}|{unit}".encode()).digest(8 * length) if length > most else bytes(8 * length)
-        for length, unit in held.rows()
+        for length, unit in units.rows()
     ]
     order = pl.Series(_ORDER, np.frombuffer(b"".join(numbers), dtype=np.uint64))
-    places = held.select(pl.int_ranges("len")).to_series().explode()
+    places = units.select(pl.int_ranges("len")).to_series().explode()
     slots = rows.with_columns(order).sort(_UNIT, _ORDER).filter(places < most).drop(_UNIT, _ORDER)
-    return _grouped(slots, _FREQUENCY), held.height, unnamed
+    return _grouped(slots), units.height, unnamed
 
 
 # -- Spark -------------------------------------------------------------------------------------------------------------
@@ -384,22 +380,15 @@ class SparkCells(EngineCells):
 
     def counts(self) -> pl.DataFrame:
         """Count in Spark, or batch by batch, and add up."""
-        return self._named(pl.DataFrame(_summed(self._rows(), self._places).toArrow()))
+        return self._named(pl.DataFrame(_summed(self._rows(), [*self._by_place]).toArrow()))
 
-    def cells_of_tables(self, tables: Tables) -> pl.DataFrame:
-        """Make tables partition by partition, and let Spark add up."""
-        columns, places = self.columns, self._places
-
-        def made(batches: Iterator[Any]) -> Iterator[Any]:
-            frames = (_named(frame, places, columns) for frame in _joined(batches))
-            yield from _to_arrow(_cells_of_tables(frames, columns, tables))
-
-        cells = self._selected().mapInArrow(made, f"{_TABLE} bigint, {_CELL} string, {_FREQUENCY} bigint")
-        return pl.DataFrame(_summed(cells, [_TABLE, _CELL]).toArrow())
+    def added(self, work: Work, kinds: Mapping[str, str]) -> pl.DataFrame:
+        """Work on each partition, and let Spark add up."""
+        return pl.DataFrame(_summed(self._mapped(work, kinds), [*kinds][:-1]).toArrow())
 
     def batches(self) -> Iterator[pl.DataFrame]:
         """Fetch the counts of batches."""
-        yield self._named(pl.DataFrame(self._mapped().toArrow()))
+        yield self._named(pl.DataFrame(self._coded().toArrow()))
 
     def misfits(self) -> pl.DataFrame:
         """Fetch one row."""
@@ -419,7 +408,7 @@ class SparkCells(EngineCells):
 
         if not isinstance(self.frame.schema[unit].dataType, (BooleanType, DateType, IntegralType, StringType)):
             return None
-        owner, places = f.col(_quoted(unit)), self._places
+        owner, places = f.col(_quoted(unit)), [*self._by_place]
         unnamed = self.frame.filter(owner.isNull()).count()
         rows = _summed(self._rows(owner.cast("string").alias(_UNIT)), [_UNIT, *places])
         totals = rows.withColumn("held", f.sum(_FREQUENCY).over(Window.partitionBy(_UNIT)))
@@ -433,10 +422,6 @@ class SparkCells(EngineCells):
         frame = pl.DataFrame(slots.groupBy(*places).agg(f.count("*").alias(_FREQUENCY), firsts).toArrow())
         return self._named(frame.drop("firsts")), int(frame["firsts"].sum()), int(unnamed)
 
-    @property
-    def _places(self) -> list[str]:
-        return _code_names(self.columns)
-
     def _rows(self, *keys: Any) -> Any:
         """Return codes and frequencies, by the other columns too, which are texts."""
         from pyspark.sql import functions as f
@@ -445,33 +430,29 @@ class SparkCells(EngineCells):
         for name, column in self.columns.items():
             expression = code(column, f.col(_quoted(name)), self.frame.schema[name].dataType)
             if expression is None:
-                return self._mapped(*keys)
+                return self._coded(*keys)
             codes.append(expression.alias(f"c{len(codes)}"))
         return self.frame.select(*keys, *codes, _long(1).alias(_FREQUENCY))
 
-    def _selected(self, *keys: Any) -> Any:
+    def _coded(self, *keys: Any) -> Any:
+        kinds = dict.fromkeys([_UNIT][: len(keys)], "string")
+        for place, column in self._by_place.items():
+            kinds[place] = "bigint" if column.finite else "string" if column.open else "double"
+        return self._mapped(partial(_code_counts, self._by_place), {**kinds, _FREQUENCY: "bigint"}, *keys)
+
+    def _mapped(self, work: Work, kinds: Mapping[str, str], *keys: Any) -> Any:
+        """Work on each partition, and the other columns too."""
         from pyspark.sql import functions as f
 
-        columns = zip(self.columns, self._places, strict=True)  # a column may be called what another one is here
-        return self.frame.select(*keys, *(f.col(_quoted(name)).alias(place) for name, place in columns))
+        names = list(kinds)
 
-    def _mapped(self, *keys: Any) -> Any:
-        """Return the codes and frequencies of batches, by the other columns too, which are texts."""
-        columns, places, rows = self.columns, self._places, self._selected(*keys)
-        kinds = ["bigint" if column.finite else "string" if column.open else "double" for column in columns.values()]
-        key_names = rows.columns[: len(keys)]
+        def worked(batches: Iterator[Any]) -> Iterator[Any]:
+            for frame in work(_joined(batches)):
+                yield from frame.select(names).to_arrow(compat_level=pl.CompatLevel.oldest()).to_batches()
 
-        def counted(batches: Iterator[Any]) -> Iterator[Any]:
-            for frame in _joined(batches):
-                coded = _named(coded_frame(_named(frame, places, columns), columns), columns, places)
-                groups = _grouped(coded.with_columns(frame[name] for name in key_names), _FREQUENCY)
-                yield from _to_arrow(groups.select(*key_names, *places, _FREQUENCY))
-
-        schema = [*(f"{name} string" for name in key_names), *(map(" ".join, zip(places, kinds, strict=True)))]
-        return rows.mapInArrow(counted, ", ".join([*schema, f"{_FREQUENCY} bigint"]))
-
-    def _named(self, frame: pl.DataFrame) -> pl.DataFrame:
-        return frame.rename({**dict(zip(self._places, self.columns, strict=True)), _FREQUENCY: FREQUENCY})
+        places = zip(self.columns, self._by_place, strict=True)  # a column may be called what another one is here
+        rows = self.frame.select(*keys, *(f.col(_quoted(name)).alias(place) for name, place in places))
+        return rows.mapInArrow(worked, ", ".join(map(" ".join, kinds.items())))
 
 
 def _joined(batches: Iterator[Any]) -> Iterator[pl.DataFrame]:
@@ -484,15 +465,6 @@ def _joined(batches: Iterator[Any]) -> Iterator[pl.DataFrame]:
             frames = []
     if frames:
         yield pl.concat(frames)
-
-
-def _named(frame: pl.DataFrame, names: Iterable[str], others: Iterable[str]) -> pl.DataFrame:
-    """Return columns under other names."""
-    return frame.select([*names]).rename(dict(zip(names, others, strict=True)))
-
-
-def _to_arrow(frame: pl.DataFrame) -> list[Any]:
-    return frame.to_arrow(compat_level=pl.CompatLevel.oldest()).to_batches()  # type: ignore[no-any-return]
 
 
 def _summed(frame: Any, keys: list[str]) -> Any:
