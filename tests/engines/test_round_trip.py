@@ -377,16 +377,22 @@ def test_a_neighbour_does_not_change_a_width() -> None:
         assert open_.schema.field("x").type.index_type == pa.int32()
 
 
-def test_a_value_that_is_clipped_is_not_told_by_a_width() -> None:
+def test_a_value_that_is_moved_is_not_told_by_a_width() -> None:
     """Readers that infer as many digits as they meet, or the width of an integer, meet values outside the bounds."""
     pa = pytest.importorskip("pyarrow", reason="PyArrow is not installed")
     price = Domain(columns={"x": Decimal(lower="0", upper="999.99", digits=2, out_of_bounds="clip")})
     tables = [pa.table({"x": [Exact("1.5"), Exact(value)]}) for value in ("2.25", "12345678.9", "1" * 30)]
     assert len({table.schema for table in tables}) == len(tables)
     assert {returned(table, price).schema.field("x").type for table in tables} == {pa.decimal128(38, 2)}
-    age = Domain(columns={"x": Integer(lower=0, upper=100, out_of_bounds="clip")})
-    widths = [returned(pl.DataFrame({"x": [1]}, schema={"x": kind}), age).dtypes for kind in (pl.Int8, pl.Int32)]
-    assert widths == [[pl.Int64], [pl.Int64]]
+    null = {"out_of_bounds": "null", "nulls": "category"}
+    for column in (
+        Integer(lower=0, upper=100, out_of_bounds="clip"),
+        Integer(lower=0, upper=100, **null),
+        Category(categories=[1, 2], **null),
+    ):
+        age = Domain(columns={"x": column})
+        widths = [returned(pl.DataFrame({"x": [1]}, schema={"x": kind}), age).dtypes for kind in (pl.Int8, pl.Int32)]
+        assert widths == [[pl.Int64], [pl.Int64]]
 
 
 def test_moments_come_back_in_microseconds() -> None:

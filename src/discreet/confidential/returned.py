@@ -92,7 +92,7 @@ def _narrow_integers() -> tuple[Any, ...]:
 
 
 def _type(column: Column, original: Any, released: Any) -> Any:
-    extremes = column.extremes  # none where values are clipped, of which a width would tell
+    extremes = column.extremes  # none where values beyond are moved, of which a width would tell
     if released == pl.Int64 and original in _narrow_integers() and extremes is not None:
         limits = np.iinfo(str(original).lower())
         if extremes[0] >= limits.min and extremes[1] <= limits.max:

@@ -203,7 +203,7 @@ class Column(ABC):
 
     @property
     def extremes(self) -> tuple[int, int] | None:
-        """The smallest and the largest value in whole units; None without a unit, or where values are clipped."""
+        """The smallest and the largest value in whole units; None without a unit, or where others are not refused."""
         return None
 
     @property

@@ -95,8 +95,8 @@ class LatticeColumn(Column):
 
     @property
     def extremes(self) -> tuple[int, int] | None:
-        """The first and the last point in the integer unit; None where values beyond are clipped to them."""
-        return None if self.out_of_bounds == "clip" else (self._start, self._stop)
+        """The first and the last point in the integer unit; None where values beyond are not refused."""
+        return (self._start, self._stop) if self.out_of_bounds == "error" else None
 
     @property
     def _points(self) -> int:

@@ -182,8 +182,9 @@ class Category(Column):
 
     @property
     def extremes(self) -> tuple[int, int] | None:
-        """The smallest and the largest category, where they are integers."""
-        return (min(self.categories), max(self.categories)) if self._type is int else None
+        """The smallest and the largest category, where they are integers and others are refused."""
+        whole = self._type is int and self.out_of_bounds == "error"
+        return (min(self.categories), max(self.categories)) if whole else None
 
     @property
     def scale(self) -> float:
