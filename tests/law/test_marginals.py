@@ -114,7 +114,7 @@ def test_every_table_changes_as_the_pair_assumes(sizes: tuple[int, ...], most: i
     ones = [one_way_tables(mechanism, source.parts()) for source in sources]
     tables = [np.array([one[i] for one in ones]) for i in range(len(sizes))]
     for merged in merges:
-        choice: Any = SimpleNamespace(facts=mechanism, merged=merged, counts=[each.count for each in merged])
+        choice: Any = SimpleNamespace(facts=mechanism, fine=merged)
         two = [two_way_tables(choice, source.parts()) for source in sources]
         tables += [np.array([each[pair].ravel() for each in two]) for pair in mechanism.pairs]
     for group in (1, 2):
@@ -147,8 +147,10 @@ def test_no_more_units_are_spent_than_are_paid(data: st.DataObject) -> None:
     scores = np.array(data.draw(st.lists(st.integers(-50, 10**6), min_size=len(pairs), max_size=len(pairs))), float)
     shapes = [(min(sizes[i], 128), min(sizes[j], 128)) for i, j in pairs]
     scale = data.draw(st.floats(9.0, 1e6))
-    taken, q, again = allocation.worth(scores, shapes, scale)
-    assert len(set(taken.tolist())) == len(taken) == len(q)
+    finer = [(a + data.draw(st.integers(0, 2 * a)), b) for a, b in shapes]
+    taken, q, again, clear = allocation.worth(scores, shapes, finer, scale, 1e4)
+    assert len(set(taken.tolist())) == len(taken) == len(q) == len(clear)
+    assert all(finer[i] != shapes[i] for i in taken[clear].tolist())
     assert min([*q.tolist(), *again.tolist()], default=0) >= 0
     assert int((q**2).sum() + (copies * again**2).sum()) <= left
 
@@ -328,7 +330,7 @@ class Exact:
     ) -> None:
         self.mechanism, self.scores, self.least, self.peeks = mechanism, scores, least, peeks
         self.counts = sum(mechanism.sizes)  # of the one-way tables
-        facts = (mechanism.units, mechanism.score_q, mechanism.records, scores, *mechanism.sizes)
+        facts = (mechanism.units, mechanism.score_units, mechanism.records, scores, *mechanism.sizes)
         self._reads = self.known.setdefault(facts, {}) if public else {}
         self._stages: dict[Any, list[Stage]] = {}
         self._tails: dict[tuple[Cell, ...], LossLaw] = {}

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Integers
+from discreet._core.arrays import Booleans, Floats, Integers
+from discreet._core.random import seeded
 from discreet.domain import Column, Counts, Domain, Parts, Records
 from discreet.mechanisms.base import CellCounts
 from discreet.mechanisms.latent_classes import Pair
@@ -172,11 +173,6 @@ class OneWay:
     units: float
     nodes: Nodes | None = None
 
-    def again(self, noisy: Floats, units: float) -> OneWay:
-        """Return the counts with those of another measurement."""
-        mean = (self.noisy * self.units + noisy * units) / (self.units + units)
-        return replace(self, noisy=mean, units=self.units + units)
-
     def total(self) -> tuple[float, float]:
         """Return the sum of the counts, and its units: the inverse of its variance, with noise of scale 1."""
         if self.nodes is None:
@@ -216,6 +212,7 @@ class OneWay:
 _MOST_MERGED = 256
 _FEWEST, _MOST_BINS = 6, 100
 _CLEAR = 3.0  # standard errors
+_MOST_PARTS = 18  # of a column's runs, where a pair is clear
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,6 +229,12 @@ class Merged:
     def sums(self, values: Floats) -> Floats:
         """Return the sums of some numbers over the merged cells."""
         return np.bincount(self.cell_of, weights=values, minlength=self.count).astype(np.float64)
+
+    def grouping(self, parts: Merged) -> Merged:
+        """Return the merged cells of finer cells, of which each is a part of one."""
+        cell_of = np.zeros(parts.count, dtype=np.int64)
+        cell_of[parts.cell_of] = self.cell_of
+        return Merged(cell_of, self.count)
 
     def within(self, shares: Floats) -> Floats:
         """Return the share of each cell in its merged cell; alike where noise left none of them."""
@@ -266,6 +269,19 @@ def merged(column: Column, noisy: Floats, error: float, precision: float) -> Mer
     return Merged(cell_of, int(cell_of.max()) + 1)
 
 
+def refined(column: Column, cells: Merged, noisy: Floats, error: float, parts: int) -> Merged:
+    """Return parts of the merged cells: of an ordered column so many of each run, at least 3 standard errors large."""
+    if not column.on_a_line or parts < 2:
+        return cells
+    cell_of, count = np.empty_like(cells.cell_of), 0
+    for cell in range(cells.count):
+        run = np.flatnonzero(cells.cell_of == cell)
+        counts = np.maximum(noisy[run], 0.0)
+        cell_of[run] = count + _runs(counts, max(float(counts.sum()) / parts, _CLEAR * error))
+        count = int(cell_of[run[-1]]) + 1
+    return Merged(cell_of, count)
+
+
 def _runs(counts: Floats, enough: float) -> Integers:
     """Return which run each cell is in: a cell that is large enough is a run of its own."""
     run_of, run, total, begun = np.zeros(len(counts), dtype=np.int64), 0, 0.0, False
@@ -276,6 +292,25 @@ def _runs(counts: Floats, enough: float) -> Integers:
         if not begun:
             run, total = run + 1, 0.0
     return run_of
+
+
+def cell_texts(column: Column) -> list[str]:
+    """Return each cell's value, or its first and last, as text; a null as "null"."""
+    import polars as pl
+
+    codes = np.arange(column.size or 0)
+    ends = column.interval(codes) or (column.decode(codes, rng=seeded(0)),)
+    texts = [end.cast(pl.String).fill_null("null").to_list() for end in ends]
+    return [low if low == high else f"{low} to {high}" for low, high in zip(texts[0], texts[-1], strict=True)]
+
+
+def merged_text(column: Column, cells: Integers, texts: Sequence[str]) -> str:
+    """Return what merged cells are, in words."""
+    if len(cells) == 1:
+        return texts[int(cells[0])]
+    if not column.on_a_line:
+        return "any other"
+    return f"{texts[int(cells[0])].split(' to ')[0]} to {texts[int(cells[-1])].split(' to ')[-1]}"
 
 
 # -- two-way tables -----------------------------------------------------------------------------------------------
@@ -295,6 +330,7 @@ class ChosenTables:
         self.scored = sum(facts.lengths)  # where the scores begin
         first, self._pair_scores = y[: self.scored], y[self.scored : self.scored + len(facts.pairs)]
         self.one_way = one_way_counts(facts, np.asarray(first, dtype=np.int64))
+        self._clearness = math.sqrt(facts.units) / (facts.scale * len(facts.sizes))  # of a record, in standard errors
 
     @cached_property
     def total(self) -> float:
@@ -304,17 +340,44 @@ class ChosenTables:
     @cached_property
     def merged(self) -> list[Merged]:
         """The merged cells of every column."""
-        facts = self.facts
-        precision = self.total * math.sqrt(facts.units) / (facts.scale * len(facts.sizes))
         return [
-            merged(column, one.counts(self.total), facts.scale / math.sqrt(one.units), precision)
-            for column, one in zip(facts.domain.columns.values(), self.one_way, strict=True)
+            merged(
+                column,
+                table.counts(self.total),
+                self.facts.scale / math.sqrt(table.units),
+                self.total * self._clearness,
+            )
+            for column, table in zip(self.facts.domain.columns.values(), self.one_way, strict=True)
         ]
 
     @cached_property
     def counts(self) -> list[int]:
         """How many merged cells each column has."""
         return [cells.count for cells in self.merged]
+
+    @cached_property
+    def fine(self) -> list[Merged]:
+        """Parts of the merged cells of every column, on which clear pairs are measured."""
+        columns = zip(self.facts.domain.columns.values(), self.merged, self.one_way, strict=True)
+        parts = int(_MOST_PARTS / max(_FEWEST, math.sqrt(self.total * self._clearness)))
+        return [
+            refined(column, cells, table.counts(self.total), self.facts.scale / math.sqrt(table.units), parts)
+            for column, cells, table in columns
+        ]
+
+    def summed(self, pair: Pair, table: Any) -> Any:
+        """Return a table of fine cells, or of merged ones already, on merged cells."""
+        i, j = pair
+        if table.shape == (self.counts[i], self.counts[j]):
+            return table
+        sums = np.zeros((self.counts[i], self.counts[j]), dtype=table.dtype)
+        np.add.at(sums, np.ix_(*[self.merged[k].grouping(self.fine[k]).cell_of for k in pair]), table)
+        return sums
+
+    def cells(self, pair: Pair) -> tuple[Merged, Merged]:
+        """Return the cells of each column on which a pair is measured."""
+        level = self.fine if pair in self.clear else self.merged
+        return level[pair[0]], level[pair[1]]
 
     @cached_property
     def coarse(self) -> list[Floats]:
@@ -326,9 +389,11 @@ class ChosenTables:
         return np.rint(self.total * np.outer(self.coarse[i], self.coarse[j])).astype(np.int64)
 
     @cached_property
-    def _worth(self) -> tuple[Integers, Integers, Integers]:
-        shapes = [(self.counts[i], self.counts[j]) for i, j in self.facts.pairs]
-        return self.facts.allocation.worth(self._gains(), shapes, self.facts.scale)
+    def _worth(self) -> tuple[Integers, Integers, Integers, Booleans]:
+        merged, fine = self.merged, self.fine
+        shapes = [(merged[i].count, merged[j].count) for i, j in self.facts.pairs]
+        finer = [(fine[i].count, fine[j].count) for i, j in self.facts.pairs]
+        return self.facts.allocation.worth(self._gains(), shapes, finer, self.facts.scale, self.total)
 
     @cached_property
     def repeats(self) -> list[tuple[int, int]]:
@@ -341,11 +406,16 @@ class ChosenTables:
         tables = zip(self._worth[0].tolist(), self._worth[1].tolist(), strict=True)
         return [(self.facts.pairs[place], q) for place, q in tables if q]
 
+    @cached_property
+    def clear(self) -> set[Pair]:
+        """The pairs that are measured on fine cells."""
+        return {self.facts.pairs[place] for place in self._worth[0][self._worth[3]].tolist()}
+
     @property
     def lengths(self) -> list[int]:
         """How many counts each table of the last stage has."""
         lengths = [self.facts.lengths[i] for i, _ in self.repeats]
-        return lengths + [self.counts[i] * self.counts[j] for (i, j), _ in self.pairs]
+        return lengths + [a.count * b.count for a, b in [self.cells(pair) for pair, _ in self.pairs]]
 
     def _gains(self) -> Floats:
         """Return how many records each two-way table would put elsewhere, and a measurement of it gains.
@@ -355,7 +425,7 @@ class ChosenTables:
         """
         if not self.facts.pairs:
             return np.empty(0)
-        q = self.facts.score_q
+        q = math.isqrt(self.facts.score_units or 1)
         scores, noise = self._pair_scores / float(q * q), (self.facts.scale / q) ** 2
         scatter = np.array([self._scatter(i, j) for i, j in self.facts.pairs])
         signal = float((scores - scatter).mean()) / max(float(scores.mean()), 1e-9)
@@ -398,18 +468,18 @@ def number_of_records(facts: WideFacts, one_way: Sequence[OneWay]) -> float:
 
 
 def combined_shares(
-    one_way: Sequence[OneWay], merges: Sequence[Merged], two_way: Mapping[Pair, tuple[int, Floats]], total: float
+    one_way: Sequence[OneWay], merges: Sequence[Merged], two_way: Mapping[Pair, tuple[Floats, Floats]], total: float
 ) -> list[Floats]:
     """Return the probabilities of merged cells, from one-way tables and the margins of two-way ones together.
 
-    ``two_way``: the ``q`` and the counts of each, shape (merged cells, merged cells).
+    ``two_way``: the variances, of noise of scale 1, and the counts of each, shape (merged cells, merged cells).
     """
     columns = list(zip(one_way, merges, strict=True))
     weights = [table.precision / cells.sums(np.ones(len(cells.cell_of))) for table, cells in columns]
     sums = [cells.sums(table.counts(total)) * weight for (table, cells), weight in zip(columns, weights, strict=True)]
-    for pair, (q, counts) in two_way.items():
+    for pair, (variances, counts) in two_way.items():
         for axis, i in enumerate(pair):
-            weight = q * q / counts.shape[1 - axis]
+            weight = 1.0 / variances.sum(axis=1 - axis)
             sums[i], weights[i] = sums[i] + counts.sum(axis=1 - axis) * weight, weights[i] + weight
     means = [column / weight for column, weight in zip(sums, weights, strict=True)]
     positive = [total * nearest_probabilities(column / total) + 0.5 for column in means]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,9 +18,13 @@ from discreet._core.arrays import Floats, Integers
 _FEWEST, _MOST = 100, 400  # classes
 _ROUNDS, _STEPS = 200, 200
 _ROUNDS_OF_DRAWS = 800
-_RAKED = 30
+_RAKED, _FITTED = 30, 40
 _LEAST = 1e-12
+_PROJECTIONS = 100
 _CLEAR = 0.25  # share of a number that is kept, above which a draw of it is not shrunk
+
+LEAST_SHARE = 1e-3
+"""Of a table of independent columns, in a table of positive probabilities."""
 
 Pair = tuple[int, int]
 """Numbers of two columns, in ascending order."""
@@ -27,10 +32,10 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True, eq=False)
 class PairTable:
-    """A measured table of two columns: its counts less those of independent columns, and the standard error of each."""
+    """A measured table of two columns: its counts less those of independent columns, and their standard errors."""
 
     excess: Floats
-    error: float
+    error: Floats
 
 
 def denoised(
@@ -56,7 +61,7 @@ def denoised(
     values, axes = zip(*map(np.linalg.eigh, outer), strict=True)
     spread = [_normal(np.maximum(column, 1e-3)) for column in values]
     turned = {(i, j): axes[i].T @ table.excess @ axes[j] for (i, j), table in tables.items()}
-    noise = {pair: table.error**2 for pair, table in tables.items()}
+    noise = {pair: float(np.mean(table.error**2)) for pair, table in tables.items()}
     strength = {
         pair: max(float((c * c).sum()) - c.size * noise[pair], 0.05 * c.size * noise[pair])
         for pair, c in turned.items()
@@ -89,6 +94,41 @@ def _normal(values: Floats) -> Floats:
     return np.asarray(values / max(float(values.sum()), 1e-300))
 
 
+def centred(table: Floats) -> Floats:
+    """Return a table less the means of its rows and columns."""
+    table = table - table.mean(axis=1, keepdims=True)
+    return np.asarray(table - table.mean(axis=0, keepdims=True))
+
+
+def fitted_to(table: Floats, rows: Floats, columns: Floats, rounds: int) -> Floats:
+    """Return a positive table in rounds of proportional fitting to margins."""
+    for _ in range(rounds):
+        table = table * (rows / table.sum(axis=1))[:, None]
+        table = table * (columns / table.sum(axis=0))
+    return np.asarray(table / table.sum())
+
+
+def nearest_table(table: Floats, rows: Floats, columns: Floats, moments: Floats) -> Floats:
+    """Return positive probabilities near a table, of nearly the margins that are given: the nearest non-negative ones.
+
+    Found by Dykstra's alternating projections, which keep the moments. Without these, what negative counts are set off
+    against is mostly the dependence of the two.
+
+    ``moments``, shape (number, cells): orthonormal, of rows and columns that sum to 0.
+    """
+    (a, b), values = table.shape, moments @ table.ravel()
+    moved, below = table, np.zeros_like(table)
+    nearest = np.maximum(table, 0.0)
+    for _ in range(_PROJECTIONS):
+        below += moved - nearest
+        row_gaps, column_gaps = rows - nearest.sum(axis=1), columns - nearest.sum(axis=0)
+        moved = nearest + row_gaps[:, None] / b + column_gaps / a - float(row_gaps.sum()) / (a * b)
+        moved += ((values - moments @ moved.ravel()) @ moments).reshape(a, b)
+        nearest = np.maximum(moved + below, 0.0)
+    nearest += LEAST_SHARE * np.outer(rows, columns)
+    return np.asarray(nearest / nearest.sum())
+
+
 # -- the model ----------------------------------------------------------------------------------------------------
 
 
@@ -99,12 +139,14 @@ class Block:
     ``codes``: per column, the cell that each joint cell stands for.
     ``inside``, shape (joint cells, classes): probabilities of the joint cells in each class.
     ``within``: of a single column, what its merged cells are drawn apart by; else None.
+    ``link``: of a column that is drawn given another one too.
     """
 
     columns: tuple[int, ...]
     codes: tuple[Integers, ...]
     inside: Floats
     within: Within | None = None
+    link: Link | None = None
 
     def draw(self, classes: Integers, points: Floats) -> tuple[Integers, ...]:
         """Return the columns' cells at points in ``[0, 1)`` of the classes' distribution functions."""
@@ -120,6 +162,48 @@ class Block:
         end = ends[cells, classes]
         start = np.where(cells > 0, ends[cells - 1, classes], 0.0)
         return (self.within.cells(cells, np.clip((points - start) / np.maximum(end - start, 1e-300), 0.0, 1.0)),)
+
+
+class Link(NamedTuple):
+    """Another column, its merged cell of each cell, and by what factors each of these changes a column's cells."""
+
+    column: int
+    cell_of: Integers
+    factors: Floats
+
+    def records(
+        self, inside: Floats, parents: Integers, classes: Integers, *, stratified: bool, rng: np.random.Generator
+    ) -> Integers:
+        """Return a merged cell for each record, by its merged cell of the other column and its class."""
+        # Stratified numbers of records are rounded one after the other. What rounding leaves goes half to the next
+        # class and half to the next cell of the other column, so that the tables with both nearly have their shares.
+        (rows, columns), number = self.factors.shape, inside.shape[1]
+        groups = parents * number + classes
+        order = np.lexsort((rng.random(len(groups)), groups))
+        sizes = np.bincount(groups, minlength=rows * number).reshape(rows, number)
+        starts = (np.cumsum(sizes) - sizes.ravel()).reshape(sizes.shape)
+        cells, row_left, class_left = (
+            np.empty(len(groups), dtype=np.int64),
+            np.zeros((rows, columns)),
+            np.zeros((number, columns)),
+        )
+        for step in range(rows + number - 1):
+            i = np.arange(max(0, step - number + 1), min(rows, step + 1))
+            i = i[sizes[i, step - i] > 0]
+            c, size = step - i, sizes[i, step - i]
+            shares = self.factors[i] * inside[:, c].T + 1e-300
+            shares *= (size / shares.sum(axis=1))[:, None]
+            expected = shares + row_left[i] + class_left[c]
+            above = np.clip(expected, 0.0, 3.0 * shares)
+            ends = np.cumsum(above * (size / above.sum(axis=1))[:, None], axis=1) + rng.random((len(i), 1))
+            ends[:, -1] = size + 0.5
+            counts = np.diff(np.floor(ends), axis=1, prepend=0.0)
+            row_left[i] = class_left[c] = 0.5 * (expected - counts)
+            if not stratified:
+                counts = rng.multinomial(size, shares / size[:, None])
+            places = np.repeat(starts[i, c] - np.cumsum(size) + size, size) + np.arange(size.sum())
+            cells[order[places]] = np.repeat(np.tile(np.arange(columns), len(i)), counts.ravel().astype(np.int64))
+        return cells
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,8 +311,39 @@ class LatentClasses:
                 place = np.empty(len(classes))
                 place[order] = np.arange(len(classes)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
                 points = (place + points) / sizes[classes]
-            cells |= zip(block.columns, block.draw(classes, points), strict=True)
+            if block.link is None:
+                cells |= zip(block.columns, block.draw(classes, points), strict=True)
+                continue
+            parents = block.link.cell_of[cells[block.link.column]]
+            merged_cells = block.link.records(block.inside, parents, classes, stratified=stratified, rng=rng)
+            assert block.within is not None
+            cells[block.columns[0]] = block.within.cells(merged_cells, rng.random(len(classes)))
         return cells
+
+    def linked(self, tables: Mapping[Pair, Floats], cell_of: Sequence[Integers]) -> LatentClasses:
+        """Return the model with tables of pairs that it meets without circles; ``cell_of``: merged, by column."""
+        # One column of a pair is drawn given the class and the other column: with the probabilities of its class,
+        # changed by factors that proportional fitting finds.
+        blocks, joint = {block.columns: block for block in self.blocks}, {}
+        neighbours = [pair for ends in tables for pair in (ends, ends[::-1])]
+        for root, _ in neighbours:
+            if root in joint:
+                continue
+            joint[root], columns = blocks[root,].inside * self.shares, [root]
+            for i in columns:
+                for j in [j for end, j in neighbours if end == i and j not in joint]:
+                    block = blocks.pop((j,))
+                    inside, table = block.inside, tables[i, j] if (i, j) in tables else tables[j, i].T
+                    target = table * (joint[i].sum(axis=1) / table.sum(axis=1))[:, None]
+                    factors = target / np.maximum(joint[i] @ inside.T, _LEAST)
+                    for _ in range(_FITTED):
+                        parts = joint[i] / np.maximum(factors @ inside, 1e-300)
+                        factors *= target / np.maximum(factors * (parts @ inside.T), _LEAST)
+                        factors /= factors.max()
+                    joint[j] = inside * (factors.T @ (joint[i] / np.maximum(factors @ inside, 1e-300)))
+                    columns.append(j)
+                    blocks[j,] = replace(block, link=Link(i, cell_of[i], factors))
+        return LatentClasses(self.shares, tuple(blocks.values()))
 
 
 # -- its fit ------------------------------------------------------------------------------------------------------
@@ -260,7 +375,7 @@ def fitted(
     shares, inside = fit.maximised(shares, inside, fit.square(targets), _ROUNDS if tables else _ROUNDS_OF_DRAWS)
     if tables:
         noisy = {(i, j): np.outer(columns[i], columns[j]) + table.excess / total for (i, j), table in tables.items()}
-        weight = {pair: np.full(table.excess.shape, (total / table.error) ** 2) for pair, table in tables.items()}
+        weight = {pair: (total / table.error) ** 2 for pair, table in tables.items()}
         shares, inside = fit.descended(shares, inside, fit.square(noisy), fit.square(weight))
     return shares, [inside[start:end] for start, end in pairwise(fit.ends)]
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Integers
+from discreet._core.arrays import Integers
 from discreet._core.boundary import sealed
 from discreet._core.checks import integer, positive_size
 from discreet._core.errors import Infeasible, LawNotAvailable, ParameterError
@@ -52,6 +52,7 @@ from discreet.mechanisms.wide_facts import (
     LEAST_SCALE,
     MOST_COLUMNS,
     MOST_UNITS,
+    USUAL,
     WideFacts,
     check_columns,
     items_of,
@@ -249,13 +250,13 @@ class Marginals(WideFacts, PartsMechanism):
         choice = ChosenTables(self, np.concatenate(parts))
         found = table(lambda parts: list(two_way_tables(choice, parts).values()))
         tables = dict(zip(self.pairs, found, strict=True))
-        scores = [_score(tables[pair], choice.expected(*pair)) for pair in self.pairs]
-        measure(np.array(scores, dtype=np.int64), self.score_q)
+        scores = [_score(choice.summed(pair, tables[pair]), choice.expected(*pair)) for pair in self.pairs]
+        measure(np.array(scores, dtype=np.int64), math.isqrt(self.score_units or 1))
         choice = ChosenTables(self, np.concatenate(parts))
         for i, q in choice.repeats:
             measure(one_way[i], q)
         for pair, q in choice.pairs:
-            measure(tables[pair].ravel(), q)
+            measure((tables[pair] if pair in choice.clear else choice.summed(pair, tables[pair])).ravel(), q)
         return np.concatenate(parts), total
 
     def outputs(self, *tables: Counts) -> Outputs:
@@ -304,7 +305,7 @@ class Marginals(WideFacts, PartsMechanism):
         copies, group = 1, relation.group
         if relation.name == "replacement":
             copies, group = 2, min(group, n)
-        counts = copies * self.units + self.score_q**2 * len(self.pairs)
+        counts = copies * self.units + (self.score_units or 1) * len(self.pairs)
         return DiscreteGaussianPair(scale=self.scale, group=group, counts=counts, tight=False)
 
     def _thresholded(self, noise: DiscreteGaussianPair) -> ThresholdedGaussian:
@@ -317,7 +318,8 @@ class Marginals(WideFacts, PartsMechanism):
         """Return the measured tables, and records drawn from a graphical model of them."""
         kept, tables = cast("LabelledTables", y) if self.open else ((), cast("CellCounts", y))
         labels = [KeptLabels(tuple(names), counts) for names, counts in kept]
-        return MarginalsReading(self, MeasuredTables.from_output(self.closed(labels), tables), labels)
+        choice = ChosenTables(self.closed(labels), np.asarray(tables, dtype=np.int64))
+        return MarginalsReading(self, MeasuredTables(choice, tables), labels)
 
     def likelihood(self) -> NoisyCellCounts | NoLikelihood:
         """Return the law of the noise on a single column; of several, one table is a function of a model of all."""
@@ -334,7 +336,7 @@ class Marginals(WideFacts, PartsMechanism):
             return NoLikelihood(
                 reason="what is declared besides the column, or asked of the records, changes what the noise tells"
             )
-        *_, repeats = self.allocation.worth(np.empty(0), (), self.scale)
+        _, _, repeats, _ = self.allocation.worth(np.empty(0), (), (), self.scale, 1.0)
         units = float((self.allocation.first**2 + repeats**2)[0])
         # sums of both rounds' noise are discrete Gaussian noise, to within 1e-300
         noise: dict[str, Any] = {"law": GAUSSIAN, "scale": self.scale / math.sqrt(units), "sampling": self.sampling}
@@ -372,20 +374,25 @@ class Marginals(WideFacts, PartsMechanism):
             lost_is="prediction",
             lost_to=lost_to,
             remedies=helpful(self.domain, "cells", "columns", "epsilon", "delta"),
-            pair_scores=(math.comb(len(self.sizes), 2), len(self.pairs), self.scale / self.score_q),
+            pair_scores=(math.comb(len(self.sizes), 2), len(self.pairs), self.scale / math.sqrt(self.score_units or 1)),
             stratified=self.sampling == "stratified",
             draws=8,
         )
 
     def _moved(self, i: int, n: int) -> float:
         """Return what share of the records noise moves in a column, or how far, on average over four draws of it."""
+        from scipy.special import ndtri
+
         shares = inner_half(list(self.domain.columns.values())[i], np.arange(self.sizes[i]))
         shares = shares / shares.sum()
         counts, nodes = np.rint(n * shares).astype(np.int64), self.nodes[i]
         if nodes is not None:
             counts = nodes.sums(counts)
-        error = self.scale / np.sqrt(self.allocation.usual[i])
-        noisy = [OneWay(counts + np.rint(error * noise), 1.0, nodes) for noise in _steady(4, self.lengths[i])]
+        error = self.scale / np.sqrt(self.allocation.spread(USUAL)[i])
+        # normal variables that are the same with every version of NumPy: a certificate's share rests on them
+        bits = seeded(0).bit_generator.random_raw(4 * self.lengths[i]).reshape(4, -1)
+        normal = ndtri(((bits >> np.uint64(11)) + 0.5) * 2.0**-53)
+        noisy = [OneWay(counts + np.rint(error * noise), 1.0, nodes) for noise in normal]
         differences = np.array([table.shares(float(n)) - shares for table in noisy])
         if nodes is not None:
             return float(np.abs(np.cumsum(differences, axis=1)).mean())
@@ -451,11 +458,11 @@ def one_way_tables(facts: WideFacts, parts: Iterator[Counts | Units]) -> list[In
 
 
 def two_way_tables(choice: ChosenTables, parts: Iterator[Counts | Units]) -> dict[Pair, Integers]:
-    """Return the counts of the merged cells of every pair of columns that matters. Confidential."""
-    pairs, counts = choice.facts.pairs, choice.counts
+    """Return the counts of the fine cells of every pair of columns that matters. Confidential."""
+    pairs, counts = choice.facts.pairs, [cells.count for cells in choice.fine]
     tables = {(i, j): np.zeros((counts[i], counts[j]), dtype=np.int64) for i, j in pairs}
     for part in parts:
-        columns = zip(choice.merged, part.records.columns, strict=True)
+        columns = zip(choice.fine, part.records.columns, strict=True)
         codes = [cells.cell_of[column.astype(np.int64)] for cells, column in columns]
         for i, j in pairs:
             cells, size = codes[i] * counts[j] + codes[j], tables[i, j].size
@@ -470,11 +477,3 @@ def _counts(cells: Integers, frequencies: Integers, size: int) -> Integers:
 def _score(counts: Integers, expected: Integers) -> int:
     """Return how many records independent columns would put elsewhere: ``g`` records change it by at most ``g``."""
     return int(np.maximum(0, counts - expected).sum())
-
-
-def _steady(rows: int, size: int) -> Floats:
-    """Return normal variables that are the same with every version of NumPy: a certificate's share rests on them."""
-    from scipy.special import ndtri
-
-    bits = seeded(0).bit_generator.random_raw(rows * size)
-    return np.asarray(ndtri(((bits >> np.uint64(11)) + 0.5) * 2.0**-53)).reshape(rows, size)

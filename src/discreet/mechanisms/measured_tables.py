@@ -3,25 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from discreet._core.arrays import Floats, Integers
 from discreet._core.random import seeded
-from discreet.domain import Column, Domain, Records
+from discreet.domain import Domain, Records
 from discreet.mechanisms.base import CellCounts
 from discreet.mechanisms.chosen_tables import (
     ChosenTables,
     KeptLabels,
+    cell_texts,
     combined_shares,
     labelled,
+    merged_text,
     number_of_records,
     one_way_counts,
 )
-from discreet.mechanisms.latent_classes import Block, LatentClasses, Pair, PairTable, Within, denoised, fitted
+from discreet.mechanisms.latent_classes import (
+    LEAST_SHARE,
+    Block,
+    LatentClasses,
+    Pair,
+    PairTable,
+    Within,
+    centred,
+    denoised,
+    fitted,
+    fitted_to,
+    nearest_table,
+)
+from discreet.mechanisms.projections import nearest_probabilities
 from discreet.mechanisms.reading import (
     BLOCK,
     WHOLE,
@@ -36,7 +52,8 @@ from discreet.mechanisms.reading import (
 from discreet.mechanisms.wide_facts import WideFacts
 from discreet.privacy import Code
 
-_PROJECTIONS, _LEAST_SHARE, _DEPENDENT = 100, 1e-3, 1e-9
+_DEPENDENT = 1e-9
+_CONTRADICTED, _NOISES, _LEAST_GAP, _FITTED = 1.0, 1.25, 0.06, 20
 
 TABLE = "table"
 """Name of the column that says which columns a count is of."""
@@ -58,24 +75,24 @@ class MeasuredTables:
     """All tables of an output, or of a draw of what the confidential tables may be.
 
     ``one_way``: the counts of both rounds together.
-    ``two_way``: the ``q`` and the counts of each measured table, shape (merged cells, merged cells).
+    ``noisy``: the counts of each measured two-way table, on the cells on which it was.
+    ``two_way``: their sums on merged cells, shape (merged cells, merged cells), and variances of noise of scale 1.
     """
 
     def __init__(self, choice: ChosenTables, y: CellCounts) -> None:
         self.choice, self.facts, self._y = choice, choice.facts, np.asarray(y, dtype=np.int64)
         self._drawn: dict[Pair, Floats] = {}  # of a draw, the excess of two-way tables
-        self.one_way, self.two_way = one_way_counts(self.facts, self._y), {}
+        self.one_way, self.two_way, self.noisy = one_way_counts(self.facts, self._y), {}, {}
         last = self._y[choice.scored + len(self.facts.pairs) :]
         parts = iter(np.split(last, np.cumsum(choice.lengths)[:-1]))
         for i, q in choice.repeats:
-            self.one_way[i] = self.one_way[i].again(next(parts) / float(q * q), q * q)
+            table, units = self.one_way[i], self.one_way[i].units + q * q
+            self.one_way[i] = replace(table, noisy=(table.noisy * table.units + next(parts)) / units, units=units)
         for (i, j), q in choice.pairs:
-            self.two_way[i, j] = q, (next(parts) / float(q * q)).reshape(choice.counts[i], choice.counts[j])
-
-    @classmethod
-    def from_output(cls, facts: WideFacts, y: CellCounts) -> MeasuredTables:
-        """Return the tables of an output of a mechanism without open columns."""
-        return cls(ChosenTables(facts, np.asarray(y, dtype=np.int64)), y)
+            shape = [cells.count for cells in choice.cells((i, j))]
+            self.noisy[i, j] = (next(parts) / float(q * q)).reshape(shape)
+            variances = choice.summed((i, j), np.full(shape, 1.0 / float(q * q)))
+            self.two_way[i, j] = variances, choice.summed((i, j), self.noisy[i, j])
 
     @cached_property
     def total(self) -> float:
@@ -97,7 +114,8 @@ class MeasuredTables:
         draw._drawn = denoised(self._excess, choice.counts, rng)
         for pair, table in self._excess.items():
             moments, excess = draw._moments(*pair), draw._drawn[pair]
-            values = moments @ table.excess.ravel() + table.error * rng.normal(size=len(moments))
+            errors = np.sqrt(moments**2 @ (table.error**2).ravel())
+            values = moments @ table.excess.ravel() + errors * rng.normal(size=len(moments))
             draw._drawn[pair] = excess + ((values - moments @ excess.ravel()) @ moments).reshape(excess.shape)
         return draw
 
@@ -115,10 +133,8 @@ class MeasuredTables:
     def _excess(self) -> dict[Pair, PairTable]:
         """What their counts are more than these: of the true excess, rows and columns sum to 0."""
         tables = {}
-        for pair, (q, counts) in self.two_way.items():
-            excess = counts - self._expected[pair]
-            excess -= excess.mean(axis=1, keepdims=True)
-            tables[pair] = PairTable(excess - excess.mean(axis=0, keepdims=True), self.facts.scale / q)
+        for pair, (variances, counts) in self.two_way.items():
+            tables[pair] = PairTable(centred(counts - self._expected[pair]), self.facts.scale * np.sqrt(variances))
         return tables
 
     def tables(self) -> list[Counted]:
@@ -128,9 +144,10 @@ class MeasuredTables:
             Counted((i,), (np.arange(size),), table.counts(self.choice.total), table.errors(scale))
             for i, (size, table) in enumerate(zip(self.facts.sizes, self.one_way, strict=True))
         ]
-        for (i, j), (q, counts) in self.two_way.items():
+        for pair, q in self.choice.pairs:
+            counts = self.noisy[pair]
             cells = np.unravel_index(np.arange(counts.size), counts.shape)
-            tables.append(Counted((i, j), cells, counts.ravel(), np.full(counts.size, scale / q)))
+            tables.append(Counted(pair, cells, counts.ravel(), np.full(counts.size, scale / q)))
         return tables
 
     def column_shares(self) -> list[Floats]:
@@ -165,16 +182,59 @@ class MeasuredTables:
                 exact.add(totals.column)
         blocks = []
         for columns in facts.blocks:
-            cells, within = self.choice.merged[columns[0]], self.choice.merged[columns[0]].within(fine[columns[0]])
             if exact.isdisjoint(columns):
-                merged = Within.from_merged(cells.cell_of, within)
-                blocks.append(Block(columns, (np.arange(cells.count),), inside[columns[0]], merged))
+                (i,) = columns
+                cells, merged = self.choice.fine[i], self.choice.merged[i].grouping(self.choice.fine[i])
+                parts = inside[i][merged.cell_of] * merged.within(cells.sums(fine[i]))[:, None]
+                within = Within.from_merged(cells.cell_of, cells.within(fine[i]))
+                blocks.append(Block(columns, (np.arange(cells.count),), parts, within))
             else:
                 blocks.append(self._joint_block(columns, len(shares), inside, fine))
         model = LatentClasses(shares, tuple(blocks)).raked({i: fine[i] for i in exact - facts.given_cells.keys()})
+        if not self._drawn and (strong := self._strong(model, rng)):
+            model = model.linked(strong, [cells.cell_of for cells in self.choice.fine])
         for column, condition in facts.given_cells.items():
             model = model.where(column, condition)
         return model
+
+    def _strong(self, model: LatentClasses, rng: np.random.Generator) -> dict[Pair, Floats]:
+        """Return tables of pairs that a model misses by more than noise, the clearest first and without circles."""
+        # Each is the nearest table without negative counts, on fine cells. What noise does to it is found by adding
+        # noise once more. Columns that are constrained, published or asked for are drawn by the model alone.
+        free = {block.columns[0]: block for block in model.blocks if block.within is not None}
+        shares, missed = self.column_shares(), []
+        strong: dict[Pair, Floats] = {}
+        for pair, q in self.choice.pairs:
+            if not free.keys() >= set(pair):
+                continue
+            columns = list(zip(pair, self.choice.cells(pair), strict=True))
+            modelled = (free[pair[0]].inside * model.shares) @ free[pair[1]].inside.T
+            if pair not in self.choice.clear:
+                modelled = self.choice.summed(pair, modelled)
+            a, b = [cells.sums(shares[i]) for i, cells in columns]
+            error = self.facts.scale / q / self.total
+            noisy = np.outer(a, b) + centred(self.noisy[pair] / self.total - np.outer(a, b))
+            if float(((noisy - modelled) ** 2).mean()) < _CONTRADICTED * error**2:
+                continue
+            table = nearest_probabilities(noisy.ravel()).reshape(noisy.shape)
+            noisier = nearest_probabilities((table + error * rng.normal(size=table.shape)).ravel()).reshape(noisy.shape)
+            noise = 0.5 * float(np.abs(noisier - table).sum())
+            table = fitted_to(table + LEAST_SHARE * np.outer(a, b), a, b, _FITTED)
+            gap = 0.5 * float(np.abs(table - modelled).sum())
+            if gap > max(_NOISES * noise, _LEAST_GAP):
+                missed.append((_NOISES * noise - gap, pair, table))
+        tree = list(range(len(shares)))  # of each column, the least column that it is linked with
+        for _, (i, j), table in sorted(missed, key=itemgetter(0)):
+            if tree[i] != tree[j]:
+                tree = [tree[i] if root == tree[j] else root for root in tree]
+                if (i, j) not in self.choice.clear:
+                    fine = self.choice.fine
+                    groups = [self.choice.merged[k].grouping(fine[k]) for k in (i, j)]
+                    parts = [cells.within(fine[k].sums(shares[k])) for k, cells in zip((i, j), groups, strict=True)]
+                    strong[i, j] = table[np.ix_(*[cells.cell_of for cells in groups])] * np.outer(*parts)
+                else:
+                    strong[i, j] = table
+        return strong
 
     def _joint_block(
         self, columns: tuple[int, ...], classes: int, inside: Sequence[Floats], fine: Sequence[Floats]
@@ -193,10 +253,7 @@ class MeasuredTables:
         targets = {}
         for (i, j), excess in denoised(self._excess, self.choice.counts).items():
             table = np.maximum(self._expected[i, j] + excess, 1e-3 * self._expected[i, j])
-            for _ in range(5):
-                table *= (self._coarse[i] / table.sum(axis=1))[:, None]
-                table *= self._coarse[j] / table.sum(axis=0)
-            targets[i, j] = np.asarray(table / table.sum())
+            targets[i, j] = fitted_to(table, self._coarse[i], self._coarse[j], 5)
         return targets
 
     def _drawn_targets(self) -> dict[Pair, Floats]:
@@ -206,7 +263,7 @@ class MeasuredTables:
             table, moments = (self._expected[i, j] + excess) / self.total, self._moments(i, j)
             if len(moments) == (table.shape[0] - 1) * (table.shape[1] - 1):  # that is all of the table
                 moments = moments[:0]
-            targets[i, j] = _nearest_table(table, self._coarse[i], self._coarse[j], moments)
+            targets[i, j] = nearest_table(table, self._coarse[i], self._coarse[j], moments)
         return targets
 
     def _moments(self, i: int, j: int) -> Floats:
@@ -230,34 +287,13 @@ class MeasuredTables:
         for column, merged, shares in columns:
             rows = np.eye(merged.count)
             if column.on_a_line:
-                cells, mass = np.arange(column.values or 0), shares[: column.values] + _LEAST_SHARE / len(shares)
+                cells, mass = np.arange(column.values or 0), shares[: column.values] + LEAST_SHARE / len(shares)
                 weights = (mass * column.positions(cells), mass)
                 sums = [np.bincount(merged.cell_of[cells], weights=weight) for weight in weights]
                 means = sums[0] / sums[1]
                 rows = np.append(means, np.full(merged.count - len(means), means.mean()))[None]  # nulls are no value
             values.append(rows - rows.mean(axis=1, keepdims=True))
         return values
-
-
-def _nearest_table(table: Floats, rows: Floats, columns: Floats, moments: Floats) -> Floats:
-    """Return positive probabilities near a table, of nearly the margins that are given: the nearest non-negative ones.
-
-    Found by Dykstra's alternating projections, which keep the moments. Without these, what negative counts are set off
-    against is mostly the dependence of the two.
-
-    ``moments``, shape (number, cells): orthonormal, of rows and columns that sum to 0.
-    """
-    (a, b), values = table.shape, moments @ table.ravel()
-    moved, below = table, np.zeros_like(table)
-    nearest = np.maximum(table, 0.0)
-    for _ in range(_PROJECTIONS):
-        below += moved - nearest
-        row_gaps, column_gaps = rows - nearest.sum(axis=1), columns - nearest.sum(axis=0)
-        moved = nearest + row_gaps[:, None] / b + column_gaps / a - float(row_gaps.sum()) / (a * b)
-        moved += ((values - moments @ moved.ravel()) @ moments).reshape(a, b)
-        nearest = np.maximum(moved + below, 0.0)
-    nearest += _LEAST_SHARE * np.outer(rows, columns)
-    return np.asarray(nearest / nearest.sum())
 
 
 # -- records ------------------------------------------------------------------------------------------------------
@@ -370,17 +406,21 @@ class MarginalsReading(Reading):
         if len(domain.columns) == 1 and not self.facts.open:
             ((_, (cells,), counts, errors),) = tables
             return Estimates(domain.unflat(cells), counts, errors)
-        texts = [_cell_texts(column) for column in domain.columns.values()]
-        merged_texts = [
-            [_merged_text(column, np.flatnonzero(cells.cell_of == cell), fine) for cell in range(cells.count)]
-            for column, cells, fine in zip(domain.columns.values(), self.measured.choice.merged, texts, strict=True)
+        texts = [cell_texts(column) for column in domain.columns.values()]
+        choice = self.measured.choice
+        merged_texts, fine_texts = [
+            [
+                [merged_text(column, np.flatnonzero(cells.cell_of == cell), words) for cell in range(cells.count)]
+                for column, cells, words in zip(domain.columns.values(), level, texts, strict=True)
+            ]
+            for level in (choice.merged, choice.fine)
         ]
         labels: dict[str, list[str | None]] = {name: [] for name in (TABLE, *domain.names)}
         for columns, places, counts, _ in tables:
             labels[TABLE] += [", ".join(domain.names[i] for i in columns)] * len(counts)
             cells_of = dict(zip(columns, places, strict=True))
             for i, name in enumerate(domain.names):
-                words = (texts, merged_texts)[len(columns) - 1][i]
+                words = texts[i] if len(columns) == 1 else (fine_texts if columns in choice.clear else merged_texts)[i]
                 labels[name] += (
                     [words[cell] for cell in cells_of[i].tolist()] if i in cells_of else [None] * len(counts)
                 )
@@ -429,22 +469,3 @@ class MarginalsReading(Reading):
 
     def _names(self, tables: Sequence[tuple[int, ...]]) -> list[str]:
         return ["*".join(self._closed.names[i] for i in columns) for columns in sorted(tables)]
-
-
-def _cell_texts(column: Column) -> list[str]:
-    """Return each cell's value, or its first and last, as text; a null as "null"."""
-    import polars as pl
-
-    codes = np.arange(column.size or 0)
-    ends = column.interval(codes) or (column.decode(codes, rng=seeded(0)),)
-    texts = [end.cast(pl.String).fill_null("null").to_list() for end in ends]
-    return [low if low == high else f"{low} to {high}" for low, high in zip(texts[0], texts[-1], strict=True)]
-
-
-def _merged_text(column: Column, cells: Integers, texts: Sequence[str]) -> str:
-    """Return what merged cells are, in words."""
-    if len(cells) == 1:
-        return texts[int(cells[0])]
-    if not column.on_a_line:
-        return "any other"
-    return f"{texts[int(cells[0])].split(' to ')[0]} to {texts[int(cells[-1])].split(' to ')[-1]}"

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Integers
+from discreet._core.arrays import Booleans, Floats, Integers
 from discreet._core.checks import choice, integer, positive_size, unfit
 from discreet._core.errors import DomainError, ParameterError
 from discreet._core.reading import parsed_toml
@@ -47,22 +47,20 @@ _LONG = 512  # cells of an ordered column, beyond which sums of them are measure
 
 _DEPENDENCE = 6  # numbers in which a table of two columns differs from independence, as far as noise is concerned
 _FIRST = 0.15  # share of the units that all one-way tables get before anything is known
-_USUAL = 0.7  # share that they are worth in the end, about: two-way tables tell of columns too
+USUAL = 0.7  # share that they are worth in the end, about: two-way tables tell of columns too
 _SCORES = 0.17  # share of the squared budget that scores get, at most
 _CLEAR_SCORE = 0.05  # noise of a score, as a share of the records, that is little enough
 _LABELS = 0.1  # share of the units with which the labels of an open column are found
 _ALL_LABELS = 0.3  # share with which those of all open columns are, at most
 _FOLDED = math.sqrt(2.0 / math.pi)  # of a normal variable, mean absolute value in standard deviations
 _MOST_COSTLY = 256  # cells of a column that noise is avoided in: of more, most are empty
+_WON, _CLEARER = 50.0, 4.0  # of a pair whose cells are fine: what they win back, and what its noise counts for
 _WEIGHT = 0.35  # of an error of a column in the error of a table of two
 
 
 def score_units(noise: float, scores: int, units: int) -> int:
-    """Return the least square of units for each score with which its noise is clear, or the largest one within limits.
-
-    ``noise``: of a score of one unit, as a share of the records.
-    ``units``: that all tables cost.
-    """
+    """Return the least square of units for each score with which its noise is clear, or the largest that may be."""
+    # noise: of a score of one unit, as a share of the records; units: that all tables cost
     q = 1
     while (
         scores
@@ -103,7 +101,7 @@ class Allocation:
     @cached_property
     def first(self) -> Integers:
         """The ``q`` of each one-way table before anything is known: at least 1."""
-        q = np.sqrt(self._spread(_FIRST)).astype(np.int64)
+        q = np.sqrt(self.spread(_FIRST)).astype(np.int64)
         return _affordable(np.maximum(1, q), self.copies, self.units)
 
     @cached_property
@@ -111,28 +109,34 @@ class Allocation:
         """The units that what was released decides on."""
         return self.units - int((self.copies * self.first**2).sum())
 
-    @property
-    def usual(self) -> Floats:
-        """About how many units each one-way table has in the end: for predictions."""
-        return self._spread(_USUAL)
-
-    def _spread(self, part: float) -> Floats:
+    def spread(self, part: float) -> Floats:
         """Return a part of the units, or all where one-way tables are alone, divided between them."""
         share = (self.cost / self.copies) ** (2.0 / 3.0)
         return np.asarray((1.0 if self.alone else part) * self.units * share / (self.copies * share).sum())
 
     def worth(
-        self, scores: Floats, shapes: Sequence[tuple[int, int]], scale: float
-    ) -> tuple[Integers, Integers, Integers]:
-        """Return which tables of two columns to measure, their ``q``, and the ``q`` of one-way tables' second round.
+        self,
+        scores: Floats,
+        shapes: Sequence[tuple[int, int]],
+        finer: Sequence[tuple[int, int]],
+        scale: float,
+        records: float,
+    ) -> tuple[Integers, Integers, Integers, Booleans]:
+        """Return which tables of two columns to measure, their ``q``, the ``q`` of one-way tables, and which are finer.
 
-        A table left out costs its score; one that is measured costs its noise. Tables are taken in the order of their
-        scores by what noise costs in them, as many as make the sum least if every unit is where it helps most: there,
-        a table of cost ``c`` has units in proportion to ``c^(2/3)``.
+        A table left out costs its score, one that is measured its noise. Taken in the order of their scores by what
+        noise costs in them, as many are measured as make the sum least if every unit helps most (``c^(2/3)`` of
+        cost ``c``): on finer cells where these win back more. What ``k`` cells of a column lose falls with ``k^2``.
 
         ``scores``, shape (tables,): released: how many records a table of independent columns would put elsewhere.
         """
-        cost = np.array([0.5 * _FOLDED * math.sqrt(a * b * min((a - 1) * (b - 1), _DEPENDENCE)) for a, b in shapes])
+        cost, fine_cost = [
+            np.array([0.5 * _FOLDED * math.sqrt(a * b * min((a - 1) * (b - 1), _DEPENDENCE)) for a, b in level])
+            for level in (shapes, finer)
+        ]
+        dearer = fine_cost - cost
+        losses = [np.array([1.0 / a**2 + 1.0 / b**2 for a, b in level]) for level in (shapes, finer)]
+        won = _WON * scores**2 / records * (losses[0] - losses[1])
         order = np.argsort(-scores / np.maximum(cost, 1e-9) ** (2.0 / 3.0), kind="stable")
         order = order[(scores[order] > 0.0) & (cost[order] > 0.0)]
         columns, tables, numbers = len(self.cost), len(order), [0]
@@ -148,9 +152,13 @@ class Allocation:
             noise = scale * float((cost[:end] / np.sqrt(units)).sum())
             errors.append(noise + float(scores[order[number:]].sum()))
         number = numbers[int(np.argmin(errors))]
-        end = columns + number
+        end, order = columns + number, order[:number]
+        units = _filled(cost[:end], copies[:end], spent[:end], self.remaining)[columns:]
+        clear = won[order] > scale * dearer[order] / np.sqrt(units)
+        clear &= dearer[order] > 0.0
+        cost[columns:end] += np.where(clear, (_CLEARER - 1.0) * cost[columns:end] + _CLEARER * dearer[order], 0.0)
         q = _whole(cost[:end], copies[:end], spent[:end], self.remaining)
-        return order[:number], q[columns:], q[:columns]
+        return order, q[columns:], q[:columns], clear
 
 
 def _affordable(q: Integers, copies: Integers, units: int) -> Integers:
@@ -367,11 +375,6 @@ class WideFacts:
     def spent_on_labels(self) -> int:
         """How many units go to finding out which labels are kept."""
         return (self.label_units or 0) * len(self.open)
-
-    @property
-    def score_q(self) -> int:
-        """The ``q`` of the scores, which have ``q^2`` units each."""
-        return math.isqrt(self.score_units or 1)
 
     @cached_property
     def sizes(self) -> list[int]:

@@ -19,8 +19,7 @@ from discreet.errors import FileProblem, ParameterError
 from discreet.inference.several_tables import estimate_tables
 from discreet.mechanisms import Marginals
 from discreet.mechanisms.chosen_tables import merged
-from discreet.mechanisms.latent_classes import PairTable, denoised
-from discreet.mechanisms.measured_tables import MeasuredTables, _nearest_table
+from discreet.mechanisms.latent_classes import PairTable, denoised, nearest_table
 from discreet.mechanisms.reading import Reading, copies
 from discreet.planner.options import private_step
 from discreet.privacy import Budget
@@ -168,11 +167,11 @@ def test_draws_of_two_way_numbers_have_the_posteriors_mean_and_variance() -> Non
     assert denoised(tables, (2, 2))[0, 1][0, 0] < 60.0  # the mean is
 
 
-def test_the_nearest_table_is_the_nearest() -> None:
+def test_thenearest_table_is_the_nearest() -> None:
     rng = np.random.default_rng(5)
     rows, columns = np.array([0.5, 0.3, 0.2]), np.array([0.6, 0.4])
     table = np.outer(rows, columns) + rng.normal(scale=0.1, size=(3, 2))
-    found = _nearest_table(table, rows, columns, np.empty((0, 6)))
+    found = nearest_table(table, rows, columns, np.empty((0, 6)))
     np.testing.assert_allclose(found.sum(axis=1), rows, atol=1e-6)
     np.testing.assert_allclose(found.sum(axis=0), columns, atol=1e-6)
     assert found.min() > 0.0
@@ -199,7 +198,7 @@ def test_negative_counts_are_not_set_off_against_covariance() -> None:
         table = true + noise - noise.mean(axis=0) - noise.mean(axis=1, keepdims=True) + noise.mean()
         wanted = float(moment[0] @ table.ravel())
         for moments, found in ((moment, kept), (moment[:0], without)):
-            near = _nearest_table(table, rows, columns, moments)
+            near = nearest_table(table, rows, columns, moments)
             np.testing.assert_allclose(near.sum(axis=0), columns, atol=5e-3)
             assert near.min() > 0.0
             found.append(float(moment[0] @ near.ravel()) / wanted)
@@ -213,7 +212,7 @@ def test_moments_of_draws_have_a_flat_prior() -> None:
     codes = rng.integers(0, 5, size=(2, 4000))
     held = Counts(records=Records(columns=tuple(codes)), frequencies=np.ones(4000, dtype=np.int64))
     made = Marginals.calibrated(Budget(epsilon=1.0, delta=1e-6), domain=domain, n=4000, tables=2, workload=["a*b"])
-    seen = MeasuredTables.from_output(made, made.kernel(held, rng=rng))
+    seen = made.reading(made.kernel(held, rng=rng), n=held.n).measured
     assert seen.choice.merged[0].count == seen.choice.merged[1].count == 5
     values = np.arange(5.0) - 2.0
     moment = np.outer(values, values) / (values @ values)
