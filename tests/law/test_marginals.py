@@ -231,7 +231,7 @@ def test_what_the_residues_cost_is_below_every_rounding() -> None:
     """Of 2^24 units, all columns twice and all their pairs: e^zeta - 1 < 1e-300."""
     scale = wide_facts.LEAST_SCALE
     log10_eta = math.log10(2.2 * (1 << 24)) - (math.pi * scale) ** 2 / math.log(10)
-    most = wide_facts._MOST_COLUMNS
+    most = wide_facts.MOST_COLUMNS
     cells = 2 * most * wide_facts.MOST_CELLS + math.comb(most, 2) * chosen_tables._MOST_MERGED**2
     assert log10_eta + math.log10(3 * cells) < -300
 
