@@ -73,7 +73,7 @@ class Ledger:
     >>> place = pathlib.Path(tempfile.mkdtemp()) / "ages.ledger"
     >>> _ = Ledger.create(place, dataset="ages", epsilon=1.0, delta=1e-6)
     >>> ages = pl.DataFrame({"age": [34, 35, 36, 37] * 5000})
-    >>> domain = Domain(columns={"age": Integer(lower=0, upper=99)})
+    >>> domain = Domain(columns={"age": Integer(lower=0, upper=99, out_of_bounds="clip")})
     >>> with Ledger(place) as ledger:
     ...     made = release(ages, domain, Budget(epsilon=0.4, delta=1e-9), size=100, ledger=ledger)
     ...     print(ledger.status().left["epsilon"])
