@@ -93,7 +93,8 @@ def total(function: _F) -> _F:
     @functools.wraps(function)
     def bounded(*args: Any, **kwargs: Any) -> Any:
         try:
-            return _call(function, args, kwargs)
+            args, kwargs = _plain_arguments(function, args, kwargs)
+            return _sound(function(*args, **kwargs), function, args, kwargs)
         except BaseException as problem:
             try:
                 error = _unquoted(problem, function, (*args, *kwargs.values()))
@@ -141,13 +142,17 @@ def _plainly(value: Any, kinds: tuple[type, ...]) -> Any:
     return value
 
 
-def _call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a function with plain arguments. Raises ParameterError where a constructor took one of another kind."""
+def _plain_arguments(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     kinds = _plain_kinds(function)
-    args = tuple(map(_plainly, args, chain(kinds.values(), repeat(()))))
-    kwargs = {name: _plainly(value, kinds.get(name, ())) for name, value in kwargs.items()}
-    result = function(*args, **kwargs)
-    if function.__name__ == "__init__":  # what it keeps would break later
+    return tuple(map(_plainly, args, chain(kinds.values(), repeat(())))), {
+        name: _plainly(value, kinds.get(name, ())) for name, value in kwargs.items()
+    }
+
+
+def _sound(result: _T, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _T:
+    """Return a result. Raises ParameterError where a constructor took an argument that would break what comes later."""
+    if function.__name__ == "__init__":
+        kinds = _plain_kinds(function)
         for name, value in (dict(zip(kinds, args, strict=False)) | kwargs).items():
             allowed = kinds.get(name, ())
             if allowed and (not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed)):

@@ -38,6 +38,7 @@ def open_frame(data: Any) -> Source:
     names = quietly(lambda: [str(name) for name in getattr(data, "column_names", ())], unsupported)
     if not names and pandas and hasattr(data, "columns"):
         names = [str(name) for name in data.columns]
+        data = data if names == list(data.columns) else data.set_axis(names, axis=1)  # a file without a header has 0, 1
     require_once(names, "frame")
     if pandas and importlib.util.find_spec("pyarrow") is None:
         raise ParameterError("reading a pandas table needs PyArrow. Install it: pip install pyarrow")
@@ -62,6 +63,8 @@ def source_of(frame: Any, unsupported: DiscreetError) -> Source:
         metadata = arrow.told(frame.to_native().schema).get("pandas")
         index = quietly(lambda: stored_index(schema.names(), metadata), broken)
     types = {name: type_name(dtype) for name, dtype in schema.items() if name not in index}
+    if kind == "pandas":
+        index = frozenset(frame.to_native().index.names) - {None} - set(types)
     cells: Callable[[Mapping[str, Any]], EngineCells] | None = None
     if kind in ("dask", "pyspark"):
         cells = partial(engine_cells, frame, kind)

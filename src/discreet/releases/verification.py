@@ -32,7 +32,7 @@ from discreet.releases import certificate_v1
 from discreet.releases.certificate import Certificate, share
 from discreet.releases.content import SEEDED, certified_release, promise, utility_facts
 from discreet.releases.facts import CertificateFacts, FileFacts
-from discreet.releases.table import file_text, misfits, parts_of, problems, scanned_parts, unreadable
+from discreet.releases.table import file_text, misfits, parts_of, problems, scanned, scanned_parts, unreadable
 from discreet.releases.writing import IDENTITY_KEY, MANIFEST
 from discreet.wording import SENTENCES
 
@@ -393,7 +393,11 @@ def _check_file(certificate: Certificate, facts: FileFacts, data: str | os.PathL
     checks = [_compare(f"{name}.sha256", facts.sha256, file_sha256(data))]
     if certificate.several and not checks[0].agrees:
         return checks
-    columns, form = list(open_source(data).names), formats.format_of(data) or formats.PARQUET
+    form = formats.format_of(data)
+    if form is None or not form.texts:
+        columns, form = list(open_source(data).names), form or formats.PARQUET
+    else:  # a file that was cut is told by its hash, and not how to complete it
+        columns = list(quietly(scanned(data).collect_schema, unreadable()))
 
     def counted() -> int:
         return int(formats.scanned(data, form).select(pl.len()).collect().item())

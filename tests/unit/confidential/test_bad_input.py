@@ -108,6 +108,18 @@ def test_mixed_pandas_objects(values: list[Any]) -> None:
     assert "'x'" in refused(frame, Domain(columns={"x": Numeric(lower=0, upper=1)}))
 
 
+def test_names_that_pandas_counts_and_its_index() -> None:
+    frame = pd.DataFrame({0: [1, 2], "k": [1, 1]})
+    counted = reveal(confidential(frame, Domain(columns={"0": Integer(lower=0, upper=3)}), accept={"other-columns"}))
+    assert counted.frequencies.tolist() == [1, 1]
+    assert list(frame.columns) == [0, "k"]
+    domain = Domain(columns={"k": Integer(lower=0, upper=3)})
+    said = refused(frame.set_index("k"), domain, accept={"other-columns"})
+    assert "is the index" in said
+    assert "reset_index()" in said
+    confidential(frame.set_index("k").reset_index(), domain, accept={"other-columns"})
+
+
 def test_duplicate_columns(tmp_path: Path) -> None:
     domain = Domain(columns={"a": Integer(lower=0, upper=3)})
     twice = pd.DataFrame([[1, 2]], columns=["a", "a"])
