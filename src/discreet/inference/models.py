@@ -61,7 +61,7 @@ def regression(
             basis = _triangle(shared.joined(own), draws, design.names)
             shared = shared.within(basis)
             if law == "logistic" and not np.isin(np.append(shared.y, own.y), (0.0, 1.0)).all():
-                raise ParameterError(f"the outcome of {formula!r} must be 0 or 1 for kind='logistic'. Leave it out")
+                raise ParameterError(f"a logistic outcome must be 0 or 1: {formula!r}. Leave the kind out")
         parts = own.within(basis).split(len(draws.own_weights))
         for part, masses in zip(parts, np.concatenate((draws.weights, draws.own_weights), axis=1), strict=True):
             solutions.append(_coefficients_of_draw(shared.joined(part), masses, basis, law))

@@ -148,7 +148,7 @@ class Predictor:
         if (self.categories is not None) + (self.edges is not None) + bounds != 1:
             raise ParameterError(f"column {self.column!r} needs its categories, its edges, or its two bounds")
         if self.nulls and self.categories is not None:
-            raise ParameterError(f"column {self.column!r}: list the null among its categories instead of nulls=True")
+            raise ParameterError(f"column {self.column!r}: list the null among its categories, not in nulls")
 
     def coded(self, values: npt.NDArray[Any]) -> Floats:
         """Return its columns of the design, shape (n, width)."""
