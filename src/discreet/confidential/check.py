@@ -185,7 +185,8 @@ def check_table(
     accept : collection of str
         ``{"other-columns"}``: the table may have columns that the domain does not name.
     examples : int
-        How many values to name per finding, the most frequent of the first 1,000; 0 for counts alone.
+        How many values to name per finding, the most frequent of the first 1,000; 0 for counts alone. An error then
+        does not name the file of a folder either.
 
     Returns
     -------
@@ -226,7 +227,7 @@ def check_table(
     try:
         return Confidential(_checked(data, domain, unit=unit, other_columns=OTHER_COLUMNS in accept, examples=examples))
     except FileProblem as problem:
-        if isinstance(data, (str, PathLike)) and (file := _failed_file(Path(data))):
+        if examples and isinstance(data, (str, PathLike)) and (file := _failed_file(Path(data))):
             problem.problem, problem.remedy = f"{problem.problem}: {file}", problem.remedy.partition(". ")[0]
         raise
 
