@@ -303,7 +303,7 @@ class Marginals(WideFacts, PartsMechanism):
 
     # -- its reading --------------------------------------------------------------------------------------------
 
-    def reading(self, y: CellCounts | LabelledTables, *, n: int) -> Reading:
+    def reading(self, y: Any, *, n: int) -> Reading:
         """Return the measured tables, and records drawn from a graphical model of them."""
         kept, tables = y if self.open else ((), y)
         labels = [KeptLabels(tuple(names), counts) for names, counts in kept]
