@@ -117,6 +117,10 @@ class Currency:
         """Return the epsilon of the budget, and the profile's delta there."""
         return Cost(maximum.loss, _rounded(profile.delta(budget.epsilon), _UP))
 
+    def allows(self, spent: Cost, cost: Cost, limit: Cost) -> bool:
+        """Return whether one more entry stays within the limit: exactly, and equality is allowed."""
+        return (spent + cost).within(limit)
+
     def worth(self, spent: Cost, total: Budget) -> tuple[float, float]:
         """Return a sum of costs as ``(epsilon, delta)``, rounded up."""
         return above(spent.loss), above(spent.delta)

@@ -347,7 +347,7 @@ class Ledger:
 
     def _require_left(self, page: Page, cost: Cost) -> None:
         book, spent = self._book, page.last.spent
-        if (spent + cost).within(book.limit):
+        if book.currency.allows(spent, cost, book.limit):
             return
         (epsilon, delta), total = book.currency.left(spent, book.budget), book.budget
         raise Refused(

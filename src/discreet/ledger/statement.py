@@ -168,7 +168,7 @@ def left_after(
         unit = status.covers["unit"]  # a plan has none: what the ledger's is, is up to the release
         book.require_covered(guarantee.relation, unit=unit, kind=guarantee.kind)
         remainders.append(None)
-        if (spent + book.currency.of_budget(budget)).within(book.limit):
+        if book.currency.allows(spent, book.currency.of_budget(budget), book.limit):
             cost = book.currency.of_profile(guarantee.profile, budget=budget, total=book.budget)
             remainders[-1] = book.currency.left(spent + cost, book.budget)
     return status, remainders

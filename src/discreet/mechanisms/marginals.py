@@ -314,7 +314,7 @@ class Marginals(WideFacts, PartsMechanism):
 
     # -- its reading --------------------------------------------------------------------------------------------
 
-    def reading(self, y: CellCounts | LabelledTables, *, n: int) -> Reading:
+    def reading(self, y: Any, *, n: int) -> Reading:
         """Return the measured tables, and records drawn from a graphical model of them."""
         kept, tables = cast("LabelledTables", y) if self.open else ((), cast("CellCounts", y))
         labels = [KeptLabels(tuple(names), counts) for names, counts in kept]

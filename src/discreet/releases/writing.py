@@ -270,7 +270,8 @@ def write(
 ) -> Certificate:
     """Write everything at once, to be committed by the run; return the certificate with what was written."""
     (path, certificate), metadata = paths, metadata_of(document, paths[1])
-    on_commit = run.on_commit(lambda placed: run.commit(document.paid_for, placed))
+    paid_for: dict[str, Any] = {}  # complete before the commit
+    on_commit = run.on_commit(partial(run.commit, paid_for))
     if document.several:
         files = []
         with new_folder(path, on_commit=on_commit) as draft:
@@ -279,6 +280,7 @@ def write(
                 with together(draft / name) as (table,):
                     files.append(write_table(frames, schema, table, named=path / name, metadata=metadata))
             document = document.releasing(tables=files)
+            paid_for |= document.paid_for
             with together(draft / certificate.name) as (file,):
                 file.write(document.to_json().encode())
     else:
@@ -295,6 +297,7 @@ def write(
             facts = write_table(next(tables), schema, table, named=path, **options)
             hashes[path] = str(facts.sha256)
             document = document.releasing(tables=[facts])
+            paid_for |= document.paid_for
             file.write(document.to_json().encode())
     return document
 

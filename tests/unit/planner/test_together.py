@@ -124,7 +124,7 @@ def test_a_plan_is_one_entry_of_a_ledger() -> None:
         totals = (WHOLE, Budget(epsilon=1.15, delta=1e-9))
         costs = [currency.of_profile(four().profile, budget=four().budget, total=total) for total in totals]
         assert costs[0].within(currency.of_budget(four().budget))
-        fits[name] = [(Cost() + c).within(currency.limit(t)) for c, t in zip(costs, totals, strict=True)]
+        fits[name] = [currency.allows(Cost(), c, currency.limit(t)) for c, t in zip(costs, totals, strict=True)]
     assert fits == {"sums": [True, True], "zcdp": [False, True]}
 
 
