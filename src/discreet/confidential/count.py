@@ -42,6 +42,7 @@ _DENSE = 2**20
 _SAMPLE = 2**16
 _KEPT = 2**27  # bytes of codes that are kept from the first reading
 _PENDING = 2**25
+_CHANGED = None, "changed while it was read", "keep the table as it is until the release is written"
 _MOST_NUMBERED = 2**62
 _OWNER = f"{RESERVED}owner"
 
@@ -185,20 +186,21 @@ class Rows:
     def __init__(self, source: Source, domain: Domain) -> None:
         self._source, self._domain = source, domain
         self._n: int | None = None
-        self._kept: list[pl.DataFrame] = []
+        self._codes: list[list[npt.NDArray[Any]]] = []  # and frequencies
         self._cells = cells_of(source, domain.columns)
         if self._cells is not None:
             with suppress(EngineFailed):
                 self._n, _ = self._cells.sums(lambda parts: [None for _ in parts][:0])
                 return
             self._cells = None
-        kept, size, n = [], 0.0, 0
+        codes, size, n = [], 0, 0
         for part in self.parts():
-            if size <= _KEPT:
-                kept.append(narrow(_as_frame(part.records, part.frequencies)))
-                size += kept[-1].estimated_size()
             n += part.n
-        self._n, self._kept = n, kept if size <= _KEPT else []
+            if size <= _KEPT:
+                arrays = [*part.records.columns, part.frequencies]
+                codes.append([c.astype(np.min_scalar_type(c.max())) if c.dtype == np.int64 else c for c in arrays])
+                size += sum([c.nbytes + _KEPT * (c.dtype == object) for c in codes[-1]])
+        self._n, self._codes = n, codes if size <= _KEPT else []
 
     @property
     def n(self) -> int:
@@ -216,28 +218,24 @@ class Rows:
             part = Counts(records=records, frequencies=_ones_or(frequencies, len(records)))
             n += part.n
             yield part
-        self._require_same(n)
+        if self._n is not None and n != self._n:
+            raise DataError(*_CHANGED)
 
-    def sums(self, tables: Callable[[Iterator[Counts]], list[Any]]) -> list[Any]:
-        """Return tables of all rows, the sums of those of parts, made where the rows are.
-
-        Raises DataError as :meth:`parts` does.
-        """
+    def sums(self, tables: Callable[[Iterator[Counts]], Any]) -> Any:
+        """Return tables of all rows, the sums of those of parts, made where the rows are. Raises as :meth:`parts`."""
         if self._cells is None:
             return tables(self.parts())
-        n, found = self._cells.sums(tables)
-        self._require_same(n)
-        return found
-
-    def _require_same(self, n: int) -> None:
-        if self._n is not None and n != self._n:
-            raise DataError(None, "changed while it was read", "keep the table as it is until the release is written")
+        n, sums = self._cells.sums(tables)
+        if n != self._n:
+            raise DataError(*_CHANGED)
+        return sums
 
     def _encoded(self) -> Iterator[tuple[Records, Integers | None]]:
         """Yield records and their frequencies, which the engine found if it can."""
-        for frame in self._kept:
-            yield _as_records(frame, self._domain), frame[FREQUENCY].cast(pl.Int64).to_numpy()
-        if self._kept:
+        for part in self._codes:
+            *columns, frequencies = [c.astype(np.int64) if c.dtype.kind == "u" else c for c in part]
+            yield Records(columns=tuple(columns)), frequencies
+        if self._codes:
             return
         if self._cells is None:
             for batch in declared_batches(self._source, self._domain.columns):
@@ -273,9 +271,8 @@ def _slotted_counts(source: Source, domain: Domain, *, unit: Unit, rng: np.rando
 
     if (cells := cells_of(source, domain.columns)) is not None:
         with suppress(EngineFailed):
-            slot_rows = attempted(lambda: cells.slots(unit.column, unit.max_records, rng.bytes(32).hex()))
-            if slot_rows is not None:
-                frame, units, unnamed = slot_rows
+            if (cut := attempted(lambda: cells.slots(unit.column, unit.max_records, rng.bytes(32).hex()))) is not None:
+                frame, units, unnamed = cut
                 if unnamed:
                     raise DataError(unit.column, *NO_UNIT)
                 slots = Tally(domain)
@@ -313,7 +310,7 @@ def _unit_records(source: Source, domain: Domain, *, unit: Unit, rng: np.random.
 
 def _read_slots(source: Source, domain: Domain, *, unit: Unit, rng: np.random.Generator) -> tuple[Slots, Counts]:
     """Read the rows, of which each unit keeps some, and count them as they came."""
-    from discreet.confidential.units import Slots
+    from discreet.confidential.units import Slots, narrow
 
     all_rows, slots = Tally(domain), Slots(unit.column, unit.max_records, rng)
     for batch in declared_batches(source, domain.columns, unit.column):
@@ -473,11 +470,6 @@ def _as_frame(records: Records, frequencies: npt.NDArray[Any] | None = None) -> 
     ]
     frame = pl.DataFrame(columns)
     return frame if frequencies is None else frame.with_columns(_frequency_column(frequencies))
-
-
-def narrow(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return whole numbers in the smallest types that hold them."""
-    return pl.DataFrame([values.shrink_dtype() if values.dtype.is_integer() else values for values in frame])
 
 
 def _frequency_column(numbers: npt.NDArray[Any]) -> pl.Series:

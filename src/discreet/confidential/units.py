@@ -49,6 +49,11 @@ def _units_of(batches: Iterable[pl.DataFrame], *, unit: str, names: tuple[str, .
     return quietly(lambda: pl.concat(parts, how="vertical_relaxed"), _unreadable(unit)) if parts else nothing
 
 
+def narrow(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return whole numbers in the smallest types that hold them."""
+    return pl.DataFrame([values.shrink_dtype() if values.dtype.is_integer() else values for values in frame])
+
+
 class Slots:
     """The rows that stay, as records come in batch by batch: those with the smallest random numbers of each unit."""
 

@@ -22,8 +22,8 @@ import numpy.typing as npt
 
 from discreet._core.errors import DataError
 from discreet._core.lazy import nw, pl
-from discreet.confidential.count import narrow
 from discreet.confidential.source import FREQUENCY, EngineFailed, attempted, read_rows
+from discreet.confidential.units import narrow
 from discreet.domain import Column, Counts, Records
 
 _MISFIT = -1  # the code of a value that does not fit, and the number of the table of a part that holds one
@@ -33,10 +33,10 @@ _TOGETHER = 16  # counts of parts that are added up in one task
 _ROWS = 2**18  # of a part, or of Arrow batches, that are counted at once
 
 Work: TypeAlias = Callable[[Iterator[pl.DataFrame]], Iterable[pl.DataFrame]]
-"""What is done to the raw rows of a part, slice by slice, where it is."""
+"""Turns the raw rows of a part, slice by slice, into others, where the part is."""
 
-Tables: TypeAlias = Callable[[Iterator[Counts]], list[Any]]
-"""Arrays or counts by label of some records; those of all are the sum."""
+Tables: TypeAlias = Callable[[Iterator[Counts]], Any]
+"""Arrays or counts by label of some records, in a list or a mapping; those of all are the sums."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,18 +55,18 @@ class EngineCells(ABC):
         """Iterate over rows of codes, and their frequencies."""
 
     @abstractmethod
-    def added(self, work: Work, kinds: Mapping[str, str]) -> pl.DataFrame:
+    def gather(self, work: Work, kinds: Mapping[str, str]) -> pl.DataFrame:
         """Work on each part, and add up the frequencies of equal rows; ``kinds``: Spark's types of their columns."""
 
-    def sums(self, tables: Tables) -> tuple[int, list[Any]]:
+    def sums(self, tables: Tables) -> tuple[int, Any]:
         """Return the number of rows, and tables of them all. Raises DataError where a value does not fit."""
         work = partial(_table_cells, self._by_place, tables)
-        cells = attempted(lambda: self.added(work, {_TABLE: "bigint", _CELL: "string", _FREQUENCY: "bigint"}))
+        cells = attempted(lambda: self.gather(work, {_TABLE: "bigint", _CELL: "string", _FREQUENCY: "bigint"}))
         parts = {number: frame for (number,), frame in cells.partition_by(_TABLE, as_dict=True).items()}
         if _MISFIT in parts:
             self._refuse()
-        total, *sums = [np.zeros(1, dtype=np.int64), *tables(iter(()))]
-        for number, table in enumerate((total, *sums)):
+        total, sums = np.zeros(1, dtype=np.int64), tables(iter(()))
+        for number, table in enumerate([total, *_listed(sums)]):
             _, labels, frequencies = parts.get(number, cells.clear())
             if isinstance(table, dict):
                 table.update(zip(labels, frequencies, strict=True))
@@ -143,7 +143,7 @@ def _table_cells(
         return Counts(records=records, frequencies=np.ones(frame.height, dtype=np.int64))
 
     try:
-        numbered = dict(enumerate([total, *tables(map(encoded, frames))]))
+        numbered = dict(enumerate([total, *_listed(tables(map(encoded, frames)))]))
     except DataError:
         numbered = {_MISFIT: np.ones(1, dtype=np.int64)}
     for number, table in numbered.items():
@@ -154,6 +154,10 @@ def _table_cells(
         labels = pl.Series(_CELL, list(cells)).cast(pl.String)
         frame = pl.DataFrame([labels, pl.Series(_FREQUENCY, list(cells.values()), dtype=pl.Int64)])
         yield frame.select(pl.lit(number, dtype=pl.Int64).alias(_TABLE), pl.all())
+
+
+def _listed(tables: Any) -> Iterable[Any]:
+    return tables.values() if isinstance(tables, Mapping) else tables
 
 
 def _code_counts(columns: Mapping[str, Column], frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
@@ -206,9 +210,9 @@ class DaskCells(EngineCells):
 
     def counts(self) -> pl.DataFrame:
         """Count part by part, and add up."""
-        return self._named(self.added(partial(_code_counts, self._by_place), {}))
+        return self._named(self.gather(partial(_code_counts, self._by_place), {}))
 
-    def added(self, work: Work, kinds: Mapping[str, str]) -> pl.DataFrame:
+    def gather(self, work: Work, kinds: Mapping[str, str]) -> pl.DataFrame:
         """Work on each part, and add up some parts at a time."""
         from dask import compute, delayed
 
@@ -226,8 +230,9 @@ class DaskCells(EngineCells):
         """Look for a row in each part."""
         from dask import compute
 
-        rows = compute(*self._parts(partial(_misfits, self._by_place)))
-        return self._named(pl.concat(rows, how="vertical_relaxed"))
+        columns = self._by_place
+        parts = self._parts(lambda frames: (rows.filter(_misfit_rows(rows, columns)).head(1) for rows in frames))
+        return self._named(pl.concat(compute(*parts), how="vertical_relaxed"))
 
     def slots(self, unit: str, most: int, key: str) -> tuple[pl.DataFrame, int, int] | None:
         """Bring the rows of each unit together, and cut them there."""
@@ -236,8 +241,8 @@ class DaskCells(EngineCells):
         if self.frame.dtypes[unit].kind == "f":
             return None
         parts = self._parts(partial(_unit_codes, self._by_place), (unit, _UNIT))
-        split = [delayed(_split, nout=len(parts))(part, len(parts)) for part in parts]
-        groups = zip(*(tuple(part) for part in split), strict=True)
+        pieces = [delayed(_split, nout=len(parts))(part, len(parts)) for part in parts]
+        groups = zip(*(tuple(part) for part in pieces), strict=True)
         frames, units, unnamed = zip(*compute(*(delayed(_cut)([*group], most, key) for group in groups)), strict=True)
         return self._named(_added(frames)), sum(units), sum(unnamed)
 
@@ -260,18 +265,14 @@ def _of_part(part: Any, pairs: Sequence[tuple[str, str]], work: Work) -> pl.Data
     return pl.concat(work(slices()), how="vertical_relaxed")
 
 
-def _misfits(columns: Mapping[str, Column], frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    for frame in frames:
-        yield frame.filter(_misfit_rows(frame, columns)).head(1)
-
-
 def _unit_codes(columns: Mapping[str, Column], frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
     """Yield units and codes in types as small as they fit. Raises TypeError where a column names no units for sure."""
     for frame in frames:
         units = frame[_UNIT]
-        if not (units.dtype.is_integer() or units.dtype in (pl.String, pl.Null, pl.Date, pl.Boolean)):
+        if units.dtype in (pl.String, pl.Null, pl.Date, pl.Boolean):
+            units = units.cast(pl.String)
+        elif not units.dtype.is_integer():
             raise TypeError
-        units = units if units.dtype.is_integer() else units.cast(pl.String)
         yield narrow(pl.DataFrame([units, *coded_frame(frame, columns)]))
 
 
@@ -382,7 +383,7 @@ class SparkCells(EngineCells):
         """Count in Spark, or batch by batch, and add up."""
         return self._named(pl.DataFrame(_summed(self._rows(), [*self._by_place]).toArrow()))
 
-    def added(self, work: Work, kinds: Mapping[str, str]) -> pl.DataFrame:
+    def gather(self, work: Work, kinds: Mapping[str, str]) -> pl.DataFrame:
         """Work on each partition, and let Spark add up."""
         return pl.DataFrame(_summed(self._mapped(work, kinds), [*kinds][:-1]).toArrow())
 

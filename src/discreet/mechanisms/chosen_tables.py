@@ -24,14 +24,18 @@ from discreet.mechanisms.projections import nearest_probabilities
 from discreet.mechanisms.tree import Consistent
 from discreet.mechanisms.wide_facts import MOST_CELLS, Nodes, WideFacts, open_columns
 
-Statistic: TypeAlias = Callable[[Iterator[Any]], list[Any]]
-"""Of parts of a table, arrays or counts by label: that of a table is the sum of those of its parts."""
+Statistic: TypeAlias = Callable[[Iterator[Any]], Any]
+"""Arrays, or counts by label, in a list or a mapping: those of a table are the sums of those of its parts."""
 
 
-def sums(x: Parts, statistic: Statistic) -> list[Any]:
-    """Return a statistic of a table, found where its parts are. Confidential."""
-    found: list[Any] = getattr(x, "sums", lambda _: statistic(x.parts()))(statistic)
-    return found
+def sums(x: Any, closed: Any, columns: Sequence[int], statistic: Statistic) -> Any:
+    """Return a statistic of a table on a :func:`closed_domain`, made where its parts are. Confidential."""
+    work = partial(_closed_sums, closed, columns, statistic) if columns else statistic
+    return x.sums(work) if hasattr(x, "sums") else work(x.parts())
+
+
+def _closed_sums(closed: Domain, columns: Sequence[int], statistic: Statistic, parts: Iterator[Counts]) -> Any:
+    return statistic(coded_parts(parts, closed, columns))
 
 
 # -- labels -------------------------------------------------------------------------------------------------------
@@ -42,7 +46,9 @@ def label_counts(x: Parts, columns: Sequence[int]) -> list[dict[str, int]]:
 
     Labels are in ascending order, which does not depend on that of the records.
     """
-    return [dict(sorted(column.items())) for column in sums(x, partial(_labels_of, columns))] if columns else []
+    return (
+        [dict(sorted(column.items())) for column in sums(x, None, (), partial(_labels_of, columns))] if columns else []
+    )
 
 
 def _labels_of(columns: Sequence[int], parts: Iterator[Counts]) -> list[dict[str, int]]:
@@ -97,11 +103,6 @@ class LabelThreshold(NamedTuple):
         absent = [count for label, count in counts.items() if label not in released]
         below = {count: GAUSSIAN.log_below(scale, minimum - units * count) for count in set(absent)}
         return float(GAUSSIAN.log_pmf(scale, noise).sum()) + sum(below[count] for count in absent)
-
-
-def coded_sums(x: Parts, closed: Domain, columns: Sequence[int], statistic: Statistic) -> list[Any]:
-    """Return a statistic of a table on a :func:`closed_domain`. Confidential."""
-    return sums(x, lambda parts: statistic(coded_parts(parts, closed, columns)))
 
 
 def coded_parts(parts: Iterable[Counts], closed: Domain, columns: Sequence[int]) -> Iterator[Counts]:

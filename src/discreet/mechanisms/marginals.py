@@ -39,8 +39,8 @@ from discreet.mechanisms.chosen_tables import (
     OneWay,
     Statistic,
     closed_domain,
-    coded_sums,
     label_counts,
+    sums,
 )
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.latent_classes import Pair
@@ -198,7 +198,7 @@ class Marginals(WideFacts, PartsMechanism):
 
         labels = tuple([self._labels.keep(counts, rng=rng) for counts in label_counts(x, self.open)])
         closed = self.closed(labels)
-        tables, _ = closed._stages(partial(coded_sums, x, closed.domain, self.open), release)
+        tables, _ = closed._stages(partial(sums, x, closed.domain, self.open), release)
         return LabelledTables(labels, tables) if self.open else tables
 
     def log_prob(self, y: CellCounts | LabelledTables, x: Parts) -> float:
@@ -209,7 +209,7 @@ class Marginals(WideFacts, PartsMechanism):
         if total == -math.inf:  # labels that nobody holds
             return total
         closed, y = self.closed(labels), np.asarray(tables, dtype=np.int64)
-        table = partial(coded_sums, x, closed.domain, self.open)
+        table = partial(sums, x, closed.domain, self.open)
         return total + closed._stages(table, lambda exact, _, start: y[start : start + len(exact)])[1]
 
     @property
@@ -225,7 +225,7 @@ class Marginals(WideFacts, PartsMechanism):
         return replace(self, domain=closed_domain(self.domain, labels), units=units, threshold=None, label_units=None)
 
     def _stages(
-        self, table: Callable[[Statistic], list[Any]], release: Callable[[CellCounts, float, int], CellCounts]
+        self, table: Callable[[Statistic], Any], release: Callable[[CellCounts, float, int], CellCounts]
     ) -> tuple[CellCounts, float]:
         """Return the output and its log-probability, stage by stage: each is chosen by what the stages before released.
 
@@ -248,8 +248,7 @@ class Marginals(WideFacts, PartsMechanism):
         if not self.pairs and not self.allocation.remaining:
             return np.concatenate(parts), total
         choice = ChosenTables(self, np.concatenate(parts))
-        found = table(lambda parts: list(two_way_tables(choice, parts).values()))
-        tables = dict(zip(self.pairs, found, strict=True))
+        tables = table(partial(two_way_tables, choice))
         scores = [_score(choice.summed(pair, tables[pair]), choice.expected(*pair)) for pair in self.pairs]
         measure(np.array(scores, dtype=np.int64), math.isqrt(self.score_units or 1))
         choice = ChosenTables(self, np.concatenate(parts))

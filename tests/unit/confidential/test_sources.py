@@ -168,15 +168,16 @@ def test_a_stream_that_can_be_read_once_is_not_read_twice(kept: int, monkeypatch
     monkeypatch.setattr("discreet.confidential.count._KEPT", kept)
     reader = NASTY.to_arrow().to_reader()
     assert table_schema(reader)  # which reads no row
-    rows = reveal(confidential_rows(reader, DOMAIN))
+    domain = Domain(columns={name: column for name, column in DOMAIN.columns.items() if not column.open})
+    rows = reveal(confidential_rows(reader, domain, accept={"other-columns"}))
     if kept < 0:
         with pytest.raises(DataError, match="changed while it was read"):
             list(rows.parts())
     else:
-        tally = Tally(DOMAIN)
+        tally = Tally(domain)
         for part in rows.parts():
             tally.add_records(part.records, part.frequencies)
-        assert as_rows(tally.counts()) == as_rows(counts(NASTY))
+        assert as_rows(tally.counts()) == as_rows(reveal(confidential(NASTY, domain, accept={"other-columns"})))
     with pytest.raises(DataError, match="has no rows"):
         confidential(reader, DOMAIN)
     again = reveal(confidential_rows(Stream(NASTY.to_arrow()), DOMAIN))
