@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,9 +26,9 @@ from discreet.confidential.source import (
     cells_of,
     declared_batches,
     require_names,
-    texts_of,
 )
 from discreet.confidential.tables import open_source
+from discreet.confidential.tally import Tally, encoded, frame_records, grouped, no_records, ones_or, rows_frame
 from discreet.domain import Counts, Domain, Records, Units, require_domain
 from discreet.privacy import Unit
 
@@ -38,12 +38,8 @@ if TYPE_CHECKING:
 OTHER_COLUMNS = "other-columns"
 """Accepts columns that the domain does not name."""
 
-_DENSE = 2**20
-_SAMPLE = 2**16
 _KEPT = 2**27  # bytes of codes that are kept from the first reading
-_PENDING = 2**25
 _CHANGED = None, "changed while it was read", "keep the table as it is until the release is written"
-_MOST_NUMBERED = 2**62
 _OWNER = f"{RESERVED}owner"
 
 
@@ -215,7 +211,7 @@ class Rows:
         """
         n = 0
         for records, frequencies in self._encoded():
-            part = Counts(records=records, frequencies=_ones_or(frequencies, len(records)))
+            part = Counts(records=records, frequencies=ones_or(frequencies, len(records)))
             n += part.n
             yield part
         if self._n is not None and n != self._n:
@@ -284,7 +280,7 @@ def _slotted_counts(source: Source, domain: Domain, *, unit: Unit, rng: np.rando
     slots = Tally(domain)
     if records is not None:
         units = owners.n_unique()
-        slots.add_records(_as_records(records, domain), None)
+        slots.add_records(frame_records(records, domain), None)
         slots.add_records(null_record(domain), np.array([units * unit.max_records - records.height]))
     return slots.counts(), all_rows
 
@@ -296,12 +292,12 @@ def _unit_records(source: Source, domain: Domain, *, unit: Unit, rng: np.random.
     records, owners = slots.kept()
     if records is None:
         none = np.zeros(0, dtype=np.int64)
-        return Units(records=_no_records(domain), frequencies=none, owners=none, n=0), all_rows
+        return Units(records=no_records(domain), frequencies=none, owners=none, n=0), all_rows
     numbered = records.with_columns(owners.rank("dense").cast(pl.Int64).alias(_OWNER) - 1)
-    table = _group(numbered).sort(_OWNER, *records.columns)
+    table = grouped(numbered).sort(_OWNER, *records.columns)
     numbers = table[_OWNER].to_numpy()
     return Units(
-        records=_as_records(table, domain),
+        records=frame_records(table, domain),
         frequencies=table[FREQUENCY].to_numpy(),
         owners=numbers,
         n=int(numbers[-1]) + 1,
@@ -317,7 +313,7 @@ def _read_slots(source: Source, domain: Domain, *, unit: Unit, rng: np.random.Ge
         if batch.height:
             records, frequencies = encoded(batch, domain, source)
             all_rows.add_records(records, frequencies)
-            slots.add(batch[unit.column], narrow(_as_frame(records, frequencies)))
+            slots.add(batch[unit.column], narrow(rows_frame(records, frequencies)))
     return slots, all_rows.counts()
 
 
@@ -340,142 +336,3 @@ def require_unit(domain: Domain, unit: Unit | None, *, by_unit: bool = False) ->
     for name, column in domain.columns.items():
         if not column.nullable and not by_unit:
             raise DomainError(f'column {name!r}: unused slots of a unit need a null cell. Write: nulls = "category"')
-
-
-class Tally:
-    """Frequencies of encoded records, batch by batch: by cell of a small finite domain, else of sortable keys or rows.
-
-    A key is a cell, or the value of a lone continuous column. Keys and rows are condensed whenever much has come in.
-    """
-
-    def __init__(self, domain: Domain) -> None:
-        columns, size = tuple(domain.columns.values()), domain.size
-        self.domain = domain
-        self.numbered = size is not None and size <= _MOST_NUMBERED
-        self.keyed = self.numbered or (len(columns) == 1 and columns[0]._code_type is np.float64)
-        self.dense = np.zeros(size, dtype=np.int64) if size is not None and size <= _DENSE else None
-        self.keys: list[_Keys] = []
-        self.tables: list[pl.DataFrame] = []
-        self.pending = self.condensed = 0
-        # Cells of numbers are found faster than equal numbers are grouped.
-        self.grouping = self.dense is None or {column.kind for column in columns} != {"numeric"}
-
-    def add(self, batch: pl.DataFrame, source: Source) -> None:
-        """Count one batch of a source."""
-        if batch.height == 0:
-            return
-        if FREQUENCY not in batch.columns and self.grouping:
-            sample = batch.head(_SAMPLE)
-            self.grouping = _group(sample).height * 2 <= sample.height
-            batch = _group(batch) if self.grouping else batch
-        self.add_records(*encoded(batch, self.domain, source))
-
-    def add_records(self, records: Records, frequencies: npt.NDArray[Any] | None) -> None:
-        """Count encoded records, each once where there are no frequencies."""
-        if self.dense is not None:
-            # Float weights are exact: a batch's frequencies are far below 2**53.
-            cells = np.bincount(self.domain.flat(records), weights=frequencies, minlength=len(self.dense))
-            self.dense += cells.astype(np.int64, copy=False)
-            return
-        if self.keyed:
-            self.keys.append((self.domain.flat(records) if self.numbered else records.columns[0], frequencies))
-        else:
-            self.tables.append(_group(_as_frame(records), frequencies))
-        self.pending += len(records)
-        if self.pending > max(_PENDING, 2 * self.condensed):
-            self._condense()
-
-    def _condense(self) -> None:
-        if self.keyed:
-            self.keys = [_joined(self.keys)]
-            self.pending = len(self.keys[0][0])
-        else:
-            self.tables = [_group(pl.concat(self.tables))]
-            self.pending = self.tables[0].height
-        self.condensed = self.pending
-
-    def counts(self) -> Counts:
-        """Return the distinct records, sorted, and their frequencies."""
-        if self.dense is not None:
-            cells = np.flatnonzero(self.dense)
-            return Counts(records=self.domain.unflat(cells), frequencies=self.dense[cells])
-        if not self.pending:
-            return Counts(records=_no_records(self.domain), frequencies=np.zeros(0, dtype=np.int64))
-        self._condense()
-        if self.keyed:
-            ((keys, frequencies),) = self.keys
-            records = self.domain.unflat(keys) if self.numbered else Records(columns=(keys,))
-            return Counts(records=records, frequencies=np.asarray(frequencies))
-        (table,) = self.tables
-        table = table.sort([name for name in table.columns if name != FREQUENCY])
-        return Counts(records=_as_records(table, self.domain), frequencies=table[FREQUENCY].to_numpy())
-
-
-_Keys: TypeAlias = "tuple[npt.NDArray[Any], Integers | None]"
-"""Records as sortable numbers, and how often each occurs (once, where None)."""
-
-
-def _joined(parts: list[_Keys]) -> _Keys:
-    """Return the distinct keys of all parts, sorted, and their frequencies."""
-    keys = np.concatenate([part for part, _ in parts])
-    if all(frequencies is None for _, frequencies in parts):
-        keys.sort()
-        starts = _group_starts(keys)
-        return keys[starts], np.diff(starts, append=len(keys))
-    times = [_ones_or(frequencies, len(part)) for part, frequencies in parts]
-    order = np.argsort(keys)
-    keys = keys[order]
-    starts = _group_starts(keys)
-    return keys[starts], np.add.reduceat(np.concatenate(times)[order].astype(np.int64), starts)
-
-
-def _ones_or(frequencies: Integers | None, count: int) -> Integers:
-    return np.ones(count, dtype=np.int64) if frequencies is None else frequencies
-
-
-def _group_starts(keys: npt.NDArray[Any]) -> Integers:
-    """Return where each distinct key starts in sorted keys; all NaN, which sort last, are one."""
-    fresh = np.ones(len(keys), dtype=bool)
-    np.not_equal(keys[1:], keys[:-1], out=fresh[1:])
-    if keys.dtype.kind == "f":
-        fresh[1:] &= ~np.isnan(keys[:-1])
-    return np.flatnonzero(fresh)
-
-
-def _group(frame: pl.DataFrame, frequencies: npt.NDArray[Any] | None = None) -> pl.DataFrame:
-    """Return the distinct rows of a frame and their frequencies."""
-    if frequencies is not None:
-        frame = frame.with_columns(_frequency_column(frequencies))
-    if FREQUENCY not in frame.columns:
-        return frame.group_by(frame.columns).agg(pl.len().cast(pl.Int64).alias(FREQUENCY))
-    return frame.group_by(pl.exclude(FREQUENCY)).agg(pl.col(FREQUENCY).sum())
-
-
-def encoded(batch: pl.DataFrame, domain: Domain, source: Source) -> tuple[Records, Integers | None]:
-    """Return a batch's encoded records and their frequencies, None where each row is one."""
-    frequencies = batch[FREQUENCY].to_numpy() if FREQUENCY in batch.columns else None
-    texts = [texts_of(batch[name], column, source) for name, column in domain.columns.items()]
-    return domain.encode(pl.DataFrame(texts)), frequencies
-
-
-def _no_records(domain: Domain) -> Records:
-    return Records(columns=tuple(np.empty(0, dtype=column._code_type) for column in domain.columns.values()))
-
-
-def _as_frame(records: Records, frequencies: npt.NDArray[Any] | None = None) -> pl.DataFrame:
-    types = {"i": pl.Int64, "f": pl.Float64, "O": pl.String}
-    columns = [
-        pl.Series(str(place), codes.tolist() if codes.dtype == object else codes, dtype=types[codes.dtype.kind])
-        for place, codes in enumerate(records.columns)
-    ]
-    frame = pl.DataFrame(columns)
-    return frame if frequencies is None else frame.with_columns(_frequency_column(frequencies))
-
-
-def _frequency_column(numbers: npt.NDArray[Any]) -> pl.Series:
-    return pl.Series(FREQUENCY, numbers, dtype=pl.Int64)
-
-
-def _as_records(table: pl.DataFrame, domain: Domain) -> Records:
-    types = [column._code_type for column in domain.columns.values()]
-    return Records(columns=tuple(table[str(i)].to_numpy().astype(kind, copy=False) for i, kind in enumerate(types)))

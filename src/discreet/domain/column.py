@@ -7,15 +7,13 @@ labels' are the labels (a null is None). Encoding reads confidential values, so 
 
 from __future__ import annotations
 
-import datetime as dt
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, field, fields, replace
-from decimal import Decimal as Exact
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -25,48 +23,15 @@ from discreet._core.boundary import quietly, sealed
 from discreet._core.checks import choice, shown
 from discreet._core.errors import DataError, DomainError, MissingPublicFact
 from discreet._core.lazy import pl
-from discreet.domain.texts import missing_in, span_text, type_text
+from discreet.domain.facts import OTHER, Codes, Misfit, PublicFact, settle, toml_value
+from discreet.domain.texts import missing_in, type_text
 
 if TYPE_CHECKING:
     from discreet.domain.base_measure import ExactWeights
 
-Codes = npt.NDArray[Any]
-"""Encoded values of one column: int64 cell codes, float64 values, or object strings."""
-
-INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
-
-OTHER = "other"
-"""The label of values that do not fit, where ``out_of_bounds`` says so."""
-
-WIDEN = 'widen lower and upper (from public knowledge), or declare out_of_bounds = "clip"'
-"""What to do about values outside the declared bounds."""
-
 _NOTATION = ("null_values", "strip", "format", "true", "false", "decimal_mark", "thousands", "prefix", "censored")
 
 _NO_NULLS = 'declare nulls = "category", or fill in the nulls beforehand'
-
-
-class PublicFact(NamedTuple):
-    """What a kind of column has to declare: the key, what it is, how to write it, and what a template says of it."""
-
-    key: str
-    words: str
-    example: str
-    description: str
-
-
-NUMBERS = (
-    PublicFact("lower", "its lower bound", "0", "smallest value that can occur"),
-    PublicFact("upper", "its upper bound", "100", "largest value that can occur"),
-)
-
-
-class Misfit(NamedTuple):
-    """What is wrong with some values of a column, what to do about it, and which ones they are: confidential."""
-
-    problem: str
-    remedy: str
-    where: Booleans
 
 
 @sealed
@@ -225,13 +190,8 @@ class Column(ABC):
         values, unread = quietly(partial(self._reading, values), self._unreadable(name))
         if unread.any() and self.out_of_bounds == "error":
             raise DataError(name, *self._unread())
-        untyped = values.dtype == pl.Null
-        if not untyped and not self._accepts(values.dtype):
-            problem = f"holds {type_text(values.dtype)} values, not the declared {self.kind}"
-            remedy, zone = "cast it, or declare the type it has", getattr(values.dtype, "time_zone", None)
-            if self.kind == "datetime" and values.dtype == pl.Datetime:
-                remedy = 'declare its time_zone, such as "Europe/Paris"' if zone else "leave time_zone out"
-            raise DataError(name, problem, remedy)
+        if not (untyped := values.dtype == pl.Null):
+            self._require_type(values.dtype, name)
         missing_any = bool(values.null_count())
         if values.dtype.is_float() and len(values) and not missing_any:
             missing_any = bool(np.isnan(values.to_numpy().max()))  # the largest of numbers among which is a NaN is NaN
@@ -256,6 +216,15 @@ class Column(ABC):
         if missing.any():
             whole[missing] = self.null_code if self.nullable else self.misfit_code
         return whole
+
+    def _require_type(self, dtype: pl.DataType, name: str | None) -> None:
+        """Refuse values of a type that is not the declared one. Raises DataError."""
+        if self._accepts(dtype):
+            return
+        remedy, zone = "cast it, or declare the type it has", getattr(dtype, "time_zone", None)
+        if self.kind == "datetime" and dtype == pl.Datetime:
+            remedy = 'declare its time_zone, such as "Europe/Paris"' if zone else "leave time_zone out"
+        raise DataError(name, f"holds {type_text(dtype)} values, not the declared {self.kind}", remedy)
 
     def _nulls_in(self, values: pl.Series, name: str | None) -> pl.Series:
         """Return which values are null or NaN. Raises DataError where these do not fit and that is an error."""
@@ -446,7 +415,7 @@ class Column(ABC):
         for item in [item for item in fields(self) if item not in shared] + [*shared]:
             value = getattr(self, item.name)
             if item.init and (item.default is MISSING or value != item.default):
-                facts[item.name] = _plain(value)
+                facts[item.name] = toml_value(value)
         return facts
 
     # -- for subclasses -----------------------------------------------------------------------------------------
@@ -491,32 +460,3 @@ class Column(ABC):
 
     def _error(self, problem: str) -> DomainError:
         return DomainError(f"{self.kind}: {problem}")
-
-
-def settle(self: Any, **facts: Any) -> None:
-    """Set normalised fields of a frozen object during construction."""
-    for name, value in facts.items():
-        object.__setattr__(self, name, value)
-
-
-def _plain(value: Any) -> Any:
-    """Return a declared fact as TOML has it."""
-    if isinstance(value, dt.timedelta):
-        return span_text(value)
-    if isinstance(value, Mapping):
-        return {key: _plain(part) for key, part in value.items()}
-    if isinstance(value, Exact):
-        return str(value)
-    return list(value) if isinstance(value, tuple) else value
-
-
-def holds(dtype: str, low: float, high: float) -> bool:
-    """Whether an integer type of released values holds all of a range."""
-    limits = np.iinfo(dtype)
-    return bool(limits.min <= low and high <= limits.max)
-
-
-def outside(below: Booleans, above: Booleans) -> Iterator[Misfit]:
-    """Yield the values below and above the bounds of a column."""
-    yield Misfit("a value lies below the declared lower bound", WIDEN, below)
-    yield Misfit("a value lies above the declared upper bound", WIDEN, above)

@@ -23,8 +23,9 @@ from discreet._core.lazy import pl
 from discreet._core.reading import MOST_COLUMNS, bounded_text, parsed_toml
 from discreet._core.text import counted, paragraph, table
 from discreet.domain import declaration
-from discreet.domain.column import Column, settle
+from discreet.domain.column import Column
 from discreet.domain.declaration import DECLARED, plain_entries
+from discreet.domain.facts import settle
 from discreet.domain.records import Records
 from discreet.domain.texts import encodable
 

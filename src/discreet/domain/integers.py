@@ -23,7 +23,8 @@ from discreet._core.checks import integer, plain, unfit
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
 from discreet._core.reading import MOST_CELLS
-from discreet.domain.column import INTEGERS, NUMBERS, WIDEN, Codes, Column, Misfit, PublicFact, holds, outside, settle
+from discreet.domain.column import Column
+from discreet.domain.facts import INTEGERS, NUMBERS, WIDEN, Codes, Misfit, PublicFact, holds, outside, settle
 
 _MOST_POINTS = 2**62
 _MOST_LISTED = 2**22

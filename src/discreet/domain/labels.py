@@ -15,7 +15,8 @@ from discreet._core.checks import choice, flag, plain, unfit
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
 from discreet._core.random import seeded
-from discreet.domain.column import INTEGERS, OTHER, WIDEN, Codes, Column, Misfit, PublicFact, holds, settle
+from discreet.domain.column import Column
+from discreet.domain.facts import INTEGERS, OTHER, WIDEN, Codes, Misfit, PublicFact, holds, settle
 from discreet.domain.texts import encodable, is_text, unescaped_series
 
 _UNDECLARED = ("holds a category that is not declared", "declare it (from public knowledge), or recode beforehand")

@@ -14,7 +14,7 @@ from discreet._core.arrays import Integers
 from discreet._core.boundary import sealed
 from discreet._core.checks import plain, unfit
 from discreet._core.lazy import pl
-from discreet.domain.column import Misfit, PublicFact, settle
+from discreet.domain.facts import Misfit, PublicFact, settle
 from discreet.domain.integers import LatticeColumn
 from discreet.domain.texts import span
 

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Unit
-from discreet.confidential import confidential, count, frames
+from discreet.confidential import confidential, frames
 from discreet.confidential.closed import reveal
 from discreet.confidential.count import public_size
 from discreet.confidential.values import table_schema
@@ -88,7 +88,7 @@ def test_the_same_counts_from_every_kind_of_table(kind: str, tmp_path: Path) -> 
 def test_batches_and_merges_do_not_change_the_counts(batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
     frame = mixed(200)
     monkeypatch.setattr(frames, "BATCH", batch)
-    monkeypatch.setattr(count, "_PENDING", 50)
+    monkeypatch.setattr("discreet.confidential.tally._PENDING", 50)
     assert counted(reveal(confidential(frame, MIXED))) == expected(frame, MIXED)
     assert counted(reveal(confidential(frame.lazy(), MIXED))) == expected(frame, MIXED)
 

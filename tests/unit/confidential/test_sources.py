@@ -25,8 +25,8 @@ from discreet import Budget, Unit
 from discreet._core.arrow import lazy
 from discreet.confidential import confidential, confidential_rows
 from discreet.confidential.closed import reveal
-from discreet.confidential.count import Tally
 from discreet.confidential.public import public_table
+from discreet.confidential.tally import Tally
 from discreet.confidential.values import table_schema
 from discreet.domain import Boolean, Category, Counts, Date, Datetime, Decimal, Domain, Integer, Numeric, OpenLabels
 from discreet.domain.texts import escaped_frame
