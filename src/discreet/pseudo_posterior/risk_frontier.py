@@ -270,7 +270,7 @@ class _Task:
         facts: dict[str, Any] = {"epsilon": fit.epsilon, "mean_weight": float(fit.weights.mean())}
         facts |= {name: getattr(fit.draws, name) for name in ("r_hat", "effective", "divergent")}
         if self.intruder is not None:
-            facts["disclosure"] = self.intruder.rates(tables, rng=rng)
+            facts |= {"disclosure": self.intruder.rates(tables, rng=rng)}
         return point(lipschitz=fit.lipschitz, statistics=statistics, **facts)
 
 
