@@ -195,27 +195,28 @@ class Column(ABC):
         missing_any = bool(values.null_count())
         if values.dtype.is_float() and len(values) and not missing_any:
             missing_any = bool(np.isnan(values.to_numpy().max()))  # the largest of numbers among which is a NaN is NaN
-        codes: Any = ()
-        missing, encoded = None, partial(quietly, otherwise=self._unreadable(name))
-        if untyped or missing_any:
-            missing = self._nulls_in(values, name).to_numpy()
-            values = values.filter(~missing)
+        if not (untyped or missing_any):
+            return self._total_codes(values, name)
+        missing = self._nulls_in(values, name).to_numpy()
+        codes = np.empty(len(missing), dtype=self._code_type)
+        if not untyped:
+            codes[~missing] = self._total_codes(values.filter(~missing), name)
+        if missing.any():
+            codes[missing] = self.null_code if self.nullable else self.misfit_code
+        return codes
+
+    def _total_codes(self, values: pl.Series, name: str | None) -> Codes:
+        """Encode values, none of them null."""
+        encoded = partial(quietly, otherwise=self._unreadable(name))
         try:
-            if not untyped:
-                codes = encoded(partial(self._codes, values, name))
+            return np.asarray(encoded(partial(self._codes, values, name)))
         except DataError:
             if self.out_of_bounds == "error":
                 raise
-            fits = ~np.logical_or.reduce([misfit.where for misfit in self._misfits(values)])
-            codes = np.full(len(values), self.misfit_code, dtype=self._code_type)
-            codes[fits] = encoded(partial(self._codes, values.filter(fits), name))
-        if missing is None:
-            return np.asarray(codes)
-        whole = np.empty(len(missing), dtype=self._code_type)
-        whole[~missing] = codes
-        if missing.any():
-            whole[missing] = self.null_code if self.nullable else self.misfit_code
-        return whole
+        fits = ~np.logical_or.reduce([misfit.where for misfit in self._misfits(values)])
+        codes = np.full(len(values), self.misfit_code, dtype=self._code_type)
+        codes[fits] = encoded(partial(self._codes, values.filter(fits), name))
+        return codes
 
     def _require_type(self, dtype: pl.DataType, name: str | None) -> None:
         """Refuse values of a type that is not the declared one. Raises DataError."""
