@@ -66,7 +66,7 @@ def require_there(data: Any) -> Any:
             require_settled(data)
             raise FileProblem(fspath(data), "there is no such file", "check the path")
         if (form := format_of(data)) is not None and form.texts:
-            return open_source(data)
+            return _open_path(data)
     return data
 
 
@@ -132,6 +132,7 @@ def _open_csv(text: str, path: Path, form: Format) -> Source:
         return scan_batches(scan.rename({header_names[place]: name for place, name in places.items()}), columns, broken)
 
     names = tuple(places.values())
+    require_once(names, "csv")
     return Source(
         kind="csv",
         path=text,
