@@ -98,22 +98,11 @@ def _watched(source: Source) -> Source:
         paths = [path for file in files for path in ([file] if lexists(file) else sorted(glob(file)))]  # noqa: PTH207
         return {path: (sign.st_size, sign.st_mtime_ns, sign.st_ino) for path in paths for sign in [Path(path).stat()]}
 
-<<<<<<< HEAD
     def batches(columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         for parts in (source.batches(columns), ()):
             if quietly(signs, changed) != original:
                 raise changed
             yield from parts
-=======
-        require_reachable(data)
-    elif isinstance(data, (str, PathLike)):
-        if not lexists(data):
-            require_settled(data)
-            raise FileProblem(fspath(data), "there is no such file", "check the path")
-        if (form := format_of(data)) is not None and form.texts:
-            return _open_path(data)
-    return data
->>>>>>> form
 
     original = quietly(signs, changed)
     if source.path is None:  # an engine would find a lost or broken file as it counts
