@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -171,7 +172,7 @@ def heading(path: Path, form: Format) -> tuple[str, str, list[str], int]:
         encoding = encoding_of(raw.read(4), form.encoding)
         raw.seek(0)
         file, separator = io.TextIOWrapper(raw, encoding, "replace", newline=""), form.separator
-        lines = iter(lambda: file.readline(_LONGEST), "")
+        lines = iter(partial(file.readline, _LONGEST), "")
         for skip, line in enumerate(lines):
             if len(line) == _LONGEST:
                 raise ValueError("a line is too long for a header")

@@ -22,13 +22,19 @@ from discreet.confidential.source import (
     RESERVED,
     EngineFailed,
     Source,
+    Tally,
     attempted,
     cells_of,
     declared_batches,
+    encoded,
+    frame_records,
+    grouped,
+    no_records,
+    ones_or,
     require_names,
+    rows_frame,
 )
 from discreet.confidential.tables import open_source
-from discreet.confidential.tally import Tally, encoded, frame_records, grouped, no_records, ones_or, rows_frame
 from discreet.domain import Counts, Domain, Records, Units, require_domain
 from discreet.privacy import Unit
 

@@ -24,9 +24,8 @@ from discreet._core.lazy import pl
 from discreet._core.reading import same_file
 from discreet.confidential.closed import Confidential, Provenance
 from discreet.confidential.opening import open_confidential
-from discreet.confidential.source import require_names, texts_of
+from discreet.confidential.source import Tally, require_names, texts_of
 from discreet.confidential.tables import open_source
-from discreet.confidential.tally import Tally
 from discreet.domain import Counts, Domain, Parts, Records
 
 Closed = TypeVar("Closed", bound=Confidential[Any])

@@ -23,8 +23,7 @@ from discreet._core.boundary import quietly, sealed
 from discreet._core.checks import choice, shown
 from discreet._core.errors import DataError, DomainError, MissingPublicFact
 from discreet._core.lazy import pl
-from discreet.domain.facts import OTHER, Codes, Misfit, PublicFact, settle, toml_value
-from discreet.domain.texts import missing_in, type_text
+from discreet.domain.texts import OTHER, Codes, Misfit, PublicFact, missing_in, settle, toml_value, type_text
 
 if TYPE_CHECKING:
     from discreet.domain.base_measure import ExactWeights

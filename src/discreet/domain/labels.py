@@ -16,8 +16,19 @@ from discreet._core.errors import DataError
 from discreet._core.lazy import pl
 from discreet._core.random import seeded
 from discreet.domain.column import Column
-from discreet.domain.facts import INTEGERS, OTHER, WIDEN, Codes, Misfit, PublicFact, holds, settle
-from discreet.domain.texts import encodable, is_text, unescaped_series
+from discreet.domain.texts import (
+    INTEGERS,
+    OTHER,
+    WIDEN,
+    Codes,
+    Misfit,
+    PublicFact,
+    encodable,
+    holds,
+    is_text,
+    settle,
+    unescaped_series,
+)
 
 _UNDECLARED = ("holds a category that is not declared", "declare it (from public knowledge), or recode beforehand")
 _IS_RESERVED = (

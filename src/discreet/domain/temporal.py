@@ -14,9 +14,8 @@ from discreet._core.arrays import Integers
 from discreet._core.boundary import sealed
 from discreet._core.checks import plain, unfit
 from discreet._core.lazy import pl
-from discreet.domain.facts import Misfit, PublicFact, settle
 from discreet.domain.integers import LatticeColumn
-from discreet.domain.texts import span
+from discreet.domain.texts import Misfit, PublicFact, settle, span
 
 _MICROSECOND = dt.timedelta(microseconds=1)
 _LONGEST = 2**62 * _MICROSECOND
