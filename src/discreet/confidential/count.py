@@ -202,7 +202,7 @@ class Rows:
                 arrays = [*part.records.columns, part.frequencies]
                 codes.append([c.astype(np.min_scalar_type(c.max())) if c.dtype == np.int64 else c for c in arrays])
                 size += sum([c.nbytes + _KEPT * (c.dtype == object) for c in codes[-1]])
-        self._n, self._codes = n, codes if size <= _KEPT else []
+        self._n, self._codes = n, codes * (size <= _KEPT)
 
     @property
     def n(self) -> int:

@@ -27,10 +27,10 @@ from discreet._core.files import require_settled
 from discreet._core.formats import (
     ENDINGS,
     PARQUET,
+    UTF8,
     Format,
     format_of,
     heading,
-    is_utf8,
     parquet_rows,
     scanned,
     stored_index,
@@ -105,7 +105,7 @@ def _watched(source: Source) -> Source:
     changed = DataError(None, "changed while it was read", remedy)
 
     def signs() -> dict[str, tuple[int, ...]]:
-        paths = [path for file in files for path in ([file] if lexists(file) else sorted(glob(file)))]  # noqa: PTH207
+        paths = [path for file in files for path in [file] * lexists(file) or sorted(glob(file))]  # noqa: PTH207
         return {path: (sign.st_size, sign.st_mtime_ns, sign.st_ino) for path in paths for sign in [Path(path).stat()]}
 
     def batches(columns: Sequence[str]) -> Iterator[pl.DataFrame]:
@@ -116,8 +116,8 @@ def _watched(source: Source) -> Source:
 
     original = quietly(signs, changed)
     if source.path is None:  # an engine would find a lost or broken file as it counts
-        whole = source.kind in ("polars", "pyspark", "dask")
-        lost = [file for file in source.files if whole and file not in original and "://" not in file]
+        tells_all = source.kind in ("polars", "pyspark", "dask")
+        lost = [file for file in source.files if tells_all and file not in original and "://" not in file]
         broken = DataError(None, "a file of it is lost, or no readable Parquet", "give the complete files")
         for path in (*lost, *(path for path in original if format_of(path) == PARQUET)):
             quietly(partial(parquet_rows, path), broken)
@@ -348,7 +348,7 @@ def _blocks(path: Path, form: Format, encoding: str, skip: int) -> Iterator[byte
     with unpacked(path, form) as file:
         quote: Any = b'"'
         lines: Any = file  # of UTF-8 left as they are, so that a wrong byte is found where it stands
-        if not is_utf8(encoding):
+        if encoding not in UTF8:
             quote, lines = '"', io.TextIOWrapper(file, encoding, newline="\n")
         elif encoding_of(file.read(3)) != "utf-8-sig":
             file.seek(0)

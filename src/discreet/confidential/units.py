@@ -51,7 +51,7 @@ def _units_of(batches: Iterable[pl.DataFrame], *, unit: str, names: tuple[str, .
 
 def narrow(frame: pl.DataFrame) -> pl.DataFrame:
     """Return whole numbers in the smallest types that hold them."""
-    return pl.DataFrame([values.shrink_dtype() if values.dtype.is_integer() else values for values in frame])
+    return frame.with_columns(values.shrink_dtype() for values in frame if values.dtype.is_integer())
 
 
 class Slots:

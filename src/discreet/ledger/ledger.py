@@ -214,9 +214,8 @@ class Ledger:
             When a single value that does not fit could forfeit the release, and that is not accepted.
         """
         require_unseeded(request.seeded)
-        columns = {} if request.domain is None or DATA_DEPENDENT in request.accept else request.domain.columns
-        if "error" in {column.out_of_bounds for column in columns.values()}:
-            require_total(columns)
+        if request.domain is not None and DATA_DEPENDENT not in request.accept:
+            require_total(request.domain.columns)
         if (budget := request.budget) is None:
             raise ParameterError(
                 "a ledger pays for a budget. Write Budget(epsilon=...), or relation=Replacement(records=...)"
