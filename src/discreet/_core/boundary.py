@@ -51,10 +51,7 @@ _T = TypeVar("_T")
 
 _MARK = "__discreet_total__"
 _SOURCE = str(Path(__file__).parents[1]) + os.sep
-_LIBRARIES = (
-    _SOURCE,
-    *[sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")],
-)
+_LIBRARIES = (_SOURCE, *[sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")])
 _ELEMENTS = (list, tuple, set, frozenset)
 _LOOKED_AT = 1000  # elements of an argument, to say what is wrong with it
 

@@ -31,10 +31,7 @@ _UNIT, _HELD, _ORDER = (f"{RESERVED}{word}" for word in ("unit", "held", "order"
 
 
 def _units_of(batches: Iterable[pl.DataFrame], *, unit: str, names: tuple[str, ...]) -> pl.DataFrame:
-    """Return some columns of all rows, their unit and frequencies; these columns where there is no row, too.
-
-    Raises DataError if a row has no unit, or units cannot be told apart.
-    """
+    """Return some columns of all rows, their unit and frequencies. Raises DataError of units that cannot be told."""
 
     def keyed(batch: pl.DataFrame) -> pl.DataFrame:
         if batch[unit].dtype.base_type() is pl.Object:  # cannot be grouped, and would be printed by the failure

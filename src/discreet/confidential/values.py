@@ -35,10 +35,7 @@ def column_values(data: Any, name: str, column: Column) -> Confidential[tuple[pl
 
 
 def row_values(data: Any, columns: Mapping[str, Column]) -> Confidential[tuple[pl.DataFrame, Integers]]:
-    """Count the distinct rows of several columns; return them, in the order of their values, and their frequencies.
-
-    Raises DataError, FileProblem as :func:`column_values`.
-    """
+    """Count the distinct rows of several columns, sorted, and their frequencies. Raises as :func:`column_values`."""
     table, frequencies, provenance = _distinct(data, columns)
     return Confidential((table, frequencies), provenance=provenance)
 

@@ -74,15 +74,9 @@ def contents_of(mechanism: Mechanism, n: int, *, size: int | None, counts: bool 
 
 
 def certified_mechanism(facts: CertificateFacts) -> Mechanism:
-    """Return the mechanism as the facts of a certificate state it.
-
-    Raises ParameterError when there is none of that name, or its parameters are out of range.
-    """
+    """Return the mechanism that a certificate states. Raises ParameterError of an unknown name, or its parameters."""
     return certified_type(facts.mechanism.name).from_parameters(
-        facts.mechanism.parameters,
-        domain=Domain.from_dict(facts.domain),
-        records=facts.records,
-        size=facts.size,
+        facts.mechanism.parameters, domain=Domain.from_dict(facts.domain), records=facts.records, size=facts.size
     )
 
 
