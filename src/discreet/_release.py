@@ -354,10 +354,7 @@ def _with_files(request: Request, calibrated: Mechanism | None, *, inputs: tuple
         files = check_output(output.path, output.certificate, inputs=inputs, outputs=others, room=room)
         require_whole_pair(*files)
         if files[0].exists():
-            _say(
-                request.watch,
-                f"{files[0]} exists and will be replaced. The earlier release spent privacy of its own",
-            )
+            _say(request.watch, f"{files[0]} exists and will be replaced. The earlier release spent privacy of its own")
     if checkpoint is not None:
         from discreet.mechanisms import checkpoint_state
 

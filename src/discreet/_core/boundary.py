@@ -51,10 +51,7 @@ _T = TypeVar("_T")
 
 _MARK = "__discreet_total__"
 _SOURCE = str(Path(__file__).parents[1]) + os.sep
-_LIBRARIES = (
-    _SOURCE,
-    *[sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")],
-)
+_LIBRARIES = (_SOURCE, *[sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")])
 _ELEMENTS = (list, tuple, set, frozenset)
 _LOOKED_AT = 1000  # elements of an argument, to say what is wrong with it
 
@@ -93,7 +90,9 @@ def total(function: _F) -> _F:
     @functools.wraps(function)
     def bounded(*args: Any, **kwargs: Any) -> Any:
         try:
-            args, kwargs = _plain_arguments(function, args, kwargs)
+            kinds = _plain_kinds(function)
+            args = tuple(map(_plainly, args, chain(kinds.values(), repeat(()))))
+            kwargs = {name: _plainly(value, kinds.get(name, ())) for name, value in kwargs.items()}
             return _sound(function(*args, **kwargs), function, args, kwargs)
         except BaseException as problem:
             try:
@@ -134,19 +133,12 @@ def _plain_kinds(function: Callable[..., Any]) -> dict[str, tuple[type, ...]]:
 
 def _plainly(value: Any, kinds: tuple[type, ...]) -> Any:
     """Return an argument as Python's own: a number of any library where a float is wanted, rounded down."""
-    given, value = value, plain(value)
-    if isinstance(given, np.generic) and isinstance(value, str) and not isinstance(given, str):
-        return given  # a time that Python has not
+    original, value = value, plain(value)
+    if isinstance(original, np.generic) and isinstance(value, str) and not isinstance(original, str):
+        return original  # a time that Python has not
     if float in kinds and not isinstance(value, (*kinds, bool)) and math.isfinite(as_float(value)):
         return real("", value, down=True)
     return value
-
-
-def _plain_arguments(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    kinds = _plain_kinds(function)
-    return tuple(map(_plainly, args, chain(kinds.values(), repeat(())))), {
-        name: _plainly(value, kinds.get(name, ())) for name, value in kwargs.items()
-    }
 
 
 def _sound(result: _T, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _T:
@@ -156,8 +148,8 @@ def _sound(result: _T, function: Any, args: tuple[Any, ...], kwargs: dict[str, A
         for name, value in (dict(zip(kinds, args, strict=False)) | kwargs).items():
             allowed = kinds.get(name, ())
             if allowed and (not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed)):
-                wanted = _wanted(str(inspect.signature(function).parameters[name].annotation))
-                raise ParameterError(f"{_called(function)}: {name} must be {wanted}, got {type(value).__name__}")
+                form = _wanted(str(inspect.signature(function).parameters[name].annotation))
+                raise ParameterError(f"{_called(function)}: {name} must be {form}, got {type(value).__name__}")
     return result
 
 

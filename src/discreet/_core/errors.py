@@ -52,8 +52,10 @@ class DiscreetError(Exception):
     problem = remedy = cost = _where = ""
 
     def __str__(self) -> str:
-        text = [super().__str__()] if not self._where else [f"{self._where}: {self.problem}", sentence(self.remedy)]
-        return ". ".join([*text, *filter(None, [self.cost])])
+        text = super().__str__()
+        if self._where:
+            text = f"{self._where}: {self.problem}. {sentence(self.remedy)}"
+        return ". ".join(filter(None, [text, self.cost]))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return what an error is made again from, without its constructor: in another process it says the same."""

@@ -60,10 +60,7 @@ def check_outputs(outputs: Sequence[Path], inputs: Iterable[Any]) -> None:
 
 
 def check_writable(path: Path, room: int = 0, inputs: Iterable[Any] = ()) -> None:
-    """Refuse an output within a folder that is read, or whose folder takes no file of ``room`` bytes.
-
-    The name of the file that is tried is as long as those beside it may be.
-    """
+    """Refuse an output within a folder that is read, or whose folder takes no file of ``room`` bytes."""
     for folder in [Path(source) for source in inputs if isinstance(source, (str, os.PathLike))]:
         if folder.is_dir() and folder.resolve() in path.resolve().parents:
             raise FileProblem(path, "it lies in the folder that is read", "write it elsewhere")
@@ -80,9 +77,8 @@ def check_writable(path: Path, room: int = 0, inputs: Iterable[Any] = ()) -> Non
 
 def writing_problem(path: Path, error: BaseException) -> FileProblem:
     """Return the error of a write that failed and left everything as it was; its text repeats no value."""
-    return FileProblem(
-        path, reason(error, "it cannot be written"), "free space or choose another place. No file was changed"
-    )
+    problem = reason(error, "it cannot be written")
+    return FileProblem(path, problem, "free space or choose another place. No file was changed")
 
 
 @contextmanager
@@ -395,9 +391,8 @@ class _Write:
         """Say of contents that they can neither get their names nor be removed, or are not known to have them."""
         if any(map(os.path.lexists, self.contents)):
             raise FileProblem(self.finals[0], *self.problem) from error
-        raise FileProblem(
-            self.finals[0], "it was written, but the system does not confirm that its name is on disk", "check the disk"
-        ) from error
+        problem = "it was written, but the system does not confirm that its name is on disk"
+        raise FileProblem(self.finals[0], problem, "check the disk") from error
 
 
 @contextmanager

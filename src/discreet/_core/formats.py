@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -29,6 +30,7 @@ _LONGEST = 2**24  # characters of the first line of CSV: a few bytes of gzip cou
 _SEPARATOR = re.compile(r"[\t,;|:!#$%&*/<>?@^~]")
 _QUOTED = re.compile(rf'"(?:[^"]|"")*"({_SEPARATOR.pattern})')
 _SEP_LINE = re.compile(rf"sep=({_SEPARATOR.pattern})\s*", re.IGNORECASE)
+UTF8 = ("utf-8", "utf-8-sig", "ascii")  # which Polars reads as they are
 _INDEX = re.compile(r"__index_level_\d+__")
 
 
@@ -129,17 +131,16 @@ def scanned(path: str | PathLike[str], form: Format) -> pl.LazyFrame:
         return pl.scan_parquet(path, glob=False)
     encoding, separator, names, skip = heading(path, form)
     options: dict[str, Any] = {"infer_schema": False, "separator": separator, "skip_lines": skip}
-    if is_utf8(encoding):
+    if encoding in UTF8:
         scan = pl.scan_csv(path, glob=False, **options)
     else:
         with unpacked(path, form) as file:
             text = file.read().decode(encoding)
         scan = pl.scan_csv(io.BytesIO(text.encode("utf-8")), **options)
     columns = scan.collect_schema().names()
-    # Polars keeps the quotes that are doubled within a name.
-    return (
-        scan if columns == names or '"' not in "".join(names) else scan.rename(dict(zip(columns, names, strict=True)))
-    )
+    if columns != names and '"' in "".join(names):  # Polars keeps the quotes that are doubled within a name
+        scan = scan.rename(dict(zip(columns, names, strict=True)))
+    return scan
 
 
 def texts(path: str | PathLike[str], form: Format) -> dict[str, str]:
@@ -168,10 +169,10 @@ def heading(path: Path, form: Format) -> tuple[str, str, list[str], int]:
     that of their ending tell it themselves.
     """
     with unpacked(path, form) as raw:
-        encoding = encoding_of(raw.read(4), form.encoding)
+        encoding = codecs.lookup(encoding_of(raw.read(4), form.encoding)).name
         raw.seek(0)
         file, separator = io.TextIOWrapper(raw, encoding, "replace", newline=""), form.separator
-        lines = iter(lambda: file.readline(_LONGEST), "")
+        lines = iter(partial(file.readline, _LONGEST), "")
         for skip, line in enumerate(lines):
             if len(line) == _LONGEST:
                 raise ValueError("a line is too long for a header")
@@ -185,11 +186,6 @@ def heading(path: Path, form: Format) -> tuple[str, str, list[str], int]:
 def unpacked(path: Path, form: Format) -> BinaryIO:
     """Open a file for its bytes as they are without gzip."""
     return cast("BinaryIO", gzip.open(path) if form.compressed else path.open("rb"))
-
-
-def is_utf8(encoding: str) -> bool:
-    """Return whether Polars reads an encoding as it is."""
-    return codecs.lookup(encoding).name in ("utf-8", "utf-8-sig", "ascii")
 
 
 def stored_index(names: Sequence[str], metadata: str | None) -> frozenset[str]:

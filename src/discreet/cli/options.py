@@ -47,10 +47,7 @@ _JSON = click.Option(["--json", "as_json"], is_flag=True, help="Write JSON to st
 def command(
     *paths: str, group: click.Group | None = None, **facts: Any
 ) -> Callable[[Callable[..., Any]], click.Command]:
-    """Make a function a command of its name, in a group, with arguments that are paths and ``--json`` as last option.
-
-    A path that ends in ``...`` takes several.
-    """
+    """Make a function a command, its arguments paths, ``--json`` its last option; a path with ``...`` takes several."""
 
     def build(function: Callable[..., Any]) -> click.Command:
         result: click.Command = click.command(**facts)(function)

@@ -22,13 +22,19 @@ from discreet.confidential.source import (
     RESERVED,
     EngineFailed,
     Source,
+    Tally,
     attempted,
     cells_of,
     declared_batches,
+    encoded,
+    frame_records,
+    grouped,
+    no_records,
+    ones_or,
     require_names,
+    rows_frame,
 )
 from discreet.confidential.tables import open_source
-from discreet.confidential.tally import Tally, encoded, frame_records, grouped, no_records, ones_or, rows_frame
 from discreet.domain import Counts, Domain, Records, Units, require_domain
 from discreet.privacy import Unit
 
@@ -196,7 +202,7 @@ class Rows:
                 arrays = [*part.records.columns, part.frequencies]
                 codes.append([c.astype(np.min_scalar_type(c.max())) if c.dtype == np.int64 else c for c in arrays])
                 size += sum([c.nbytes + _KEPT * (c.dtype == object) for c in codes[-1]])
-        self._n, self._codes = n, codes if size <= _KEPT else []
+        self._n, self._codes = n, codes * (size <= _KEPT)
 
     @property
     def n(self) -> int:

@@ -294,9 +294,9 @@ def _postgresql_table(where: Address) -> tuple[dict[str, str], Callable[[Sequenc
         labels = [name for name in columns if _OIDS.get(oids[name], "string") == "string"]
         quietly(lambda: deque(lines, maxlen=0), where.broken)  # those that an earlier reader left
         lines = _lines(connection, f"COPY ({select}) TO STDOUT (FORMAT csv, FORCE_QUOTE *)")
-        read = partial(pl.read_csv, has_header=False, new_columns=[*columns, RESERVED], infer_schema=False)
+        parse = partial(pl.read_csv, has_header=False, new_columns=[*columns, RESERVED], infer_schema=False)
         while block := quietly(lambda: b"".join(islice(lines, _BATCH)), where.broken):
-            frame = quietly(partial(read, block), where.broken).select(columns)
+            frame = quietly(partial(parse, block), where.broken).select(columns)
             yield frame.with_columns(escaped_series(frame[name]) for name in labels)
 
     weakref.finalize(batches, connection.close)

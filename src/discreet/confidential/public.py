@@ -24,19 +24,15 @@ from discreet._core.lazy import pl
 from discreet._core.reading import same_file
 from discreet.confidential.closed import Confidential, Provenance
 from discreet.confidential.opening import open_confidential
-from discreet.confidential.source import require_names, texts_of
+from discreet.confidential.source import Tally, require_names, texts_of
 from discreet.confidential.tables import open_source
-from discreet.confidential.tally import Tally
 from discreet.domain import Counts, Domain, Parts, Records
 
 Closed = TypeVar("Closed", bound=Confidential[Any])
 
 
 def refuse_same(data: Any, *inputs: Any) -> None:
-    """Refuse public inputs that are the confidential table: the same object, or the same file, through links too.
-
-    Raises NotPublic. Nothing is opened.
-    """
+    """Refuse public inputs that are the confidential table, the object or the file, unopened. Raises NotPublic."""
     for public in inputs:
         paths = isinstance(public, (str, os.PathLike)) and isinstance(data, (str, os.PathLike))
         if public is not None and (public is data or (paths and same_file(Path(public), Path(data)))):

@@ -136,7 +136,9 @@ def _as_arrow_table(frame: pl.DataFrame, domain: Domain, types: Mapping[str, Any
 
 def _labels_of(column: Column | None) -> list[Any] | None:
     """Return the declared labels of a column; None where it declares none."""
-    return list(column.labels or ()) if column is not None and column.kind in ("category", "boolean") else None
+    if column is None or column.kind not in ("category", "boolean"):
+        return None
+    return list(column.labels or ())
 
 
 def _arrow_type(released: Any, original: Any, labels: list[Any] | None) -> Any:

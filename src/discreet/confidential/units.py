@@ -31,10 +31,7 @@ _UNIT, _HELD, _ORDER = (f"{RESERVED}{word}" for word in ("unit", "held", "order"
 
 
 def _units_of(batches: Iterable[pl.DataFrame], *, unit: str, names: tuple[str, ...]) -> pl.DataFrame:
-    """Return some columns of all rows, their unit and frequencies; these columns where there is no row, too.
-
-    Raises DataError if a row has no unit, or units cannot be told apart.
-    """
+    """Return some columns of all rows, their unit and frequencies. Raises DataError of units that cannot be told."""
 
     def keyed(batch: pl.DataFrame) -> pl.DataFrame:
         if batch[unit].dtype.base_type() is pl.Object:  # cannot be grouped, and would be printed by the failure
@@ -51,7 +48,7 @@ def _units_of(batches: Iterable[pl.DataFrame], *, unit: str, names: tuple[str, .
 
 def narrow(frame: pl.DataFrame) -> pl.DataFrame:
     """Return whole numbers in the smallest types that hold them."""
-    return pl.DataFrame([values.shrink_dtype() if values.dtype.is_integer() else values for values in frame])
+    return frame.with_columns(values.shrink_dtype() for values in frame if values.dtype.is_integer())
 
 
 class Slots:

@@ -35,10 +35,7 @@ def column_values(data: Any, name: str, column: Column) -> Confidential[tuple[pl
 
 
 def row_values(data: Any, columns: Mapping[str, Column]) -> Confidential[tuple[pl.DataFrame, Integers]]:
-    """Count the distinct rows of several columns; return them, in the order of their values, and their frequencies.
-
-    Raises DataError, FileProblem as :func:`column_values`.
-    """
+    """Count the distinct rows of several columns, sorted, and their frequencies. Raises as :func:`column_values`."""
     table, frequencies, provenance = _distinct(data, columns)
     return Confidential((table, frequencies), provenance=provenance)
 
@@ -100,14 +97,14 @@ def table_schema(table: Any, *, header: bool = False) -> dict[str, str]:
     Raises DataError, FileProblem if the table cannot be read, or is a CSV file whose first line may be a record and
     ``header`` does not say that it is none.
     """
-    source, like = open_source(table), None
+    source, sign = open_source(table), None
     if source.kind == "csv" and not header:
         if any(_VALUE.fullmatch(name.strip()) for name in source.names):
-            like = "a field of it is a number, a truth value or a date"
+            sign = "a field of it is a number, a truth value or a date"
         elif _fits_as_record(source):
-            like = "it looks like the rows below it"
-    if like is not None:
-        problem = f"its first line may be a record and not a header, since {like}"
+            sign = "it looks like the rows below it"
+    if sign is not None:
+        problem = f"its first line may be a record and not a header, since {sign}"
         remedy = "look at that line. If it holds the names of the columns, write header=True. Otherwise, put such a "
         raise DataError(None, problem, f"{remedy}line first")
     return source.types()

@@ -374,10 +374,7 @@ def _long(number: int) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkCells(EngineCells):
-    """A table of Spark: counted by expressions where every column has one, and else in Python workers.
-
-    Workers count Arrow batches, and Spark adds up the counts.
-    """
+    """A table of Spark: counted by expressions where every column has one, else batch by batch in Python workers."""
 
     def counts(self) -> pl.DataFrame:
         """Count in Spark, or batch by batch, and add up."""

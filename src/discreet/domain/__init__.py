@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from discreet.domain.constraints import CellReader, PublishedTotals, refuse_large
     from discreet.domain.declaration import DECLARED, plain_condition
     from discreet.domain.domain import Domain, require_domain
-    from discreet.domain.facts import Misfit
     from discreet.domain.integers import Decimal, Integer
     from discreet.domain.labels import Boolean, Category, OpenLabels
     from discreet.domain.numeric import Numeric
@@ -28,7 +27,15 @@ if TYPE_CHECKING:
         refuse_open_labels,
     )
     from discreet.domain.temporal import Date, Datetime, Duration, Time, moment_text
-    from discreet.domain.texts import escaped, escaped_frame, escaped_series, missing_in, unescaped, unescaped_frame
+    from discreet.domain.texts import (
+        Misfit,
+        escaped,
+        escaped_frame,
+        escaped_series,
+        missing_in,
+        unescaped,
+        unescaped_frame,
+    )
 
 __all__ = [
     "Boolean",

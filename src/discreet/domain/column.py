@@ -23,8 +23,7 @@ from discreet._core.boundary import quietly, sealed
 from discreet._core.checks import choice, shown
 from discreet._core.errors import DataError, DomainError, MissingPublicFact
 from discreet._core.lazy import pl
-from discreet.domain.facts import OTHER, Codes, Misfit, PublicFact, settle, toml_value
-from discreet.domain.texts import missing_in, type_text
+from discreet.domain.texts import OTHER, Codes, Misfit, PublicFact, missing_in, settle, toml_value, type_text
 
 if TYPE_CHECKING:
     from discreet.domain.base_measure import ExactWeights
@@ -190,8 +189,9 @@ class Column(ABC):
         values, unread = quietly(partial(self._reading, values), self._unreadable(name))
         if unread.any() and self.out_of_bounds == "error":
             raise DataError(name, *self._unread())
-        if not (untyped := values.dtype == pl.Null):
-            self._require_type(values.dtype, name)
+        untyped = values.dtype == pl.Null
+        if not (untyped or self._accepts(values.dtype)):
+            raise self._wrong_type(values.dtype, name)
         missing_any = bool(values.null_count())
         if values.dtype.is_float() and len(values) and not missing_any:
             missing_any = bool(np.isnan(values.to_numpy().max()))  # the largest of numbers among which is a NaN is NaN
@@ -218,14 +218,12 @@ class Column(ABC):
         codes[fits] = encoded(partial(self._codes, values.filter(fits), name))
         return codes
 
-    def _require_type(self, dtype: pl.DataType, name: str | None) -> None:
-        """Refuse values of a type that is not the declared one. Raises DataError."""
-        if self._accepts(dtype):
-            return
+    def _wrong_type(self, dtype: pl.DataType, name: str | None) -> DataError:
+        """Return the error of values of a type that is not the declared one."""
         remedy, zone = "cast it, or declare the type it has", getattr(dtype, "time_zone", None)
         if self.kind == "datetime" and dtype == pl.Datetime:
             remedy = 'declare its time_zone, such as "Europe/Paris"' if zone else "leave time_zone out"
-        raise DataError(name, f"holds {type_text(dtype)} values, not the declared {self.kind}", remedy)
+        return DataError(name, f"holds {type_text(dtype)} values, not the declared {self.kind}", remedy)
 
     def _nulls_in(self, values: pl.Series, name: str | None) -> pl.Series:
         """Return which values are null or NaN. Raises DataError where these do not fit and that is an error."""

@@ -15,8 +15,7 @@ from discreet._core.errors import DomainError, MissingPublicFact
 from discreet._core.reading import MOST_CELLS, MOST_COLUMNS
 from discreet._core.text import with_article
 from discreet.domain.column import Column
-from discreet.domain.facts import PublicFact
-from discreet.domain.texts import encodable, span_text
+from discreet.domain.texts import PublicFact, encodable, span_text
 
 # What is declared beside the columns, as plain values: the forms that TOML, JSON and Python have in common.
 

@@ -25,9 +25,8 @@ from discreet._core.text import counted, paragraph, table
 from discreet.domain import declaration
 from discreet.domain.column import Column
 from discreet.domain.declaration import DECLARED, plain_entries
-from discreet.domain.facts import settle
 from discreet.domain.records import Records
-from discreet.domain.texts import encodable
+from discreet.domain.texts import encodable, settle
 
 if TYPE_CHECKING:
     from discreet.domain.constraints import Constraint, PublishedTotals

@@ -24,7 +24,7 @@ from discreet._core.errors import DataError
 from discreet._core.lazy import pl
 from discreet._core.reading import MOST_CELLS
 from discreet.domain.column import Column
-from discreet.domain.facts import INTEGERS, NUMBERS, WIDEN, Codes, Misfit, PublicFact, holds, outside, settle
+from discreet.domain.texts import INTEGERS, NUMBERS, WIDEN, Codes, Misfit, PublicFact, holds, outside, settle
 
 _MOST_POINTS = 2**62
 _MOST_LISTED = 2**22

@@ -16,8 +16,19 @@ from discreet._core.errors import DataError
 from discreet._core.lazy import pl
 from discreet._core.random import seeded
 from discreet.domain.column import Column
-from discreet.domain.facts import INTEGERS, OTHER, WIDEN, Codes, Misfit, PublicFact, holds, settle
-from discreet.domain.texts import encodable, is_text, unescaped_series
+from discreet.domain.texts import (
+    INTEGERS,
+    OTHER,
+    WIDEN,
+    Codes,
+    Misfit,
+    PublicFact,
+    encodable,
+    holds,
+    is_text,
+    settle,
+    unescaped_series,
+)
 
 _UNDECLARED = ("holds a category that is not declared", "declare it (from public knowledge), or recode beforehand")
 _IS_RESERVED = (
@@ -184,8 +195,9 @@ class Category(Column):
     @property
     def extremes(self) -> tuple[int, int] | None:
         """The smallest and the largest category, where they are integers and others are refused."""
-        whole = self._type is int and self.out_of_bounds == "error"
-        return (min(self.categories), max(self.categories)) if whole else None
+        if self._type is not int or self.out_of_bounds != "error":
+            return None
+        return min(self.categories), max(self.categories)
 
     @property
     def scale(self) -> float:
@@ -288,7 +300,7 @@ class CensoredNumbers(Category):
     def interval(self, codes: Codes) -> tuple[pl.Series, pl.Series] | None:
         """Return the ends of cells as texts, of a text twice; None where cells are single numbers."""
         ends = self.numbers.interval(np.minimum(codes, self.numbers.values - 1))
-        return None if ends is None else (self._beside(codes, ends[0]), self._beside(codes, ends[1]))
+        return ends and (self._beside(codes, ends[0]), self._beside(codes, ends[1]))
 
     def _beside(self, codes: Codes, numbers: pl.Series) -> pl.Series:
         """Return numbers as texts; in their place, the texts that codes mean, and nulls."""
@@ -299,11 +311,11 @@ class CensoredNumbers(Category):
     def _looked_up(self, series: pl.Series) -> pl.Series:
         places = {text: self.numbers.values + place for place, text in enumerate(self.numbers.censored)}
         codes = series.cast(pl.String).replace_strict(places, default=None, return_dtype=pl.Int64)
-        where, rest = np.flatnonzero(codes.is_null()), series.filter(codes.is_null())
+        where, values = np.flatnonzero(codes.is_null()), series.filter(codes.is_null())
         if self.out_of_bounds == "error":
-            fits = ~np.logical_or.reduce([misfit.where for misfit in self.numbers.misfits(rest)])
-            where, rest = where[fits], rest.filter(pl.Series(fits))
-        numbers = self.numbers.encode(rest)
+            fits = ~np.logical_or.reduce([misfit.where for misfit in self.numbers.misfits(values)])
+            where, values = where[fits], values.filter(pl.Series(fits))
+        numbers = self.numbers.encode(values)
         return codes.scatter(where, np.where(numbers == self.numbers.values, self.values, numbers))
 
     def _series(self, codes: Codes, rng: np.random.Generator) -> pl.Series:

@@ -93,8 +93,8 @@ def _check_texts(column: Any) -> None:
     nulls = _parsed(column, pl.Series(column.null_values, dtype=pl.String)).drop_nulls()
     low, high, numbers = 0.0, 0.0, []
     if column.on_a_line and column.labels is None:
-        ends = np.array([0, column.values - 1]) if column.finite else np.array([column.lower, column.upper])
-        (low, _), (_, high) = column.ends(ends)
+        ends = [0, column.values - 1] if column.finite else [column.lower, column.upper]
+        (low, _), (_, high) = column.ends(np.array(ends))
         numbers = column._numbers(nulls).tolist()
     if {*nulls} & {*(column.labels or ())} or any(low <= number <= high for number in numbers):
         column._refuse("null_values must hold no declared value. Leave it out of them, or out of the values")
@@ -156,11 +156,11 @@ def as_texts(column: Any, values: pl.Series) -> pl.Series:
         value = value.dt.to_string("polars").str.replace_all(" ", "").str.replace("µ", "u")
     elif not column.open and _SIGNS & notation.keys():
         number = value.cast(pl.String)
-        whole, decimals = number.str.extract(r"^-?(\d+)"), number.str.extract(r"^-?\d+(.*)$")
+        digits, decimals = number.str.extract(r"^-?(\d+)"), number.str.extract(r"^-?\d+(.*)$")
         if column.thousands:  # groups of three digits are counted from the last one
-            groups = whole.str.reverse().str.replace_all(r"(\d{3})", "${1}" + column.thousands)
-            whole = groups.str.strip_suffix(column.thousands).str.reverse()
-        parts = number.str.extract("^(-?)"), pl.lit(column.prefix), whole
+            groups = digits.str.reverse().str.replace_all(r"(\d{3})", "${1}" + column.thousands)
+            digits = groups.str.strip_suffix(column.thousands).str.reverse()
+        parts = number.str.extract("^(-?)"), pl.lit(column.prefix), digits
         value = pl.concat_str(*parts, decimals.str.replace(".", column.decimal_mark, literal=True))
     if null:
         value = value.cast(pl.String).fill_null(null)

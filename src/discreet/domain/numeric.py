@@ -19,7 +19,7 @@ from discreet._core.errors import DataError
 from discreet._core.lazy import pl
 from discreet._core.reading import MOST_CELLS
 from discreet.domain.column import Column
-from discreet.domain.facts import INTEGERS, NUMBERS, WIDEN, Codes, Misfit, PublicFact, holds, outside, settle
+from discreet.domain.texts import INTEGERS, NUMBERS, WIDEN, Codes, Misfit, PublicFact, holds, outside, settle
 
 if TYPE_CHECKING:
     from discreet.domain.base_measure import Density

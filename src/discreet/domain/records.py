@@ -21,7 +21,7 @@ from discreet._core.boundary import sealed
 from discreet._core.errors import DomainError, ParameterError
 from discreet._core.random import seeded
 from discreet.domain.column import Column
-from discreet.domain.facts import Codes
+from discreet.domain.texts import Codes
 
 if TYPE_CHECKING:
     from discreet.domain.domain import Domain

@@ -14,9 +14,8 @@ from discreet._core.arrays import Integers
 from discreet._core.boundary import sealed
 from discreet._core.checks import plain, unfit
 from discreet._core.lazy import pl
-from discreet.domain.facts import Misfit, PublicFact, settle
 from discreet.domain.integers import LatticeColumn
-from discreet.domain.texts import span
+from discreet.domain.texts import Misfit, PublicFact, settle, span
 
 _MICROSECOND = dt.timedelta(microseconds=1)
 _LONGEST = 2**62 * _MICROSECOND
@@ -251,9 +250,9 @@ class Duration(LatticeColumn):
 
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read durations such as ``1d2h30m``."""
-        spans = [None if text is None else span(text) for text in texts]
-        within = [None if length is None else min(max(length, -_LONGEST), _LONGEST) for length in spans]
-        return pl.Series(within, dtype=pl.Duration("us"))
+        spans = [span(text or "") for text in texts]
+        lengths = [length and min(max(length, -_LONGEST), _LONGEST) for length in spans]
+        return pl.Series(lengths, dtype=pl.Duration("us"))
 
     def _accepts(self, dtype: pl.DataType) -> bool:
         return dtype == pl.Duration
@@ -296,11 +295,9 @@ class Time(LatticeColumn):
 
     def _check(self) -> None:
         settle(self, step=_parsed_span(self, "step", self.step), notation={**self.notation, "format": self.format})
-        first, last = (self._units(name, getattr(self, name)) for name in ("lower", "upper"))
-        settle(
-            self, lower=str((_EPOCH + first * _MICROSECOND).time()), upper=str((_EPOCH + last * _MICROSECOND).time())
-        )
-        self._set_points(first, last, self.step // _MICROSECOND)
+        ends = {name: self._units(name, getattr(self, name)) for name in ("lower", "upper")}
+        settle(self, **{name: str((_EPOCH + end * _MICROSECOND).time()) for name, end in ends.items()})
+        self._set_points(*ends.values(), self.step // _MICROSECOND)
 
     def _units(self, name: str, value: Any) -> int:
         with suppress(TypeError, ValueError):

@@ -159,10 +159,7 @@ class Page:
     def append(
         self, entry: str | None, state: str, *, facts: Mapping[str, Any], cost: Cost | None = None
     ) -> LedgerEvent:
-        """Append an event; the cost of an entry is what it was where none is given.
-
-        Raises ParameterError when the entry cannot have this state now.
-        """
+        """Append an event, at the cost of its entry by default. Raises ParameterError in a state that cannot follow."""
         current = self.state(entry)
         name = current and current.state
         if state in STATES and state not in AFTER.get(name, ()):

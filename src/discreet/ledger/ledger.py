@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from discreet._core.boundary import sealed
@@ -214,9 +213,8 @@ class Ledger:
             When a single value that does not fit could forfeit the release, and that is not accepted.
         """
         require_unseeded(request.seeded)
-        columns = {} if request.domain is None or DATA_DEPENDENT in request.accept else request.domain.columns
-        if "error" in {column.out_of_bounds for column in columns.values()}:
-            require_total(columns)
+        if request.domain is not None and DATA_DEPENDENT not in request.accept:
+            require_total(request.domain.columns)
         if (budget := request.budget) is None:
             raise ParameterError(
                 "a ledger pays for a budget. Write Budget(epsilon=...), or relation=Replacement(records=...)"
@@ -335,9 +333,7 @@ class Ledger:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -352,10 +348,9 @@ class Ledger:
         (epsilon, delta), total = book.currency.left(spent, book.budget), book.budget
         raise Refused(
             f"the ledger of {harmless(self.dataset)!r} does not allow this release, which costs "
-            f"{book.currency.words(cost)}. It has "
-            f"epsilon {rounded_down(epsilon, 6)} and delta {rounded_down(delta, 6)} left, of epsilon "
-            f"{as_written(total.epsilon)} and delta {as_written(total.delta)}. Ask for less. "
-            "Nothing was opened or spent"
+            f"{book.currency.words(cost)}. It has epsilon {rounded_down(epsilon, 6)} and delta "
+            f"{rounded_down(delta, 6)} left, of epsilon {as_written(total.epsilon)} and delta "
+            f"{as_written(total.delta)}. Ask for less. Nothing was opened or spent"
         )
 
 
@@ -446,9 +441,8 @@ def reopened(ledger: Ledger | None, request: Request, stamp: Any, file: Path) ->
             events = page.entry(getattr(stamp, "entry", None))
             costs = [event.cost for event in events if event.facts.get("sha256") == sha256]
             if not costs or page.state_of(events[0]) != "OPENED":
-                raise FileProblem(
-                    file, "the ledger waits for no such output", "run discreet ledger recover, then move it away"
-                )
+                remedy = "run discreet ledger recover, then move it away"
+                raise FileProblem(file, "the ledger waits for no such output", remedy)
             run = Run._of_request(request, ledger._book, events[0])
             run._state, run._cost = page.state(events[0].entry), costs[0]
     run._unused.acquire()
@@ -462,10 +456,7 @@ def reopened(ledger: Ledger | None, request: Request, stamp: Any, file: Path) ->
 def ledger_for(
     ledger: Ledger | str | os.PathLike[str] | None, domain: Any, *, dataset: str | None = None
 ) -> Ledger | None:
-    """Return the ledger that pays for a release; None where nobody keeps one.
-
-    Raises ParameterError when ``[ledger]`` is wrong, or a data set is named and no ledger.
-    """
+    """Return the ledger that pays, if any. Raises ParameterError of a wrong ``[ledger]``, or a data set without one."""
     if isinstance(ledger, Ledger):
         return ledger
     if ledger is not None:

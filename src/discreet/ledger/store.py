@@ -84,7 +84,7 @@ MIGRATIONS: tuple[Mapping[str, tuple[str, ...]], ...] = (
             "CREATE TABLE discreet_event (dataset TEXT NOT NULL, number INTEGER NOT NULL, entry TEXT, "
             "state TEXT NOT NULL, body TEXT NOT NULL, hash TEXT NOT NULL, PRIMARY KEY (dataset, number))",
             "CREATE INDEX discreet_entry ON discreet_event (dataset, entry, number)",
-        ),
+        )
     },
     {
         "sqlite": (
@@ -115,9 +115,7 @@ drop the locks of SQLite. No process is forked meanwhile either, so no child kee
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=_ONE_AT_A_TIME.acquire,
-        after_in_parent=_ONE_AT_A_TIME.release,
-        after_in_child=_ONE_AT_A_TIME.release,
+        before=_ONE_AT_A_TIME.acquire, after_in_parent=_ONE_AT_A_TIME.release, after_in_child=_ONE_AT_A_TIME.release
     )
 
 

@@ -35,10 +35,7 @@ def problems_of(book: Book, certificates: Iterable[Path]) -> list[str]:
 
 
 def _chain(rows: Sequence[Any], dataset: str) -> list[LedgerEvent]:
-    """Read the rows: each is stored as what it says it is, and has the hash of the one before.
-
-    Raises ParameterError at the first that is not.
-    """
+    """Read the rows, each stored as it says and with the hash of the one before. Raises ParameterError at the first."""
     if not rows or rows[0][2] != "CREATED":
         raise ParameterError("its first event is missing")
     events, previous = [], BEGINNING

@@ -12,7 +12,7 @@ import numpy as np
 
 from discreet import wording
 from discreet._core.checks import positive_size
-from discreet._core.errors import Fault, ParameterError, PoorUtility
+from discreet._core.errors import Fault, ParameterError
 from discreet._core.lazy import pl
 from discreet._core.random import seeded
 from discreet.domain import Domain, Records
@@ -74,15 +74,9 @@ def contents_of(mechanism: Mechanism, n: int, *, size: int | None, counts: bool 
 
 
 def certified_mechanism(facts: CertificateFacts) -> Mechanism:
-    """Return the mechanism as the facts of a certificate state it.
-
-    Raises ParameterError when there is none of that name, or its parameters are out of range.
-    """
+    """Return the mechanism that a certificate states. Raises ParameterError of an unknown name, or its parameters."""
     return certified_type(facts.mechanism.name).from_parameters(
-        facts.mechanism.parameters,
-        domain=Domain.from_dict(facts.domain),
-        records=facts.records,
-        size=facts.size,
+        facts.mechanism.parameters, domain=Domain.from_dict(facts.domain), records=facts.records, size=facts.size
     )
 
 
@@ -233,14 +227,6 @@ LARGEST_EPSILON = 10.0
 
 POOR_UTILITY = 0.2
 """Above this share of records that carry nothing of the data, a release must be asked for explicitly."""
-
-
-def require_utility(forecast: Forecast, mechanism: Mechanism, *, size: int | None) -> None:
-    """Refuse a release most of which would not be from the data, or of no record. Raises PoorUtility."""
-    if forecast.lost > POOR_UTILITY:
-        raise PoorUtility(poor_utility(forecast, mechanism))
-    if size is not None and (expected := size * forecast.released_share) < 1.0:
-        raise PoorUtility(wording.no_records(expected, size))
 
 
 def poor_utility(forecast: Forecast, mechanism: Mechanism, tried: Sequence[str] | None = None) -> str:

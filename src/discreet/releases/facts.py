@@ -60,10 +60,7 @@ class Facts:
 
     @classmethod
     def from_dict(cls, document: Any, place: str = "") -> Self:
-        """Read a JSON value.
-
-        Raises ParameterError with the place of the first field that is missing, of the wrong kind, or not known.
-        """
+        """Read a JSON value. Raises ParameterError with the place of the first wrong, missing or unknown field."""
         rules, values = cls.rules(), {}
         for name, rule in rules.items():
             due = rule["required"] or not isinstance(document, Mapping) or rule["where"] in document
@@ -222,10 +219,7 @@ class ReleasedFacts(Facts):
     share_from_data: float | None = field(default=None, metadata=_rule(_SHARE))
     """share of the released records that carries information from the data, estimated from the output; `null` where
     that was known beforehand"""
-    pairs_measured: Sequence[Sequence[str]] | None = field(
-        default=None,
-        metadata=_rule(_PAIRS, where="pairs_measured"),
-    )
+    pairs_measured: Sequence[Sequence[str]] | None = field(default=None, metadata=_rule(_PAIRS, where="pairs_measured"))
     """only of several tables by `marginals`: the pairs of columns whose tables were measured. What other columns do
     together rests on conditional independence"""
     merged_cells: Mapping[str, int] | None = field(

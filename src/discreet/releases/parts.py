@@ -169,9 +169,7 @@ def _from_workers(maker: PartMaker, workers: Workers, folder: Path) -> Iterator[
         raise
     except Exception as error:
         raise FileProblem(
-            folder,
-            "a worker did not finish its part",
-            "read the error of its engine. No file was written",
+            folder, "a worker did not finish its part", "read the error of its engine. No file was written"
         ) from error
 
 

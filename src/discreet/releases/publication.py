@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from discreet import wording
-from discreet._core.errors import DiscreetWarning, Refused, RelationNotSupported
+from discreet._core.errors import DiscreetWarning, PoorUtility, Refused, RelationNotSupported
 from discreet._core.formats import DelimitedFile
 from discreet._core.lazy import pl
 from discreet._core.random import SecureGenerator, fresh_identity, public
@@ -34,14 +34,15 @@ from discreet.privacy import Budget, Code, Guarantee, require_kind
 from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, SCHEMA, Certificate, as_json
 from discreet.releases.content import (
     LARGEST_EPSILON,
+    POOR_UTILITY,
     Frames,
     certified_mechanism,
     contents_of,
     headline,
     no_rows,
+    poor_utility,
     promise,
     released_frames,
-    require_utility,
     utility_facts,
 )
 from discreet.releases.facts import (
@@ -88,7 +89,10 @@ def offer_of(mechanism: Mechanism, request: Request, n: int, profile: Commonness
         require_budget(guarantee, request.budget, f"{request.budget} with {mechanism.name} {mechanism.parameters()}")
     forecast = mechanism.forecast(n, profile)
     if "poor-utility" not in request.accept:
-        require_utility(forecast, mechanism, size=contents.size)
+        if forecast.lost > POOR_UTILITY:
+            raise PoorUtility(poor_utility(forecast, mechanism))
+        if contents.size is not None and (expected := contents.size * forecast.released_share) < 1.0:
+            raise PoorUtility(wording.no_records(expected, contents.size))
     return Offer(mechanism, n, contents, guarantee, forecast, mechanism.parameters())
 
 

@@ -78,10 +78,7 @@ def check_output(
     outputs: Iterable[Path] = (),
     room: int = 0,
 ) -> tuple[Path, Path]:
-    """Return where both go, once a table of ``room`` bytes can be written, and overwrites no input.
-
-    Raises FileProblem.
-    """
+    """Return where both go, if a table of ``room`` bytes can be written and overwrites no input. Raises FileProblem."""
     path = Path(out)
     form = format_of(path)
     if form is None:
@@ -312,10 +309,7 @@ def write_table(
     columns: Mapping[str, Column] | None = None,
     separator: str | None = None,
 ) -> FileFacts:
-    """Stream frames into an open file in the format of its later name; return what is stated. Raises FileProblem.
-
-    In CSV, the values of some columns are written as these declare.
-    """
+    """Stream frames into an open file, in CSV as some columns declare; return what is stated. Raises FileProblem."""
     rows = 0
 
     def stream() -> Frames:

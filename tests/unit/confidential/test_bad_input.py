@@ -15,7 +15,7 @@ from forms import CANARY, TEXT, Hostile, in_form, refused
 
 from discreet import Unit
 from discreet._core.boundary import enclosed
-from discreet.confidential import confidential, confidential_rows, count, frames, units
+from discreet.confidential import confidential, confidential_rows, count, frames, source, units
 from discreet.confidential import values as values_module
 from discreet.confidential.closed import reveal
 from discreet.confidential.values import column_values, row_values, table_schema
@@ -280,13 +280,13 @@ def test_types_that_no_column_declares(reader: str, kind: str) -> None:
 
 STEPS = {
     "batches": (frames, "_sliced"),
-    "grouping": (count, "_group"),
+    "grouping": (source, "grouped"),
     "encoding": (count, "encoded"),
     "units": (units, "_units_of"),
     "the cut": (units.Slots, "_first"),
     "null records": (units, "null_record"),
-    "numbers of records": (count.Tally, "add_records"),
-    "condensing": (count.Tally, "_condense"),
+    "numbers of records": (source.Tally, "add_records"),
+    "condensing": (source.Tally, "_condense"),
     "merging": (values_module, "_merged"),
     "Polars frames": (pl.DataFrame, "group_by"),
     "Polars filters": (pl.DataFrame, "filter"),

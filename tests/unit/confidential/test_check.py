@@ -25,7 +25,7 @@ from discreet.confidential import check_table, confidential, reveal_to_custodian
 from discreet.confidential.check import TableCheck
 from discreet.domain import Boolean, Category, Date, Datetime, Decimal, Domain, Duration, Integer, Numeric, OpenLabels
 from discreet.domain.column import Column
-from discreet.domain.facts import Misfit
+from discreet.domain.texts import Misfit
 from discreet.errors import DataError, DomainError, FileProblem, ParameterError
 
 NAN, INF = float("nan"), float("inf")

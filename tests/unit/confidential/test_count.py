@@ -88,7 +88,7 @@ def test_the_same_counts_from_every_kind_of_table(kind: str, tmp_path: Path) -> 
 def test_batches_and_merges_do_not_change_the_counts(batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
     frame = mixed(200)
     monkeypatch.setattr(frames, "BATCH", batch)
-    monkeypatch.setattr("discreet.confidential.tally._PENDING", 50)
+    monkeypatch.setattr("discreet.confidential.source._PENDING", 50)
     assert counted(reveal(confidential(frame, MIXED))) == expected(frame, MIXED)
     assert counted(reveal(confidential(frame.lazy(), MIXED))) == expected(frame, MIXED)
 

@@ -15,7 +15,7 @@ import discreet
 from discreet import Budget, Ledger
 from discreet._core.formats import DelimitedFile, format_of
 from discreet.cli.entry import run
-from discreet.confidential import check_table, confidential, form, reveal_to_custodian
+from discreet.confidential import check_table, confidential, reveal_to_custodian, tables
 from discreet.confidential.closed import reveal
 from discreet.confidential.tables import open_source
 from discreet.confidential.values import raw_rows, table_schema
@@ -152,7 +152,7 @@ def test_a_remedy_followed(tmp_path: Path) -> None:
 
 def test_lines_and_rows_are_those_of_another_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Python's csv, on random records, in blocks of a few bytes. A count of commas without the quotes fails here."""
-    monkeypatch.setattr(form, "_BLOCK", 5)
+    monkeypatch.setattr(tables, "_BLOCK", 5)
     rng, path = np.random.default_rng(0), tmp_path / "t.csv"
     for trial in range(300):
         texts = ["".join(rng.choice(list('a"\n,;é '), rng.integers(0, 4))) or "x" for _ in range(27)]
@@ -162,7 +162,7 @@ def test_lines_and_rows_are_those_of_another_reader(tmp_path: Path, monkeypatch:
         blank = [place for place in range(len(lines)) if rng.random() < 0.2]
         text = "".join(end * (place in blank) + line for place, line in enumerate(lines))
         path.write_bytes(text.encode())
-        form._form.cache_clear()
+        tables.csv_form.cache_clear()
         source = open_source(path)
         assert pl.concat(list(source.batches(["u", "v", "w"]))).sort(pl.all()).rows() == sorted(rows)
         odd = int(rng.integers(1, len(lines)))

@@ -26,7 +26,7 @@ from discreet._core.arrow import lazy
 from discreet.confidential import confidential, confidential_rows
 from discreet.confidential.closed import reveal
 from discreet.confidential.public import public_table
-from discreet.confidential.tally import Tally
+from discreet.confidential.source import Tally
 from discreet.confidential.values import table_schema
 from discreet.domain import Boolean, Category, Counts, Date, Datetime, Decimal, Domain, Integer, Numeric, OpenLabels
 from discreet.domain.texts import escaped_frame

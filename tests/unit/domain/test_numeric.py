@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.domain import Domain, Numeric, Records
-from discreet.domain.facts import settle
+from discreet.domain.texts import settle
 from discreet.errors import DataError, DomainError
 
 
