@@ -109,12 +109,10 @@ def remedies(facts: EvolutionFacts, n: int) -> tuple[str, ...]:
 
 
 def _displacement(facts: EvolutionFacts) -> float:
-    """Return how far an evolution displaces the records of two invented tables, as a geometric mean.
-
-    One table is as wide as the inner half of the domain, one about a third as wide: real ones are both, and more steps
-    pay where they are narrow. Candidates and table are as many as a smaller table of the same noise has, so that the
-    answer takes a fraction of a second whatever the number of records.
-    """
+    """Return how far an evolution displaces the records of two invented tables, as a geometric mean."""
+    # One is as wide as the inner half of the domain, one about a third as wide: real ones are both, and more steps pay
+    # where they are narrow. Candidates and table are as many as a smaller table of the same noise has, so that the
+    # answer takes a fraction of a second whatever the number of records.
     records = _HELD
     if facts.steps:
         noise = facts.scale / math.sqrt(facts.steps * facts.nearest)
@@ -141,10 +139,7 @@ def _displacement(facts: EvolutionFacts) -> float:
 
 
 def _dyadic(x: Floats, x_share: Floats, y: Floats, y_share: Floats) -> float:
-    """Return a tree distance between two measures: what has to move between boxes of each dyadic scale, times how far.
-
-    The boxes start at a fixed place outside: of the order of the Wasserstein-1 distance in the largest coordinate.
-    """
+    """Return a tree distance between two measures: what has to move between boxes of dyadic scales, times how far."""
     low = np.minimum(x.min(axis=0), y.min(axis=0))
     side = float((np.maximum(x.max(axis=0), y.max(axis=0)) - low).max()) or 1.0
     start = low - side * seeded(0).random(x.shape[1])
@@ -175,10 +170,7 @@ def _is_quick(api: API) -> bool:
 
 
 class EvolutionSearch:
-    """The search for the parameters of an evolution that meet a budget: what is free is chosen, the noise solved for.
-
-    ``named``: whether the API was asked for by name.
-    """
+    """The search for parameters of an evolution that meet a budget: what is free is chosen, the noise solved for."""
 
     def __init__(self, search: Search, *, named: bool) -> None:
         self._search, self._named = search, named

@@ -77,13 +77,10 @@ class NumberedCells:
 
 @dataclass(frozen=True)
 class Projection(ABC):
-    """Probabilities of cells from their noisy counts, and the public number of records: public post-processing.
-
-    ``surplus``: what is done with it, nearly or exactly: inference asks.
-    """
+    """Probabilities of cells from their noisy counts, and the public number of records: public post-processing."""
 
     name: ClassVar[str]
-    surplus: ClassVar[Surplus] = "shifted"
+    surplus: ClassVar[Surplus] = "shifted"  # what is done with it, nearly or exactly: inference asks
 
     cells: NumberedCells
     total: int

@@ -78,10 +78,7 @@ class HeldTable:
         filtered: bool = False,
         fresh: bool = True,
     ) -> HeldTable:
-        """Return the table of a Pitman-Yor release from the frequencies of its values.
-
-        Raises ParameterError when there are none.
-        """
+        """Return the table of a Pitman-Yor release from the frequencies of its values, of which there are some."""
         distinct, count = np.unique(np.asarray(frequencies, dtype=np.int64), return_counts=True)
         if len(distinct) == 0 or distinct[0] < 1:
             raise ParameterError("frequencies must be integers of at least 1")
