@@ -131,11 +131,14 @@ class Positive:
     def _told(self, drawn: int, each: float, shift: float, noise: Noise) -> tuple[Integers, Floats]:
         """Return the counts that so many released records may come from, and their log-likelihood."""
         lattice, step = self._lattice, self._lattice.step
-        spread = each * (_ROUNDING if self._stratified else math.sqrt(drawn + 1.0))
+        rounding, reach = math.sqrt(drawn + 1.0), 20.0
+        if self._stratified:
+            rounding, reach = _ROUNDING, 6.0
+        spread = each * rounding
         spacing = step if spread >= 2.0 * step else max(1, int(spread / 3.0))
         least = max(shift, -math.inf if self._least is None else self._least)
         low = max(least, shift + each * drawn - 9.0 * spread)
-        high = max(least, shift + each * drawn) + (6.0 if self._stratified else 20.0) * spread
+        high = max(least, shift + each * drawn) + reach * spread
         if drawn == 0 and self._least is None:
             low = shift - noise.reach
         y = spacing * np.arange(math.floor(low / spacing), math.ceil(high / spacing) + 1)

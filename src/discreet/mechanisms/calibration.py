@@ -104,12 +104,8 @@ def require_budget(guarantee: Guarantee, budget: Budget, request: str, **nearest
 
 
 def one_solution(search: Search, *free: Free, promise: Callable[[Any], Guarantee] | None = None) -> Any:
-    """Return the mechanism whose one free parameter that is not given is solved for: a size, where it is free, first.
-
-    ``promise``: a guarantee that is at least as pessimistic as the mechanism's, and quick.
-
-    Raises Infeasible with the nearest numbers that meet the budget, and ParameterError when neither of two is given.
-    """
+    """Return the mechanism whose free parameter that is not given is solved for: a size, where it is free, first."""
+    # promise: a guarantee that is at least as pessimistic as the mechanism's, and quick.
     budget, parameters = search.budget, {**search.parameters, "size": search.size}
     unknown = [parameter for parameter in free if parameters.get(parameter.name) is None]
     if len(unknown) > 1:

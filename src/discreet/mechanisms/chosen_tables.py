@@ -43,9 +43,9 @@ def _closed_sums(closed: Domain, columns: Sequence[int], statistic: Statistic, p
 
 def label_counts(x: Parts, columns: Sequence[int]) -> list[dict[str, int]]:
     """Return how many records hold each label of some columns, in ascending order: confidential. A null is no label."""
-    return (
-        [dict(sorted(column.items())) for column in sums(x, None, (), partial(_labels_of, columns))] if columns else []
-    )
+    if not columns:
+        return []
+    return [dict(sorted(column.items())) for column in sums(x, None, (), partial(_labels_of, columns))]
 
 
 def _labels_of(columns: Sequence[int], parts: Iterator[Counts]) -> list[dict[str, int]]:
@@ -394,11 +394,9 @@ class ChosenTables:
         return lengths + [a.count * b.count for a, b in [self.cells(pair) for pair, _ in self.pairs]]
 
     def _gains(self) -> Floats:
-        """Return how many records each two-way table would put elsewhere, and a measurement of it gains.
-
-        Scores are shrunk to their mean, by how much of their variance is noise. Where little of them is more than
-        scatter, less than a half, scatter is taken off: it is what a measurement would follow in vain.
-        """
+        """Return how many records each two-way table would put elsewhere, and a measurement of it gains."""
+        # Scores are shrunk to their mean, by how much of their variance is noise. Where little of them is more than
+        # scatter, less than a half, scatter is taken off: it is what a measurement would follow in vain.
         if not self.facts.pairs:
             return np.empty(0)
         q = math.isqrt(self.facts.score_units or 1)
@@ -446,10 +444,8 @@ def number_of_records(facts: WideFacts, one_way: Sequence[OneWay]) -> float:
 def combined_shares(
     one_way: Sequence[OneWay], merges: Sequence[Merged], two_way: Mapping[Pair, tuple[Floats, Floats]], total: float
 ) -> list[Floats]:
-    """Return the probabilities of merged cells, from one-way tables and the margins of two-way ones together.
-
-    ``two_way``: the variances, of noise of scale 1, and the counts of each, shape (merged cells, merged cells).
-    """
+    """Return the probabilities of merged cells, from one-way tables and the margins of two-way ones together."""
+    # two_way: variances, of noise of scale 1, and counts of each, shape (merged cells, merged cells).
     columns = list(zip(one_way, merges, strict=True))
     weights = [table.precision / cells.sums(np.ones(len(cells.cell_of))) for table, cells in columns]
     sums = [cells.sums(table.counts(total)) * weight for (table, cells), weight in zip(columns, weights, strict=True)]

@@ -165,10 +165,6 @@ class _Choice(NamedTuple):
     share: float = 0.5  # of the theory's population, where none is given
 
 
-def _is_quick(api: API) -> bool:
-    return api.quick and api.embed(api.random(1, rng=seeded(0))).shape[1] <= _MOST_COORDINATES
-
-
 class EvolutionSearch:
     """The search for parameters of an evolution that meet a budget: what is free is chosen, the noise solved for."""
 
@@ -181,7 +177,9 @@ class EvolutionSearch:
         n, domain, fixed = self._search.n, self._search.domain, self._search.parameters
         steps, population = fixed.get("steps"), fixed.get("population")
         theory = pe25.usable_steps(n, self._search.budget.epsilon)
-        if not _is_quick(fixed["api"]) or fixed.get("variant") == "theoretical" or None not in (steps, population):
+        api: API = fixed["api"]
+        quick = api.quick and api.embed(api.random(1, rng=seeded(0))).shape[1] <= _MOST_COORDINATES
+        if not quick or fixed.get("variant") == "theoretical" or None not in (steps, population):
             return self._evolution(_Choice(theory if steps is None else steps, share=1.0))
         self._evolution(_Choice(1), population=1)._require_solver()
         if steps is None and domain.size is not None:
@@ -241,8 +239,9 @@ class EvolutionSearch:
 
     def _solved(self, steps: int, nearest: int | None) -> Any:
         """Return an evolution of a population of one, its noise solved for."""
-        votes = {} if nearest is None else {"nearest": nearest}
-        search = self._search.with_parameters(steps=steps, population=1, **votes)
+        search = self._search.with_parameters(steps=steps, population=1)
+        if nearest is not None:
+            search = search.with_parameters(nearest=nearest)
         if steps == 0:
             return search.mechanism(noise="gaussian", scale=1.0, threshold=0)
         noise = self._search.parameters.get("noise", "gaussian")

@@ -75,12 +75,10 @@ _KINDS = {"i": "<i8", "f": "<f8"}
 
 
 class StepsFile:
-    """The checkpoint of a run: the steps released so far, in a file that is made at the first step.
+    """The checkpoint of a run: the steps released so far, in a file that is made at the first step."""
 
-    ``mechanism``: a checkpoint of another mechanism or domain is refused.
-    ``paid``: how many steps it held, and the file's SHA-256 (None without a file), when the run was paid for.
-    ``note``: called with the number of steps done, and of all, before each step is in the file.
-    """
+    # paid: how many steps it held, and its SHA-256 (None without a file), when the run was paid for. note: called with
+    # the number of steps done, and of all, before each step is in the file.
 
     def __init__(
         self,
@@ -135,10 +133,7 @@ class StepsFile:
         return checkpoint.steps
 
     def write(self, steps: list[Votes]) -> None:
-        """Replace the file by one with these steps, while it is locked.
-
-        Raises FileProblem when it cannot be written; the file is then as it was.
-        """
+        """Replace the file by one with these steps, while it is locked; FileProblem leaves it as it was."""
         if self._note is not None:
             self._note(len(steps), self._mechanism.steps)
         layout, parts = [], []
@@ -164,10 +159,7 @@ class StepsFile:
 
 
 def checkpoint_state(path: str | os.PathLike[str]) -> tuple[int, str | None]:
-    """Return how many steps a checkpoint holds, of whichever run, and its SHA-256; 0 and None where there is no file.
-
-    Raises FileProblem when the file is no checkpoint.
-    """
+    """Return how many steps a checkpoint, of whichever run, holds, and its SHA-256; 0 and None without a file."""
     checkpoint = _checkpoint_at(Path(path))
     return len(checkpoint.steps), checkpoint.sha256
 

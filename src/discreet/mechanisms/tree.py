@@ -145,12 +145,9 @@ def _edges(size: int, cuts: int) -> Integers:
 
 
 def upward(tree: Tree, noisy: Mapping[int, Integers | Floats]) -> tuple[list[Floats], list[Floats]]:
-    """Estimate each node's count from the noisy counts in its subtree, those of leaves among them.
-
-    Returns the estimates of least variance and their variances, in units of the noise's, for levels ``0 .. depth`` (the
-    root's is not used). A node's own noisy count (variance 1) and the sum over its children (variance ``s``) are
-    independent: their best combination has weights ``s/(1+s)`` and ``1/(1+s)`` and variance ``s/(1+s)``.
-    """
+    """Estimate each node's count, and its variance in units of the noise's, from the noisy counts in its subtree."""
+    # For levels 0 .. depth, of which the root's is not used. A node's own noisy count (variance 1) and the sum over its
+    # children (variance s) are independent: their best combination has weights s/(1+s), 1/(1+s), variance s/(1+s).
     values, variances = [np.asarray(noisy[tree.depth], dtype=np.float64)], [np.ones(tree.shape(tree.depth))]
     for level in range(tree.depth - 1, -1, -1):
         value, variance = tree.up(level + 1, values[-1]), tree.up(level + 1, variances[-1])
