@@ -88,10 +88,11 @@ class Positive:
         if self._likelihood.surplus != "rescaled":
             width = math.hypot(spread, self._each) / math.sqrt(k)
             return -9.0 * width, 9.0 * spread, width
-        least = 1.0 if self._least is None else float(self._least)  # the logarithm of the sum of the positive parts
-        low = math.log(max(least, self._records - 9.0 * spread * math.sqrt(k) if self._least is None else 0.0))
+        least: float | None = self._least  # of the sum of the positive parts, whose logarithm is unknown
+        if least is None:
+            least = max(1.0, self._records - 9.0 * spread * math.sqrt(k))
         width = math.hypot(spread * math.sqrt(k) / self._records, 1.0 / math.sqrt(self._size))
-        return low, math.log(self._records + 2.0 * spread * k), width
+        return math.log(least), math.log(self._records + 2.0 * spread * k), width
 
     @cached_property
     def _best(self) -> float:

@@ -176,17 +176,20 @@ class EvolutionSearch:
         """Return the evolution with what is free chosen."""
         n, domain, fixed = self._search.n, self._search.domain, self._search.parameters
         steps, population = fixed.get("steps"), fixed.get("population")
-        theory = pe25.usable_steps(n, self._search.budget.epsilon)
+        usual = pe25.usable_steps(n, self._search.budget.epsilon)
+        numbers = {*_STEPS, usual}
+        if steps is not None:
+            usual, numbers = steps, {steps}
         api: API = fixed["api"]
         quick = api.quick and api.embed(api.random(1, rng=seeded(0))).shape[1] <= _MOST_COORDINATES
         if not quick or fixed.get("variant") == "theoretical" or None not in (steps, population):
-            return self._evolution(_Choice(theory if steps is None else steps, share=1.0))
+            return self._evolution(_Choice(usual, share=1.0))
         self._evolution(_Choice(1), population=1)._require_solver()
         if steps is None and domain.size is not None:
             once = self._evolution(_Choice(1, share=1.0))
             if domain.size <= once.candidates:  # each cell is a candidate: more steps are more noise
                 return once
-        return self._least_displaced(*sorted({*_STEPS, theory} if steps is None else {steps}))
+        return self._least_displaced(*sorted(numbers))
 
     def _least_displaced(self, first: int, *steps: int) -> Any:
         """Return the evolution of the least displacement: first the steps are chosen, then variant and population."""

@@ -69,12 +69,10 @@ class Counted(NamedTuple):
 
 
 class MeasuredTables:
-    """All tables of an output, or of a draw of what the confidential tables may be.
+    """All tables of an output, or of a draw of what the confidential tables may be."""
 
-    ``one_way``: the counts of both rounds together.
-    ``noisy``: the counts of each measured two-way table, on the cells on which it was.
-    ``two_way``: their sums on merged cells, shape (merged cells, merged cells), and variances of noise of scale 1.
-    """
+    # one_way: the counts of both rounds together. noisy: those of each measured two-way table, on its cells. two_way:
+    # their sums on merged cells, shape (merged cells, merged cells), and variances of noise of scale 1.
 
     def __init__(self, choice: ChosenTables, y: CellCounts) -> None:
         self.choice, self.facts, self._y = choice, choice.facts, np.asarray(y, dtype=np.int64)

@@ -56,7 +56,7 @@ class MinimumPairs(Profile):
     @property
     def loss(self) -> float:
         """The largest loss of one draw, rounded up: its pure epsilon."""
-        return math.inf if self._end is None else self._end.ceiling()
+        return super().pure
 
     @cached_property
     def _end(self) -> LogRatio | None:

@@ -136,8 +136,8 @@ class OpeningPair:
                 grown = log_rising(self.phi + self.discount, dropped) - log_rising(self.phi, dropped)
                 yield count, np.exp(grown), chance
             return
-        for count, first, chance in openings(opening, others, self.discount, counts):
-            k = np.arange(first, first + len(chance), dtype=np.float64)
+        for count, least, chance in openings(opening, others, self.discount, counts):
+            k = np.arange(least, least + len(chance), dtype=np.float64)
             yield count, (self.phi + k * self.discount) / self.phi, chance
 
 
