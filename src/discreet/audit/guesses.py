@@ -6,6 +6,7 @@ the pairs, as dependent on one another as they like. The theorem and its proof a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -163,7 +164,7 @@ def simulate(
     return clopper_pearson(int(exceeds.sum()), len(exceeds))
 
 
-def _draws(size: int, masses: tuple[float, ...], iterations: int, rng: np.random.Generator) -> list[Integers]:
+def _draws(size: int, masses: Sequence[float], iterations: int, rng: np.random.Generator) -> list[Integers]:
     """Return the counts of an urn's cells, one array per cell."""
     gammas = rng.standard_gamma(np.tile(np.asarray(masses, dtype=np.float64), (iterations, 1)))
     counts = rng.multinomial(size, gammas / gammas.sum(axis=1, keepdims=True))
@@ -172,11 +173,13 @@ def _draws(size: int, masses: tuple[float, ...], iterations: int, rng: np.random
 
 def _opening(pair: OpeningPair, forward: bool, epsilon: float, iterations: int, rng: np.random.Generator) -> Booleans:
     """Simulate the draws of a pair whose tables hold different values."""
-    opening = pair.phi if forward else pair.phi + pair.discount
+    masses = [pair.a + 1.0, pair.phi, pair.others]
+    if not forward:
+        masses = [pair.a, pair.phi + pair.discount, pair.others, 1.0 - pair.discount]
+    opening = masses[1]
     expected = pair.size * opening / (pair.a + 1.0 + pair.phi + pair.others)
     if not pair.filtered and pair.discount > 0:
         iterations = min(iterations, max(100, round(_MOST_STEPS / (1.0 + expected))))
-    masses = (pair.a + forward, opening, pair.others) + (() if forward else (1.0 - pair.discount,))
     s, dropped, *others = _draws(pair.size, masses, iterations, rng)
     if pair.filtered:
         from scipy.special import gammaln

@@ -169,21 +169,15 @@ def measured_property(
     targets = api.embed(records.take(rng.integers(len(records), size=pairs)))
     distances, gains, farthest = _walks(api, targets, steps, rng)
     bands = _contractions(api.diameter, distances, gains, minimum=minimum, risk=(1 - confidence) / _BANDS)
-    gammas = list(accumulate((band.lower for band in bands), min))
+    gammas = [0.0, *accumulate((band.lower for band in bands), min)]
     count = len(bands)
     if alpha is None:  # the bands down to the one with the least alpha / gamma
-        positive = [place + 1 for place, gamma in enumerate(gammas) if gamma > 0]
-        count = min(positive, key=lambda count: bands[count - 1].beyond / gammas[count - 1], default=0)
-        minimum = bands[count - 1].beyond if count else api.diameter
-    return MeasuredProperty(
-        gamma=gammas[count - 1] if count else 0.0,
-        v=api.variations_each(),
-        alpha=minimum,
-        confidence=confidence,
-        bands=tuple(bands),
-        diameter=api.diameter,
-        farthest=farthest,
-    )
+        alphas = [api.diameter, *(band.beyond for band in bands)]
+        positive = [count for count, gamma in enumerate(gammas) if gamma > 0]
+        count = min(positive, key=lambda count: alphas[count] / gammas[count], default=0)
+        minimum = alphas[count]
+    space = {"alpha": minimum, "confidence": confidence, "diameter": api.diameter, "farthest": farthest}
+    return MeasuredProperty(gamma=gammas[count], v=api.variations_each(), bands=tuple(bands), **space)
 
 
 def _walks(api: API, targets: Floats, steps: int, rng: np.random.Generator) -> tuple[Floats, Floats, float]:

@@ -88,10 +88,11 @@ class Positive:
         if self._likelihood.surplus != "rescaled":
             width = math.hypot(spread, self._each) / math.sqrt(k)
             return -9.0 * width, 9.0 * spread, width
-        least = 1.0 if self._least is None else float(self._least)  # the logarithm of the sum of the positive parts
-        low = math.log(max(least, self._records - 9.0 * spread * math.sqrt(k) if self._least is None else 0.0))
+        least: float | None = self._least  # of the sum of the positive parts, whose logarithm is unknown
+        if least is None:
+            least = max(1.0, self._records - 9.0 * spread * math.sqrt(k))
         width = math.hypot(spread * math.sqrt(k) / self._records, 1.0 / math.sqrt(self._size))
-        return low, math.log(self._records + 2.0 * spread * k), width
+        return math.log(least), math.log(self._records + 2.0 * spread * k), width
 
     @cached_property
     def _best(self) -> float:
@@ -131,11 +132,14 @@ class Positive:
     def _told(self, drawn: int, each: float, shift: float, noise: Noise) -> tuple[Integers, Floats]:
         """Return the counts that so many released records may come from, and their log-likelihood."""
         lattice, step = self._lattice, self._lattice.step
-        spread = each * (_ROUNDING if self._stratified else math.sqrt(drawn + 1.0))
+        rounding, reach = math.sqrt(drawn + 1.0), 20.0
+        if self._stratified:
+            rounding, reach = _ROUNDING, 6.0
+        spread = each * rounding
         spacing = step if spread >= 2.0 * step else max(1, int(spread / 3.0))
         least = max(shift, -math.inf if self._least is None else self._least)
         low = max(least, shift + each * drawn - 9.0 * spread)
-        high = max(least, shift + each * drawn) + (6.0 if self._stratified else 20.0) * spread
+        high = max(least, shift + each * drawn) + reach * spread
         if drawn == 0 and self._least is None:
             low = shift - noise.reach
         y = spacing * np.arange(math.floor(low / spacing), math.ceil(high / spacing) + 1)

@@ -141,17 +141,9 @@ def combine(
     upper, centre = (1.0 + level) / 2.0, float(q.mean())
     quantile = ndtri(upper) if math.isinf(degrees) else stdtrit(max(degrees, 1e-3), upper)
     reach = float(quantile) * math.sqrt(variance)
-    return Combined(
-        estimate=centre,
-        variance=variance,
-        degrees=degrees,
-        lower=centre - reach,
-        upper=centre + reach,
-        level=level,
-        between=variance_between,
-        within=variance_within,
-        adjusted=adjusted,
-    )
+    numbers = {"variance": variance, "between": variance_between, "within": variance_within}
+    interval = {"lower": centre - reach, "upper": centre + reach, "level": level}
+    return Combined(estimate=centre, **numbers, degrees=degrees, **interval, adjusted=adjusted)
 
 
 _RESAMPLES = 100  # of each table; what counts is their mean variance over all tables

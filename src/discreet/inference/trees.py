@@ -156,15 +156,14 @@ class TreeRecords:
         """Return independent draws of the leaves' counts, a row each."""
         counts = {(0, len(self._alpha)): np.full(draws, float(self._records))}
         for split in range(len(self._splits.depth)):
-            first, second = self._children(split)
+            listed, derived = self._by_step(split)
             sums = counts.pop(self._parent(split))
             held, row = np.unique(sums, return_inverse=True)
             logs = self._logs(split, held)
             cumulated = np.cumsum(np.exp(logs - logs.max(axis=1)[:, None]), axis=1)[row]
             place = np.count_nonzero(cumulated <= (cumulated[:, -1] * rng.random(draws))[:, None], axis=1)
-            mine, other = (first, second) if self._listed(split) == first else (second, first)
-            counts[mine] = np.minimum(self._nodes[mine].at[place], sums)
-            counts[other] = sums - counts[mine]
+            counts[listed] = np.minimum(self._nodes[listed].at[place], sums)
+            counts[derived] = sums - counts[listed]
         return np.stack([counts[leaf, leaf + 1] for leaf in range(len(self._alpha))], axis=1)
 
     # -- nodes ----------------------------------------------------------------------------------------------------
@@ -177,10 +176,9 @@ class TreeRecords:
         first, second = self._children(split)
         return min(first[0], second[0]), max(first[1], second[1])
 
-    def _listed(self, split: int) -> tuple[int, int]:
-        """Return the child whose counts are listed: the one that is known better."""
-        first, second = self._children(split)
-        return first if self._nodes[first].step <= self._nodes[second].step else second
+    def _by_step(self, split: int) -> list[tuple[int, int]]:
+        """Return the children: before the other the one whose counts are listed, as it is known better."""
+        return sorted(self._children(split), key=lambda child: self._nodes[child].step)
 
     def _place(self, split: int) -> None:
         """Say where the counts of a split's children may lie."""
@@ -188,10 +186,12 @@ class TreeRecords:
         for (start, end), own in zip(self._children(split), (share, 1.0 - share), strict=True):
             drawn = int(self._upto[end] - self._upto[start])
             noise = own**2 * above + float(self._variance[split])
-            sampled = _ROUNDING if self._stratified else drawn * (1.0 - drawn / self._size) + 1.0
+            sampled, more = drawn * (1.0 - drawn / self._size) + 1.0, 12.0 * self._each
+            if self._stratified:
+                sampled, more = _ROUNDING, 0.0
             spread = math.sqrt(noise + self._each**2 * sampled)
             step = max(1, int(spread / _FINE))
-            centre, more = self._each * drawn, 0.0 if self._stratified else 12.0 * self._each
+            centre = self._each * drawn
             low = max(0.0, centre - _REACH * spread)
             high = min(float(self._records), centre + _REACH * spread + more)
             at = step * np.arange(math.floor(low / step), math.ceil(high / step) + 1.0)
@@ -205,13 +205,12 @@ class TreeRecords:
 
     def _logs(self, split: int, sums: Floats) -> Floats:
         """Return, for each count of the parent (rows) and each of the listed child, the logarithm of their weight."""
-        listed = self._listed(split)
-        first, second = self._children(split)
-        other, node = (second if listed == first else first), self._nodes[listed]
-        rest = sums[:, None] - node.at
-        one = node.at if listed == first else rest
-        told = self._told(listed, node.at) + self._told(other, rest) + self._log_split(split, one, sums[:, None])
-        return np.maximum(self._log_prior(split, listed, other, sums) + told, -1e300)
+        listed, derived = self._by_step(split)
+        node = self._nodes[listed]
+        counts = {listed: node.at, derived: sums[:, None] - node.at}
+        told = self._told(listed, node.at) + self._told(derived, counts[derived])
+        told = told + self._log_split(split, counts[self._children(split)[0]], sums[:, None])
+        return np.maximum(self._log_prior(split, listed, derived, sums) + told, -1e300)
 
     def _log_prior(self, split: int, listed: tuple[int, int], other: tuple[int, int], sums: Floats) -> Floats:
         """Return the logarithm of the law of the listed child's count, rounded to its lattice, given its parent's."""

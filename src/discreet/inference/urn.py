@@ -269,15 +269,9 @@ def process_posterior(
 
     numbers: dict[str, Any] = {name: float(values.mean()) for name, values in parameters._asdict().items()}
     numbers |= {"released": z.size, "records": "unknown" if records is None else records, "truncated": sampler.left}
-    return Posterior(
-        domain=z.domain,
-        support=sampler.support,
-        draws=draws,
-        block=draw,
-        blocks=len(starts),
-        notes=_notes(z, parameters, records, theta, sigma),
-        facts=numbers,
-    )
+    words: dict[str, Any] = {"notes": _notes(z, parameters, records, theta, sigma), "facts": numbers}
+    sampled: dict[str, Any] = {"support": sampler.support, "draws": draws, "block": draw, "blocks": len(starts)}
+    return Posterior(domain=z.domain, **sampled, **words)
 
 
 def _notes(

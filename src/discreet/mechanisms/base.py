@@ -58,13 +58,10 @@ NEIGHBOURS = Relation()
 
 
 class Outputs(NamedTuple):
-    """Everything a kernel can give for some tiny tables, records up to their order.
-
-    ``neglected``: a bound on the probability left out, under any of the tables.
-    """
+    """Everything that a kernel can give for some tiny tables, records up to their order."""
 
     values: Sequence[Any]
-    neglected: float = 0.0
+    neglected: float = 0.0  # a bound on the probability left out, under any of the tables
 
 
 def listed(*ranges: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
@@ -265,10 +262,8 @@ Twin = TypeVar("Twin", bound=Mechanism)
 
 
 def twin_of(mechanism: Twin, size: int | None) -> Twin:
-    """Return an equal mechanism, built anew from public parameters: what a release reads the kernel's output with.
-
-    A user's own generator, a public argument, is handed on. ``size``: number of records to release; None for counts.
-    """
+    """Return an equal mechanism, built anew from public parameters: what a release reads outputs with."""
+    # A user's own generator, a public argument, is handed on. size: number of records to release; None for counts.
     twin = mechanism.from_parameters(
         json.loads(json.dumps(mechanism.parameters())),
         domain=Domain.from_dict(mechanism.domain.to_dict()),
@@ -282,10 +277,7 @@ def twin_of(mechanism: Twin, size: int | None) -> Twin:
 
 
 def public_inputs(mechanism: Mechanism) -> dict[str, Records]:
-    """Return the public records that a mechanism was made of, by name: those of each field that has ``sources()``.
-
-    A release refuses the confidential table there, and its certificate records the hash of each.
-    """
+    """Return the public records that a mechanism was made of, by name: a release refuses the table there."""
     inputs: dict[str, Records] = {}
     for item in fields(mechanism):
         value = getattr(mechanism, item.name)
@@ -332,10 +324,7 @@ class SteppedMechanism(PartsMechanism):
 
     @abstractmethod
     def further(self, x: Parts, released: list[Votes], *, rng: np.random.Generator) -> Iterator[Votes]:
-        """Take the steps that come after those released so far, one at a time.
-
-        ``released``: all steps so far; the caller adds each one to it before it asks for the next.
-        """
+        """Yield the steps after those released so far, to which the caller adds each before it asks for the next."""
 
     def kernel(self, x: Parts, *, rng: np.random.Generator) -> list[Votes]:
         """Take all steps."""
@@ -358,10 +347,7 @@ class SteppedMechanism(PartsMechanism):
 
 
 def numbered_cells(domain: Domain, name: str, *, most: float = MOST_CELLS) -> int:
-    """Return the number of cells of a domain; ParameterError where it is not finite, or has more than can be numbered.
-
-    ``name``: of the mechanism that needs them. ``most``: infinite where cells need no numbers.
-    """
+    """Return the number of cells of a domain; ParameterError, naming the mechanism, where they cannot be numbered."""
     if domain.size is None:
         raise ParameterError(f"{name} needs a finite domain. Declare cells, a grid or categories")
     if domain.size > most:

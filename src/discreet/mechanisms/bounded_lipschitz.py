@@ -34,16 +34,12 @@ _ROUNDING = 1e-12  # share of the diameter below which a reduced cost is roundin
 
 
 class CertifiedProjection(NamedTuple):
-    """Probabilities, and a proof of how near to the nearest they are.
-
-    ``distance``: the cost of an explicit plan. ``lower_bound``: of every distribution on the points, what the potential
-    proves, less what rounding adds to it. ``potential``: 1-Lipschitz, at most the diameter in absolute value.
-    """
+    """Probabilities, and a proof of how near to the nearest they are."""
 
     probabilities: Floats
-    distance: float
-    lower_bound: float
-    potential: Floats
+    distance: float  # the cost of an explicit plan
+    lower_bound: float  # of every distribution on the points: what the potential proves, less what rounding adds to it
+    potential: Floats  # 1-Lipschitz, at most the diameter in absolute value
 
     @property
     def gap(self) -> float:
@@ -78,14 +74,11 @@ class Arcs(NamedTuple):
 
 
 class Filling(NamedTuple):
-    """What is left of each supply, the cost of sending the rest, and the price of a unit at each deficit, at least 0.
-
-    What rounding leaves unfilled is paid for at twice the diameter.
-    """
+    """What is left of each supply; what rounding leaves unfilled is paid for at twice the diameter."""
 
     remains: Floats
-    cost: float
-    prices: Floats
+    cost: float  # of sending the rest
+    prices: Floats  # of a unit at each deficit, at least 0
 
 
 class Groups(NamedTuple):
@@ -172,11 +165,9 @@ def _between_all(
 def _between_groups(
     masses: Floats, points: Floats, created: float, metric: Metric, tolerance: float
 ) -> tuple[Floats, float, Floats]:
-    """Solve between groups of neighbours, and share what a group keeps among its positive masses.
-
-    A plan within the groups, by way of their centres, is added to the cost; prices at the centres are extended to all
-    points, which keeps them a proof.
-    """
+    """Solve between groups of neighbours, and share what a group keeps among its positive masses."""
+    # A plan within the groups, by way of their centres, is added to the cost; prices at the centres are extended to all
+    # points, which keeps them a proof.
     groups = gathered(points, -(-len(masses) // _DIRECT), metric)
     sums: Floats = np.bincount(groups.label, masses).astype(np.float64)
     remains, cost, price = _between_all(sums, groups.centres, created, metric, tolerance)
@@ -237,11 +228,8 @@ def lowest_potential(points: Floats, sinks: Floats, prices: Floats, metric: Metr
 
 
 def cheapest(rows: Floats, limits: Floats, columns: Floats, prices: Floats, *, keep: int, metric: Metric) -> Arcs:
-    """Return for each row the columns with the least ``d(row, column) - price``, as far as that is below its limit.
-
-    ``rows``, ``columns``, shapes (R, d) and (C, d), with their ``limits`` and ``prices``, shapes (R,) and (C,).
-    ``keep``: the most columns returned for a row. Exact: pairs of blocks are left out only where none can be in them.
-    """
+    """Return for each row the columns, ``keep`` at most, with the least ``d(row, column) - price`` below its limit."""
+    # Exact: pairs of blocks are left out only where none can be in them.
     parts = [Arcs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
     if not len(rows) or not len(columns):
         return parts[0]
@@ -339,12 +327,10 @@ def _joined(columns: int, *arcs: Arcs) -> Arcs:
 def _solved(
     arcs: Arcs, supplies: Floats, deficits: Floats, created: float, metric: Metric
 ) -> tuple[Floats, float, Floats, Floats]:
-    """Return what remains, the cost, the prices and the rents of the least costly filling on these arcs.
-
-    Three nodes are added, and arcs that keep every problem feasible: a sink takes what stays with its supply; a source
-    has the created mass; another fills any deficit by a detour at twice the diameter, that is, by creating mass there
-    and destroying it elsewhere.
-    """
+    """Return what remains, the cost, the prices and the rents of the least costly filling on these arcs."""
+    # Three nodes, and arcs that keep every problem feasible: a sink takes what stays with its supply; a source has the
+    # created mass; another fills any deficit by a detour at twice the diameter: mass is created there and destroyed
+    # elsewhere.
     if not transport_available():
         raise ParameterError(
             "a projection in two or more dimensions needs POT 0.9.7. Install it: pip install 'discreet[transport]'"

@@ -22,19 +22,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Free:
-    """A parameter that may be solved for: between which values, and how near to the optimum relatively.
-
-    Privacy improves with the value where it is ``rising``, so that the least is the solution; else the greatest is, and
-    values are above 0. ``usual``: the value for which a refusal names a delta; by default the most private one.
-    """
+    """A parameter that may be solved for, between two values; privacy improves with it where it is ``rising``."""
 
     name: str
     low: float
     high: float
-    rising: bool = True
+    rising: bool = True  # the least value is the solution; else the greatest is, and values are above 0
     integer: bool = False
-    relative: float = 1e-6
-    usual: float | None = None
+    relative: float = 1e-6  # how near to the optimum
+    usual: float | None = None  # the value for which a refusal names a delta; by default the most private one
 
     @property
     def private(self) -> float:
@@ -108,12 +104,8 @@ def require_budget(guarantee: Guarantee, budget: Budget, request: str, **nearest
 
 
 def one_solution(search: Search, *free: Free, promise: Callable[[Any], Guarantee] | None = None) -> Any:
-    """Return the mechanism whose one free parameter that is not given is solved for: a size, where it is free, first.
-
-    ``promise``: a guarantee that is at least as pessimistic as the mechanism's, and quick.
-
-    Raises Infeasible with the nearest numbers that meet the budget, and ParameterError when neither of two is given.
-    """
+    """Return the mechanism whose free parameter that is not given is solved for: a size, where it is free, first."""
+    # promise: a guarantee that is at least as pessimistic as the mechanism's, and quick.
     budget, parameters = search.budget, {**search.parameters, "size": search.size}
     unknown = [parameter for parameter in free if parameters.get(parameter.name) is None]
     if len(unknown) > 1:
@@ -153,10 +145,7 @@ def _request_text(search: Search, free: Sequence[Free]) -> str:
 
 
 def least_scale(search: Search) -> Any:
-    """Return the mechanism of the least scale of its noise, of the law with less mean absolute noise if none is given.
-
-    Raises Infeasible with the nearest numbers that meet the budget.
-    """
+    """Return the mechanism of the least scale, of the law with less mean absolute noise if none is given."""
     budget, scale, noise = search.budget, search.parameters.get("scale"), search.parameters.get("noise")
     field = search.mechanism_type.__dataclass_fields__["noise"]
     searches = [(str(field.default), search)]  # where the class fixes it
@@ -183,11 +172,9 @@ def least_scale(search: Search) -> Any:
 
 
 def scale_solution(law: NoiseLaw, budget: Budget, promise: Callable[..., Guarantee]) -> float | None:
-    """Return the least scale of a law's noise with which what is promised meets the budget, if one does.
-
-    A pure epsilon is a rational number divided by the scale. The least scale is then the float next above a quotient,
-    by its binary value, with which the kernel draws.
-    """
+    """Return the least scale of a law's noise with which what is promised meets the budget, if one does."""
+    # A pure epsilon is a rational number divided by the scale. The least scale is then the float next above a quotient,
+    # by its binary value, with which the kernel draws.
     free = replace(SCALE, high=law.largest_scale)
     if budget.delta > 0.0:
         least: float | None = free.solution(lambda scale: promise(scale=scale)._excess(budget))
@@ -202,12 +189,8 @@ def scale_solution(law: NoiseLaw, budget: Budget, promise: Callable[..., Guarant
 
 
 def least_threshold(search: Search, *, composed: bool = False) -> Any:
-    """Return the mechanism of the least scale of Laplace noise that any threshold allows, and of the least threshold.
-
-    ``composed``: whether the guarantee is that of several releases: what the scale and the threshold cost then adds up.
-
-    Raises Infeasible with the nearest numbers that meet the budget.
-    """
+    """Return the mechanism of the least scale of Laplace noise that any threshold allows, and the least threshold."""
+    # composed: whether the guarantee is that of several releases: what scale and threshold cost then adds up.
     budget = search.budget
     if budget.delta == 0.0:
         raise Infeasible(

@@ -42,13 +42,10 @@ def _closed_sums(closed: Domain, columns: Sequence[int], statistic: Statistic, p
 
 
 def label_counts(x: Parts, columns: Sequence[int]) -> list[dict[str, int]]:
-    """Return how many records hold each label of some columns: confidential. A null is no label.
-
-    Labels are in ascending order, which does not depend on that of the records.
-    """
-    return (
-        [dict(sorted(column.items())) for column in sums(x, None, (), partial(_labels_of, columns))] if columns else []
-    )
+    """Return how many records hold each label of some columns, in ascending order: confidential. A null is no label."""
+    if not columns:
+        return []
+    return [dict(sorted(column.items())) for column in sums(x, None, (), partial(_labels_of, columns))]
 
 
 def _labels_of(columns: Sequence[int], parts: Iterator[Counts]) -> list[dict[str, int]]:
@@ -76,15 +73,11 @@ class LabelledTables(NamedTuple):
 
 
 class LabelThreshold(NamedTuple):
-    """Which labels of a column are kept: those whose noisy count reaches a threshold.
+    """Which labels of a column are kept: those whose noisy count reaches a threshold."""
 
-    ``q``: counts are multiplied by ``q^2``, and have noise of ``q`` times the scale of one unit.
-    ``threshold``: in records.
-    """
-
-    q: int
+    q: int  # counts are multiplied by ``q^2``, and have noise of ``q`` times the scale of one unit
     scale: float
-    threshold: int
+    threshold: int  # in records
 
     def keep(self, counts: Mapping[str, int], *, rng: np.random.Generator) -> KeptLabels:
         """Return the labels that are kept, in ascending order, and their noisy counts; ``counts``: confidential."""
@@ -118,12 +111,8 @@ def coded_parts(parts: Iterable[Counts], closed: Domain, columns: Sequence[int])
 
 
 def closed_domain(domain: Domain, kept_labels: Sequence[KeptLabels], *, most: int = MOST_CELLS) -> Domain:
-    """Return the domain with a category for each open column: the labels that were kept, and one for all others.
-
-    The latter is named by the reserved prefix, which no label has. A null stays one.
-
-    ``most``: cells of a column. Of more labels, the commonest are taken.
-    """
+    """Return the domain with a category for each open column: the labels that were kept, and one for all others."""
+    # The latter is named by the reserved prefix, which no label has. most: cells of a column, of the commonest labels.
     from discreet.domain import Category, OpenLabels
 
     columns = dict(domain.columns)
@@ -139,10 +128,7 @@ def closed_domain(domain: Domain, kept_labels: Sequence[KeptLabels], *, most: in
 def labelled(
     chunks: Iterator[Records], domain: Domain, closed: Domain, rng: np.random.Generator, *, first_new: int = 1
 ) -> Iterator[Records]:
-    """Return records with their labels. One whose label was not kept gets a new one, of the reserved namespace.
-
-    ``first_new``: number of the first new label of each column.
-    """
+    """Return records with their labels; where not kept, with new reserved ones, numbered from ``first_new``."""
     number = dict.fromkeys(open_columns(domain), first_new)
     columns, categories = list(domain.columns.values()), list(closed.columns.values())
     for chunk in chunks:
@@ -164,15 +150,11 @@ _RUNS = 64  # of as many runs of cells, each with noise of its own, a sum over m
 
 @dataclass(frozen=True, eq=False)
 class OneWay:
-    """Noisy counts of one column, of its cells or of the nodes above them: the mean of its measurements.
-
-    ``units``: of each count.
-    ``nodes``: None where cells are counted.
-    """
+    """Noisy counts of one column, of its cells or of the nodes above them: the mean of its measurements."""
 
     noisy: Floats
-    units: float
-    nodes: Nodes | None = None
+    units: float  # of each count
+    nodes: Nodes | None = None  # None where cells are counted
 
     def total(self) -> tuple[float, float]:
         """Return the sum of the counts, and its units: the inverse of its variance, with noise of scale 1."""
@@ -218,13 +200,9 @@ _MOST_PARTS = 18  # of a column's runs, where a pair is clear
 
 @dataclass(frozen=True, eq=False)
 class Merged:
-    """The merged cells of one column. Public.
+    """The merged cells of one column. Public."""
 
-    ``cell_of``, shape (cells,): the merged cell of each cell.
-    ``count``: how many there are.
-    """
-
-    cell_of: Integers
+    cell_of: Integers  # shape (cells,): the merged cell of each cell
     count: int
 
     def sums(self, values: Floats) -> Floats:
@@ -321,10 +299,7 @@ _HALF = 0.5 * math.sqrt(2.0 / math.pi)  # half the mean absolute value of a norm
 
 
 class ChosenTables:
-    """What the first stages of an output choose: merged cells, and the tables of the last stage. Public.
-
-    ``y``: released: one-way tables, then a score for each pair, then what is not looked at.
-    """
+    """What the first stages of an output choose: merged cells, and the tables of the last stage. Public."""
 
     def __init__(self, facts: WideFacts, y: CellCounts) -> None:
         self.facts = facts
@@ -419,11 +394,9 @@ class ChosenTables:
         return lengths + [a.count * b.count for a, b in [self.cells(pair) for pair, _ in self.pairs]]
 
     def _gains(self) -> Floats:
-        """Return how many records each two-way table would put elsewhere, and a measurement of it gains.
-
-        Scores are shrunk to their mean, by how much of their variance is noise. Where little of them is more than
-        scatter, less than a half, scatter is taken off: it is what a measurement would follow in vain.
-        """
+        """Return how many records each two-way table would put elsewhere, and a measurement of it gains."""
+        # Scores are shrunk to their mean, by how much of their variance is noise. Where little of them is more than
+        # scatter, less than a half, scatter is taken off: it is what a measurement would follow in vain.
         if not self.facts.pairs:
             return np.empty(0)
         q = math.isqrt(self.facts.score_units or 1)
@@ -471,10 +444,8 @@ def number_of_records(facts: WideFacts, one_way: Sequence[OneWay]) -> float:
 def combined_shares(
     one_way: Sequence[OneWay], merges: Sequence[Merged], two_way: Mapping[Pair, tuple[Floats, Floats]], total: float
 ) -> list[Floats]:
-    """Return the probabilities of merged cells, from one-way tables and the margins of two-way ones together.
-
-    ``two_way``: the variances, of noise of scale 1, and the counts of each, shape (merged cells, merged cells).
-    """
+    """Return the probabilities of merged cells, from one-way tables and the margins of two-way ones together."""
+    # two_way: variances, of noise of scale 1, and counts of each, shape (merged cells, merged cells).
     columns = list(zip(one_way, merges, strict=True))
     weights = [table.precision / cells.sums(np.ones(len(cells.cell_of))) for table, cells in columns]
     sums = [cells.sums(table.counts(total)) * weight for (table, cells), weight in zip(columns, weights, strict=True)]

@@ -182,10 +182,8 @@ def _rounded(q: float) -> int:
 
 
 def _optimal(n: int, cells: int, epsilon: float) -> list[int]:
-    """Return the least schedule for three cells or more: T7's three upper bounds on ``d = 1 - q``, taken in turn.
-
-    Each bound uses the rounded value before it, so that rounding down ``d`` keeps every inequality of the theorem.
-    """
+    """Return the least schedule for three cells or more: T7's three upper bounds on ``d = 1 - q``, taken in turn."""
+    # Each bound uses the rounded value before it: rounding down d keeps every inequality of the theorem.
     e, h, share = math.exp(epsilon), math.expm1(epsilon), n / cells
     units = [_rounded(1.0 / (1.0 + h * share))]
     for i in range(1, n // cells + 1):

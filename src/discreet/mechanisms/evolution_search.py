@@ -109,12 +109,10 @@ def remedies(facts: EvolutionFacts, n: int) -> tuple[str, ...]:
 
 
 def _displacement(facts: EvolutionFacts) -> float:
-    """Return how far an evolution displaces the records of two invented tables, as a geometric mean.
-
-    One table is as wide as the inner half of the domain, one about a third as wide: real ones are both, and more steps
-    pay where they are narrow. Candidates and table are as many as a smaller table of the same noise has, so that the
-    answer takes a fraction of a second whatever the number of records.
-    """
+    """Return how far an evolution displaces the records of two invented tables, as a geometric mean."""
+    # One is as wide as the inner half of the domain, one about a third as wide: real ones are both, and more steps pay
+    # where they are narrow. Candidates and table are as many as a smaller table of the same noise has, so that the
+    # answer takes a fraction of a second whatever the number of records.
     records = _HELD
     if facts.steps:
         noise = facts.scale / math.sqrt(facts.steps * facts.nearest)
@@ -141,10 +139,7 @@ def _displacement(facts: EvolutionFacts) -> float:
 
 
 def _dyadic(x: Floats, x_share: Floats, y: Floats, y_share: Floats) -> float:
-    """Return a tree distance between two measures: what has to move between boxes of each dyadic scale, times how far.
-
-    The boxes start at a fixed place outside: of the order of the Wasserstein-1 distance in the largest coordinate.
-    """
+    """Return a tree distance between two measures: what has to move between boxes of dyadic scales, times how far."""
     low = np.minimum(x.min(axis=0), y.min(axis=0))
     side = float((np.maximum(x.max(axis=0), y.max(axis=0)) - low).max()) or 1.0
     start = low - side * seeded(0).random(x.shape[1])
@@ -170,15 +165,8 @@ class _Choice(NamedTuple):
     share: float = 0.5  # of the theory's population, where none is given
 
 
-def _is_quick(api: API) -> bool:
-    return api.quick and api.embed(api.random(1, rng=seeded(0))).shape[1] <= _MOST_COORDINATES
-
-
 class EvolutionSearch:
-    """The search for the parameters of an evolution that meet a budget: what is free is chosen, the noise solved for.
-
-    ``named``: whether the API was asked for by name.
-    """
+    """The search for parameters of an evolution that meet a budget: what is free is chosen, the noise solved for."""
 
     def __init__(self, search: Search, *, named: bool) -> None:
         self._search, self._named = search, named
@@ -188,15 +176,20 @@ class EvolutionSearch:
         """Return the evolution with what is free chosen."""
         n, domain, fixed = self._search.n, self._search.domain, self._search.parameters
         steps, population = fixed.get("steps"), fixed.get("population")
-        theory = pe25.usable_steps(n, self._search.budget.epsilon)
-        if not _is_quick(fixed["api"]) or fixed.get("variant") == "theoretical" or None not in (steps, population):
-            return self._evolution(_Choice(theory if steps is None else steps, share=1.0))
+        usual = pe25.usable_steps(n, self._search.budget.epsilon)
+        numbers = {*_STEPS, usual}
+        if steps is not None:
+            usual, numbers = steps, {steps}
+        api: API = fixed["api"]
+        quick = api.quick and api.embed(api.random(1, rng=seeded(0))).shape[1] <= _MOST_COORDINATES
+        if not quick or fixed.get("variant") == "theoretical" or None not in (steps, population):
+            return self._evolution(_Choice(usual, share=1.0))
         self._evolution(_Choice(1), population=1)._require_solver()
         if steps is None and domain.size is not None:
             once = self._evolution(_Choice(1, share=1.0))
             if domain.size <= once.candidates:  # each cell is a candidate: more steps are more noise
                 return once
-        return self._least_displaced(*sorted({*_STEPS, theory} if steps is None else {steps}))
+        return self._least_displaced(*sorted(numbers))
 
     def _least_displaced(self, first: int, *steps: int) -> Any:
         """Return the evolution of the least displacement: first the steps are chosen, then variant and population."""
@@ -249,8 +242,9 @@ class EvolutionSearch:
 
     def _solved(self, steps: int, nearest: int | None) -> Any:
         """Return an evolution of a population of one, its noise solved for."""
-        votes = {} if nearest is None else {"nearest": nearest}
-        search = self._search.with_parameters(steps=steps, population=1, **votes)
+        search = self._search.with_parameters(steps=steps, population=1)
+        if nearest is not None:
+            search = search.with_parameters(nearest=nearest)
         if steps == 0:
             return search.mechanism(noise="gaussian", scale=1.0, threshold=0)
         noise = self._search.parameters.get("noise", "gaussian")

@@ -237,10 +237,7 @@ class ExponentialHistogram(DrawnMechanism):
 
 
 def _log_sums(weights: Floats) -> Floats:
-    """Return, for each cell and total, the log of the sum over counts of this cell and the later ones with that total.
-
-    ``weights``, shape (k, m + 1): Log-weight of each count of each cell.
-    """
+    """Return, by cell and total, the log of the sum over counts of this cell and of the later ones."""
     sums = weights.copy()
     columns = weights.shape[1]
     for cell in range(len(weights) - 2, -1, -1):

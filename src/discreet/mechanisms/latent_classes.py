@@ -134,19 +134,13 @@ def nearest_table(table: Floats, rows: Floats, columns: Floats, moments: Floats)
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Columns that are drawn together, independent of all others given a record's class.
-
-    ``codes``: per column, the cell that each joint cell stands for.
-    ``inside``, shape (joint cells, classes): probabilities of the joint cells in each class.
-    ``within``: of a single column, what its merged cells are drawn apart by; else None.
-    ``link``: of a column that is drawn given another one too.
-    """
+    """Columns that are drawn together, independent of all others given a record's class."""
 
     columns: tuple[int, ...]
-    codes: tuple[Integers, ...]
-    inside: Floats
-    within: Within | None = None
-    link: Link | None = None
+    codes: tuple[Integers, ...]  # per column, the cell that each joint cell stands for
+    inside: Floats  # shape (joint cells, classes): probabilities of the joint cells in each class
+    within: Within | None = None  # of a single column, what its merged cells are drawn apart by
+    link: Link | None = None  # of a column that is drawn given another one too
 
     def draw(self, classes: Integers, points: Floats) -> tuple[Integers, ...]:
         """Return the columns' cells at points in ``[0, 1)`` of the classes' distribution functions."""
@@ -208,14 +202,10 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Within:
-    """The cells in merged ones, and the share of each.
+    """The cells in merged ones, and the share of each."""
 
-    ``order``: the cells, by merged cell.
-    ``line``: number of the merged cell, and where in it each cell ends.
-    """
-
-    order: Integers
-    line: Floats
+    order: Integers  # the cells, by merged cell
+    line: Floats  # number of the merged cell, and where in it each cell ends
 
     @classmethod
     def from_merged(cls, merged: Integers, shares: Floats) -> Within:
@@ -236,19 +226,13 @@ class Within:
 
 @dataclass(frozen=True, eq=False)
 class LatentClasses:
-    """A mixture of distributions with independent blocks of columns: every column is in one block.
+    """A mixture of distributions with independent blocks of columns: every column is in one block."""
 
-    ``shares``, shape (classes,): of the records.
-    """
-
-    shares: Floats
+    shares: Floats  # shape (classes,): of the records
     blocks: tuple[Block, ...]
 
     def where(self, column: int, cells: Integers) -> LatentClasses:
-        """Return the model of the records whose value of a column is in some cells, given by the domain's numbers.
-
-        The column must not be drawn by merged cells.
-        """
+        """Return the model of the records in some cells of a column, which is not drawn by merged ones."""
         ((place, block),) = ((i, block) for i, block in enumerate(self.blocks) if column in block.columns)
         rows = np.flatnonzero(np.isin(block.codes[block.columns.index(column)], cells))
         mass = block.inside[rows].sum(axis=0)
@@ -260,11 +244,9 @@ class LatentClasses:
         return LatentClasses(shares / shares.sum(), blocks)
 
     def raked(self, targets: Mapping[int, Floats]) -> LatentClasses:
-        """Return the model with given probabilities of some columns: cells are reweighted alike in every class.
-
-        ``targets``: by the number of the column, on its cells; what no cell of its block has counts for nothing. The
-        columns must not be drawn by merged cells.
-        """
+        """Return the model with given probabilities of some columns: cells are reweighted alike in every class."""
+        # targets: by the number of the column, not drawn by merged cells; what no cell of its block has counts for
+        # nothing.
         model = self
         columns = [
             (place, number, targets[column])
@@ -284,10 +266,7 @@ class LatentClasses:
         return model
 
     def strata(self, column: int, group: Integers) -> tuple[Floats, Block]:
-        """Return the shares of strata, and the block of the column with strata in place of classes.
-
-        Strata are a group of the column's cells and a class, group by group.
-        """
+        """Return the shares of strata (group of the column's cells, class), and its block with them as classes."""
         (block,) = (block for block in self.blocks if column in block.columns)
         groups_of, groups = group[block.codes[block.columns.index(column)]], int(group.max()) + 1
         parts = [block.inside * (groups_of == number)[:, None] for number in range(groups)]
@@ -298,10 +277,8 @@ class LatentClasses:
     def records(
         self, classes: Integers, blocks: Sequence[Block], *, stratified: bool, rng: np.random.Generator
     ) -> dict[int, Integers]:
-        """Return the cells of the columns of some blocks, by the columns' numbers, for records whose classes are given.
-
-        ``stratified``: every cell gets its share of each class's records to within one, in an order that says nothing.
-        """
+        """Return the cells of some blocks, by the numbers of their columns, for records of given classes."""
+        # stratified: every cell gets its share of each class's records to within one, in an order that says nothing.
         cells: dict[int, Integers] = {}
         for block in blocks:
             sizes = np.bincount(classes, minlength=block.inside.shape[1])
@@ -382,14 +359,10 @@ def fitted(
 
 @dataclass(frozen=True, eq=False)
 class _MixtureFit:
-    """All columns' cells one after the other, so that all tables are blocks of one square.
+    """All columns' cells one after the other, so that all tables are blocks of one square."""
 
-    ``ends``: where the columns begin, and the end of the last.
-    ``margins``: the columns' probabilities.
-    """
-
-    ends: list[int]
-    margins: Floats
+    ends: list[int]  # where the columns begin, and the end of the last
+    margins: Floats  # the columns' probabilities
 
     def normal(self, values: Floats) -> Floats:
         """Return values divided by the sums of their columns."""

@@ -28,15 +28,11 @@ _MOST_TERMS = 1 << 27  # of the law at all tables
 
 @dataclass(frozen=True, kw_only=True)
 class Likelihood:
-    """How a release depends on the confidential counts of the domain's cells (``own_cells``), or of others.
+    """How a release depends on the confidential counts of the cells of the domain, or of others."""
 
-    ``noiseless``: whether records are drawn from the counts as they are, which they then show little of.
-    ``withholds``: whether nothing is released of some cells.
-    """
-
-    noiseless: ClassVar[bool] = False
-    withholds: ClassVar[bool] = False
-    own_cells: bool = True
+    noiseless: ClassVar[bool] = False  # records are drawn from the counts as they are, which they then show little of
+    withholds: ClassVar[bool] = False  # nothing is released of some cells
+    own_cells: bool = True  # the counts are those of the domain's cells
 
     @property
     def urn(self) -> ContinuedUrn | None:
@@ -57,17 +53,11 @@ class Likelihood:
         return ""
 
     def log_densities(self, domain: Domain, output: Any, tables: Integers) -> Floats | None:
-        """Return the log-likelihood of a kernel's output at tables, a row of counts each, but for a constant.
-
-        None where it is not written for single outputs.
-        """
+        """Return the log-likelihood of an output at tables, rows of counts, but for a constant, where written."""
         return None
 
     def mean_variance(self, share: float, cells_per_record: float) -> float:
-        """Return about the variance of a mean of ``share`` released records per confidential one, in a sample's units.
-
-        Independent draws from a function of the counts: ``1 + m/n``.
-        """
+        """Return about the variance of a mean of ``share`` released records per record, in a sample's units."""
         return 1.0 + share
 
 
@@ -163,18 +153,14 @@ class ContinuedUrn(Likelihood):
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyCellCounts(Likelihood):
-    """Every cell's count got independent noise; records were drawn from probabilities made of the noisy counts.
-
-    ``threshold``: only noisy counts that reach it were kept, and only cells that are held got noise; None without one.
-    ``consistent``: the tree, the levels that got noise, and the estimate that they give; None without a tree.
-    """
+    """Every cell's count got independent noise; records were drawn from probabilities made of the noisy counts."""
 
     law: NoiseLaw
     scale: float
     surplus: Surplus
     sampling: Sampling
-    threshold: int | None = None
-    consistent: Consistent | None = None
+    threshold: int | None = None  # only counts that reach it were kept, and only cells that are held got noise
+    consistent: Consistent | None = None  # the tree, the levels that got noise, and their estimate
 
     def log_densities(self, domain: Domain, output: Any, tables: Integers) -> Floats | None:
         """Return the log-probability of the noise, where every cell has its own."""
@@ -199,14 +185,10 @@ class ThresholdedCounts(NoisyCellCounts):
 
 @dataclass(frozen=True, kw_only=True)
 class ThresholdedUrn(ThresholdedCounts):
-    """Records continue the urn that holds the noisy counts that were kept, and new values for the records of others.
+    """Records continue the urn of the noisy counts that were kept, and of new values for the records of others."""
 
-    ``strength``: of the urn, on top of the records that the noisy counts do not account for.
-    ``base``: returns the probability that a new value is in each cell.
-    """
-
-    strength: float
-    base: Callable[[], Floats]
+    strength: float  # of the urn, on top of the records that the noisy counts do not account for
+    base: Callable[[], Floats]  # returns the probability that a new value is in each cell
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,10 +220,7 @@ def no_posterior(mechanism: Mechanism, records: int) -> str:
 
 
 def known_likelihood(mechanism: Mechanism, records: int) -> Likelihood:
-    """Return what a release by a mechanism says about the counts of the domain's cells.
-
-    Raises ParameterError for mechanisms of which no posterior is known here, before anything is computed.
-    """
+    """Return what a release by a mechanism says about the cells' counts; ParameterError where no posterior is known."""
     likelihood = mechanism.likelihood()
     why = likelihood.obstacle(mechanism, records)
     if why or likelihood.urn is not None:

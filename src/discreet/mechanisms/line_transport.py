@@ -32,11 +32,9 @@ class LineFilling(NamedTuple):
 
 
 def fill_line(masses: Floats, positions: Floats, *, created: float, tolerance: float = 0.0) -> LineFilling:
-    """Fill the negative masses from the positive ones, and from a created mass that may appear anywhere.
-
-    ``masses``, ``positions``, shape (V,): signed, with a sum of at least ``-created``; increasing.
-    ``tolerance``: by how much the cost may exceed the least one. Rounding apart it does not where nothing is created.
-    """
+    """Fill the negative masses, at increasing positions, from the positive ones and a created mass put anywhere."""
+    # The masses sum to at least -created. tolerance: by how much the cost may exceed the least; rounding apart, it does
+    # not where nothing is created.
     gaps = np.diff(positions)
     walk = np.cumsum(masses)
     total, signed = float(walk[-1]), walk[:-1]
@@ -67,13 +65,11 @@ class _PricedFit(NamedTuple):
 def _bounded_fall(
     signed: Floats, gaps: Floats, total: float, created: float, tolerance: float
 ) -> tuple[Floats, Floats, float]:
-    """Return a fit that falls by at most ``created``, and for the proof the fit at one price, and that price.
-
-    Cost and fall of the fit at a price give a tangent of the concave dual function of the price. Two fits, of which one
-    falls too much, mix to one that falls as it may and costs no more than the mixture of their costs. The search starts
-    at the price of a coarser line, goes on until it has been too low and too high, then to where the two tangents meet,
-    and ends when the mixture costs no more than is proved.
-    """
+    """Return a fit that falls by at most ``created``, and for the proof the fit at one price, and that price."""
+    # Cost and fall of the fit at a price give a tangent of the concave dual function of the price. Two fits, of which
+    # one falls too much, mix to one that falls as it may and costs no more than the mixture of their costs. The search
+    # starts at the price of a coarser line, goes on until it has been too low and too high, then to where the two
+    # tangents meet, and ends when the mixture costs no more than is proved.
     low = _PricedFit.at(0.0, signed, signed, gaps, total)
     if low.fall <= created:
         return signed, signed, 0.0
@@ -193,12 +189,9 @@ def _passed_down(steps: Floats, low: Floats, high: Floats) -> Floats:
 
 
 def _largest_potential(signed: Floats, fitted: Floats, positions: Floats, total: float, price: float) -> Floats:
-    """Return the largest potential that the fit allows: shortest paths along the line, both ways.
-
-    It falls by the gap where mass moves to the right, rises by it where mass moves to the left, is at most 0, and at
-    most minus the price where mass is created. It ends made 1-Lipschitz in the coordinates themselves, as a sum of
-    many gaps is rounded.
-    """
+    """Return the largest potential that the fit allows: shortest paths along the line, both ways."""
+    # It falls by the gap where mass moves to the right, rises by it where mass moves to the left, is at most 0, and at
+    # most minus the price where mass is created. At the end it is made 1-Lipschitz in the coordinates themselves.
     gaps = np.diff(positions)
     step_on = np.where(signed > fitted, -gaps, gaps)
     step_back = np.where(signed < fitted, -gaps, gaps)

@@ -60,24 +60,19 @@ TABLE = "table"
 
 
 class Counted(NamedTuple):
-    """A noisy table: its columns, one or two, and the cell of each count in each: of two columns a merged one.
-
-    ``counts``: unbiased, with standard errors ``errors``.
-    """
+    """A noisy table: its columns, one or two, and the cell of each count in each: of two columns a merged one."""
 
     columns: tuple[int, ...]
     cells: tuple[Integers, ...]
-    counts: Floats
-    errors: Floats
+    counts: Floats  # unbiased
+    errors: Floats  # standard errors of these
 
 
 class MeasuredTables:
-    """All tables of an output, or of a draw of what the confidential tables may be.
+    """All tables of an output, or of a draw of what the confidential tables may be."""
 
-    ``one_way``: the counts of both rounds together.
-    ``noisy``: the counts of each measured two-way table, on the cells on which it was.
-    ``two_way``: their sums on merged cells, shape (merged cells, merged cells), and variances of noise of scale 1.
-    """
+    # one_way: the counts of both rounds together. noisy: those of each measured two-way table, on its cells. two_way:
+    # their sums on merged cells, shape (merged cells, merged cells), and variances of noise of scale 1.
 
     def __init__(self, choice: ChosenTables, y: CellCounts) -> None:
         self.choice, self.facts, self._y = choice, choice.facts, np.asarray(y, dtype=np.int64)
@@ -100,11 +95,9 @@ class MeasuredTables:
         return number_of_records(self.facts, self.one_way)
 
     def posterior_draw(self, rng: np.random.Generator) -> MeasuredTables:
-        """Return what the confidential tables may be, given the noisy ones and the choice of tables.
-
-        One-way counts get their noise once more, which is a draw with a flat prior. The excess of two-way tables is
-        drawn by :func:`denoised`, which shrinks; but not its moments.
-        """
+        """Return what the confidential tables may be, given the noisy ones and the choice of tables."""
+        # One-way counts get their noise once more: a draw with a flat prior. The excess of two-way tables is drawn by
+        # denoised(), which shrinks; but not its moments.
         facts, choice = self.facts, self.choice
         last = np.repeat([q for _, q in (*choice.repeats, *choice.pairs)], choice.lengths)
         q = np.concatenate([np.repeat(facts.allocation.first, facts.lengths), np.zeros(len(facts.pairs)), last])
@@ -267,11 +260,9 @@ class MeasuredTables:
         return targets
 
     def _moments(self, i: int, j: int) -> Floats:
-        """Return what of two columns together is neither shrunk nor set off against negative counts: orthonormal rows.
-
-        The covariance of two columns that are ordered or have two cells, and the means of such a column given each
-        value of another: what regressions and means of groups ask for.
-        """
+        """Return what of two columns is neither shrunk nor set off against negative counts: orthonormal rows."""
+        # The covariance of two columns that are ordered or have two cells, and the means of such a column given each
+        # value of another: what regressions and means of groups ask for.
         cells = self.choice.counts[i] * self.choice.counts[j]
         if min(np.linalg.matrix_rank(self._values[k]) for k in (i, j)) != 1:
             return np.empty((0, cells))
@@ -301,17 +292,13 @@ class MeasuredTables:
 
 @dataclass(frozen=True, eq=False)
 class StratumShares(CellShares):
-    """Items that are strata of a model: a class, or a group of one column's cells and a class, group by group.
-
-    ``by_stratum``, ``by_class``: blocks that are drawn by stratum, and by class.
-    ``domain``, ``closed``: of the records, and with the labels that were kept.
-    """
+    """Strata of a model: a class, or a group of one column's cells and a class, group by group."""
 
     model: LatentClasses
-    by_stratum: tuple[Block, ...]
-    by_class: tuple[Block, ...]
-    domain: Domain
-    closed: Domain
+    by_stratum: tuple[Block, ...]  # blocks drawn by stratum
+    by_class: tuple[Block, ...]  # blocks drawn by class
+    domain: Domain  # of the records
+    closed: Domain  # with the labels that were kept
 
     def records_in(self, items: Integers, *, rng: np.random.Generator) -> Records:
         """Return a record of each stratum; cells are stratified as strata are, and open labels are cells."""
@@ -329,15 +316,11 @@ class StratumShares(CellShares):
 
 @dataclass(frozen=True, eq=False)
 class MarginalsReading(Reading):
-    """Noisy tables, and records drawn from a graphical model of them.
-
-    ``measured``: on a domain without open columns.
-    ``labels``: those that were kept of each open column.
-    """
+    """Noisy tables, and records drawn from a graphical model of them."""
 
     facts: WideFacts
-    measured: MeasuredTables
-    labels: Sequence[KeptLabels]
+    measured: MeasuredTables  # on a domain without open columns
+    labels: Sequence[KeptLabels]  # those that were kept of each open column
 
     @property
     def _closed(self) -> Domain:
@@ -380,11 +363,9 @@ class MarginalsReading(Reading):
         return columns
 
     def _population_records(self, size: int, rng: np.random.Generator) -> Iterator[Records]:
-        """Draw records of a population that the confidential table may be a sample of, given its noisy tables.
-
-        As many records as are held are drawn from the model of one posterior draw of the tables. They scatter about
-        it as the confidential ones about the population, so that they stand for it: records are drawn from them.
-        """
+        """Draw records of a population that the confidential table may be a sample of, given its noisy tables."""
+        # As many as are held are drawn from the model of one posterior draw of the tables: they scatter about it as the
+        # confidential ones about the population. Records are drawn from these.
         draw = self.measured.posterior_draw(rng)
         model = draw.model(rng)
         for counts in copies(round(draw.total), size, rng):
@@ -428,10 +409,7 @@ class MarginalsReading(Reading):
         return Estimates(domain.draw_base(0, seeded(0)), counts, errors, labels)
 
     def outcome(self) -> Outcome:
-        """Return how many two-way tables were measured; with open columns, how many labels were kept.
-
-        And what share of the records has no label that was kept, in the column where most have none.
-        """
+        """Return how many two-way tables were measured, and how many labels kept, of what share of records."""
         choice, names = self.measured.choice, self._closed.names
         pairs = [pair for pair, _ in choice.pairs]
         facts: dict[str, Any] = {}

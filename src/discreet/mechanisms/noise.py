@@ -25,14 +25,11 @@ from discreet.privacy import DiscreteGaussianPair, DiscreteLaplacePair, Profile
 
 
 class NoiseLaw(ABC):
-    """Independent integers, symmetric about zero, with one scale in records, from 2^-10 to ``largest_scale``.
-
-    ``pure``: whether a pure epsilon can be had.
-    """
+    """Independent integers, symmetric about zero, with one scale in records, from 2^-10 to ``largest_scale``."""
 
     name: ClassVar[str]
     largest_scale: ClassVar[float]
-    pure: ClassVar[bool] = False
+    pure: ClassVar[bool] = False  # whether a pure epsilon can be had
     _metric: ClassVar[tuple[str, str]]
 
     def checked(self, scale: Any) -> float:

@@ -194,9 +194,7 @@ class NoisyReading(CellReading):
 
 
 def projection_error(law: NoiseLaw, scale: float, *, cells: int, total: int) -> float:
-    """Return a bound on the expected total variation between an L1 projection of noisy counts and the true shares.
-
-    ``(k E|Z| + sqrt(k) s) / (2 total)`` for noise ``Z`` of standard deviation ``s`` on ``k`` cells, at most 1.
-    """
+    """Return a bound on the expected total variation between an L1 projection of noisy counts and the true shares."""
+    # (k E|Z| + sqrt(k) s) / (2 total) for noise Z of standard deviation s on k cells, at most 1.
     noise = cells * law.mean_absolute(scale) + math.sqrt(cells) * law.standard_deviation(scale)
     return min(1.0, 0.5 * noise / total)

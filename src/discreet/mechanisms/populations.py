@@ -59,15 +59,11 @@ def settled_shares(given: Any, domain: Domain, by_label: str | None) -> tuple[fl
 
 @dataclass(frozen=True, slots=True)
 class Populations:
-    """Which labels there are, and what share of a release each has.
-
-    ``column``: of the labels; None for one population of all.
-    ``public_shares``: None where shares are those of the noisy votes.
-    """
+    """Which labels there are, and what share of a release each has."""
 
     domain: Domain
-    column: str | None
-    public_shares: tuple[float, ...] | None
+    column: str | None  # of the labels; None for one population of all
+    public_shares: tuple[float, ...] | None  # None where shares are those of the noisy votes
 
     @property
     def count(self) -> int:

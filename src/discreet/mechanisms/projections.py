@@ -77,13 +77,10 @@ class NumberedCells:
 
 @dataclass(frozen=True)
 class Projection(ABC):
-    """Probabilities of cells from their noisy counts, and the public number of records: public post-processing.
-
-    ``surplus``: what is done with it, nearly or exactly: inference asks.
-    """
+    """Probabilities of cells from their noisy counts, and the public number of records: public post-processing."""
 
     name: ClassVar[str]
-    surplus: ClassVar[Surplus] = "shifted"
+    surplus: ClassVar[Surplus] = "shifted"  # what is done with it, nearly or exactly: inference asks
 
     cells: NumberedCells
     total: int
@@ -178,12 +175,11 @@ def nearest_probabilities(v: Floats) -> Floats:
 
 
 class W1(Projection):
-    """The nearest probabilities in Wasserstein-1 distance, for the cells of one ordered column (theorem T14).
+    """The nearest probabilities in Wasserstein-1 distance, for the cells of one ordered column (theorem T14)."""
 
-    The counts are first shifted, each by as much, onto the public total: the noise of their sums is then a bridge tied
-    down at both ends, not a walk that wanders off towards the last cells. What is nearest to the shifted counts is what
-    filling their deficits from their supplies keeps (T14).
-    """
+    # The counts are first shifted, each by as much, onto the public total: the noise of their sums is then a bridge
+    # tied down at both ends, not a walk that wanders off towards the last cells. What is nearest to the shifted counts
+    # is what filling their deficits from their supplies keeps (T14).
 
     name: ClassVar[str] = "w1"
     surplus: ClassVar[Surplus] = "moved"

@@ -40,16 +40,12 @@ SAMPLINGS: tuple[Sampling, ...] = ("stratified", "iid")
 
 
 class Portion(NamedTuple):
-    """One of the ``parts`` that share the records of a release.
-
-    ``start``: first point of the stratified sample that they share, in [0, 1); by default it is drawn.
-    ``first_label``: number of the part's first new label in open columns.
-    """
+    """One of the ``parts`` that share the records of a release."""
 
     number: int = 0
     parts: int = 1
-    start: float | None = None
-    first_label: int = 1
+    start: float | None = None  # first point of their stratified sample, in [0, 1); by default it is drawn
+    first_label: int = 1  # number of the part's first new label in open columns
 
 
 WHOLE = Portion()
@@ -69,11 +65,9 @@ def draw_cells(
 def counts_by_chunk(
     weights: Floats, size: int, *, block: int, sampling: Sampling, rng: np.random.Generator, portion: Portion = WHOLE
 ) -> Iterator[Integers]:
-    """Yield how many records each cell gets of a part of ``size``, in chunks of at most ``block`` or one more.
-
-    Of the ``m`` equally spaced points of a stratified sample, part ``j`` of ``K`` takes points ``j, j + K, ..``, and
-    each of its ``C`` chunks every ``C``-th of these: all are stratified, and none needs to know the others.
-    """
+    """Yield how many records each cell gets of a part of ``size``, in chunks of at most ``block`` or one more."""
+    # Of the m equally spaced points of a stratified sample, part j of K takes points j, j + K, .., and each of its C
+    # chunks every C-th of these: all are stratified, and none needs to know the others.
     total = len(range(portion.number, size, portion.parts))
     if total == 0:
         return
@@ -96,10 +90,7 @@ def counts_by_chunk(
 
 
 def copies(n: int, size: int, rng: np.random.Generator) -> Iterator[Integers]:
-    """Yield how often each of ``n`` records is drawn, in chunks, those left out that are not.
-
-    ``size`` are drawn, independently and with replacement, as in a bootstrap sample.
-    """
+    """Yield, in chunks, how often each of ``n`` records that is in a bootstrap sample of ``size`` is drawn."""
     sizes = np.array([min(BLOCK, n - start) for start in range(0, n, BLOCK)])
     for count, records in zip(rng.multinomial(size, sizes / n).tolist(), sizes.tolist(), strict=True):
         times = np.bincount(rng.integers(records, size=count), minlength=records)
@@ -108,14 +99,10 @@ def copies(n: int, size: int, rng: np.random.Generator) -> Iterator[Integers]:
 
 @dataclass(frozen=True, eq=False)
 class CellShares(ABC):
-    """The items, such as cells, that records are drawn from: public, and sent to whoever draws a part.
+    """The items, such as cells, that records are drawn from: public, and sent to whoever draws a part."""
 
-    ``weights``, shape (k,): of the items, non-negative.
-    ``sampling``: how items are drawn.
-    """
-
-    weights: Floats
-    sampling: Sampling
+    weights: Floats  # shape (k,): of the items, non-negative
+    sampling: Sampling  # how items are drawn
 
     @abstractmethod
     def records_in(self, items: Integers, *, rng: np.random.Generator) -> Records:
@@ -178,18 +165,12 @@ class Estimates(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What an output tells about its use, in codes.
-
-    ``share_from_data``: about what share of the released records carries information from the table; None where the
-    output tells no more of it than was known beforehand.
-    ``facts``: what else the certificate says of what was released, by the names of its schema.
-    ``pairs``: the pairs of columns that the output has a table of, as their numbers; None where it has records.
-    """
+    """What an output tells about its use, in codes."""
 
     codes: tuple[Code, ...]
-    share_from_data: float | None = None
-    facts: Mapping[str, Any] = MappingProxyType({})
-    pairs: Sequence[tuple[int, int]] | None = None
+    share_from_data: float | None = None  # about what share of records carries information, if it tells
+    facts: Mapping[str, Any] = MappingProxyType({})  # what else the certificate says, by the names of its schema
+    pairs: Sequence[tuple[int, int]] | None = None  # numbers of the columns of its tables; None where it has records
 
 
 @sealed

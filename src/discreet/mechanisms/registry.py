@@ -128,15 +128,10 @@ def stated(
     domain: Domain | None = None,
     **parameters: Any,
 ) -> tuple[Mechanism, Guarantee]:
-    """Return a mechanism at given parameters, and its guarantee.
-
-    ``records``, ``size``: numbers of records held (under add/remove: declared) and released; the size is not needed
-    where it costs nothing. ``domain``: without one, the cells are those of one column. ``**parameters``: the
-    mechanism's own, ``cells`` for those on a finite domain without one, and ``group``.
-
-    Raises ParameterError when a parameter is missing, unknown or out of range, or RelationNotSupported when the
-    mechanism has no theorem for the relation.
-    """
+    """Return a mechanism at given parameters, and its guarantee."""
+    # records, size: held (under add/remove: declared) and released; the size is not needed where it costs nothing.
+    # Without a domain, the cells are those of one column. parameters: the mechanism's own, cells for those on a finite
+    # domain without one, and group.
     mechanism_type, domain, group, fixed = _resolved(mechanism, parameters, domain)
     solution: Mechanism = mechanism_type.from_parameters(fixed, domain=domain, records=records, size=size)
     return solution, solution.guarantee(Relation(name=relation, group=group), n=records)
@@ -153,13 +148,8 @@ def solved(
     domain: Domain | None = None,
     **parameters: Any,
 ) -> tuple[Mechanism, Guarantee, dict[str, Any]]:
-    """Return a mechanism with its free parameter solved for, its guarantee, and this parameter with its value.
-
-    For the arguments see :func:`stated`; a ``size`` of None is solved for, where it matters.
-
-    Raises Infeasible with the nearest feasible numbers; ParameterError when a parameter is missing, unknown or out of
-    range, or when nothing is free; RelationNotSupported when the mechanism has no theorem for the relation.
-    """
+    """Return a mechanism with its free parameter solved for, its guarantee, and this parameter with its value."""
+    # The arguments are those of stated(); a size of None is solved for, where it matters.
     mechanism_type, domain, group, fixed = _resolved(mechanism, parameters, domain)
     require_relation(mechanism_type, relation)
     if relation != "replacement":

@@ -30,15 +30,10 @@ def steps_taken(
     evolved: Callable[[Any], None] | None = None,
     guard: Callable[[Iterator[Votes]], Iterator[Votes]] = iter,
 ) -> list[Votes]:
-    """Take all steps of a mechanism, those in its checkpoint excepted; each is in the file before anybody sees it.
-
-    Raises FileProblem when the checkpoint cannot be used, or is finished and ``redraw`` is false; ParameterError where
-    a run with a checkpoint is seeded.
-
-    ``file``: the checkpoint, which is locked for as long as the steps are taken.
-    ``stepped``, ``evolved``: called after each step, with the numbers of steps done and of all, and with the step.
-    ``guard``: gives the steps on, or refuses what takes them.
-    """
+    """Take all steps of a mechanism, those in its checkpoint excepted; each is in the file before anybody sees it."""
+    # file: the checkpoint, which is locked for as long as the steps are taken. stepped, evolved: called after each
+    # step, with the numbers of steps done and of all, and with the step. guard: gives the steps on, or refuses what
+    # takes them.
     if file is not None and not isinstance(rng, SecureGenerator):
         raise ParameterError("a run that continues a checkpoint cannot be seeded. Leave out the checkpoint or the seed")
     with nullcontext() if file is None else locked(file.path):
@@ -75,12 +70,10 @@ _KINDS = {"i": "<i8", "f": "<f8"}
 
 
 class StepsFile:
-    """The checkpoint of a run: the steps released so far, in a file that is made at the first step.
+    """The checkpoint of a run: the steps released so far, in a file that is made at the first step."""
 
-    ``mechanism``: a checkpoint of another mechanism or domain is refused.
-    ``paid``: how many steps it held, and the file's SHA-256 (None without a file), when the run was paid for.
-    ``note``: called with the number of steps done, and of all, before each step is in the file.
-    """
+    # paid: how many steps it held, and its SHA-256 (None without a file), when the run was paid for. note: called with
+    # the number of steps done, and of all, before each step is in the file.
 
     def __init__(
         self,
@@ -101,13 +94,8 @@ class StepsFile:
         self._run = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
     def steps(self, *, redraw: bool = False) -> list[Votes]:
-        """Return the steps that were released, none where there is no file.
-
-        Raises FileProblem when the file is no checkpoint, one of another run, or a finished one that was not asked for;
-        Refused when it was removed or exchanged since the run was paid for.
-
-        ``redraw``: whether all steps may be there already, so that the table is not asked again.
-        """
+        """Return the steps that were released, none where there is no file; FileProblem or Refused if it differs."""
+        # redraw: whether all steps may be there already, so that the table is not asked again.
         checkpoint = _checkpoint_at(self.path)
         if self._paid not in (None, (len(checkpoint.steps), checkpoint.sha256)):
             raise Refused(
@@ -135,10 +123,7 @@ class StepsFile:
         return checkpoint.steps
 
     def write(self, steps: list[Votes]) -> None:
-        """Replace the file by one with these steps, while it is locked.
-
-        Raises FileProblem when it cannot be written; the file is then as it was.
-        """
+        """Replace the file by one with these steps, while it is locked; FileProblem leaves it as it was."""
         if self._note is not None:
             self._note(len(steps), self._mechanism.steps)
         layout, parts = [], []
@@ -164,10 +149,7 @@ class StepsFile:
 
 
 def checkpoint_state(path: str | os.PathLike[str]) -> tuple[int, str | None]:
-    """Return how many steps a checkpoint holds, of whichever run, and its SHA-256; 0 and None where there is no file.
-
-    Raises FileProblem when the file is no checkpoint.
-    """
+    """Return how many steps a checkpoint, of whichever run, holds, and its SHA-256; 0 and None without a file."""
     checkpoint = _checkpoint_at(Path(path))
     return len(checkpoint.steps), checkpoint.sha256
 

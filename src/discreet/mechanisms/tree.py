@@ -145,12 +145,9 @@ def _edges(size: int, cuts: int) -> Integers:
 
 
 def upward(tree: Tree, noisy: Mapping[int, Integers | Floats]) -> tuple[list[Floats], list[Floats]]:
-    """Estimate each node's count from the noisy counts in its subtree, those of leaves among them.
-
-    Returns the estimates of least variance and their variances, in units of the noise's, for levels ``0 .. depth`` (the
-    root's is not used). A node's own noisy count (variance 1) and the sum over its children (variance ``s``) are
-    independent: their best combination has weights ``s/(1+s)`` and ``1/(1+s)`` and variance ``s/(1+s)``.
-    """
+    """Estimate each node's count, and its variance in units of the noise's, from the noisy counts in its subtree."""
+    # For levels 0 .. depth, of which the root's is not used. A node's own noisy count (variance 1) and the sum over its
+    # children (variance s) are independent: their best combination has weights s/(1+s), 1/(1+s), variance s/(1+s).
     values, variances = [np.asarray(noisy[tree.depth], dtype=np.float64)], [np.ones(tree.shape(tree.depth))]
     for level in range(tree.depth - 1, -1, -1):
         value, variance = tree.up(level + 1, values[-1]), tree.up(level + 1, variances[-1])
@@ -165,11 +162,9 @@ def upward(tree: Tree, noisy: Mapping[int, Integers | Floats]) -> tuple[list[Flo
 def leaf_counts(
     tree: Tree, values: Sequence[Floats], variances: Sequence[Floats], *, total: float, positive: bool
 ) -> Floats:
-    """Return the leaves' counts from the upward pass: what is missing from a sum is shared by variance, from the root.
-
-    ``total``: the root's count, exact. ``positive``: whether counts are kept at least 0 on the way, and so at most
-    their parent's; without, the result is the best linear unbiased estimate.
-    """
+    """Return the leaves' counts: what a sum lacks is shared by variance, from the root of count ``total``."""
+    # positive: counts are kept at least 0 on the way, and so at most their parent's; else they are the best linear
+    # unbiased.
     node = np.full((1,) * len(tree.sizes), float(total))
     for level in range(1, tree.depth + 1):
         missing = (node - tree.up(level, values[level])) / tree.up(level, variances[level])
@@ -211,12 +206,10 @@ def predicted_error(domain: Domain, n: int, law: NoiseLaw, scale: float, levels:
 
 
 def chosen_levels(domain: Domain, n: int, law: NoiseLaw, scales: Sequence[float]) -> tuple[int, ...]:
-    """Return the levels with the least predicted error, what lies within leaves included.
-
-    The best of: every level, every second, third or fourth one, upwards from any deepest one. Freer choices predict a
-    little less error by leaving the upper levels out, and measure worse: those show where nothing is. ``scales``: those
-    that the budget asks for with one level and with all of them; between, a power of the number.
-    """
+    """Return the levels with the least predicted error, what lies within leaves included."""
+    # The best of: every level, every second, third or fourth one, upwards from any deepest one. Freer choices predict a
+    # little less error by leaving the upper levels out, and measure worse: those show where nothing is. scales: those
+    # that the budget asks for with one level and with all of them; between, a power of the number.
     tree = Tree.from_domain(domain)
     depth = tree.depth
     power = math.log(scales[1] / scales[0]) / math.log(depth) if depth > 1 else 0.0

@@ -111,10 +111,7 @@ def records_of(blocks: Iterator[Integers], x: Counts, domain: Domain, *, rng: np
 
 
 def _jump(link: Indices, child: Indices) -> Indices:
-    """Follow every pointer to its end, doubling the reach each round; only ``child`` points elsewhere than to itself.
-
-    These are few where the urn holds more than a block.
-    """
+    """Follow every pointer to its end, doubling the reach each round; ``child``: the few of more than one step."""
     while True:
         further = link[link[child]]
         if np.array_equal(further, link[child]):
@@ -149,10 +146,7 @@ class HeldMechanism(DrawnMechanism):
 
 
 def held_cells(domain: Domain, x: Counts, *, size: int, strength: float) -> HeldTable:
-    """Hold the cells of a table and the empty ones; where all weigh the same, two empty ones stand for all.
-
-    Raises ParameterError for more than 2^20 cells of unequal weight.
-    """
+    """Hold the cells of a table and the empty ones: where all weigh the same, two empty ones stand for all."""
     cells = int(domain.size or 0)
     if set(domain.least_weights()) == {Fraction(1, cells)}:
         is_held = np.arange(x.distinct + min(2, cells - x.distinct)) < x.distinct
@@ -245,10 +239,7 @@ class PitmanYorUrn(HeldMechanism):
 
 
 def moved_mass(size: int, strength: float, n: int, group: int) -> float:
-    """Return ``1 - prod_{i<m} (1 - g/(theta+n+i))``, the probability that a draw descends from ``g`` records.
-
-    The product telescopes to ``prod_{i<g} (theta+n-g+i) / (theta+n+m-g+i)``, ``g`` factors.
-    """
+    """Return ``1 - prod_{i<m} (1 - g/(theta+n+i))``, the probability that a draw descends from ``g`` records."""
     if group == 1:
         return singular(size, 1.0, strength + n)
     rest = strength + n - group

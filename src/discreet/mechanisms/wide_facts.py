@@ -78,19 +78,14 @@ def label_units(units: int, columns: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Allocation:
-    """Which tables get the units of measurement. A table with ``q^2`` units has noise of ``1/q`` times their scale.
+    """Which tables get the units of measurement: with ``q^2`` units a table has noise of ``1/q`` times their scale."""
 
-    All units are paid; what was released decides only which table gets them (theorem T20).
-
-    ``cost``, shape (columns,): error, in records, that noise of scale 1 on a one-way table makes in those of two.
-    ``copies``, shape (columns,): in how many counts of that table a record is.
-    ``alone``: whether there are no tables of two columns.
-    """
+    # All units are paid; what was released decides only which table gets them (theorem T20).
 
     units: int
-    cost: Floats
-    copies: Integers
-    alone: bool
+    cost: Floats  # shape (columns,): error, in records, that noise of scale 1 on a one-way table makes in those of two
+    copies: Integers  # shape (columns,): in how many counts of that table a record is
+    alone: bool  # whether there are no tables of two columns
 
     @classmethod
     def from_sizes(cls, sizes: Sequence[int], copies: Integers, units: int, *, alone: bool) -> Allocation:
@@ -184,10 +179,7 @@ def _filled(cost: Floats, copies: Integers, spent: Floats, units: float) -> Floa
 
 
 def _whole(cost: Floats, copies: Integers, spent: Floats, units: int) -> Integers:
-    """Return the ``q`` of a further measurement of each table: squares that take no more units than there are.
-
-    Each step goes where it takes most error for its units.
-    """
+    """Return the ``q`` of a further measurement of each table: steps go where they take most error for their units."""
     q = np.sqrt(np.maximum(0.0, _filled(cost, copies, spent, units) - spent)).astype(np.int64)
     q = _affordable(q, copies, units)
     units -= int((copies * q * q).sum())
@@ -214,15 +206,11 @@ def _whole(cost: Floats, copies: Integers, spent: Floats, units: int) -> Integer
 
 @dataclass(frozen=True, eq=False)
 class Nodes:
-    """The counts of a long ordered column: those of the nodes of every other level of a tree of its cells.
-
-    ``levels``: that are counted; a record is in one node of each.
-    ``leaf``, shape (cells,): the leaf that each cell is.
-    """
+    """The counts of a long ordered column: those of the nodes of every other level of a tree of its cells."""
 
     tree: Tree
-    levels: tuple[int, ...]
-    leaf: Integers
+    levels: tuple[int, ...]  # that are counted; a record is in one node of each
+    leaf: Integers  # shape (cells,): the leaf that each cell is
 
     @classmethod
     def from_column(cls, column: Column) -> Nodes | None:

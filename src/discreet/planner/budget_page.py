@@ -145,9 +145,9 @@ def budget_texts(
 ) -> list[dict[str, Any]]:
     """Return what the page shows of each budget: numbers as they are written, sentences, and lengths up to 100."""
     budgets: list[dict[str, Any]] = []
-    for (plan, pairs), left in zip(plans, _left([plan for plan, _ in plans], ledger), strict=True):
+    for (plan, pairs), remainder in zip(plans, _left([plan for plan, _ in plans], ledger), strict=True):
         texts = _texts(plan, arguments or {})
-        texts |= {"risks": list(_risks(plan, budgets)), "left": left, "pairs": None, "pairsUnknown": []}
+        texts |= {"risks": list(_risks(plan, budgets)), "left": remainder, "pairs": None, "pairsUnknown": []}
         if pairs is None or rehearsal is None:
             texts["pairsUnknown"] = _unknown_pairs(plan)
         else:
@@ -289,17 +289,19 @@ def _left(plans: Sequence[Plan], ledger: Ledger | None) -> list[str | None]:
     paid = [(guarantee, budget) for guarantee, budget in zip(guarantees, budgets, strict=True) if guarantee is not None]
     status, remainders = left_after(ledger, paid)
     delta = status.budget["delta"] > 0.0
-    texts = iter(["not allowed" if left is None else wording.amounts(*left, with_delta=delta) for left in remainders])
+    texts = iter(["not allowed" if pair is None else wording.amounts(*pair, with_delta=delta) for pair in remainders])
     return ["-" if guarantee is None else next(texts) for guarantee in guarantees]
 
 
 def _left_now(ledger: Ledger) -> str:
     """Say what a ledger has left now."""
     status = ledger.status()
-    total, left, delta = status.budget, status.left, status.budget["delta"] > 0.0
+    total, amounts, delta = status.budget, status.left, status.budget["delta"] > 0.0
     budget = f"epsilon {as_written(total['epsilon'])}" + f", delta {as_written(total['delta'])}" * delta
     further = " Further releases may cost that much together." * (status.currency != "sums")
-    return f"Of {budget}, {wording.amounts(left['epsilon'], left['delta'], with_delta=delta)} is left now.{further}"
+    return (
+        f"Of {budget}, {wording.amounts(amounts['epsilon'], amounts['delta'], with_delta=delta)} is left now.{further}"
+    )
 
 
 def _calls(plan: Plan, mechanism: str, arguments: Mapping[str, str]) -> tuple[str, str]:

@@ -191,15 +191,9 @@ class Guarantee:
             What it does not promise.
         """
         bound = () if profile.exact else (Code("delta-is-bound"),)
-        return cls(
-            relation=relation,
-            n=n,
-            profile=profile,
-            kind="unconditional",
-            theorem=theorem,
-            assumptions=(Code("chosen-without-data", {"what": list(chosen)}),),
-            caveats=(*caveats, *bound),
-        )
+        codes = (Code("chosen-without-data", {"what": list(chosen)}),), (*caveats, *bound)
+        words: dict[str, Any] = {"theorem": theorem, "assumptions": codes[0], "caveats": codes[1]}
+        return cls(relation=relation, n=n, profile=profile, kind="unconditional", **words)
 
     @property
     def exact(self) -> bool:
@@ -217,14 +211,9 @@ class Guarantee:
     def to_dict(self) -> dict[str, Any]:
         """Return what does not depend on a budget, as JSON values; an infinite pure epsilon is None."""
         pure = self.profile.pure
-        return {
-            "pure_epsilon": pure if math.isfinite(pure) else None,
-            "kind": self.kind,
-            "theorem": self.theorem,
-            "exact": self.exact,
-            "assumptions": [code.to_dict() for code in self.assumptions],
-            "caveats": [code.to_dict() for code in self.caveats],
-        }
+        facts = {"pure_epsilon": pure if math.isfinite(pure) else None, "kind": self.kind, "theorem": self.theorem}
+        codes = {name: [code.to_dict() for code in getattr(self, name)] for name in ("assumptions", "caveats")}
+        return {**facts, "exact": self.exact, **codes}
 
     def _repr_html_(self) -> str:
         group, n = counted(self.relation.group, "record"), counted(self.n, "record")

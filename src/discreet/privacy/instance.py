@@ -45,25 +45,17 @@ class Opening(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class HeldTable:
-    """What the law of an urn started from a table depends on. Confidential.
+    """What the law of an urn started from a table depends on. Confidential."""
 
-    ``size``, ``total``: number of draws, ``m``, and mass of the whole urn, ``theta + n``.
-    ``mass``, ``losing``, ``gaining``, shape (k,): distinct masses of values, ascending; how many values of that mass
-    may lose a record and stay, and how many may gain one.
-    ``frequencies``, ``multiplicities``, shape (j,): distinct frequencies, ascending, and how many values have each;
-    empty on a finite domain.
-    ``strength``, ``discount``: of the Pitman-Yor urn.
-    """
-
-    size: int
-    total: float
-    mass: Floats
-    losing: Integers
-    gaining: Integers
-    frequencies: Integers
-    multiplicities: Integers
-    strength: float = 0.0
-    discount: float = 0.0
+    size: int  # number of draws, ``m``
+    total: float  # mass of the whole urn, ``theta + n``
+    mass: Floats  # shape (k,): distinct masses of values, ascending
+    losing: Integers  # shape (k,): how many values of that mass may lose a record and stay
+    gaining: Integers  # shape (k,): how many may gain one
+    frequencies: Integers  # shape (j,): distinct frequencies, ascending; empty on a finite domain
+    multiplicities: Integers  # shape (j,): how many values have each
+    strength: float = 0.0  # of the Pitman-Yor urn
+    discount: float = 0.0  # of the Pitman-Yor urn
     filtered: bool = False  # whether draws of new values are dropped from the release
     fresh: bool = True  # whether there is a value that the table does not hold
 
@@ -78,10 +70,7 @@ class HeldTable:
         filtered: bool = False,
         fresh: bool = True,
     ) -> HeldTable:
-        """Return the table of a Pitman-Yor release from the frequencies of its values.
-
-        Raises ParameterError when there are none.
-        """
+        """Return the table of a Pitman-Yor release from the frequencies of its values, of which there are some."""
         distinct, count = np.unique(np.asarray(frequencies, dtype=np.int64), return_counts=True)
         if len(distinct) == 0 or distinct[0] < 1:
             raise ParameterError("frequencies must be integers of at least 1")
@@ -101,11 +90,8 @@ class HeldTable:
 
     @classmethod
     def dirichlet(cls, mass: Floats, held: Booleans, *, size: int, total: float) -> HeldTable:
-        """Return the table of a Dirichlet-multinomial release.
-
-        ``mass``, ``held``, shape (cells,): prior mass and records of some cells that include the lightest, and whether
-        a cell holds a record. ``total``: mass of all cells.
-        """
+        """Return the table of a Dirichlet-multinomial release from some cells that include the lightest."""
+        # mass, held, shape (cells,): prior mass, and whether a cell holds a record. total: mass of all cells.
         distinct, place = np.unique(mass, return_inverse=True)
         none = np.empty(0, dtype=np.int64)
         return cls(

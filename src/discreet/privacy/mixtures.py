@@ -56,7 +56,7 @@ class MinimumPairs(Profile):
     @property
     def loss(self) -> float:
         """The largest loss of one draw, rounded up: its pure epsilon."""
-        return math.inf if self._end is None else self._end.ceiling()
+        return super().pure
 
     @cached_property
     def _end(self) -> LogRatio | None:
@@ -73,11 +73,9 @@ class MinimumPairs(Profile):
         return LogRatio(ratio)
 
     def chord(self, group: int = 1) -> Profile:
-        """Return the profile that dominates the draws for a group of records, from total variation and loss alone.
-
-        A chain of ``g`` neighbours has ``g`` times both, and no two laws of loss ``g eps`` are farther apart than
-        ``tanh(g eps / 2)``. A loss above 600 is taken for infinite.
-        """
+        """Return the profile that dominates the draws for a group of records, from total variation and loss alone."""
+        # A chain of g neighbours has g times both, and no two laws of loss g eps are farther apart than tanh(g eps /
+        # 2). A loss above 600 is taken for infinite.
         loss = up(group * self.loss)
         moved = min(group * self._one(0.0), math.tanh(0.5 * loss))
         if loss > _LARGEST_LOSS:
@@ -171,13 +169,10 @@ _SLACK = 1e-11  # relative error of a binomial tail
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubsampledPair(Profile):
-    """Profile of ``size`` distinct records of ``n``, each replaced by a uniform cell with probability ``mixing``.
+    """Profile of ``size`` distinct records of ``n``, each replaced by a uniform cell with probability ``mixing``."""
 
-    Notes
-    -----
-    An upper bound, since the pair reveals more than a release, and attained at delta = 0. Above 64 draws ``G`` is
-    replaced by a high quantile, and what lies beyond is added.
-    """
+    # An upper bound, since the pair reveals more than a release, and attained at delta = 0. Above 64 draws G is
+    # replaced by a high quantile, and what lies beyond is added.
 
     n: int
     size: int

@@ -177,14 +177,14 @@ class DiscreteGaussianPair(Profile):
         if self.scale < _SMOOTH or high - low > _LONGEST:
             return Profile._deltas(self, epsilons)
         step, values, last, total = self.group / self.scale**2, np.zeros(len(tops)), 0.0, 0.0
-        for first in range(low, high + 1, _BLOCK):
-            w = np.arange(first, min(high + 1, first + _BLOCK), dtype=np.float64)
+        for begin in range(low, high + 1, _BLOCK):
+            w = np.arange(begin, min(high + 1, begin + _BLOCK), dtype=np.float64)
             law = np.exp(-(w * w) / (2.0 * spread**2)) / (math.sqrt(2.0 * math.pi) * spread)
             sums = lfilter([1.0], [1.0, -math.exp(-step)], law, zi=[math.exp(-step) * last])[0]
             lower = total + np.cumsum(np.concatenate([[last], sums])) * -math.expm1(-step)
-            here = (tops >= first) & (tops < first + len(w))
-            at = tops[here] - first
-            values[here] = lower[at] - np.expm1(-gaps[here]) * sums[at]
+            here = (tops >= begin) & (tops < begin + len(w))
+            places = tops[here] - begin
+            values[here] = lower[places] - np.expm1(-gaps[here]) * sums[places]
             last, total = float(sums[-1]), float(lower[-2])
         values *= 1.0 + 1e-12 + 3e-14 * self.counts + 2.0**-50 * (high - low)
         return np.clip(values, 1e-300, 1.0)

@@ -136,8 +136,8 @@ class OpeningPair:
                 grown = log_rising(self.phi + self.discount, dropped) - log_rising(self.phi, dropped)
                 yield count, np.exp(grown), chance
             return
-        for count, first, chance in openings(opening, others, self.discount, counts):
-            k = np.arange(first, first + len(chance), dtype=np.float64)
+        for count, least, chance in openings(opening, others, self.discount, counts):
+            k = np.arange(least, least + len(chance), dtype=np.float64)
             yield count, (self.phi + k * self.discount) / self.phi, chance
 
 
@@ -310,12 +310,13 @@ class _Order(NamedTuple):
 
     def delta(self, epsilon: float) -> float:
         """Return the divergence, or a bound on it."""
-        grown = (self.a + self.draws) / self.a
-        odds = grown if self.forward else 1.0 / grown
-        live = odds > math.exp(epsilon) * (1.0 - _DOUBT) if self.forward else np.ones(len(odds), dtype=np.bool_)
-        need = math.exp(epsilon) / odds[live]
+        grown, factor = (self.a + self.draws) / self.a, math.exp(epsilon)
+        odds, h, live = 1.0 / grown, 1.0 / self.h, np.ones(len(grown), dtype=np.bool_)
+        if self.forward:
+            odds, h, live = grown, self.h, grown > factor * (1.0 - _DOUBT)
+        need = factor / odds[live]
         chance = self.chance[live] if len(self.chance) > 1 else self.chance
-        gain = np.maximum(0.0, 1.0 + _DOUBT - (np.multiply.outer(need, self.h if self.forward else 1.0 / self.h)))
+        gain = np.maximum(0.0, 1.0 + _DOUBT - np.multiply.outer(need, h))
         most = np.maximum(0.0, 1.0 + _DOUBT - need) if self.forward else 1.0  # as h is at least 1
         rows = np.minimum(most, self.scale[live] * ((gain * chance).sum(axis=1) + self.left_out))
         return min(1.0, up(self.alone + float(self.weight[live] @ rows)) + self.left_out)
@@ -329,8 +330,9 @@ def _both(table: Callable[..., _Order | None], pair: OpeningPair) -> list[_Order
 def _drawn(pair: OpeningPair, *, forward: bool) -> tuple[float, float, Floats, Floats]:
     """Return the probability that is singular, the opening mass, the draws of the value and their weights."""
     total = pair.a + 1.0 + pair.phi + pair.others
-    alone = 0.0 if forward else singular(pair.size, 1.0 - pair.discount, total)
-    opening, mass = (pair.phi, pair.a + 1.0) if forward else (pair.phi + pair.discount, pair.a)
+    alone, opening, mass = 0.0, pair.phi, pair.a + 1.0
+    if not forward:
+        alone, opening, mass = singular(pair.size, 1.0 - pair.discount, total), pair.phi + pair.discount, pair.a
     low, high = beta_binomial_range(pair.size, mass, opening + pair.others)
     if high - low > _MOST:
         return alone, opening, np.empty(0), np.empty(0)
@@ -364,9 +366,10 @@ def _after_random_draws(pair: OpeningPair, *, forward: bool) -> _Order | None:
     alone, opening, draws, weight = _drawn(pair, forward=forward)
     size, base, sigma = float(pair.size), opening + pair.others, pair.discount
     margin = _APART * math.sqrt((base + size) / (base * size))
-    mean = size * max(0.05, 1.0 - margin) if forward else size * (1.0 + margin)
+    mean, past = size * (1.0 + margin), np.full(len(draws), size - 1.0)  # past: on the other side of the mean
+    if forward:
+        mean, past = size * max(0.05, 1.0 - margin), size - draws + 1.0
     time = math.log1p(mean / base)
-    past = size - draws + 1.0 if forward else np.full(len(draws), size - 1.0)  # on the other side of the mean
     with np.errstate(divide="ignore"):
         scale = 1.0 / np.maximum(0.0, 1.0 - 1e-9 - _tail(past, mean, base, above=forward))
     shape, decay = opening / sigma, math.exp(-sigma * time)

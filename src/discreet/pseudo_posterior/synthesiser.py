@@ -20,17 +20,14 @@ BLOCK = 25
 
 
 class Chain(NamedTuple):
-    """A Markov chain in JAX.
+    """A Markov chain in JAX. All randomness comes from the key: where the chain is includes it."""
 
-    ``begin`` maps a key, values of the latent sites (or None) and data with weights to where the chain starts.
-    ``advance`` maps where it is, and data with weights, to where it is some draws later and these draws: values of the
-    latent sites, and which of them are divergent. All randomness comes from the key: where the chain is includes it.
-    ``double`` says whether it needs double precision.
-    """
+    # begin: of a key, values of the latent sites (or None) and data with weights, where the chain starts. advance: of
+    # where it is, and data with weights, where it is some draws later, with these draws and which are divergent.
 
     begin: Callable[[Any, Mapping[str, Any] | None, tuple[Any, Any]], Any]
     advance: Callable[[Any, tuple[Any, Any]], Any]
-    double: bool = False
+    double: bool = False  # whether it needs double precision
 
 
 @sealed

@@ -55,19 +55,10 @@ def entry_rows(entries: Sequence[Entry]) -> list[dict[str, Any]]:
             words += f" {entry.part} of a plan, which paid"
         elif entry.continues is not None:
             words += f", goes on with {entry.continues}, which paid"
-        rows.append(
-            {
-                "number": number,
-                "name": entry.name,
-                "when": entry.reserved.replace("T", " ").removesuffix("+00:00"),
-                "what": words,
-                "mechanism": entry.mechanism or "-",
-                "state": entry.state,
-                "loss": rounded_up(float(entry.cost.loss), 6),
-                "delta": rounded_up(float(entry.cost.delta), 6),
-                "files": entry.files or ("-",),
-            }
-        )
+        when = entry.reserved.replace("T", " ").removesuffix("+00:00")
+        row = {"number": number, "name": entry.name, "when": when, "what": words, "state": entry.state}
+        row |= {name: rounded_up(float(getattr(entry.cost, name)), 6) for name in ("loss", "delta")}
+        rows.append(row | {"mechanism": entry.mechanism or "-", "files": entry.files or ("-",)})
     return rows
 
 
@@ -78,14 +69,8 @@ def place_in_ledger(path: FilePath, dataset: str | None, *, certificate: Path, s
         problems, statement = ledger.verify([certificate]), Statement.from_ledger(ledger)
     others = [entry for entry in statement.entries if entry.state == "paid" and entry.name != name]
     rows = entry_rows(others)
-    return {
-        "dataset": statement.status["dataset"],
-        "entry": name,
-        "spending": spending_texts(statement.status),
-        "others": rows,
-        "left_out": len(others) - len(rows),
-        "broken": bool(problems),
-    }
+    spending = {"dataset": statement.status["dataset"], "entry": name, "spending": spending_texts(statement.status)}
+    return spending | {"others": rows, "left_out": len(others) - len(rows), "broken": bool(problems)}
 
 
 # A ledger as one HTML page: what is spent and left, what that means, and every entry.
@@ -119,25 +104,16 @@ def page(statement: Statement, *, broken: bool = False, checked: int = 0, place:
             lines.append((kind, _shares([getattr(cost, key) for cost in costs], limit)))
     if statement.entries:
         chart = spending_chart(lines, len(costs))
-    return rendered(
-        "discreet.report",
-        "ledger.html",
-        {
-            "title": f"Ledger of {status['dataset']}",
-            "status": status,
-            "spending": spending,
-            "bars": bars,
-            "entries": entry_rows(statement.entries),
-            "in_all": len(statement.entries),
-            "chart": chart,
-            "with_delta": statement.limit.delta > 0,
-            "unit": "one record" if covers["unit"] is None else f"one {covers['unit']}",
-            "most": counted(covers["max_records"], "record"),
-            "broken": broken,
-            "checked": checked,
-            "place": place,
-        },
-    )
+    facts: dict[str, Any] = {
+        "title": f"Ledger of {status['dataset']}",
+        "status": status,
+        "spending": spending,
+        "bars": bars,
+    }
+    facts |= {"entries": entry_rows(statement.entries), "in_all": len(statement.entries), "chart": chart}
+    facts |= {"with_delta": statement.limit.delta > 0, "unit": f"one {covers['unit'] or 'record'}"}
+    facts |= {"most": counted(covers["max_records"], "record"), "broken": broken, "checked": checked, "place": place}
+    return rendered("discreet.report", "ledger.html", facts)
 
 
 def _shares(costs: Sequence[Fraction], limit: Fraction) -> Points:
