@@ -75,7 +75,7 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pl.DataFrame({"x": values}).write_parquet(folder / "smooth.parquet")
     (folder / "domain.toml").write_text(DOMAIN)
     (folder / "smooth.toml").write_text(SMOOTH)
-    given = ["--epsilon", "5", "--delta", "0.1", "--accept-poor-utility"]
+    given = ["--epsilon", "5", "--delta", "0.1", "--accept-poor-utility", "--accept-weak-promise"]
     for mechanism, options in RELEASED.items():
         data, domain = ("smooth", "smooth") if mechanism == "dirichlet-process" else ("data", "domain")
         ending = "csv" if mechanism == "dirichlet-multinomial" else "parquet"

@@ -22,7 +22,7 @@ from discreet.ledger import Request
 from discreet.planner.study import Together, plan_together, written
 from discreet.privacy import Budget
 
-BUDGET = ("--epsilon", 5, "--delta", 0.1, "--accept-poor-utility")
+BUDGET = ("--epsilon", 5, "--delta", 0.1, "--accept-poor-utility", "--accept-weak-promise")
 
 
 def released_with(mechanism: str, out: Path) -> tuple[object, ...]:

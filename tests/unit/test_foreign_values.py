@@ -60,6 +60,8 @@ CALLS: dict[str, dict[str, Any]] = {
                 "out_of_bounds": "clip", "base": {"weights": [1, 2, 3]}},
     "Numeric": {"lower": 0.0, "upper": 2.0, "cells": 2, "spacing": "linear", "within": "uniform", "dtype": "float64",
                 "nulls": "category", "out_of_bounds": "clip"},
+    "Time": {"lower": dt.time(7, 30), "upper": dt.time(9, 30), "step": LENGTH / 4, "cells": 2, "nulls": "category",
+             "out_of_bounds": "clip"},
     "OpenLabels": {"prefix": "new_", "nulls": "category"},
     "Domain": {"columns": {"a": DOMAIN.columns["a"]}, "metric_weights": {"a": 2.0},
                "impossible": [{"a": 1}], "totals": [{"count": 9, "source": "x"}]},
