@@ -212,7 +212,7 @@ def test_a_full_disk_leaves_the_old_release(here: Path) -> None:
         import resource, signal, sys
         from discreet.cli import main
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, 150_000))
         main(sys.argv[1:])"""
     for out in ("x.csv", "new.parquet"):
         done = subprocess.run(
