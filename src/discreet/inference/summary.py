@@ -227,13 +227,14 @@ class Summary:
     def _cells(self) -> list[tuple[str, ...]]:
         """Return the table as texts, its header first."""
         numbers = ("mean", "sd", f"{percent_as_written(self.level)} from", "to", "effective draws")
-        lines: list[tuple[str, ...]] = [(self.by, "", "share", *numbers) if self.by else ("", *numbers)]
+        lines: list[tuple[str, ...]] = [(self.by, "", "share", *numbers)]
         for row in self.rows:
             mean, lower, upper = (self._text(row, value) for value in (row.mean, row.lower, row.upper))
             numbers = (mean, f"{row.sd:,.6g}", lower, upper, f"{row.effective_draws:,.0f}")
-            group = (str(row.group), row.name, about(row.share or 0.0)) if self.by else (row.name,)
-            lines.append((*group, *numbers))
-        return lines
+            lines.append((str(row.group), row.name, about(row.share or 0.0), *numbers))
+        if self.by:
+            return lines
+        return [(name, *numbers) for _, name, _, *numbers in lines]  # there are no groups and shares
 
     def _text(self, row: Estimate, value: float) -> str:
         if row.unit != "value" or self.kind not in ("date", "datetime", "time") or math.isnan(value):

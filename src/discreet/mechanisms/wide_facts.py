@@ -78,7 +78,7 @@ def label_units(units: int, columns: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Allocation:
-    """Which tables get the units of measurement: with ``q^2`` units a table has noise of ``1/q`` times their scale."""
+    """Which tables get the units of measurement: a table with ``q^2`` units has noise of ``1/q`` times their scale."""
 
     # All units are paid; what was released decides only which table gets them (theorem T20).
 

@@ -54,7 +54,8 @@ def write_budget_page(
     arguments: dict[str, str] = {}  # those that name a ledger: no folder, and no address of a database
     if place is not None:
         arguments = {"ledger": "ADDRESS" if "://" in str(place) else Path(place).name}
-        arguments |= {} if dataset is None else {"dataset": dataset}
+        if dataset is not None:
+            arguments["dataset"] = dataset
     # A ledger that was given open is its owner's to close.
     with nullcontext(opened) if opened is None or opened is ledger else opened:
         comparable = comparison.reference.table is not None and len(comparison.domain.columns) > 1

@@ -108,7 +108,9 @@ class Response:
         if self.transform == "identity":
             return t
         t = np.clip(t, -700.0, 700.0)
-        return np.exp(t) if self.transform == "log" else self.scale * np.sinh(t)
+        if self.transform == "log":
+            return np.exp(t)
+        return self.scale * np.sinh(t)
 
 
 @sealed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -219,14 +219,17 @@ def _estimate(draws: Posterior, name: str) -> tuple[Picture, list[str]]:
     level = percent_as_written(LEVEL)
 
     def text(value: float) -> str:
-        return (
-            moment_text(column.kind, value, sep=" ") if column.kind in ("date", "datetime", "time") else about(value, 6)
-        )
+        if column.kind in ("date", "datetime", "time"):
+            return moment_text(column.kind, value, sep=" ")
+        return about(value, 6)
 
     def texts(row: Estimate) -> list[str]:
         return [text(value) if np.isfinite(value) else "-" for value in _ends(row)]
 
-    places = np.log10(values) if logarithmic else values
+    label: Callable[[float], str] = text
+    places = values
+    if logarithmic:
+        places, label = np.log10(values), lambda place: text(10.0**place)
     if jumps:  # flat up to the next value
         places, curves = np.repeat(places, 2)[1:], np.repeat(curves, 2, axis=1)[:, :-1]
     summary = draws.summary(_NUMBERS, column=name, level=LEVEL)
@@ -239,7 +242,6 @@ def _estimate(draws: Posterior, name: str) -> tuple[Picture, list[str]]:
         if rows:
             chart = forest_chart(f"Mean of {name} by {way} in the population", rows, text=text, level=level)
             groups.append(Picture(name=way, chart=chart, rows=[(str(row.group), *texts(row)) for row in means.rows]))
-    label = (lambda place: text(10.0**place)) if logarithmic else text
     picture = Picture(
         name=name,
         chart=band_chart(name, places, curves, text=label, level=level),
