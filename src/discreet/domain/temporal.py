@@ -297,7 +297,7 @@ class Time(LatticeColumn):
         settle(self, step=_parsed_span(self, "step", self.step), notation={**self.notation, "format": self.format})
         ends = {name: self._units(name, getattr(self, name)) for name in ("lower", "upper")}
         settle(self, **{name: str((_EPOCH + end * _MICROSECOND).time()) for name, end in ends.items()})
-        self._set_points(*ends.values(), self.step // _MICROSECOND)
+        self._set_points(ends["lower"], ends["upper"], self.step // _MICROSECOND)
 
     def _units(self, name: str, value: Any) -> int:
         with suppress(TypeError, ValueError):
