@@ -293,7 +293,7 @@ def _postgresql_table(where: Address) -> tuple[dict[str, str], Callable[[Sequenc
         select = f"SELECT {', '.join([*forms, '1'])} FROM {where.source}"  # noqa: S608  # no line is empty
         labels = [name for name in columns if _OIDS.get(oids[name], "string") == "string"]
         quietly(lambda: deque(lines, maxlen=0), where.broken)  # those that an earlier reader left
-        lines = _lines(connection, f"COPY ({select}) TO STDOUT (FORMAT csv, FORCE_QUOTE *)")
+        lines = _copied_lines(connection, f"COPY ({select}) TO STDOUT (FORMAT csv, FORCE_QUOTE *)")
         parse = partial(pl.read_csv, has_header=False, new_columns=[*columns, RESERVED], infer_schema=False)
         while block := quietly(lambda: b"".join(islice(lines, _BATCH)), where.broken):
             frame = quietly(partial(parse, block), where.broken).select(columns)
@@ -303,7 +303,7 @@ def _postgresql_table(where: Address) -> tuple[dict[str, str], Callable[[Sequenc
     return {name: _OIDS.get(oid, "unknown") for name, oid in oids.items()}, batches
 
 
-def _lines(connection: Any, statement: str) -> Iterator[bytes]:
+def _copied_lines(connection: Any, statement: str) -> Iterator[bytes]:
     """Yield the lines of a COPY, sent by the extended protocol, which takes one statement."""
     from psycopg import DatabaseError, generators, pq
     from psycopg.waiting import Wait

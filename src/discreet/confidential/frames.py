@@ -38,7 +38,8 @@ def open_frame(data: Any) -> Source:
     names = quietly(lambda: [str(name) for name in getattr(data, "column_names", ())], unsupported)
     if not names and pandas and hasattr(data, "columns"):
         names = [str(name) for name in data.columns]
-        data = data if names == list(data.columns) else data.set_axis(names, axis=1)  # a file without a header has 0, 1
+        if names != list(data.columns):  # a file without a header has 0, 1
+            data = data.set_axis(names, axis=1)
     require_once(names, "frame")
     if pandas and importlib.util.find_spec("pyarrow") is None:
         raise ParameterError("reading a pandas table needs PyArrow. Install it: pip install pyarrow")
@@ -98,8 +99,9 @@ def _files_of(frame: Any, broken: DiscreetError) -> list[str]:
             files = [unquote(urlsplit(file).path) for file in native.inputFiles() if file.startswith("file:")]
         elif kind == "DASK":
             for node in native.expr.walk():
-                facts = getattr(node, "_dataset_info", {})
-                files += facts["ds"].files if type(facts.get("fs")).__name__ == "LocalFileSystem" else ()
+                dataset = getattr(node, "_dataset_info", {})
+                if type(dataset.get("fs")).__name__ == "LocalFileSystem":
+                    files += dataset["ds"].files
         elif (relation := _duckdb_relation(frame, broken)) is not None:
             text = relation.sql_query()
             if kind == "IBIS":

@@ -25,14 +25,9 @@ _PART = 2**19
 _DIGITS = 38
 
 
-def quoted(name: str) -> str:
-    """Return a name as SQL has it."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def sql_text(text: str) -> str:
-    """Return a text as SQL has it."""
-    return "'" + text.replace("'", "''") + "'"
+def quoted(name: str, sign: str = '"') -> str:
+    """Return a name as SQL has it, or a text where the sign is an apostrophe."""
+    return sign + name.replace(sign, 2 * sign) + sign
 
 
 def as_polars(types: Mapping[str, pl.DataType], *, lazy: bool = False) -> Returned:
@@ -251,7 +246,8 @@ def _as_duckdb(nothing: Any) -> Returned:
         for name, dtype in typed.schema.items():  # labels of an enumeration arrive as texts
             part, labels = quoted(name), _labels_of(domain.columns.get(name))
             if labels is not None and dtype in (pl.Enum, pl.Categorical) and not any("\0" in label for label in labels):
-                part = f"CAST({part} AS ENUM({', '.join(map(sql_text, labels))})) AS {part}"
+                texts_of_labels = ", ".join([quoted(label, "'") for label in labels])
+                part = f"CAST({part} AS ENUM({texts_of_labels})) AS {part}"
             parts.append(part)
         texts = typed.with_columns(pl.col(pl.Enum, pl.Categorical).cast(pl.String))
         discreet_released_table = _as_arrow_table(texts, domain, {})

@@ -241,7 +241,8 @@ class Tally:
         if FREQUENCY not in batch.columns and self.grouping:
             sample = batch.head(_SAMPLE)
             self.grouping = grouped(sample).height * 2 <= sample.height
-            batch = grouped(batch) if self.grouping else batch
+            if self.grouping:
+                batch = grouped(batch)
         self.add_records(*encoded(batch, self.domain, source))
 
     def add_records(self, records: Records, frequencies: npt.NDArray[Any] | None) -> None:

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from discreet._core.errors import DataError
 from discreet._core.lazy import nw, pl
+from discreet.confidential.returned import quoted
 from discreet.confidential.source import FREQUENCY, EngineFailed, attempted, read_rows
 from discreet.confidential.units import narrow
 from discreet.domain import Column, Counts, Records
@@ -30,6 +31,7 @@ _MISFIT = -1  # the code of a value that does not fit, and the number of the tab
 _UNIT, _FREQUENCY, _NUMBER, _PLACE, _ORDER = "u", "f", "i", "place", "h"
 _TABLE, _CELL = "t", "c"
 _TOGETHER = 16  # counts of parts that are added up in one task
+_quoted = partial(quoted, sign="`")
 _ROWS = 2**18  # of a part, or of Arrow batches, that are counted at once
 
 Work: TypeAlias = Callable[[Iterator[pl.DataFrame]], Iterable[pl.DataFrame]]
@@ -470,7 +472,3 @@ def _summed(frame: Any, keys: list[str]) -> Any:
     from pyspark.sql import functions as f
 
     return frame.groupBy(*keys).agg(f.sum(_FREQUENCY).cast("bigint").alias(_FREQUENCY))
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

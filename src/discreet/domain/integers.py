@@ -296,7 +296,7 @@ class Integer(LatticeColumn):
             inexact.append(Misfit("holds numbers that are not whole", 'round them, or declare type = "numeric"', split))
             series = numbers.round().clip(-(2.0**62), 2.0**62)  # out of int64's range is out of bounds too
         elif str(series.dtype) in ("UInt64", "Int128", "UInt128"):
-            series = series.clip(None if series.dtype.is_unsigned_integer() else -(2**62), 2**62)
+            series = series.clip(-(2**62) * series.dtype.is_signed_integer(), 2**62)
         return series.cast(pl.Int64).to_numpy(), inexact
 
     def _from_units(self, units: Integers) -> pl.Series:

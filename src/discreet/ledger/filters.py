@@ -91,8 +91,8 @@ class Currency:
 
     def words(self, cost: Cost) -> str:
         """Return a cost in words, rounded up."""
-        delta = f" and delta {rounded_up(float(cost.delta))}" * (cost.delta > 0)
-        return f"{self.loss} {rounded_up(float(cost.loss))}{delta}"
+        parts = [(self.loss, cost.loss), ("delta", cost.delta)][: 1 + (cost.delta > 0)]
+        return " and ".join([f"{name} {rounded_up(float(value))}" for name, value in parts])
 
     def limit(self, total: Budget) -> Cost:
         """Return what all entries may cost, rounded down. Raises BudgetError where the budget cannot be promised."""

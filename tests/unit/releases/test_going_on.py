@@ -25,7 +25,7 @@ from discreet.releases import Certificate, verify, writing
 DOMAIN = Domain(columns={"x": Integer(lower=0, upper=9), "y": Category(categories=("a", "b"))})
 TABLE = pl.DataFrame({"x": [i % 7 for i in range(400)], "y": ["ab"[i % 2] for i in range(400)]})
 BUDGET = Budget(epsilon=1.0, delta=1e-6)
-ASKED: dict[str, Any] = {"size": 40, "accept": {"poor-utility", "other-columns"}}
+ASKED: dict[str, Any] = {"size": 40, "accept": {"poor-utility", "other-columns", "data-dependent-refusal"}}
 
 
 @pytest.fixture

@@ -555,7 +555,8 @@ def test_workers_die_with_their_driver_and_what_they_left_is_swept(tmp_path: Pat
         if recovered:
             assert len(ledger.recover()) == 1
         else:
-            released(tmp_path / "f" / "out")
+            asked = {"size": 100_000, "seed": None, "accept": {"data-dependent-refusal"}}
+            released(tmp_path / "f" / "out", ledger=ledger, **asked)  # goes on from the output that was paid for
         left = [path.name for path in (tmp_path / "f").iterdir() if path.suffix not in (".lock", ".output")]
         assert left == ["out"] * (not recovered)
 
