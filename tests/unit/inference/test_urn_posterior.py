@@ -241,8 +241,14 @@ def test_learning_one_of_the_two() -> None:
 
 def test_a_written_release_states_its_own_parameters(tmp_path) -> None:
     data = pl.DataFrame({"x": np.round(seeded(1).random(2000), 2)})
-    asked = {"size": 100, "mechanism": "pitman-yor", "strength": 50.0, "seed": 1, "accept": {"poor-utility"}}
-    made = release(data, UNIT, Budget(epsilon=1.0, delta=0.1), accept={"weak-promise"}, **asked)
+    asked = {
+        "size": 100,
+        "mechanism": "pitman-yor",
+        "strength": 50.0,
+        "seed": 1,
+        "accept": {"poor-utility", "weak-promise"},
+    }
+    made = release(data, UNIT, Budget(epsilon=1.0, delta=0.1), **asked)
     written = made.write(tmp_path / "z.csv")
     from_file = process_posterior(written.path, draws=200)
     from_memory = process_posterior(made, draws=200)
