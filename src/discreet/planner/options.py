@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from typing import Any, cast
@@ -12,7 +12,7 @@ from discreet import wording
 from discreet._core.boundary import sealed
 from discreet._core.errors import DiscreetError, MissingExtra, Refused
 from discreet._core.numeric import least_integer
-from discreet._core.text import about, counted, percent
+from discreet._core.text import about, as_written, counted, percent
 from discreet.domain import Domain
 from discreet.ledger import Request
 from discreet.mechanisms import (
@@ -332,3 +332,47 @@ def fewer_cells(comparison: PlanRequest) -> str | None:
         f"{counted(n, 'record')} at {budget} can support about {most:,} cells in all. With more, "
         f"noise puts more than {percent(POOR_UTILITY, 0)} of the records out of place. {instead}"
     )
+
+
+# What would be enough in its place: each remedy is tried, by a plan of its own.
+
+_EPSILONS = (0.1, 0.2, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0)  # that are tried where one is too little
+_DELTA = 1e-9  # likewise, in place of 0
+_MOST_LEFT_OUT = 8  # columns
+_MOST_TRIED = 256  # columns of a table of which some are tried to be left out
+
+
+def tried_remedies(
+    comparison: PlanRequest, options: Sequence[Option], options_of: Callable[[PlanRequest], Sequence[Option]]
+) -> list[str]:
+    """Return sentences, each with a change that a plan of its own finds to be enough; none where none was found.
+
+    Mechanisms whose calibration tries many settings out are left aside, and so are tables with a reference or with
+    declared relations, which name columns. ``options_of``: makes the plan of a request.
+    """
+    columns, budget = comparison.domain.columns, comparison.budget
+    if comparison.reference.table is not None or comparison.declares_more or len(columns) > _MOST_TRIED:
+        return []
+    quick = [option.name for option in options if not named(option.name).traits.tried_out]
+
+    def enough(**changes: Any) -> bool:
+        request = replace(comparison.request, **changes)
+        trial = options_of(replace(comparison, request=request, mechanisms=quick))
+        return any(option.mechanism is not None and not option.poor for option in trial)
+
+    if budget.delta == 0.0 and enough(budget=replace(budget, delta=_DELTA)):
+        return [f"With delta {as_written(_DELTA)}, epsilon {as_written(budget.epsilon)} is enough"]
+    found, epsilons = [], [epsilon for epsilon in _EPSILONS if epsilon > budget.epsilon]
+    place = least_integer(lambda i: enough(budget=replace(budget, epsilon=epsilons[i])), 0, len(epsilons) - 1)
+    if place is not None:
+        found.append(f"With all columns, epsilon {as_written(epsilons[place])} is enough")
+    costly = sorted(columns, key=lambda name: columns[name].size or math.inf, reverse=True)
+
+    def without(count: int) -> Domain:
+        return Domain(columns={name: column for name, column in columns.items() if name not in costly[:count]})
+
+    most = min(_MOST_LEFT_OUT, len(columns) - 1)
+    if (count := least_integer(lambda i: enough(domain=without(i)), 1, most)) is not None:
+        names = " and ".join(filter(None, [", ".join(map(repr, costly[: count - 1])), repr(costly[count - 1])]))
+        found.append(f"With {names} left out, epsilon {as_written(budget.epsilon)} is enough")
+    return found

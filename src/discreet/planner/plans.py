@@ -30,7 +30,15 @@ from discreet.domain import Domain
 from discreet.ledger import Ledger, Replacement, Request
 from discreet.mechanisms import Mechanism, first_names, named, shown_cells
 from discreet.planner.cells import chosen_cells, require_current, required, with_sampling
-from discreet.planner.options import Option, PlanRequest, considered, fewer_cells, predicted, private_step
+from discreet.planner.options import (
+    Option,
+    PlanRequest,
+    considered,
+    fewer_cells,
+    predicted,
+    private_step,
+    tried_remedies,
+)
 from discreet.planner.predicted import Reference
 from discreet.privacy import Budget, Unit
 from discreet.releases import poor_utility
@@ -187,8 +195,6 @@ class Plan:
     @cached_property
     def remedies(self) -> list[str]:
         """What would be enough: a larger epsilon, or columns to leave out; each is tried, by a plan of its own."""
-        from discreet.planner.remedies import tried_remedies
-
         return tried_remedies(
             self.comparison, self.options, lambda request: planned(request, largest_sizes=False).options
         )
