@@ -82,7 +82,7 @@ def spoil(file: Path) -> None:
     [
         (TABLE.drop("r"), "'r': is not in the table"),
         (TABLE.with_columns(z=1), "'z': is in the table but not in the domain"),
-        (TABLE.with_columns(x=pl.col("r")), "'x': holds String values, not the declared numeric"),
+        (TABLE.with_columns(x=pl.col("x") > 0), "'x': holds Boolean values, not the declared numeric"),
         (TABLE.with_columns(r=pl.col("x")), "'r': holds Float64 values, not the declared category"),
     ],
 )

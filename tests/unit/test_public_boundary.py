@@ -189,7 +189,7 @@ def test_every_public_package_is_sealed() -> None:
 def test_names_signatures_and_pickles_stay() -> None:
     assert release.__name__ == "release"
     assert list(inspect.signature(Category).parameters) == [
-        "nulls", "base", "categories", "ordered", "dtype", "out_of_bounds",
+        "nulls", "base", "null_values", "strip", "categories", "ordered", "dtype", "out_of_bounds",
     ]  # fmt: skip
     for thing in (discreet.plan, discreet.release, posterior, Integer(lower=0, upper=3)):
         assert pickle.loads(pickle.dumps(thing)) == thing

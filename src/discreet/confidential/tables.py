@@ -281,13 +281,13 @@ _BLOCK, _LONGEST = 2**20, 2**26  # bytes of a block, and beyond that, until its 
 _LF, _CR, _QUOTE = b'\n\r"'
 _SEPARATORS = {",": "commas", "\t": "tabs"}
 
-_OTHER, _DATABASE = "save its table as CSV or give a dataframe", "give the address of its table: {}:///FILE?table=NAME"
+_OTHER, _ADDRESS = "save its table as CSV or give a dataframe", "give the address of its table"
 _KINDS = {  # first bytes: what they say, what to do where the ending says something else, and the format that is read
     b"\x1f\x8b": ("packed by gzip", "end its name in .csv.gz if it is CSV", "csv"),
     b"PAR1\x15": ("a Parquet file", "end its name in .parquet", "parquet"),
     b"ARROW1\0\0": ("an Arrow file", "end its name in .arrow", "arrow"),
-    b"SQLite format 3\0": ("an SQLite database", _DATABASE.format("sqlite"), ""),
-    b"DUCK": ("a DuckDB database", _DATABASE.format("duckdb"), ""),
+    b"SQLite format 3\0": ("an SQLite database", f"{_ADDRESS}: sqlite:///FILE?table=NAME", ""),
+    b"DUCK": ("a DuckDB database", f"{_ADDRESS}: duckdb:///FILE?table=NAME", ""),
     b"PK\3\4": ("an Excel file or another archive", _OTHER, ""),
     b"\xd0\xcf\x11\xe0": ("an Excel file of an old version", _OTHER, ""),
     b"<stata_dta>": ("a Stata file", _OTHER, ""),
@@ -306,7 +306,7 @@ def require_kind(text: str, path: Path, form: Format | None) -> Format:
     kind, remedy, readable = _KINDS.get(start, ("not packed by gzip", "leave .gz out of its name", ""))
     is_packed = form is not None and form.compressed
     if (start in _KINDS and (form is None or form.kind != readable)) or is_packed != (readable == "csv"):
-        raise FileProblem(text, f"its content is {kind}, whatever its name says", remedy)
+        raise FileProblem(text, f"its content is {kind}, whatever its name says", remedy.replace("FILE", text))
     if form is None:
         raise FileProblem(text, "the format is not known by this ending", f"give a file in {ENDINGS}")
     return form

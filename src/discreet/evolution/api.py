@@ -121,7 +121,8 @@ class API(ABC):
             raise ParameterError(
                 f"the API {cls.name} cannot be rebuilt from these parameters alone. Build it with what it was made of"
             )
-        return cast("Self", cast("Any", cls)(domain=domain, **parameters))
+        norm = {"norm": math.inf} if parameters.get("norm") == "inf" else {}
+        return cast("Self", cast("Any", cls)(domain=domain, **{**parameters, **norm}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -66,7 +66,13 @@ def table(tmp_path: Path) -> Path:
 def test_a_domain_that_refuses_is_refused_before_anything_and_the_remedy_is_true(
     ledger: Ledger, table: Path, tmp_path: Path
 ) -> None:
-    asked: dict[str, Any] = {"size": 300, "mechanism": "marginals", "ledger": ledger, "out": tmp_path / "o.csv"}
+    asked: dict[str, Any] = {
+        "size": 300,
+        "mechanism": "marginals",
+        "ledger": ledger,
+        "out": tmp_path / "o.csv",
+        "accept": {"weak-promise"},
+    }
     with pytest.raises(DomainError, match="single value") as refused:
         discreet.release(table, Domain(columns=STRICT), BUDGET, **asked)
     assert ledger.log()[1:] == []
@@ -121,7 +127,12 @@ def test_units_with_too_many_rows_and_records_that_contradict_are_no_refusal(rel
     data = pl.DataFrame({"a": [1, 1, 2] * 100, "b": [1, 9, 2] * 100, "p": [0] * 200 + [*range(100)]})
     with pytest.raises(DomainError, match="unused slots"):
         discreet.release(
-            data, Domain(columns={"a": Integer(lower=0, upper=3)}), BUDGET, size=9, unit=Unit("p", max_records=2)
+            data,
+            Domain(columns={"a": Integer(lower=0, upper=3)}),
+            BUDGET,
+            size=9,
+            unit=Unit("p", max_records=2),
+            accept={"weak-promise"},
         )
     ledger = Ledger.create(
         Path(ledger.place).with_name("u"), dataset="u", epsilon=100.0, delta=1e-3, unit=Unit("p", max_records=2),
@@ -129,7 +140,7 @@ def test_units_with_too_many_rows_and_records_that_contradict_are_no_refusal(rel
     )  # fmt: skip
     made = discreet.release(
         data, domain, BUDGET, size=200, mechanism="marginals", unit=Unit("p", max_records=2), relation=relation,
-        ledger=ledger, accept={"poor-utility"},
+        ledger=ledger, accept={"poor-utility", "weak-promise"},
     )  # fmt: skip
     assert ledger.log()[-1]["state"] == "DELIVERED"
     assert made.records.filter((pl.col("a") == 1) & (pl.col("b") == 1)).height == 0
@@ -139,6 +150,12 @@ def test_open_labels_of_the_reserved_namespace_are_other(ledger: Ledger) -> None
     domain = Domain(columns={"w": OpenLabels(out_of_bounds="other")})
     words = pl.DataFrame({"w": ["x"] * 300 + ["new_category_1", None] * 300})
     made = discreet.release(
-        words, domain, Budget(epsilon=20.0, delta=1e-4), size=200, mechanism="stability-histogram", ledger=ledger
+        words,
+        domain,
+        Budget(epsilon=20.0, delta=1e-4),
+        size=200,
+        mechanism="stability-histogram",
+        ledger=ledger,
+        accept={"weak-promise"},
     )
     assert set(made.records["w"]) == {"x", "other"}
