@@ -175,7 +175,10 @@ def coded_frame(frame: pl.DataFrame, columns: Mapping[str, Column]) -> pl.DataFr
 
 def _coded_column(values: pl.Series, column: Column) -> pl.Series:
     if not column.finite:
-        values = column.read(values, name=values.name)
+        try:
+            values = column.read(values)
+        except DataError:  # which is raised where the column has its name
+            raise EngineFailed from None
     if column.open:
         return values.cast(pl.String)
     if not column.finite:
