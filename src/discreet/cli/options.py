@@ -91,6 +91,8 @@ _TABLE: dict[str, Callable[[Any], Any]] = {
     "dataset": option("--dataset", str, "Name of the data set in the ledger. Not needed where it has only one."),
     "accept": option("--accept", ["data-dependent-refusal"], "With a ledger: accept that a value that does not fit the "
                      "domain forfeits what was paid.", multiple=True),
+    "accept-weak-promise": option("--accept-weak-promise", bool, "Accept an epsilon above 10, or a delta above one in "
+                                  "the number of records."),
     # Of what was released.
     "certificate": option("--certificate", PATH, "Its certificate. By default RELEASED with .certificate.json."),
     "level": option("--level", float, "Probability of the intervals.", default=0.95),

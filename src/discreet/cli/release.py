@@ -53,11 +53,10 @@ from discreet.cli.options import (
 @option("--records", int, "Number of records, where it is declared: always with --relation add-remove.")
 @option("--checkpoint", PATH, "File that holds the steps of a mechanism that works in steps.")
 @option("--redraw", bool, "Draw other records from a finished --checkpoint. DATA is not asked.")
-@shared(*LEDGER, "accept")
+@shared(*LEDGER, "accept", "accept-weak-promise")
 @option("--part", str, "Name of this release in a plan that was declared in the ledger, which paid for it.")
 @option("--seed", int, "Make the release reproducible, and mark it as not for publication.")
 @option("--accept-poor-utility", bool, "Accept that over 20 % of the records are not from the data.")
-@option("--accept-weak-promise", bool, "Accept an epsilon above 10, or a delta above one in the number of records.")
 def release(data: str, domain_file: str, tables: int, sampling: str | None, as_json: bool, **options: Any) -> None:
     """Release a synthetic table from the confidential table DATA."""
     from discreet import Watch

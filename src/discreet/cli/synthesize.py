@@ -47,7 +47,7 @@ from discreet.cli.options import LEDGER, PATH, accepted, command, ledger_of, lis
         "attacked one, the first of --sensitive.")  # fmt: skip
 @option("--holdout", PATH, "With --frontier: CONFIDENTIAL records of the same population that are not in DATA, the "
         "control of the attacks.")  # fmt: skip
-@shared("ignore-other-columns", *LEDGER, "accept")
+@shared("ignore-other-columns", *LEDGER, "accept", "accept-weak-promise")
 @option("--seed", int, "Make the tables reproducible, and mark them as not for publication.")
 def synthesize(
     data: str,

@@ -248,7 +248,7 @@ def test_a_printed_epsilon_is_never_below_the_true_one(tmp_path) -> None:
     assert disagreeing(made.path) == [*(f"table-0{i}.parquet.rows" for i in (1, 2, 3)), "size"]
 
 
-def test_a_fault_while_writing_leaves_nothing(tmp_path, monkeypatch) -> None:
+def test_a_fault_while_writing_leaves_the_output_alone(tmp_path, monkeypatch) -> None:
     import discreet.releases.writing as module
 
     def fail(*_, **__):
@@ -257,13 +257,16 @@ def test_a_fault_while_writing_leaves_nothing(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(module, "file_sha256", fail)
     with pytest.raises(FileProblem, match="cannot be written"):
         release(CLOSED, mechanism=ON_GRID, out=tmp_path / "out")
-    assert list(tmp_path.iterdir()) == []
+    assert list(tmp_path.iterdir()) == [tmp_path / ".out.output"]  # from which the next run goes on
 
 
 def test_the_command_writes_tables_and_a_ledger_pays_what_the_theorem_states(tmp_path, command, capsys) -> None:
     ledger = str(tmp_path / "l")
     assert run(["ledger", "init", ledger, "--dataset", "visits", "--epsilon", "20"]) == 0
     paid = [*ASKED, "--tables", "2", "--target-epsilon", "8", "--ledger", ledger]
+    assert run(command(TABLE, VISITS, *paid)) == 3
+    assert "accept a weak promise (--accept-weak-promise)" in capsys.readouterr().err
+    paid += ["--accept-weak-promise"]
     assert run(command(TABLE, VISITS, *paid)) == 2
     assert "write --accept data-dependent-refusal" in capsys.readouterr().err
     paid += ["--accept", "data-dependent-refusal"]
@@ -277,7 +280,7 @@ def test_the_command_writes_tables_and_a_ledger_pays_what_the_theorem_states(tmp
     with discreet.Ledger(ledger, dataset="weak") as opened:
         assert opened.status().spent == {"epsilon": 16.0, "delta": 0.0}
     assert run(command(TABLE, VISITS, *paid, out="b")) == 3
-    assert "costs epsilon 16 and delta 0. It has epsilon 4 " in capsys.readouterr().err
+    assert "costs epsilon 16. It has epsilon 4 " in capsys.readouterr().err
     assert run(["ledger", "verify", ledger, "--dataset", "weak", str(tmp_path / "a" / "certificate.json")]) == 0
     assert run(command(TABLE, VISITS, *ASKED, out="b")) == 2
     assert "--target-epsilon" in capsys.readouterr().err
