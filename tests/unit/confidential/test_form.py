@@ -100,7 +100,7 @@ WRONG: list[tuple[bytes, str, str]] = [
     (b"a;b\n1;2\n", "not separated by commas", "name its separator"),
     (b"PK\x03\x04xx", "an Excel file", CSV),
     (b"PAR1\x15\x04", "a Parquet file", ".parquet"),
-    (b"SQLite format 3\0", "an SQLite database", "sqlite:///FILE?table=NAME"),
+    (b"SQLite format 3\0", "an SQLite database", "sqlite:///?table=NAME"),
     (gzip.compress(b"a,b\n"), "packed by gzip", ".csv.gz"),
     (b"<!DOCTYPE html>", "a web page", CSV),
 ]
