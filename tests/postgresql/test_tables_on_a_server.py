@@ -284,7 +284,8 @@ def test_what_a_server_shows_is_found_before_anything_is_reserved(table: str, tm
     ledger = discreet.Ledger.create(tmp_path / "x.ledger", dataset="d", epsilon=9)
     domain, budget = Domain(columns={"i": DOMAIN.columns["i"]}), discreet.Budget(epsilon=1.0)
     how: dict[str, Any] = {"size": 50, "mechanism": "perturbed-histogram", "ledger": ledger}
-    how["accept"] = {"poor-utility", "other-columns"}
+    accept = {"poor-utility", "data-dependent-refusal"}
+    how["accept"] = {*accept, "other-columns"}
     wrong = {
         f"{table}&table=other.labels": "'i': is not in the table",
         f"{table}&table=nowhere": "there is no such table",
@@ -295,7 +296,7 @@ def test_what_a_server_shows_is_found_before_anything_is_reserved(table: str, tm
         with pytest.raises(DiscreetError, match=problem):
             discreet.release(address, domain, budget, **how)
     with pytest.raises(DataError, match="'f': is in the table but not in the domain"):
-        discreet.release(f"{table}&table=plain", domain, budget, **how | {"accept": {"poor-utility"}})
+        discreet.release(f"{table}&table=plain", domain, budget, **how | {"accept": accept})
     assert len(ledger.log()) == 1
     source = open_source(f"{table}&table=plain")
     with psycopg.connect(table, autocommit=True) as connection:
