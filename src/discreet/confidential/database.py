@@ -305,7 +305,7 @@ def _postgresql_table(where: Address) -> tuple[dict[str, str], Callable[[Sequenc
 
 def _copied_lines(connection: Any, statement: str) -> Iterator[bytes]:
     """Yield the lines of a COPY, sent by the extended protocol, which takes one statement."""
-    from psycopg import DatabaseError, generators, pq
+    from psycopg import errors, generators, pq
     from psycopg.waiting import Wait
 
     pgconn, state = connection.pgconn, pq.ExecStatus
@@ -321,7 +321,7 @@ def _copied_lines(connection: Any, statement: str) -> Iterator[bytes]:
         else:
             results = connection.wait(generators.fetch_many(pgconn))
     if results[0].status != state.COMMAND_OK:
-        raise DatabaseError
+        raise errors.error_from_result(results[0])  # of which the class alone is looked at
 
 
 def _session(where: Address) -> tuple[Any, dict[str, int]]:
