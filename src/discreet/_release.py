@@ -228,7 +228,8 @@ def release(
     files, digest = request.kept_output(data, reference, book and book.dataset)
     waiting = read_output(files[0], digest) if any(map(os.path.lexists, files)) else None
     request = _with_files(request, calibrated, inputs=(data, domain, reference, *parameters.values()))
-    table = _Table(data, request, calibrated, secure() if seed is None else seeded(seed))
+    rng = secure() if seed is None else seeded(seed)
+    table = _Table(data, request, calibrated, rng, opened=waiting is None)
 
     like = None if reference is None else public_table(reference, base)
     facts = PublicFacts(domain=base, n=request.relation.records, reference=like)
@@ -375,7 +376,9 @@ def _with_files(request: Request, calibrated: Mechanism | None, *, inputs: tuple
 class _Table:
     """The confidential table, and how it is to be read: what cannot be read is refused before it is opened."""
 
-    def __init__(self, data: Any, request: Request, calibrated: Mechanism | None, rng: np.random.Generator) -> None:
+    def __init__(
+        self, data: Any, request: Request, calibrated: Mechanism | None, rng: np.random.Generator, *, opened: bool
+    ) -> None:
         self._data, self._request, self.rng = data, request, rng
         kind, self._records = request.mechanism_type, None
         if kind is not None:
@@ -385,7 +388,7 @@ class _Table:
         self._in_parts = kind is not None and issubclass(kind, PartsMechanism)
         voted = isinstance(calibrated, PartsMechanism) and calibrated.by_unit
         self._by_unit = voted or bool(request.parameters.get("unit_votes"))
-        if not isinstance(data, Confidential):
+        if opened and not isinstance(data, Confidential):
             domain = request.domain or Domain(columns={})
             require_unit(domain, request.unit, by_unit=self._by_unit)
             other_columns = "other-columns" in request.accept

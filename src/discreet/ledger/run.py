@@ -338,9 +338,10 @@ class Run:
     @staticmethod
     def _tell(error: BaseException | None, text: str) -> None:
         """Say with an error what it cost, or how to go on."""
-        if error is not None:
-            vars(error)["cost"] = text
-        if error is not None and not isinstance(error, DiscreetError):
+        if error is None:
+            return
+        vars(error)["cost"] = text
+        if not isinstance(error, DiscreetError):
             error.add_note(f"{text}.")
 
 

@@ -123,6 +123,7 @@ def test_what_is_written_after_a_death_is_what_was_drawn_before_it(
             return reading(self, iter(readings[-1]) if isinstance(readings[-1], Chunks) else y, n=n)
 
         monkeypatch.setattr(mechanism, "reading", read)
+    Path("data.csv").unlink()  # nobody opens it
     written = go(**asked)
     assert len(death.outputs) == 1, "it was drawn twice"
     assert flat(readings[0]) == flat(death.outputs[0])
