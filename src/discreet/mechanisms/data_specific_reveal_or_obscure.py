@@ -16,7 +16,7 @@ from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
 from discreet._core.checks import choice, positive_size, real
 from discreet._core.errors import GuaranteeKindError
-from discreet.domain import Commonness, Counts, Domain
+from discreet.domain import Commonness, Counts
 from discreet.mechanisms.base import NEIGHBOURS, require_neighbours
 from discreet.mechanisms.calibration import SIZE, Free, Search, one_solution
 from discreet.mechanisms.drawn import UNIT, MixtureDraws
@@ -79,8 +79,6 @@ class DataSpecificRevealOrObscure(MixtureDraws):
     name: ClassVar[str] = "data-specific-reveal-or-obscure"
     traits: ClassVar[Traits] = Traits(free=("draw_epsilon", "size"))
 
-    domain: Domain
-    size: int
     draw_epsilon: float
     schedule: Schedule = "optimal"
 

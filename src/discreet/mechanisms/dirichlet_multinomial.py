@@ -19,7 +19,7 @@ from discreet._core.boundary import sealed
 from discreet._core.checks import positive_size, real
 from discreet._core.errors import ParameterError
 from discreet._core.numeric import log_rising
-from discreet.domain import Commonness, Counts, Domain, Records
+from discreet.domain import Commonness, Counts, Records
 from discreet.mechanisms.base import MOST_CELLS, NEIGHBOURS, held_frequencies, require_neighbours
 from discreet.mechanisms.calibration import SIZE, Free, Search, one_solution
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
@@ -92,8 +92,6 @@ class DirichletMultinomial(HeldMechanism):
     name: ClassVar[str] = "dirichlet-multinomial"
     traits: ClassVar[Traits] = Traits(free=("prior", "size"))
 
-    domain: Domain
-    size: int
     prior: float
 
     def __post_init__(self) -> None:

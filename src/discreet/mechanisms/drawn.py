@@ -42,6 +42,7 @@ MIXING = Free("mixing", 1e-12, 1.0)
 """The probability of a uniform cell, as it is solved for."""
 
 
+@dataclass(frozen=True, kw_only=True)
 class DrawnMechanism(Mechanism):
     """A mechanism whose kernel draws the records themselves: ``size`` of them."""
 
@@ -111,8 +112,6 @@ class Mixture(MixtureDraws):
 
     traits: ClassVar[Traits] = Traits(free=("mixing", "size"), theorem="T5")
 
-    domain: Domain
-    size: int
     mixing: float
 
     def __post_init__(self) -> None:

@@ -19,7 +19,7 @@ from discreet._core.errors import ParameterError
 from discreet._core.numeric import up
 from discreet._core.random import draw_weighted, rounding
 from discreet._core.text import about
-from discreet.domain import Commonness, Counts, Domain, Records
+from discreet.domain import Commonness, Counts, Records
 from discreet.mechanisms.base import NEIGHBOURS, require_neighbours
 from discreet.mechanisms.calibration import Free, Search, one_solution
 from discreet.mechanisms.drawn import DrawnMechanism
@@ -85,8 +85,6 @@ class ExponentialHistogram(DrawnMechanism):
     name: ClassVar[str] = "exponential-histogram"
     traits: ClassVar[Traits] = Traits(free=("pure_epsilon",))
 
-    domain: Domain
-    size: int
     pure_epsilon: float
     loss: Literal["l1", "l2", "hellinger"] = "l1"
 

@@ -31,7 +31,6 @@ from discreet.privacy import Code, Guarantee, Relation
 
 _MOST_COLUMNS = 60  # of an array, up to 64
 _MOST_LISTED = 1 << 22
-_MOST_DIVIDED = 1 << 22
 _MOST_SPREAD = 1 << 16
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from discreet._core.arrays import Floats
 from discreet._core.checks import choice, positive_size
 from discreet._core.errors import ParameterError
-from discreet.domain import Commonness, Counts, Domain
+from discreet.domain import Commonness, Counts
 from discreet.mechanisms.base import (
     NEIGHBOURS,
     CellCounts,
@@ -58,7 +58,6 @@ class NoisyCounts(Mechanism):
 
     traits: ClassVar[Traits] = Traits(free=("scale",), cells_cost=False, theorem="T6", counts=True)
 
-    domain: Domain
     records: int
     scale: float
     noise: str = "laplace"

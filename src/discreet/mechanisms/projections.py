@@ -90,14 +90,9 @@ class Projection(ABC):
         """Return what is needed that these cells do not have, after "needs"; None where they have it."""
         return None
 
-    @property
-    def at_once(self) -> bool:
-        """Whether many rows are projected in the time of a few."""
-        return True
-
     @abstractmethod
     def probabilities(self, y: Integers) -> Floats:
-        """Return probabilities of noisy counts ``y``, shape (.., k), left as they are: rows only where :attr:`at_once`.
+        """Return probabilities of noisy counts ``y``, shape (.., k), left as they are.
 
         Counts without noise, whose sum is ``total``, come back as their shares. The expected total variation from these
         shares is at most what mechanisms state of it (``projection_error``): it is, where the probabilities are nowhere
@@ -220,11 +215,6 @@ class BoundedLipschitz(Projection):
             f"category of the others), got {cells.count:,}. Declare fewer cells, give fewer points, or use "
             "hierarchical-histogram"
         )
-
-    @property
-    def at_once(self) -> bool:
-        """Whether the cells lie on a line."""
-        return self._on_a_line is not None
 
     @cached_property
     def _on_a_line(self) -> W1 | None:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet._core.checks import integer
-from discreet.domain import Commonness, Counts, Domain, Records
+from discreet.domain import Commonness, Counts, Records
 from discreet.mechanisms.base import NEIGHBOURS, Mechanism, Outputs, listed, require_neighbours
 from discreet.mechanisms.calibration import Search, least_threshold
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
@@ -29,7 +29,6 @@ class StableCounts(Mechanism):
         free=("threshold", "scale"), needs_cells=False, cells_cost=False, counts=True, leaves_out=True
     )
 
-    domain: Domain
     scale: float
     threshold: int
 

@@ -168,8 +168,6 @@ class PitmanYorUrn(HeldMechanism):
 
     traits: ClassVar[Traits] = Traits(free=("size", "strength"), needs_cells=False, verbatim=True)
 
-    domain: Domain
-    size: int
     strength: float = 1.0
     discount: float = 0.0
 
