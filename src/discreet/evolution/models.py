@@ -240,10 +240,7 @@ class _Texts(_ModelAPI):
         return self._in_batches(partial(self._varied, degree=degree), texts, seed)
 
     def embed(self, records: Records) -> Floats:
-        """Return the direction of the mean word embedding of each text, or ``embedding`` of the texts.
-
-        Raises ParameterError when it fails, or gives something else than finite numbers, one row per text.
-        """
+        """Return directions of mean word embeddings of texts, or their ``embedding``: finite, one row per text."""
         embedding = cast("Callable[[list[str]], npt.ArrayLike]", self.embedding or self._mean_words)
         return checked_points(embedding, records.columns[0].tolist())
 

@@ -82,10 +82,7 @@ def _rounded(value: float, context: Context) -> Fraction:
 
 
 class Currency:
-    """In what a ledger counts, once and for all: sums of epsilon and of delta.
-
-    Rogers, Roth, Ullman and Vadhan (2016), Theorem 3.6. ``total`` is the budget of the ledger.
-    """
+    """Sums of epsilon and of delta (Rogers, Roth, Ullman and Vadhan 2016, Theorem 3.6): in what a ledger counts."""
 
     name, loss = "sums", "epsilon"
 
@@ -103,10 +100,7 @@ class Currency:
         return Cost(written(budget.epsilon), written(budget.delta))
 
     def of_profile(self, profile: Profile, *, budget: Budget, total: Budget) -> Cost:
-        """Return the cost of a release, from the profile for both orders of each pair of neighbours.
-
-        It is never above that of its budget. Raises Infeasible when the profile does not meet the budget.
-        """
+        """Return a release's cost, never above its budget's. Raises Infeasible where the profile does not meet that."""
         if profile.delta(budget.epsilon) > budget.delta:
             raise Infeasible(str(budget), {})
         maximum = self.of_budget(budget)
@@ -147,11 +141,8 @@ class ApproximateZCDP(Currency):
         return Cost(_rounded(rho, _UP), written(budget.delta))
 
     def _exact(self, profile: Profile, maximum: Cost, budget: Budget, total: Budget) -> Cost:
-        """Return the rho of the profile's bulk and the delta of its tail.
-
-        A release may lose as much delta as makes a tenth of the ledger's last as long as its rho would if both went
-        with the square of epsilon, and never more than it was asked to meet.
-        """
+        """Return the rho of the profile's bulk and the delta of its tail, never more than it was asked to meet."""
+        # Delta may be lost as makes a tenth of the ledger's last as long as rho would, both as the square of epsilon.
         share = min(Fraction(1), (written(budget.epsilon) / written(total.epsilon)) ** 2)
         room = maximum.delta - written(profile.delta(math.inf))
         cut = below(max(_NOTHING, min(room, share * _CUT * self.limit(total).delta)))

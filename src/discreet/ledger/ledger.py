@@ -415,10 +415,7 @@ def _planned_part(page: Page, request: Request, facts: Mapping[str, Any]) -> dic
 
 
 def _earlier_payment(page: Page, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return which entry paid for a run that goes on from its checkpoint; nothing where this is a new run.
-
-    The checkpoint has to hold all steps that the ledger knows of: an older copy of it would draw the later ones again.
-    """
+    """Return which entry paid for a run that goes on from its checkpoint; nothing where this is a new run."""
     if not facts["held"]["steps"]:
         return {}
     terms = ("checkpoint", "budget", "relation", "unit", "group", "domain")
@@ -426,7 +423,7 @@ def _earlier_payment(page: Page, facts: Mapping[str, Any]) -> dict[str, Any]:
         same = all(event.facts.get(key) == facts[key] for key in terms)
         if same and page.state_of(event) in ("OPENED", "COMMITTED", "FORFEITED"):
             if max(step.facts.get("step", 0) for step in page.run_of(event)) > facts["held"]["steps"]:
-                return {}
+                return {}  # an older copy of the checkpoint, which would draw later steps again
             origin = page.entry(event.facts.get("continues", event.entry))[0]
             return {"continues": origin.entry, **{key: origin.facts[key] for key in ("part",) if key in origin.facts}}
     return {}

@@ -381,12 +381,9 @@ _PLAIN = (str, bytes, int, float, complex, bool, type(None))
 
 
 def kept_state(kind: type) -> dict[tuple[str, str], Any]:
-    """Return what the classes of a mechanism, and the modules that they are in, hold under each name.
-
-    Containers, arrays, what functions carry along, and what the modules' own classes and their instances hold are
-    compared by their content, containers of more than 100,000 entries by their length, all other objects by identity.
-    The standard library's own classes, and modules that a name was imported for, are passed over.
-    """
+    """Return marks of what the classes of a mechanism, and the modules that they are in, hold under each name."""
+    # Content is compared of containers (of large ones the length), arrays, functions and the modules' own classes and
+    # instances; identity of all else. Passed over: the standard library's classes, and modules under their own names.
     classes = [cls for cls in kind.__mro__ if cls.__module__.partition(".")[0] not in sys.stdlib_module_names]
     modules = [sys.modules[name] for name in dict.fromkeys([cls.__module__ for cls in classes]) if name in sys.modules]
     holders: list[type | ModuleType] = [*classes, *modules]

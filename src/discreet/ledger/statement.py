@@ -154,11 +154,7 @@ def power(false_alarms: float, *, epsilon: float, delta: float) -> float:
 def left_after(
     ledger: Ledger, releases: Sequence[tuple[Guarantee, Budget]]
 ) -> tuple[LedgerStatus, list[tuple[float, float] | None]]:
-    """Return the status of a ledger, and what each release alone, which is only thought of, would leave in it.
-
-    Epsilon and delta, rounded down; None where the release would not be allowed. Raises Refused when the ledger does
-    not add up such releases.
-    """
+    """Return a ledger's status, and what each release alone would leave, rounded down; None for one not allowed."""
     book = ledger._book
     with book.reading() as page:
         last = page.last
@@ -284,10 +280,7 @@ _STATES = {
 
 
 def write_registry(ledger: Ledger, out: str | os.PathLike[str]) -> int:
-    """Write the export of a ledger to a JSON or CSV file; return how many entries it has.
-
-    Raises FileProblem when the file cannot be written, or exists and was not written by this package.
-    """
+    """Write the export of a ledger to a JSON or CSV file; return how many entries it has. Raises FileProblem."""
     from discreet._core.page import require_own
 
     path = Path(out)
@@ -321,10 +314,7 @@ def registry(statement: Statement) -> dict[str, Any]:
 
 
 def registry_csv(document: Mapping[str, Any]) -> str:
-    """Return an export as the text of a CSV file: a row per entry, the names of nested fields joined by points.
-
-    Texts that a spreadsheet would run as formulas have an apostrophe before them.
-    """
+    """Return an export as CSV: a row per entry, nested names joined by points, formulas of spreadsheets escaped."""
     rows = [dict(_flat({**entry, "written_by": document["written_by"]})) for entry in document["entries"]]
     header = list(dict.fromkeys(["entry.name", "entry.state", *(key for row in rows for key in row)]))
     text = io.StringIO()

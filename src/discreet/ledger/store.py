@@ -124,11 +124,7 @@ Transaction = Callable[..., Sequence[Any]]
 
 
 def store_at(place: str | os.PathLike[str], *, new: bool = False) -> Store:
-    """Return the store of a ledger; ``new`` makes it where there is none.
-
-    Raises FileProblem when it is none, cannot be read, has two names, or lies on a network file system; ParameterError
-    when its tables are of a later version; MissingExtra when SQLAlchemy is needed.
-    """
+    """Return the store of a ledger; ``new`` makes it where there is none. Raises FileProblem and others."""
     if isinstance(place, str) and place.startswith(("postgresql:", "postgresql+")):
         return ServerStore(place, new=new)
     return FileStore(Path(place), new=new)
@@ -161,11 +157,7 @@ def _migrate(run: Transaction, place: str, kind: str, version: int | None) -> No
 
 
 class FileStore:
-    """A file of SQLite: one connection per transaction, so that nothing is shared by threads or after a fork.
-
-    Before SQLite opens the file, it is locked itself, whatever name leads to it. Its journal is a file beside it, which
-    another name would not find if a run died. So a ledger has one name.
-    """
+    """A file of SQLite under one name, locked before it is opened: one connection per transaction, none shared."""
 
     def __init__(self, path: Path, *, new: bool) -> None:
         self._path = path

@@ -104,18 +104,9 @@ def transport_available() -> bool:
 def bounded_lipschitz_projection(
     masses: Floats, points: Floats, *, diameter: float, norm: float = 2.0, tolerance: float = 1e-6
 ) -> CertifiedProjection:
-    r"""Return the distribution on the points that is nearest to signed masses, with a certificate.
+    """Return the distribution on public points that is nearest to signed masses of any total, with a certificate (T14).
 
-    .. math:: \min_{\mu \in \Delta} \sup \Bigl\{\sum_i f_i (v_i - \mu_i) :
-        |f_i| \le D, \ |f_i - f_j| \le \|x_i - x_j\|_p \Bigr\}
-        = \max_f \Bigl\{ \sum_i f_i v_i - \max_i f_i \Bigr\}.
-
-    ``masses``, ``points``, shapes (V,) and (V, d): of any total; public, and a point may occur more than once.
-    ``diameter``: of the space, public, at least the largest distance of two points. ``norm``: 1, 2 or infinity.
-    ``tolerance``: share of the diameter. In one dimension, and for up to 50,000 points in more, the gap is within it,
-    rounding apart. Of more points, neighbours are first put together: then the gap says how good the result is.
-
-    Raises ParameterError for arguments out of range, or where POT is needed (beyond one dimension) and not installed.
+    ``diameter``: at least the largest distance of two points. ``tolerance``: of the gap, as a share of the diameter.
     """
     masses, points = np.asarray(masses, np.float64), np.asarray(points, np.float64)
     if masses.ndim != 1 or not len(masses) or not np.isfinite(masses).all():
@@ -189,16 +180,7 @@ def gathered(points: Floats, size: int, metric: Metric) -> Groups:
 
 
 def fill(masses: Floats, points: Floats, *, created: float, metric: Metric, tolerance: float) -> Filling:
-    r"""Fill the negative masses from the positive ones, and from a created mass that may appear anywhere.
-
-    .. math:: \min \sum_{ij} d(x_i, y_j) \pi_{ij}, \quad \sum_j \pi_{ij} \le s_i, \quad
-        \sum_i \pi_{ij} + w_j = t_j, \quad \sum_j w_j \le c, \quad \pi, w \ge 0.
-
-    ``masses``, shape (V,): supplies ``s``, where positive, and deficits ``t``, where negative. With the created mass
-    ``c`` there is enough. ``tolerance``: how far apart cost and prices may be when the search for arcs ends.
-
-    Raises ParameterError if POT is not installed, or gives up.
-    """
+    """Fill the negative masses from the positive ones, and from a created mass put anywhere, at least cost."""
     plus, minus = masses > 0.0, masses < 0.0
     supplies, deficits = masses[plus], -masses[minus]
     if deficits.sum() <= created:

@@ -203,11 +203,7 @@ class _TreeReading(CellReading):
         return columns
 
     def estimates(self) -> Estimates:
-        """Return the best linear unbiased estimates of the cells' counts, which may be negative, and their errors.
-
-        A leaf of several cells is divided equally among them: what noise does is in the standard error, what lies
-        uneven within a leaf is not.
-        """
+        """Return the best linear unbiased estimates of the cells, each leaf divided equally, and their errors."""
         mechanism = self.mechanism
         rows = mechanism.contents(mechanism.records, counts=True).rows
         cells, projector = mechanism.domain.unflat(np.arange(rows[0])), mechanism.projector

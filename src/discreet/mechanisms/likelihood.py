@@ -63,17 +63,13 @@ class Likelihood:
 
 @dataclass(frozen=True, kw_only=True)
 class DrawnFromCounts(Likelihood):
-    """Records were drawn given the counts, each cell contributing a factor of its own.
-
-    ``log_weight``: ``f(n, cells, counts, drawn)``, the log-likelihood of ``drawn`` released records of each cell at
-    these counts of a table of ``n`` records, up to what does not depend on the counts.
-    ``log_held``: ``f(held, drawn)``, the logarithm of a factor that the number of held cells has beside, concave, at
-    numbers of held cells and of released records; None where there is no such factor.
-    """
+    """Records were drawn given the counts, each cell contributing a factor of its own."""
 
     noiseless: ClassVar[bool] = True
 
+    # of n, cells, counts and drawn records: a cell's log-likelihood, up to what does not depend on its count
     log_weight: Callable[[int, Indices, Integers, Integers], Floats]
+    # of numbers of held cells, and drawn records: the logarithm of one more factor, which is concave
     log_held: Callable[[Integers, int], Floats] | None = None
 
     def log_densities(self, domain: Domain, output: Any, tables: Integers) -> Floats:

@@ -119,14 +119,7 @@ def _price_of_groups(signed: Floats, gaps: Floats, total: float, created: float,
 class _ColumnedLine:
     r"""Fits ``H`` from 0 to the total that minimise :math:`\sum_i w_i|F_i-H_i|` plus a price times their fall.
 
-    Whether ``H`` reaches a threshold is a choice of 0 or 1 at each point. Let ``D`` be the least cost of 1 at a point,
-    up to there, less that of 0: it is :math:`\pm w` more than the ``D`` before it, clipped to :math:`[-\lambda,0]`.
-    Below :math:`-\lambda` the choice is 1, from 0 on it is 0, and between them that of the next point. As in
-    :func:`isotonic`, the ranks of ``H`` are found bit by bit; to a point whose interval of ranks is another one than
-    its neighbour's, the neighbour's choice is made.
-
-    The points stand in columns, one column after another, so that all columns are passed down at once. What a column
-    makes of the ``D`` before it is an addition and a clip: the first pass finds them, the second one starts from there.
+    The ranks of ``H`` are found bit by bit, as in :func:`isotonic`; columns of points are passed down at once.
     """
 
     def __init__(self, signed: Floats, gaps: Floats, total: float) -> None:

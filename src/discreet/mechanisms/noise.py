@@ -37,11 +37,7 @@ class NoiseLaw(ABC):
         return real("scale", scale, least=2.0**-10, most=self.largest_scale)
 
     def draw(self, scale: float, count: int, *, rng: np.random.Generator) -> Integers:
-        """Draw independent integers whose law is exact for the rational number that the scale is.
-
-        A secure generator selects OpenDP's sampler, fed by the operating system; any other one feeds ours. That of a
-        forecast selects quick draws of nearly the same law.
-        """
+        """Draw integers of exactly the law: by OpenDP where secure, quick ones of nearly that law in forecasts."""
         if isinstance(rng, ApproximateGenerator):
             return self.approximate(scale, count, rng=rng)
         if isinstance(rng, SecureGenerator):
@@ -86,11 +82,7 @@ class NoiseLaw(ABC):
 
     @abstractmethod
     def profile(self, scale: float, *, group: int, counts: int) -> Profile:
-        """Return the profile of ``counts`` counts that change by ``group`` each, some up and some down.
-
-        It bounds every change of so many records, those too in which they leave one cell for several others. Where no
-        tables attain it, it is not exact.
-        """
+        """Return the profile of ``counts`` counts that change by ``group`` each, which bounds all such changes."""
 
 
 class ExactDraws:

@@ -49,11 +49,9 @@ _MOST_CELLS = 1 << 25
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyCounts(Mechanism):
-    """Independent discrete noise on the count of every cell of a finite domain; records are post-processing.
+    """Independent discrete noise on the count of every cell of a finite domain; parameters: see PerturbedHistogram.
 
-    A preset says which projection reads the noisy counts (``projector``), and what else it fixes. Other sets of records
-    are named by ``cells``, or by their counts (``_length``, ``_counts``) and the number of pairs of these in which a
-    replaced record moves (``_pairs``). Parameters: see PerturbedHistogram.
+    A preset says what reads the counts (``projector``); it may count other ``cells``, or by ``_counts`` and ``_pairs``.
     """
 
     traits: ClassVar[Traits] = Traits(free=("scale",), cells_cost=False, theorem="T6", counts=True)
@@ -153,9 +151,7 @@ class NoisyCounts(Mechanism):
     def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
         """Return a bound on the expected total variation from the table's shares: ``(k E|Z| + sqrt(k) s) / (2n)``.
 
-        It holds for whatever is nowhere above the positive part of the noisy counts (or nowhere below it), once these
-        are shifted onto the total or not: for all the projections here. Proof:
-        docs/theory/laplace-projection-sampler.md.
+        Proof, for all the projections here: docs/theory/laplace-projection-sampler.md.
         """
         return Forecast(
             lost=projection_error(self.law, self.scale, cells=self.cells.count, total=n) if self._pairs else 0.0,

@@ -315,11 +315,7 @@ class EvolutionFacts:
         return np.asarray(weights)
 
     def _measure(self, noisy: CellCounts) -> Floats:
-        """Return noisy votes as a signed measure.
-
-        Votes that all candidates have are shifted onto the number of records first, or, where a declared number is
-        farther from their sum than noise explains, divided by that sum.
-        """
+        """Return noisy votes as a signed measure, shifted onto the number of records or, where far from it, divided."""
         total, count = int(noisy.sum()), len(noisy)
         if self.noise == "laplace":
             return np.asarray(noisy if total else np.ones(count), dtype=np.float64)

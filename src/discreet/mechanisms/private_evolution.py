@@ -217,11 +217,7 @@ class PrivateEvolution(EvolutionFacts, SteppedMechanism):
         return step.candidates.take(np.sort(np.concatenate(places)))
 
     def _votes(self, table: Iterable[Voters], candidates: Records, step: int) -> CellCounts:
-        """Return how many votes each candidate gets. Confidential.
-
-        With ``lookahead``, variations are always the same ones for the same candidates, so that the votes remain a
-        function of the table and of the candidates that are released.
-        """
+        """Return how many votes each candidate gets, a function of table and candidates alone. Confidential."""
         from discreet.evolution import NearestCandidates, votes
 
         points = self._ahead(candidates, step) if self.lookahead else self._api.embed(candidates)
@@ -235,6 +231,7 @@ class PrivateEvolution(EvolutionFacts, SteppedMechanism):
 
     def _ahead(self, candidates: Records, step: int) -> Floats:
         """Return where the variations of each candidate lie on average."""
+        # The same for the same candidates, so that votes are a function of the table and of what is released.
         varied, count = self._varied(candidates, seeded(step), step), self._api.variations_each()
         points = finite_points(self._api, self._api.embed(varied), len(varied)).reshape(len(candidates), count, -1)
         return np.asarray(points[:, min(1, count - 1) :].mean(axis=1))

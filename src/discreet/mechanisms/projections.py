@@ -92,11 +92,9 @@ class Projection(ABC):
 
     @abstractmethod
     def probabilities(self, y: Integers) -> Floats:
-        """Return probabilities of noisy counts ``y``, shape (.., k), left as they are.
+        """Return probabilities of noisy counts, shape (.., k), left as they are; of exact ones their shares.
 
-        Counts without noise, whose sum is ``total``, come back as their shares. The expected total variation from these
-        shares is at most what mechanisms state of it (``projection_error``): it is, where the probabilities are nowhere
-        above, or nowhere below, the positive part of ``y / total``, shifted onto a sum of one or not.
+        Within ``projection_error``: nowhere above, or below, the positive part of ``y / total``, shifted or not.
         """
 
 
@@ -118,11 +116,7 @@ class Clip(Projection):
 class L1(Projection):
     """Probabilities nearest to the noisy shares in L1, of the many those that keep the largest cells' shares.
 
-    Probabilities are nearest exactly when they are nowhere above ``max(counts, 0) / total``, or nowhere below it. So
-    clipping and the Euclidean projection give a nearest one too; both take what positive noise has added to empty cells
-    from all cells. Here a surplus of the sum of the counts is taken from all cells alike, and what clipping adds to it
-    from the smallest positive cells, which are the likeliest to be noise; equal cells stay equal. A lack is given to
-    all cells alike. Proof: docs/theory/laplace-projection-sampler.md.
+    A surplus is taken from all cells alike, then from the smallest: docs/theory/laplace-projection-sampler.md.
     """
 
     name: ClassVar[str] = "l1"
@@ -194,10 +188,7 @@ class W1(Projection):
 
 
 class BoundedLipschitz(Projection):
-    """The probabilities nearest in the ground metric to the noisy shares, shifted onto a total of one (theorem T14).
-
-    On one ordered column it is the projection ``w1``, and takes no time.
-    """
+    """The probabilities nearest to the noisy shares in the ground metric (T14); on one ordered column, ``w1``."""
 
     name: ClassVar[str] = "bounded-lipschitz"
     surplus: ClassVar[Surplus] = "moved"

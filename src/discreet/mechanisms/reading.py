@@ -153,15 +153,12 @@ class Contents:
 
 
 class Estimates(NamedTuple):
-    """A public table of the estimated numbers of confidential records of cells or labels, and the noise's deviation.
-
-    ``labels``: what each count is of, by the name of a text column, where it is not the cell or label of ``records``.
-    """
+    """A public table of the estimated numbers of confidential records of cells or labels, and the noise's deviation."""
 
     records: Records
     counts: Floats
     standard_errors: Floats
-    labels: Mapping[str, Sequence[str | None]] | None = None
+    labels: Mapping[str, Sequence[str | None]] | None = None  # by text column, of what else than ``records`` counts are
 
 
 class Outcome(NamedTuple):

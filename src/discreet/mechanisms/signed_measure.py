@@ -46,9 +46,7 @@ _FORMS = (
 class PublicPoints:
     """Distinct public records of a domain, which stand for the cells around them; a tie goes to the first.
 
-    ``sha256``: of their JSON text, a list of rows of codes: int cells, float values, ``null`` for a continuous null.
-    ``rows``: the codes. None where a certificate records number and hash only: a guarantee can be verified from that,
-    and a release cannot be run. ``source``: the points before those at distance zero from an earlier one were left out.
+    ``sha256``: of their codes' JSON. ``rows``: None where only number and hash are known. ``source``: as given.
     """
 
     count: int
@@ -58,11 +56,7 @@ class PublicPoints:
 
     @classmethod
     def parse(cls, points: Any, domain: Domain) -> PublicPoints:
-        """Take public points in any form; a mapping is what :meth:`to_json` gives for many.
-
-        Raises ParameterError when there is no point, or a code does not fit the domain, or DataError when a table does
-        not fit the domain.
-        """
+        """Take public points in any form; a mapping is what :meth:`to_json` gives for many. Raises ParameterError."""
         if isinstance(points, PublicPoints):
             return points
         if isinstance(points, Mapping):

@@ -37,20 +37,14 @@ class StableCounts(Mechanism):
         object.__setattr__(self, "threshold", integer("threshold", self.threshold, least=2, most=1 << 40))
 
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> Counts:
-        """Return the labels that reach the threshold, in a random order, with their noisy counts.
-
-        The order has to be made here: that of ``x`` may depend on labels that are left out.
-        """
+        """Return the labels that reach the threshold, with their noisy counts, in random order."""
         noisy = x.frequencies + LAPLACE.draw(self.scale, x.distinct, rng=rng)
+        # The order has to be made here: that of x may depend on labels that are left out.
         labels = rng.permutation(np.flatnonzero(noisy >= self.threshold))
         return Counts(records=x.records.take(labels), frequencies=noisy[labels])
 
     def log_prob(self, y: Counts, x: Counts) -> float:
-        """Return the log-probability of the labels and noisy counts ``y``, whatever their order.
-
-        ``sum over labels held of log P(Z = d - c)`` where the label is released with noisy count ``d``, and of
-        ``log P(Z < t - c)`` where it is not.
-        """
+        """Return the log-probability of labels and noisy counts, whatever their order, and of the others' absence."""
         released = dict(zip(y.records.rows(), y.frequencies.tolist(), strict=True))
         if (y.frequencies < self.threshold).any():
             return -math.inf
@@ -107,10 +101,7 @@ class StableCounts(Mechanism):
         return 1.0 - self._kept(n, like)[0]
 
     def _kept(self, n: int, like: Commonness | None) -> tuple[float, float]:
-        """Return, for a table like that one, the expected share of its records whose label is kept, and of labels.
-
-        Records are counted without the share that noise has in labels held as often; labels as a share of ``n``.
-        """
+        """Return expected shares of a like table: records whose label is kept, less noise, and labels per record."""
         common = like or Commonness.invented(self.domain)
         counts, place = np.unique(np.rint(common.held(n)).astype(np.int64), return_inverse=True)
         above = np.array([-math.expm1(LAPLACE.log_below(self.scale, self.threshold - c)) for c in counts.tolist()])
@@ -128,11 +119,7 @@ class LabelReading(Reading):
     n: int
 
     def estimates(self) -> Estimates:
-        """Return the noisy counts with the noise's standard deviation.
-
-        Labels below the threshold are absent, and those near it are there only if their noise was positive: their
-        counts are too large on average.
-        """
+        """Return the noisy counts, on average too large near the threshold, with the noise's standard deviation."""
         error = LAPLACE.standard_deviation(self.mechanism.scale)
         return Estimates(self.y.records, self.y.frequencies.astype(np.float64), np.full(self.y.distinct, error))
 

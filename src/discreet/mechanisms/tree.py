@@ -32,11 +32,7 @@ class Tree:
 
     @classmethod
     def from_domain(cls, domain: Domain) -> Tree:
-        """Cut, at each level, the column whose blocks are longest: metric weight times share of its codes.
-
-        The tree ends when every leaf is a cell, or at level 22. Categories are cut in their declared order, a null
-        is the last code.
-        """
+        """Halve, at each level, the column of the longest blocks (metric weight times share), down to cells."""
         sizes = tuple(int(column.size or 1) for column in domain.columns.values())
         weights = tuple((domain.metric_weights or {}).get(name, 1.0) for name in domain.columns)
         return _whole(sizes, weights)

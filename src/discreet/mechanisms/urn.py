@@ -43,12 +43,7 @@ def draw_blocks(
 ) -> Iterator[Integers]:
     """Yield ``size`` draws from the urn, as value numbers, in blocks; new values are numbered as they appear.
 
-    ``masses``, shape (j,): units of each value at the start, positive where ``discount`` is.
-    ``strength``: units that open a new value; may be negative, above ``-discount``, when there is a value to carry it.
-    ``discount``: units of each value, old or new, that open a new value instead; below ``unit``, those of one record.
-
-    A draw is a uniform unit among all. With negative strength the first ``|strength|`` units of the first value's
-    founder do not exist, so that its founder weighs ``unit + strength``.
+    A negative ``strength`` is above ``-discount``: the first value's founder then weighs ``unit + strength``.
     """
     masses = masses.astype(np.int64, copy=True)
     missing = max(0, -strength)
@@ -136,13 +131,7 @@ class HeldMechanism(DrawnMechanism):
 
     @abstractmethod
     def held_table(self, x: Counts) -> HeldTable:
-        """Return what the law of the kernel at a table depends on: as confidential as the table.
-
-        Raises
-        ------
-        ParameterError
-            Where it has no closed form.
-        """
+        """Return what the kernel's law at a table depends on. Raises ParameterError where it has no closed form."""
 
 
 def held_cells(domain: Domain, x: Counts, *, size: int, strength: float) -> HeldTable:
@@ -209,11 +198,7 @@ class PitmanYorUrn(HeldMechanism):
         )
 
     def _expected_new(self, n: int, like: Commonness | None = None) -> float:
-        """Return the expected probability of a new value, ``(theta + sigma E k) / (theta + n)``, ``k`` distinct values.
-
-        ``k`` of a table like another one, or, by default, under the urn's own prior: then it is
-        ``(theta + sigma)_n / (theta + 1)_n``, or less where the domain has fewer cells.
-        """
+        """Return the expected ``(theta + sigma E k) / (theta + n)``: of a like table, or under the urn's own prior."""
         theta, sigma = self.strength, self.discount
         if sigma == 0.0:
             return theta / (theta + n)

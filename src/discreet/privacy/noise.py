@@ -161,11 +161,7 @@ class DiscreteGaussianPair(Profile):
                 return up(value * (1.0 + 1e-12 + 3e-14 * counts), 8)
 
     def _deltas(self, epsilons: Floats) -> Floats:
-        """Return the deltas at several epsilons, from one pass over the law: each at most 1 + 1e-6 times too large.
-
-        The sums ``F(w) = P(w) + r F(w - 1)``, ``r = e^(-g/scale^2)``, and ``E(w) = E(w - 1) + (1 - r) F(w - 1)`` have
-        positive terms alone, and ``delta = E(top) + (1 - e^(-gap)) F(top)``.
-        """
+        """Return the deltas at several epsilons, by one pass over the law: at most 1 + 1e-6 times too large."""
         from scipy.signal import lfilter  # half a second, only where it is used
 
         spread = math.sqrt(self.counts) * self.scale

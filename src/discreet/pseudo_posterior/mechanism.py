@@ -299,13 +299,7 @@ def check_draws(tables: int, draws: int) -> None:
 class ModelMechanism(Mechanism):
     """A posterior on the domain of a confidential table: its kernel fits the model and draws the tables.
 
-    The domain must hold the synthesiser's columns, those of survey weights and units and no others, none of them open
-    labels, and no sensitive one with nulls. The model reads codes ``0, 1, ..`` of categories and booleans, of which a
-    null is the last, and numbers in the unit of :meth:`~discreet.domain.Column.positions` of all others (days since
-    1970-01-01 for dates, seconds for datetimes and durations), of which a null is NaN.
-
-    ``certified``: the ``model`` and ``chains`` of a certificate, where the posterior is a stand-in: no promise depends
-    on them.
+    The model reads codes of labels, and positions of all other columns, of which a null is NaN.
     """
 
     traits: ClassVar[Traits] = Traits(free=(), needs_cells=False, randomness="operating-system-and-jax")
@@ -313,7 +307,7 @@ class ModelMechanism(Mechanism):
     """What the guarantee of this posterior depends on, and that of the other does not."""
 
     posterior: ModelPosterior
-    certified: Mapping[str, Any] = field(default_factory=dict)
+    certified: Mapping[str, Any] = field(default_factory=dict)  # what a certificate says of a model it cannot hold
     progress: Progress | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:

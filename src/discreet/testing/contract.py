@@ -222,10 +222,7 @@ def check_guarantee(
 
 
 def check_profile(profile: Profile, *, epsilons: Sequence[float] = ()) -> None:
-    """Assert that a profile, or a bound on one, lies between 0 and 1, and is 0 exactly from the pure epsilon on.
-
-    It is nowhere above its value at 0; an exact one does not increase and is convex in ``e^epsilon``.
-    """
+    """Assert that a profile is in [0, 1], largest at 0, 0 from its pure epsilon on, and has its shape where exact."""
     pure = profile.pure
     points = {*EPSILONS, *epsilons, 6.0, 10.0, 20.0, 29.9, 30.1, 60.0, 200.0, 699.0}
     if pure < math.inf:

@@ -74,10 +74,7 @@ def assert_law(observed: npt.ArrayLike, law: npt.ArrayLike, *, distance: float, 
 def assert_prefers(
     sample: Callable[[], int], right: npt.ArrayLike, wrong: Sequence[npt.ArrayLike], *, rate: float = RATE
 ) -> int:
-    """Assert that samples follow one law rather than each of several named others; return how many were taken.
-
-    A sampler of the right law fails with probability at most ``rate`` per alternative; one of an alternative passes so.
-    """
+    """Assert that samples follow one law, and none of some others; return how many were taken."""
     p = np.asarray(right, dtype=np.float64)
     alternatives = [np.asarray(q, dtype=np.float64) for q in wrong]
     count = max(sample_size(p, q, rate=rate) for q in alternatives)
