@@ -25,6 +25,7 @@ from discreet.mechanisms import (
     StabilityHistogram,
 )
 from discreet.mechanisms.base import parameter_names
+from discreet.mechanisms.likelihood import compositions
 from discreet.mechanisms.measured_tables import StratumShares
 from discreet.mechanisms.noisy_counts import NoisyReading
 from discreet.mechanisms.reading import (
@@ -38,7 +39,6 @@ from discreet.mechanisms.reading import (
 from discreet.privacy import Budget
 from discreet.releases.parts import PartMaker, PartWriter
 from discreet.testing import assert_law
-from discreet.testing.enumeration import count_vectors
 from discreet.testing.statistics import sample_size_for_distance
 
 WITH_SHARES = [
@@ -184,7 +184,7 @@ def test_independent_parts_have_the_law_of_one_draw() -> None:
     """Enumerated. A twin whose parts have one key, and so the same records, has another law."""
     law: Counter[tuple[int, ...]] = Counter()
     twin: Counter[tuple[int, ...]] = Counter()
-    for one, other in product(count_vectors(2, 3), repeat=2):
+    for one, other in product(compositions(2, 3), repeat=2):
         (first, p), (second, q) = (
             counts_in("iid", Portion(i, 2), counts=counts) for i, counts in enumerate((one, other))
         )
@@ -192,7 +192,7 @@ def test_independent_parts_have_the_law_of_one_draw() -> None:
         twin[tuple(np.add(first, first).tolist())] += p * q  # type: ignore[assignment]
     expected = {
         tuple(counts.tolist()): float(multinomial.pmf(counts, 4, [1 / 2, 1 / 6, 1 / 3]))
-        for counts in count_vectors(4, 3)
+        for counts in compositions(4, 3)
     }
     assert law == pytest.approx(expected)
     assert dict(twin) != pytest.approx(expected)

@@ -16,9 +16,9 @@ from scipy.special import gammaln
 
 from discreet.domain import Domain, Integer
 from discreet.mechanisms import DirichletMultinomial
+from discreet.mechanisms.likelihood import compositions
 from discreet.privacy import Relation, UrnPair
 from discreet.testing import hockey_stick, neighbouring_pairs
-from discreet.testing.enumeration import count_vectors
 
 Floats = npt.NDArray[np.float64]
 EPSILONS = (0.0, 1e-4, 0.02, 0.1, 0.35, math.log(2.0), 1.0, math.log(3.0), 2.0, 3.5)
@@ -31,7 +31,7 @@ def domain(weights: tuple[int, ...]) -> Domain:
 
 def log_law(tables: npt.NDArray[np.int64], alpha: Floats, m: int) -> Floats:
     """Log-probabilities of all count vectors of m draws, shape (tables, outcomes)."""
-    s = count_vectors(m, len(alpha))
+    s = compositions(m, len(alpha))
     # Sums of logarithms, not differences of log-gammas: losses as small as 0.01 are to be right to 1e-13.
     rising = np.zeros((len(tables), len(alpha), m + 1))
     rising[:, :, 1:] = np.cumsum(np.log((tables + alpha)[:, :, None] + np.arange(m)), axis=2)

@@ -30,7 +30,7 @@ from discreet.testing import (
     check_twin_is_caught,
     neighbouring_pairs,
 )
-from discreet.testing.enumeration import count_vectors, table_of
+from discreet.testing.enumeration import table_of
 
 LOSSES = ("l1", "l2", "hellinger")
 UNIVERSES = [(3, 3, 3), (3, 4, 2), (2, 3, 4), (4, 2, 3), (3, 2, 5), (2, 1, 3), (3, 1, 1)]  # cells, held, released
@@ -72,7 +72,7 @@ def test_the_sensitivity_is_the_largest_change_of_the_distance(loss: str, k: int
         tables, left, right = neighbouring_pairs(n, k, group=group)
         largest = max(
             abs(distance(loss, q, tuple(tables[i] / n)) - distance(loss, q, tuple(tables[j] / n)))
-            for q in map(tuple, count_vectors(m, k) / m)
+            for q in map(tuple, compositions(m, k) / m)
             for i, j in zip(left, right, strict=True)
         )
         stated = made(k, m, 1.0, loss)._sensitivity(n, min(group, n))
@@ -156,7 +156,7 @@ def test_rounding_costs_no_more_than_is_stated(k: int, n: int, m: int, e: float)
     weights = mechanism._log_weights(held, np.arange(m + 1)[:, None]).T
     sums = _log_sums(weights)
     apart = []
-    for c in count_vectors(m, k).tolist():
+    for c in compositions(m, k).tolist():
         drawn, left = mpmath.mpf(0), m
         for cell in range(k - 1):
             mantissa, octave = integer_weights(weights[cell, : left + 1] + sums[cell + 1, left::-1])

@@ -15,10 +15,11 @@ from discreet.audit.instance import held_table
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, Records
 from discreet.errors import BudgetError, ParameterError
 from discreet.mechanisms import DirichletMultinomial, Mechanism, PitmanYor, UrnHistogram
+from discreet.mechanisms.likelihood import compositions
 from discreet.privacy.instance import HeldTable, instance_readings
 from discreet.privacy.pitman_yor import OpeningPair, singular
 from discreet.testing import enumerate_law, hockey_stick
-from discreet.testing.enumeration import count_vectors, partitions
+from discreet.testing.enumeration import partitions
 
 UNIT = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
 CELLS = Domain(columns={"cell": Integer(lower=0, upper=2)})
@@ -34,7 +35,7 @@ def brute(mechanism: Mechanism, values: Records, row: npt.NDArray[np.int64], eps
     """Both deltas in both directions, over all tables that differ in one record."""
     x = table(values, row)
     found: dict[str, list[float]] = {"tight": [0.0, 0.0], "event": [0.0, 0.0]}
-    for other in count_vectors(int(row.sum()), len(row)):
+    for other in compositions(int(row.sum()), len(row)):
         if np.abs(other - row).sum() != 2:
             continue
         p, q = enumerate_law(mechanism, x, table(values, other)).log_mass
@@ -84,12 +85,12 @@ def test_every_small_table_of_the_dirichlet_multinomial() -> None:
     for domain in (CELLS, UNEVEN):
         values = domain.unflat(np.arange(3))
         for n in (1, 2, 4):
-            for row in count_vectors(n, 3):
+            for row in compositions(n, 3):
                 for prior in (0.25, 1.5):
                     mechanism = DirichletMultinomial(domain=domain, size=3, prior=prior)
                     check(mechanism, values, row, 0.3)
     two = Domain(columns={"cell": Integer(lower=0, upper=1)})
-    for row in count_vectors(3, 2):
+    for row in compositions(3, 2):
         check(DirichletMultinomial(domain=two, size=4, prior=0.5), two.unflat(np.arange(2)), row, 0.3)
 
 

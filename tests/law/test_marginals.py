@@ -22,12 +22,12 @@ from discreet.domain import Boolean, Category, Counts, Domain, Integer, OpenLabe
 from discreet.errors import ParameterError
 from discreet.mechanisms import Marginals, chosen_tables, marginals, wide_facts
 from discreet.mechanisms.chosen_tables import ChosenTables, KeptLabels, Merged, OneWay
+from discreet.mechanisms.likelihood import compositions as count_vectors
 from discreet.mechanisms.marginals import _score, one_way_tables, two_way_tables
 from discreet.mechanisms.noise import GAUSSIAN, DiscreteGaussian
 from discreet.mechanisms.wide_facts import Allocation
 from discreet.privacy import Budget, DiscreteGaussianPair, Relation
 from discreet.testing import check_guarantee, check_kernel_follows_law, check_law_sums_to_one, check_twin_is_caught
-from discreet.testing.enumeration import count_vectors
 
 Integers = npt.NDArray[np.int64]
 Cell = tuple[float, int]  # scale of the noise in a released count, and by how much the count changes

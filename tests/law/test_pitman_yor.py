@@ -22,11 +22,12 @@ from scipy.stats import nbinom
 
 from discreet.domain import Domain, Integer, Numeric
 from discreet.mechanisms import PitmanYor
+from discreet.mechanisms.likelihood import compositions
 from discreet.mechanisms.pitman_yor import guarantee_named
 from discreet.privacy import Budget, Relation, pitman_yor
 from discreet.privacy.pitman_yor import OpeningPair, PitmanYorPairs, openings
 from discreet.testing import hockey_stick
-from discreet.testing.enumeration import count_vectors, partitions
+from discreet.testing.enumeration import partitions
 
 Floats = npt.NDArray[np.float64]
 UNIT = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
@@ -37,7 +38,7 @@ EPSILONS = (0.0, 1e-4, 0.05, 0.3, math.log(2.0), 1.0, 2.0, 5.0, 30.0)
 def releases(m: int, values: int) -> tuple[npt.NDArray[np.int64], list[tuple[int, ...]], Floats]:
     """All releases: counts of the values, frequencies of new values, log of the number of sequences."""
     counts, fresh, arrangements = [], [], []
-    for vector in count_vectors(m, values + 1).tolist():
+    for vector in compositions(m, values + 1).tolist():
         for parts in partitions(vector[-1]):
             counts.append(vector[:-1])
             fresh.append(parts)
@@ -68,7 +69,7 @@ def neighbours(n: int, group: int) -> Iterator[tuple[tuple[int, ...], tuple[int,
     seen = set()
     for parts in partitions(n):
         x = parts + (0,) * (width - len(parts))
-        for y in count_vectors(n, width).tolist():
+        for y in compositions(n, width).tolist():
             if 1 <= sum(abs(a - b) for a, b in zip(x, y, strict=True)) // 2 <= group:
                 pair = tuple(sorted(zip(x, y, strict=True), reverse=True))
                 if pair not in seen:

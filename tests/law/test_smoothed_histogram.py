@@ -13,16 +13,16 @@ from universes import Floats, line
 from discreet.domain import Counts
 from discreet.errors import ParameterError
 from discreet.mechanisms import RevealOrObscure, SmoothedHistogram
+from discreet.mechanisms.likelihood import compositions
 from discreet.privacy import Budget, Relation
 from discreet.testing import enumerate_law, hockey_stick, neighbouring_pairs
-from discreet.testing.enumeration import count_vectors
 
 EPSILONS = (0.0, 1e-4, 0.02, 0.1, 0.35, math.log(2.0), 1.0, 2.0, 3.5)
 
 
 def brute_force(q: float, k: int, n: int, m: int, group: int, epsilons: list[float]) -> Floats:
     tables, left, right = neighbouring_pairs(n, k, group=group)
-    s = count_vectors(m, k)
+    s = compositions(m, k)
     log_p = np.log((1.0 - q) * tables / n + q / k)
     law = log_p @ s.T + gammaln(m + 1.0) - gammaln(s + 1.0).sum(axis=1)
     return np.asarray(hockey_stick(law[left], law[right], epsilons).max(axis=0))
@@ -92,7 +92,7 @@ def test_the_papers_numbers() -> None:
 def test_the_output_distribution_is_the_mean_law_over_tables_of_independent_records() -> None:
     population, n = np.array([0.5, 0.3, 0.2]), 3
     one = RevealOrObscure(domain=line(3), size=1, mixing=0.25)
-    tables = count_vectors(n, 3)
+    tables = compositions(n, 3)
     chance = [
         math.factorial(n) * math.prod(p**c / math.factorial(c) for p, c in zip(population, t, strict=True))
         for t in tables

@@ -139,14 +139,10 @@ class Finding:
             rare = (likely - event.delta) * math.exp(-hundredths / 100.0)
             return any(_power(likely, rare, *limits) >= POWER for limits in self._limits(rare))
 
-        high = round(100.0 * _FURTHEST)
-        if likely <= event.delta or not is_caught(high):
-            return math.inf
-        low = math.ceil(100.0 * event.epsilon) - 1
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if is_caught(middle) else (middle, high)
-        return high / 100.0
+        least = None
+        if likely > event.delta:
+            least = least_integer(is_caught, math.ceil(100.0 * event.epsilon), round(100.0 * _FURTHEST))
+        return math.inf if least is None else least / 100.0
 
 
 def compared(

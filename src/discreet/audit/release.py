@@ -199,7 +199,12 @@ def _coded_units(
     release: Any, data: Any, control: Any, certificate: Certificate | None, unit: str | None
 ) -> tuple[CodedUnits, CodedUnits, CodedUnits]:
     """Return the table, its control and the release on one coding, the first two unit by unit."""
-    frame = _released_frame(release, certificate)
+    files = [Path(release)]
+    if certificate is not None and certificate.several:
+        files = [files[0] / Path(str(table.file)).name for table in certificate.tables]
+    frame = quietly(lambda: pl.concat([scanned(file) for file in files]).collect(), unreadable())
+    if frame.height == 0 or frame.width == 0:
+        raise DataError(None, "the release has no rows", "give a release with records")
     domain, names, released = None, frame.columns, []
     if certificate is not None:
         domain = Domain.from_dict(certificate.facts.domain)
@@ -225,16 +230,6 @@ def _coded_units(
     for place, names_of_units in enumerate(labels):
         units[place] = units[place].by_unit(names_of_units)
     return units[0], units[1], units[2]
-
-
-def _released_frame(release: Any, certificate: Certificate | None) -> pl.DataFrame:
-    files = [Path(release)]
-    if certificate is not None and certificate.several:
-        files = [files[0] / Path(str(table.file)).name for table in certificate.tables]
-    frame = quietly(lambda: pl.concat([scanned(file) for file in files]).collect(), unreadable())
-    if frame.height == 0 or frame.width == 0:
-        raise DataError(None, "the release has no rows", "give a release with records")
-    return frame
 
 
 def _require_own_number(certificate: Certificate | None, n_held: int) -> None:

@@ -216,13 +216,3 @@ def to_records(frame: Any, domain: Domain, *, source: str, rows: int | None = No
         return domain.encode(table)
     except DataError as problem:
         raise ParameterError(f"{source} must keep to the declared facts: {problem}") from problem
-
-
-def refuse_wide_cells(domain: Domain, api: str) -> None:
-    """Refuse cells that hold several values: what a function is shown would be drawn, not the record's own."""
-    for name, column in domain.columns.items():
-        if column.finite and column.interval(np.zeros(1, dtype=np.int64)) is not None:
-            raise ParameterError(
-                f"column {name!r}: its cells hold several values, and the API {api} works on values. Declare "
-                'within = "midpoint", a grid or a step, or leave cells out'
-            )

@@ -17,7 +17,7 @@ from discreet._core.errors import MissingExtra, ParameterError
 from discreet._core.lazy import Lazy, pl
 from discreet._core.random import seeded
 from discreet.domain import Domain, Records
-from discreet.evolution.api import API, in_blocks, new_seed, plain_norm, refuse_wide_cells, settled_norm, to_records
+from discreet.evolution.api import API, in_blocks, new_seed, plain_norm, settled_norm, to_records
 
 model2vec = Lazy("model2vec")
 """Ready embeddings of texts: static vectors of words, loaded when a model is named."""
@@ -137,7 +137,12 @@ class Callables(API):
             if not callable(getattr(self, name)):
                 raise unfit(name, "a function", getattr(self, name))
         object.__setattr__(self, "embedding", settled_embedding(self.embedding, self.domain))
-        refuse_wide_cells(self.domain, self.name)
+        for name, column in self.domain.columns.items():
+            if column.finite and column.interval(np.zeros(1, dtype=np.int64)) is not None:  # a value would be drawn
+                raise ParameterError(
+                    f"column {name!r}: its cells hold several values, and the API {self.name} works on values. Declare "
+                    'within = "midpoint", a grid or a step, or leave cells out'
+                )
         object.__setattr__(self, "variations", integer("variations", self.variations, least=1, most=256))
         object.__setattr__(self, "norm", settled_norm(self.norm))
         object.__setattr__(self, "diameter", real("diameter", self.diameter, above=0))

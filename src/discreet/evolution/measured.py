@@ -227,19 +227,15 @@ def _contractions(
 
 def _lower_mean(mean: float, count: int, risk: float) -> float:
     """Return the Chernoff-Hoeffding lower confidence bound on the mean of independent numbers in [0, 1]."""
+    from scipy.special import rel_entr
+
     allowed = math.log(1 / risk) / count
     low, high = 0.0, mean
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if _divergence(mean, middle) > allowed else (low, middle)
+        divergence = float(rel_entr(mean, middle) + rel_entr(1 - mean, 1 - middle))  # of two Bernoulli laws, nats
+        low, high = (middle, high) if divergence > allowed else (low, middle)
     return low
-
-
-def _divergence(a: float, b: float) -> float:
-    """Return the Kullback-Leibler divergence of two Bernoulli laws, in nats."""
-    from scipy.special import rel_entr
-
-    return float(rel_entr(a, b) + rel_entr(1 - a, 1 - b))
 
 
 # How near two weighted sets of points are to one another: Fréchet distance, precision and recall.

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from discreet._core.arrays import Booleans, Floats, Integers
+from discreet._core.arrays import Floats, Integers
 from discreet.inference.prior import Lattice, Noise, Prior
 from discreet.inference.sums import Level, LogWeights, Sums, both, nothing
 from discreet.mechanisms import NoisyCellCounts
@@ -191,7 +191,11 @@ class Moved(Positive):
         if prior.base is None:
             return prior
         sets = _sets(self._run, self._block)  # its tree is cut where these sets end
-        base = _evenly(prior.base, self._block, self._drawn > 0)
+        whole, alone = np.bincount(self._block, weights=prior.base), np.bincount(self._block) == 1
+        half = np.where(alone, whole, 0.5 * whole)  # of each block, for its cell with released records
+        others = np.where(alone, 1.0, whole - prior.base[self._drawn > 0])
+        base = prior.base * ((whole - half) / others)[self._block]
+        base[self._drawn > 0] = half
         return Prior.nested(base, sets, start=prior.start, wide=prior.wide, growth=prior.growth)
 
     @property
@@ -281,15 +285,6 @@ def _nearest_held(drawn: Integers) -> Integers:
     held = np.flatnonzero(drawn)
     ends = held[:-1] + 1 + (np.diff(held) - 1) // 2
     return np.searchsorted(ends, np.arange(len(drawn)), side="right")
-
-
-def _evenly(base: Floats, block: Integers, held: Booleans) -> Floats:
-    """Return a base measure in which half of each block belongs to its cell with released records."""
-    whole, alone = np.bincount(block, weights=base), np.bincount(block) == 1
-    own = np.where(alone, whole, 0.5 * whole)
-    parts = base * ((whole - own) / np.where(alone, 1.0, whole - base[held]))[block]
-    parts[held] = own
-    return parts
 
 
 def _runs(drawn: Integers, block: Integers) -> Integers:

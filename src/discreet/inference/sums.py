@@ -137,7 +137,11 @@ class Sums:
             kept = np.delete(np.arange(len(of)), first + 1)
             keys = {i: (id(nodes[i]), id(nodes[i + 1])) for i in first.tolist()}
             sums = {key: nodes[i].plus(nodes[i + 1]) for i, key in keys.items()}
-            joined = dict(zip(sums, _trimmed([*sums.values()]), strict=True))
+            laws = [*sums.values()]
+            ends, weights = _ends(laws), np.concatenate([law.weights for law in laws])
+            largest = np.maximum.reduceat(weights, ends[:-1])
+            scaled = weights / np.repeat(largest, np.diff(ends))
+            joined = dict(zip(sums, _without_ends(laws, scaled, ends, np.log(largest)), strict=True))
             nodes = [joined[keys[i]] if i in keys else nodes[i] for i in kept.tolist()]
             of = of[kept]
 
@@ -193,13 +197,6 @@ def _times(laws: Sequence[IntegerLaw], logarithms: Callable[[Integers, Integers]
     largest = np.maximum.reduceat(logs, starts)
     weights = np.exp(logs - np.repeat(largest, lengths))
     return _without_ends(laws, weights, ends, largest)
-
-
-def _trimmed(laws: Sequence[IntegerLaw]) -> list[IntegerLaw]:
-    """Return laws without the ends that weigh nothing, scaled."""
-    ends, weights = _ends(laws), np.concatenate([law.weights for law in laws])
-    largest = np.maximum.reduceat(weights, ends[:-1])
-    return _without_ends(laws, weights / np.repeat(largest, np.diff(ends)), ends, np.log(largest))
 
 
 def _without_ends(laws: Sequence[IntegerLaw], weights: Floats, ends: Indices, scales: Floats) -> list[IntegerLaw]:

@@ -163,7 +163,11 @@ class FileStore:
         self._path = path
         _require_local(path)
         if new and not os.path.lexists(path):
-            self._make()
+            with closing(sqlite3.connect(":memory:", isolation_level=None)) as memory:  # so that it appears whole
+                _migrate(partial(_ask, memory), shown(path), "sqlite", None)
+                content = memory.serialize()
+            with together(path, private=True, check=self._require_free) as (file,):
+                file.write(content)
         _require_one_name(path)
         with self._connected("IMMEDIATE") as run:
             tables = run("SELECT name FROM sqlite_master WHERE type = 'table' AND name = 'discreet_version'")
@@ -171,14 +175,6 @@ class FileStore:
             if len(rows) != 1:
                 raise sqlite3.DatabaseError("file is not a database of ours")
             _migrate(run, shown(path), "sqlite", int(rows[0][0]))
-
-    def _make(self) -> None:
-        """Make a file with all tables, which appears whole; one that appeared meanwhile is kept."""
-        with closing(sqlite3.connect(":memory:", isolation_level=None)) as memory:
-            _migrate(partial(_ask, memory), shown(self._path), "sqlite", None)
-            content = memory.serialize()
-        with together(self._path, private=True, check=self._require_free) as (file,):
-            file.write(content)
 
     def _require_free(self) -> None:
         if os.path.lexists(self._path):

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         NoisyTree,
         ThresholdedCounts,
         ThresholdedUrn,
+        compositions,
         known_likelihood,
         no_posterior,
     )

@@ -119,7 +119,7 @@ class ExactLaw(Likelihood):
 
 
 def compositions(total: int, cells: int) -> Integers:
-    """Return every vector of ``cells`` non-negative integers that sum to ``total``: stars and bars."""
+    """Return every vector of ``cells`` non-negative integers that sum to ``total``, in lexicographic order."""
     places = total + cells - 1
     flat = np.fromiter(chain.from_iterable(combinations(range(places), cells - 1)), dtype=np.int64)
     bars = flat.reshape(math.comb(places, cells - 1), cells - 1)

@@ -232,7 +232,12 @@ class _SplitPair(NamedTuple):
         target = _side(reach, prior, targets, start=(0,) * len(targets))
         order = np.argsort(target.log_ratio, kind="stable")
         total, weight, ratio = target.total[order], target.log_weight[order], target.log_ratio[order]
-        log_outside = _log_rest_of_the_urn(size, inside, outside, reach)
+        # log( m!/(m-u)! (rest)_{m-u} / (inside+rest)_m ), u = 0 .. reach: P(U = u) without (inside)_u / u!
+        u = np.arange(reach + 1, dtype=np.float64)
+        log_outside = np.where(u == size, 0.0, -np.inf)
+        if outside > 0:
+            log_outside = log_beta_binomial(u, float(size), inside, outside)
+        log_outside = log_outside - (log_rising(inside, u) - log_rising(1.0, u))
         rows = []
         for v in range(reach + 1):
             place, keep = source.total == v, total <= reach - v
@@ -297,16 +302,6 @@ def _side(reach: int, prior: float, parts: tuple[int, ...], *, start: tuple[int,
         log_weight = (log_weight[:, None] + cell_weight)[keep]
         log_ratio = (log_ratio[:, None] + cell_ratio)[keep]
     return _Side(total, log_weight, log_ratio)
-
-
-def _log_rest_of_the_urn(size: int, inside: float, outside: float, reach: int) -> Floats:
-    """Return ``log( m!/(m-u)! (rest)_{m-u} / (inside+rest)_m )`` for ``u = 0 .. reach``: the rest of the urn's part."""
-    u = np.arange(reach + 1, dtype=np.float64)
-    # P(U = u) = outside(u) (inside)_u / u!
-    log_ancillary = np.where(u == size, 0.0, -np.inf)
-    if outside > 0:
-        log_ancillary = log_beta_binomial(u, float(size), inside, outside)
-    return np.asarray(log_ancillary - (log_rising(inside, u) - log_rising(1.0, u)))
 
 
 def _summed_draws(size: int, inside: float, outside: float, most_beyond: float) -> tuple[int, float]:

@@ -22,12 +22,11 @@ from discreet._core.errors import LawNotAvailable, ParameterError
 from discreet._core.random import seeded
 from discreet._core.text import counted
 from discreet.domain import Counts, Records
-from discreet.mechanisms import Mechanism
+from discreet.mechanisms import Mechanism, compositions
 from discreet.privacy import Budget, Profile, Relation, RelationName, keeps_shape
 from discreet.testing import behaviour, facts, kernel
 from discreet.testing.enumeration import (
     Law,
-    count_vectors,
     enumerate_law,
     hockey_stick,
     neighbouring_pairs,
@@ -338,7 +337,7 @@ def check_likelihood(kind: type[Mechanism]) -> None:
     """Assert that the likelihood, of which intervals are made, is the law at small tables, up to a factor."""
     n, cells = 4, 2
     mechanism = kind.calibrated(_BUDGET, domain=small_domain(cells), n=n, size=_SIZE)
-    likelihood, counts = mechanism.likelihood(), count_vectors(n, cells)
+    likelihood, counts = mechanism.likelihood(), compositions(n, cells)
     rng, x = seeded(0), table_of(np.array([3, 1]))
     for _ in range(20):
         output: Any = mechanism.kernel(x, rng=rng)

@@ -21,23 +21,10 @@ from discreet._core.arrays import Floats, Integers
 from discreet._core.errors import ParameterError
 from discreet._core.random import seeded
 from discreet.domain import Counts, Records
-from discreet.mechanisms import MOST_LISTED, DrawnMechanism, Mechanism
+from discreet.mechanisms import MOST_LISTED, DrawnMechanism, Mechanism, compositions
 from discreet.privacy import RelationName
 
 # Small universes: every table of ``n`` records on ``k`` cells, and every pair of neighbours among them.
-
-
-def count_vectors(total: int, cells: int) -> Integers:
-    """Return all vectors of ``cells`` non-negative integers that sum to ``total``, in lexicographic order."""
-    if total < 0 or cells < 1:
-        raise ParameterError("a count vector must have at least one cell and a total of at least 0")
-    if cells == 1:
-        return np.array([[total]], dtype=np.int64)
-    blocks = []
-    for count in range(total + 1):
-        block = count_vectors(total - count, cells - 1)
-        blocks.append(np.column_stack((np.full(len(block), count, dtype=np.int64), block)))
-    return np.concatenate(blocks)
 
 
 def neighbouring_pairs(
@@ -68,7 +55,7 @@ def neighbouring_pairs(
     if n < 1 or group < 1:
         raise ParameterError("neighbours must have at least one record, and differ in at least one")
     most, weight = (n, 2) if relation == "replacement" else (n + group, 1)
-    tables = np.concatenate([count_vectors(total, cells) for total in range(n, most + 1)])
+    tables = np.concatenate([compositions(total, cells) for total in range(n, most + 1)])
     changed = np.abs(tables[:, None, :] - tables[None, :, :]).sum(axis=2) // weight
     left, right = np.nonzero((changed >= 1) & (changed <= group))
     return tables, left.astype(np.int64), right.astype(np.int64)
@@ -196,7 +183,7 @@ def _law_on_cells(mechanism: DrawnMechanism, tables: Sequence[Counts]) -> Law:
     """List the counts of the released cells; each stands for its arrangements."""
     size, cells = mechanism.size, cast(int, mechanism.domain.size)
     _require_few(math.comb(size + cells - 1, cells - 1))
-    outcomes = count_vectors(size, cells)
+    outcomes = compositions(size, cells)
     log_mass = np.empty((len(tables), len(outcomes)))
     for i, counts in enumerate(outcomes):
         release = mechanism.domain.unflat(np.repeat(np.arange(cells), counts))
@@ -219,7 +206,7 @@ def _law_on_values(mechanism: DrawnMechanism, tables: Sequence[Counts]) -> Law:
     holdings = [set(x.records.rows()) for x in tables]
     outcomes: list[Hashable] = []
     log_mass: list[list[float]] = []
-    for *old, total in count_vectors(mechanism.size, len(rows) + 1).tolist():
+    for *old, total in compositions(mechanism.size, len(rows) + 1).tolist():
         for parts in partitions(total):
             release = records.take(np.repeat(np.arange(len(rows) + len(parts)), (*old, *parts)))
             ties = sum(math.lgamma(c + 1) for c in Counter(parts).values())

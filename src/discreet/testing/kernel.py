@@ -23,8 +23,8 @@ import numpy as np
 from discreet._core.random import secure, seeded
 from discreet.domain import Records
 from discreet.ledger import kept_state
-from discreet.mechanisms import Mechanism, Reading, twin_of
-from discreet.testing.enumeration import count_vectors, table_of
+from discreet.mechanisms import Mechanism, Reading, compositions, twin_of
+from discreet.testing.enumeration import table_of
 from discreet.testing.facts import BUDGET, SIZE, small_domain, small_mechanism
 
 _TABLE, _OTHER_TABLE = (12, 8, 4, 0), (0, 1, 0, 23)
@@ -102,7 +102,7 @@ def check_tables(kind: type[Mechanism]) -> None:
     """Assert that a kernel raises for no table of 8 records on 3 cells, nor some sparse ones: an error would tell."""
     small = kind.calibrated(BUDGET, domain=small_domain(3), n=_SMALL, size=SIZE)
     large = kind.calibrated(BUDGET, domain=small_domain(len(_LARGE)), n=sum(_LARGE), size=SIZE)
-    tables = [(small, counts) for counts in count_vectors(_SMALL, 3)]
+    tables = [(small, counts) for counts in compositions(_SMALL, 3)]
     tables += [(large, np.array(counts)) for counts in list(permutations(_LARGE))[::12]]
     for mechanism, counts in tables:
         try:

@@ -17,6 +17,7 @@ from scipy.optimize import linprog
 from scipy.special import gammaln
 
 from discreet.errors import ParameterError
+from discreet.mechanisms.likelihood import compositions
 from discreet.privacy import (
     ConstantProfile,
     DiscreteGaussianPair,
@@ -29,7 +30,6 @@ from discreet.privacy import (
 from discreet.privacy.groups import ChainProfile, LargestProfile
 from discreet.privacy.profile import BoundedRangeProfile, power
 from discreet.testing import hockey_stick
-from discreet.testing.enumeration import count_vectors
 from discreet.wording import SHOWS
 
 Floats = npt.NDArray[np.float64]
@@ -71,7 +71,7 @@ def test_discrete_laplace_composes_in_closed_form(scale: float, times: int) -> N
 
 
 def urn_law(size: int, a: float, b: float, rest: float) -> tuple[Floats, Floats]:
-    s, t, left = count_vectors(size, 3).T
+    s, t, left = compositions(size, 3).T
 
     def law(x: float, y: float) -> Floats:
         rising = sum(gammaln(w + k) - gammaln(w) for w, k in ((x, s), (y, t), (rest, left)))
