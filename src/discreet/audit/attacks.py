@@ -1,7 +1,6 @@
 """Attacks on a release: for each pair of units, which of the two is in the table, and how sure that is. Confidential.
 
-The score of a unit is the sum of those of its records, or their mean. An attack may know everything but the coins:
-nothing that it does can make a right claim look false, so that it need only be good, not proved.
+An attack may know everything but the coins: nothing that it does can make a right claim look false.
 """
 
 from __future__ import annotations

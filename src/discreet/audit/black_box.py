@@ -1,7 +1,6 @@
 """Whether samples from two neighbouring tables agree with a claim: a test of anything that can be run.
 
-It knows no theorem and no law. On some runs it looks for the event that tells the two tables apart best, on others it
-counts how often that event occurs, and compares exact bounds on the two probabilities with the claim.
+Some runs choose the event that tells the tables apart best; others count it, with exact bounds on its probabilities.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""How many guesses about who is in a table can be right, if one release of it keeps its promise: the law of the null.
+"""How many of the guesses about who is in a table can be right, if a release keeps its promise: the law of the null.
 
-Of each of m pairs of records a fair coin has put one into the table. Whoever sees the release guesses which, for r of
-the pairs, as dependent on one another as they like. The theorem and its proof are in docs/theory/audit-of-a-release.md.
+Of each pair a fair coin put one into the table. Theorem and proof: docs/theory/audit-of-a-release.md.
 """
 
 from __future__ import annotations

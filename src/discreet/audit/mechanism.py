@@ -1,8 +1,4 @@
-"""A mechanism examined on small tables: all its neighbours where its law can be listed, and as a black box.
-
-Both examinations are made of a broken twin as well: the same mechanism, calibrated for a larger budget and held to the
-claim of the smaller one. An examination that does not catch it says nothing.
-"""
+"""A mechanism, and broken twins of a larger budget, examined on small tables: by its law, and as a black box."""
 
 from __future__ import annotations
 

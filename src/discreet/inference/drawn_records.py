@@ -1,8 +1,6 @@
-"""The confidential counts given records that were drawn from them without noise.
+"""The confidential counts given records that were drawn from them without noise: factors of single cells.
 
-Each cell then has a factor of its own. Where there is one more that all cells share, counts are proposed without it, or
-with the nearest that cells have by themselves, and kept in proportion to the rest: exact draws.
-Theory: docs/theory/mechanism-aware-posterior.md.
+What cells share besides is proposed without, and kept in proportion: docs/theory/mechanism-aware-posterior.md.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""One column of a block of posterior draws, laid out on the line, and the functionals of it.
-
-A draw is a probability measure made of *pieces*: single values, or cells over which the mass is spread evenly (over the
-interval, or over the equally spaced points of a cell of whole numbers, dates or decimals).
-"""
+"""One column of a block of posterior draws, on the line: single values, or cells of even mass; and functionals."""
 
 from __future__ import annotations
 

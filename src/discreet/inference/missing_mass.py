@@ -1,7 +1,6 @@
 """What a release of an urn does not show: values, mass that nobody holds, and the process that both come from.
 
-The release continues the urn of the confidential records, so both together are exchangeable, and the confidential
-records given the release continue its urn. Theory: docs/theory/posterior-from-a-release.md.
+Table and release are exchangeable: docs/theory/posterior-from-a-release.md.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-r"""Models: regressions in a population, draw by draw, and models of released records in NumPyro.
+"""Models: regressions in a population, draw by draw, and models of released records in NumPyro.
 
-Of a draw that gives mass :math:`w_l` to record ``l``, with the formula's row :math:`x_l` and outcome :math:`y_l`, the
-linear coefficients minimise :math:`\sum_l w_l (y_l - x_l^\top\beta)^2` and the logistic ones
-:math:`\sum_l w_l(\log(1+e^{x_l^\top\beta}) - y_l x_l^\top\beta)`: what a regression of the whole population would give.
+A draw's coefficients are those of the whole population, its records weighed by their mass: least squares, or log-odds.
 """
 
 from __future__ import annotations

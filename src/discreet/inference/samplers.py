@@ -1,8 +1,7 @@
 """The confidential counts of cells given what was released: their posterior, in draws that are independent.
 
-The prior of the counts of ``n`` records is Dirichlet-multinomial: numbers of independent laws whose sum is ``n``. What
-a release tells is a factor per cell, or per set of cells, so the posterior is of the same form, and :class:`Sums` draws
-from it. A number that all cells share is integrated over a few nodes. Theory: docs/theory/mechanism-aware-posterior.md.
+Their laws are independent but for the sum ``n``, for which :class:`Sums` draws. See
+docs/theory/mechanism-aware-posterior.md.
 """
 
 from __future__ import annotations

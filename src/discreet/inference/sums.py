@@ -1,8 +1,4 @@
-"""Whole numbers that are independent but for their sum: exact draws of all of them, without chains.
-
-The laws of single numbers are convolved pair by pair up to the law of the sum of all. Given the sum, the way back
-splits it in two again and again, each time by the exact law. Theory: docs/theory/mechanism-aware-posterior.md.
-"""
+"""Whole numbers that are independent but for their sum: exact draws, by convolutions pair by pair and splits back."""
 
 from __future__ import annotations
 

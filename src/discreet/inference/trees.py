@@ -1,8 +1,4 @@
-"""The confidential counts given records that were drawn along a tree of noisy counts: an approximation, said to be one.
-
-Which count a first child has, given its parent's, is listed on a lattice: from the leaves to the root the weights of
-what lies below are summed up, and from the root to the leaves counts are drawn. Theory: docs/theory/tree-posterior.md.
-"""
+"""The confidential counts given records drawn along a tree of noisy counts, nearly: docs/theory/tree-posterior.md."""
 
 from __future__ import annotations
 

@@ -1,11 +1,7 @@
-"""What may be added up: the two currencies of a ledger, and when the next release is allowed.
+"""The two currencies of a ledger, both filters: docs/theory/filters.md.
 
-Both are *filters*: what each release costs may be chosen by looking at the releases before, and so may whether there is
-a next one; as long as the sums stay within a limit that was fixed beforehand, all releases together keep the ledger's
-``(epsilon, delta)``. Theorems, proofs and what is no filter: docs/theory/filters.md.
-
-Costs are finite decimals, added and compared exactly: ten times 0.1 is 1. What was *asked* for counts as the decimal
-that it is written as; what is *computed* is rounded up to twelve digits, and a limit that is computed down.
+Costs are finite decimals, compared exactly: a number that was asked for as it is written, a computed one rounded up to
+twelve digits (a limit down).
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
 """What people are shown of a ledger: the custodian where it stands, and the public what was set aside for each entry.
 
-The public view is made of reservations alone, which public facts decide. Whether an entry was committed or forfeited
-depends on the table, so neither that is shown, nor a final cost, a number of records, a hash or a number of events.
-
-The fields of a record are those of the Differential Privacy Deployments Registry of OpenDP, which NIST has proposed to
-host: ``schemas/deployments-schema.yaml`` of https://github.com/opendp/deployments-registry-data, as of 15 July 2026.
-What no ledger knows (who published it, for what use, where) is listed and left to fill in.
+The public view is made of reservations alone: whether an entry was committed depends on the table. Its records are
+those of OpenDP's Deployments Registry (:data:`SCHEMA`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Where a ledger is kept: SQLite of the standard library, or PostgreSQL through SQLAlchemy.
-
-Both are asked the same few statements, within transactions of which one at a time may append. What is written is on the
-disk when a transaction ends.
-"""
+"""Where a ledger is kept: SQLite of the standard library, or PostgreSQL through SQLAlchemy; one appends at a time."""
 
 from __future__ import annotations
 

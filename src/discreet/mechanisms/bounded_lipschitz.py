@@ -1,16 +1,7 @@
-r"""The distribution nearest to noisy masses in bounded-Lipschitz distance, with a certificate that none is nearer.
+"""The distribution nearest to noisy masses in bounded-Lipschitz distance, with a certificate that none is nearer (T14).
 
-Public post-processing: noisy masses on public points in, probabilities out (PE25, Algorithm 2, line 8). The theorem and
-its proof are T14, in docs/theory/bounded-lipschitz-projection.md. In short: mass is sent from positive cells to
-negative ones, what the total lacks is created where it saves most, and what it exceeds one by is destroyed in cells
-that keep some. One dimension is solved as a regression, more as a transport on few arcs; a 1-Lipschitz potential on the
-points proves the result.
-
-A linear programme over all pairs of a supply and a deficit does not fit into memory much beyond ten thousand points,
-but almost no pair is ever used. The transport starts from the pairs, *arcs*, that a coarser picture of the measure
-makes likely, is solved on them with the network simplex of POT (extra ``transport``), and gets the arcs that would pay
-at the prices found, until there are none or the gap is small enough. The search for such arcs goes over blocks of
-neighbouring points and skips pairs of blocks that are too far apart to hold one.
+Mass is sent along few pairs, *arcs*: those of a coarser picture first, then those that pay at the prices of POT's
+network simplex. A 1-Lipschitz potential proves the result: docs/theory/bounded-lipschitz-projection.md.
 """
 
 from __future__ import annotations

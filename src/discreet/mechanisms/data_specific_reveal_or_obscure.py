@@ -1,7 +1,4 @@
-"""Data-specific Reveal-or-Obscure: the probability of a uniform cell falls with the smallest count of the table.
-
-Theory and proofs: docs/theory/data-specific-reveal-or-obscure.md (theorem T7).
-"""
+"""Mixing that falls with the smallest count: docs/theory/data-specific-reveal-or-obscure.md (T7)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Dirichlet-multinomial release: draws from the posterior predictive of a Dirichlet prior on a public finite domain.
-
-Theory, proofs and the papers' own bound: docs/theory/dirichlet-multinomial.md (theorem T4).
-"""
+"""Draws from the posterior predictive of a Dirichlet prior: docs/theory/dirichlet-multinomial.md (T4)."""
 
 from __future__ import annotations
 

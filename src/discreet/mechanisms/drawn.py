@@ -1,9 +1,4 @@
-"""Mechanisms whose kernel draws the records themselves, so that their number costs privacy.
-
-Of the mixtures with the uniform distribution, a draw is a uniform cell with some probability (obscure), otherwise a
-uniformly chosen record (reveal). The probability is a multiple of 2^-32, so a draw is three uniform integers and its
-law is exactly the one stated.
-"""
+"""Mechanisms whose kernel draws the records, so that their number costs privacy; mixing in multiples of 2^-32."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What can be said of an evolution before it runs: how far it displaces records, and which parameters do least of it.
-
-In closed form for a forecast, and by trial on invented tables where parameters are chosen.
-"""
+"""What can be said of an evolution before it runs: how far it displaces records, and which parameters do least."""
 
 from __future__ import annotations
 

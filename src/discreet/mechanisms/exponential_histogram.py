@@ -1,7 +1,4 @@
-"""Exponential histogram: the counts of the release are drawn, the nearer to the table's the likelier.
-
-Theory, sensitivities, proofs and the cost of floating point: docs/theory/exponential-histogram.md (theorem T10).
-"""
+"""Counts that are drawn, the nearer to the table's the likelier: docs/theory/exponential-histogram.md (T10)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Gaussian smoothed histogram: Gaussian noise on every count, then a mixture with the uniform distribution.
-
-The composition that PY26 compares with in its census example. Theory: docs/theory/gaussian-smoothed-histogram.md
-(theorem T6).
-"""
+"""Gaussian noise, then a mixture with the uniform: docs/theory/gaussian-smoothed-histogram.md (T6)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Hierarchical histogram: noisy counts on the levels of a binary tree over the cells, made consistent.
-
-Theory, proofs and the choice of the levels: docs/theory/hierarchical-histogram.md (theorem T9).
-"""
+"""Noisy counts on a tree over the cells, made consistent: docs/theory/hierarchical-histogram.md (T9)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Laplace projection sampler: Laplace noise on every count, the nearest probabilities in L1, and draws from these.
-
-The sampler that Reveal-or-Obscure is compared with. Theory: docs/theory/laplace-projection-sampler.md (theorem T6).
-"""
+"""Laplace noise, then the nearest in L1: docs/theory/laplace-projection-sampler.md (T6)."""
 
 from __future__ import annotations
 

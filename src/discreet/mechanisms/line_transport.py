@@ -1,9 +1,6 @@
-r"""Filling the deficits of a signed measure on a line at the least cost: a regression of its distribution function.
+r"""Filling the deficits of a signed measure on a line at least cost: :math:`\min\sum_i(x_{i+1}-x_i)|F_i-H_i|`.
 
-On a line, what moves past the gap behind the i-th point is the difference of two distribution functions: ``F``, that of
-the signed masses, and ``H``, that of what is kept less what is created. The least cost is the minimum of
-:math:`\sum_i (x_{i+1} - x_i) |F_i - H_i|` over functions ``H`` from 0 to the total that fall by no more, in all, than
-the mass that may be created: a weighted L1 regression, isotonic where nothing is created.
+``F``, ``H``: distribution functions of the masses, and of what is kept less what is created, whose falls are bounded.
 """
 
 from __future__ import annotations

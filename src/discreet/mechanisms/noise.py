@@ -1,8 +1,4 @@
-"""Laws of discrete noise: exact draws, probabilities, and the privacy profile of counts that have it.
-
-A law is added by its class and its line in ``LAWS``; every mechanism of noisy counts, its calibration, its prediction
-and its posterior then know it.
-"""
+"""Laws of discrete noise, each a class and a line in ``LAWS``: exact draws, probabilities, and the privacy profile."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Perturbed histogram: noisy counts of the cells of a public finite domain, then records drawn from them.
-
-Theory, proofs and the papers' own bound: docs/theory/perturbed-histogram.md (theorem T6).
-"""
+"""Noisy counts of the cells, then records drawn from them: docs/theory/perturbed-histogram.md (T6)."""
 
 from __future__ import annotations
 

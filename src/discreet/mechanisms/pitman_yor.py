@@ -1,7 +1,4 @@
-"""Pitman-Yor posterior-predictive release: the Chinese-restaurant urn continued from the confidential table.
-
-Theory, proofs and the papers' own bounds: docs/theory/pitman-yor.md (theorems T1, T2, T21 and caveat T3).
-"""
+"""The Chinese-restaurant urn continued from the table: docs/theory/pitman-yor.md (T1, T2, T21, caveat T3)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """The public facts of an evolution: its populations, what its API gives, and what votes amount to.
 
-There is one population, or one for each label: then a record votes among the candidates of its own label. It votes as
-often as before, and where its votes go is still a function of that record and of public candidates, so the guarantee is
-the same.
+With a population for each label, where votes go is a function of record and candidates still: no guarantee changes.
 """
 
 from __future__ import annotations

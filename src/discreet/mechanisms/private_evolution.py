@@ -1,7 +1,4 @@
-"""Private Evolution: a public generator's candidates, voted for by the confidential records, step by step.
-
-Theory, proofs and what the paper's parameters amount to: docs/theory/private-evolution.md (theorem T16).
-"""
+"""Candidates of a generator, voted for by the records: docs/theory/private-evolution.md (T16)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Readings of noisy counts: public post-processing that turns them into probabilities.
-
-A projection is added by its class and its line in ``PROJECTIONS``: every mechanism of noisy counts can be asked for it
-(``perturbed-histogram`` by its ``projection``), and its posterior comes with it.
-"""
+"""Projections, each a class and a line in ``PROJECTIONS``: public post-processing of noisy counts to probabilities."""
 
 from __future__ import annotations
 

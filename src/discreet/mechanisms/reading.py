@@ -1,8 +1,4 @@
-"""What is made of a kernel's output, all of it public: records, counts with their errors, what the output tells.
-
-Where records are draws from cells, a reading states the cells' shares: a release into one file and each part of a
-release in parts are drawn from them.
-"""
+"""What is made of a kernel's output, all of it public: records, counts with their errors, what the output tells."""
 
 from __future__ import annotations
 

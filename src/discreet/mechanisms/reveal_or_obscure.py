@@ -1,8 +1,4 @@
-"""Reveal-or-Obscure: with probability ``mixing`` a uniform cell (obscure), otherwise a uniform record (reveal).
-
-The paper releases one draw; ``size`` draws are the smoothed histogram. Theory: docs/theory/reveal-or-obscure.md
-(theorem T5).
-"""
+"""With probability ``mixing`` a uniform cell, otherwise a record: docs/theory/reveal-or-obscure.md (T5)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Signed measure: noisy counts of cells, and the nearest distribution to them in the metric of the domain.
-
-Theory, proofs and the paper's own noise: docs/theory/signed-measure.md (theorem T15).
-"""
+"""Noisy counts, and the nearest distribution in the domain's metric: docs/theory/signed-measure.md (T15)."""
 
 from __future__ import annotations
 

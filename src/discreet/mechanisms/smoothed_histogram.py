@@ -1,8 +1,4 @@
-"""Smoothed histogram: independent draws from a mixture of the empirical distribution and the uniform one.
-
-Reveal-or-Obscure is the same kernel: with probability ``mixing`` a uniform cell (obscure), otherwise a uniformly chosen
-record (reveal). Theory: docs/theory/smoothed-histogram.md (theorem T5).
-"""
+"""Draws from a mixture of the table and the uniform: docs/theory/smoothed-histogram.md (T5)."""
 
 from __future__ import annotations
 

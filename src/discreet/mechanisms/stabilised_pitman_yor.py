@@ -1,7 +1,4 @@
-"""Stabilised Pitman-Yor: the urn continued from noisy counts above a threshold instead of from the confidential table.
-
-Theory: docs/theory/stabilised-pitman-yor.md (theorem T8, by post-processing).
-"""
+"""The urn continued from noisy counts above a threshold: docs/theory/stabilised-pitman-yor.md (T8)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The private step for labels that nobody declared: noise on the labels that are held, released above a threshold (T8).
-
-What distinguishes the mechanisms that share it is public post-processing of the labels and noisy counts that remain.
-"""
+"""Noise on the labels that are held, released above a threshold (T8): the private step where none are declared."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Stability histogram: noisy counts of the labels that are held, released above a threshold; records drawn from them.
-
-Theory, proofs and the paper's own bound: docs/theory/stability-histogram.md (theorem T8).
-"""
+"""Noisy counts of held labels, released above a threshold: docs/theory/stability-histogram.md (T8)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Subsampled randomised response: distinct records, each replaced by a uniform cell with probability ``mixing``.
-
-One record of the table is Reveal-or-Obscure with a larger probability; several are drawn without replacement. Theory:
-docs/theory/subsampled-randomised-response.md (theorem T13).
-"""
+"""Distinct records, some of them replaced: docs/theory/subsampled-randomised-response.md (T13)."""
 
 from __future__ import annotations
 

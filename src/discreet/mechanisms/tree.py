@@ -1,8 +1,7 @@
 """A binary tree over the cells of a finite product domain, level by level, and estimates that are consistent on it.
 
-A level cuts each column's codes into blocks of neighbouring codes; its nodes are the products of blocks, held as one
-array of that shape. The next level cuts the blocks of one column in two. Sizes need not be powers of two: a column of
-``s`` codes has ``min(2^j, s)`` blocks after ``j`` cuts, and no node is ever without cells. All passes work on arrays.
+The nodes of a level are products of blocks of codes, one array; the next cuts one column's blocks in two, ``2^j`` or
+as many as it has codes.
 """
 
 from __future__ import annotations

@@ -1,13 +1,7 @@
 """The exact urn: every draw a uniform integer, no floating-point probability anywhere.
 
-Masses are integers, in units of ``1/unit`` records. The urn holds ``masses[v]`` units of each value ``v`` and
-``strength`` units that open a new value; every draw adds ``unit`` units of the value drawn. With a discount, the first
-``discount`` units of each value (its founder's) open a new value instead of repeating it.
-
-Draws come in blocks. Within a block a draw falls either on the urn as it stood before the block, or on an earlier draw
-of the block, whose value it repeats: that is a forest of pointers, resolved by pointer jumping. Between blocks only the
-masses are kept, so memory is the block's and the values', whatever the number of draws; and the sequence is
-exchangeable as it comes, so it needs no shuffle.
+Masses are integers, in units of ``1/unit`` records; with a discount the first units of each value's founder open a new
+one. In a block, a draw falls on the urn before it or on an earlier draw: pointers, resolved by pointer jumping.
 """
 
 from __future__ import annotations

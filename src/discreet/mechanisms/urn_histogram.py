@@ -1,7 +1,4 @@
-"""Urn histogram: the Pitman-Yor urn continued from the table, of which only draws of held values are released.
-
-The histogram perturbation of BNP24, Algorithm 3. Theory: docs/theory/urn-histogram.md (theorem T12).
-"""
+"""The urn continued, of which draws of held values are released: docs/theory/urn-histogram.md (T12)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Profiles for groups of records: as a chain of single replacements, and exact ones of the urn for small groups.
-
-For each pair of partitions of ``g`` the sum over outcomes is taken over the sources' draws, with the targets' sorted by
-their likelihood ratio and summed up to the one where the loss falls to epsilon.
-"""
+"""Profiles for groups of records: as a chain of single replacements, and exact ones of the urn for small groups."""
 
 from __future__ import annotations
 

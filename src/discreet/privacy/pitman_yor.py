@@ -1,8 +1,6 @@
-"""Profile of the Pitman-Yor release, discount in ``(0, 1)``: the largest of six divergences, or bounds on them (T21).
+"""Profile of the Pitman-Yor release with a discount: the largest of six divergences (T21, docs/theory/pitman-yor.md).
 
-Up to 1,024 draws the openings are followed draw by draw: every number is exact. Beyond, the number of opened values is
-taken after a random number of draws, where it has a closed law, and the result is an upper bound. Both are tables made
-once: a sum over them gives delta at any epsilon. Theory: docs/theory/pitman-yor.md.
+Up to 1,024 draws openings are followed one by one; beyond, after a random number of draws: an upper bound.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Approximate zero-concentrated differential privacy: what a profile is worth in it, and what it is worth in epsilon.
-
-By Bun and Steinke's definition 8.1 (2016): mixtures with ``D_alpha(P' || Q') <= rho alpha`` but for ``delta``. Both
-numbers add up over releases chosen as one goes, up to a limit fixed beforehand. Proofs: docs/theory/filters.md.
-"""
+"""Approximate zCDP (Bun and Steinke 2016, definition 8.1) of a profile, and back to epsilon: docs/theory/filters.md."""
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
 """What a model may do with its data, checked on made-up tables before anything is drawn: no refusal tells of a table.
 
-The posterior is made of a program of one record (:func:`~discreet.pseudo_posterior.likelihood.alone`): a model that
-looks at more would there be another one than was written. It is refused instead: its prior and the law of the records
-that it draws may not move with the sensitive columns (nor its prior with a confidential number of records), and the
-log-density of a record not with other records.
+Neither its prior nor the law that it draws may move with the sensitive columns, nor a record's density with others.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Draws from the censored posterior on a public list of parameters, exact up to what its bound leaves room for.
+"""Draws from the censored posterior on a public list of parameters: docs/theory/censored-posterior.md (T18).
 
-What a record says to each parameter becomes a whole number of ``-2^36 .. 0`` units, so that sums over records are exact
-and are drawn from with integers; whatever is rounded on the way is at most :func:`margin` nats together.
-The proof is T18's (docs/theory/censored-posterior.md).
+Records say whole numbers of ``-2^36 .. 0`` units, so that their sums are exact; rounding costs at most :func:`margin`.
 """
 
 from __future__ import annotations

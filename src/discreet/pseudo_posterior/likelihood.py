@@ -1,9 +1,6 @@
 """A NumPyro model seen record by record: its log-likelihoods, the same with weights, and new records from it.
 
-The observed sites of a model are its likelihood; each gives one log-density per record. Effect handlers read and
-redirect what its sites do. What a record contributes to a posterior is computed by a program that was traced on one
-abstract record (:func:`alone`), and the prior by running the model without the sensitive columns: so neither can see
-anything else, whatever the model does with its data.
+A record's part is a program traced on one abstract record, the prior one without sensitive columns: neither sees more.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What both posteriors share: their columns and promise, tables from posterior draws, and the mechanism on a domain.
-
-The certificate is made from public facts alone: the target, never what was measured.
-"""
+"""What both posteriors share: their columns and promise, tables from draws, and the mechanism on a domain."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Finite and Dirichlet-process mixtures of regressions (PP22, appendix B), with the cluster label summed out.
-
-The likelihood of a record is smooth in all parameters, so that one sampler serves every weighting: a Gibbs sampler over
-labels does not, for the power of a sum has no labels. Chains run in coordinates in which the design is orthonormal, and
-start where expectation-maximisation ends; convergence is judged by what does not depend on the names of the clusters.
-"""
+"""Mixtures of regressions (PP22, appendix B), the cluster label summed out: one sampler then serves every weighting."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A Markov chain for mixtures of regressions: moves in turn, each of which leaves the target as it is.
-
-The moves 1 to 4, their laws and why they are needed: docs/theory/mixture-chain.md.
-"""
+"""A Markov chain for mixtures of regressions; its moves 1 to 4: docs/theory/mixture-chain.md."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-r"""The risk-weighted pseudo-posterior (PP22): a synthesiser that hardly learns from the records it would give away.
-
-Three steps: the unweighted posterior and the risk of each record under it; weights and the posterior with them; the
-local Lipschitz bound :math:`\Delta_x=\max_{s,i}\alpha_i|\log p(x_i\mid\theta_s)|` and the local epsilon of one table.
-Everything computed on the way is as confidential as the table.
-"""
+"""The risk-weighted pseudo-posterior (PP22): a synthesiser that hardly learns from the records it would give away."""
 
 from __future__ import annotations
 

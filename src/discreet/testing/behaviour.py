@@ -1,8 +1,4 @@
-"""Checks of every mechanism that run it: its share, predictions, estimates, what its output gives away.
-
-The first three are simulations. Each says how often a right mechanism fails, and which wrong ones it rejects as surely;
-the number of runs is derived from that.
-"""
+"""Checks of every mechanism that run it: its share, predictions, estimates, what its output gives away."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """Brute force: the whole law of a mechanism on a small table, and the exact divergence between two of them.
 
-Nothing here knows a theorem. Every possible release is listed, its probability is read from the mechanism's own
-``log_prob``, and the hockey-stick divergence is summed. Records come in exchangeable order, so sequences with the same
-counts are listed once with their number.
+By its own ``log_prob``; sequences of records with the same counts are listed once, with their number.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Checks of every mechanism that do not run it: its fields, its parameters, its calibration.
-
-A mechanism is made by its own ``calibrated``, so that one that is added to the registry needs no test of its own.
-"""
+"""Checks of every mechanism that do not run it: its fields, its parameters, its calibration."""
 
 from __future__ import annotations
 

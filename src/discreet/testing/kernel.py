@@ -1,8 +1,4 @@
-"""What is checked of a kernel by running it: its randomness, what it leaves behind, and that it takes every table.
-
-A release pays for the law of a kernel's output. Nothing else may depend on the table: what stays on the mechanism, its
-class or its module, what is written to a file, a generator of the kernel's own, an error.
-"""
+"""What is checked of a kernel by running it: its randomness, what it leaves behind, and that it takes every table."""
 
 from __future__ import annotations
 
