@@ -215,7 +215,28 @@ class Summary:
 
         Needs the extra ``report``, and raises MissingExtra without it. Returns the axes of the panels, in one figure.
         """
-        return forest(self)
+        panels: dict[str, list[Estimate]] = {}
+        for row in self.rows:
+            panels.setdefault(row.name if self.by else row.unit, []).append(row)
+        tallest = max(map(len, panels.values()), default=1)
+        figure = _matplotlib().figure(figsize=(1.5 + 4.2 * len(panels), 1.3 + 0.32 * tallest), layout="constrained")
+        subplots = [*figure.subplots(1, len(panels), squeeze=False)[0]]
+        for axes, (title, rows) in zip(subplots, panels.items(), strict=True):
+            places, labels = np.arange(len(rows)), [row.name for row in rows]
+            if self.by:
+                labels = [str(row.group) for row in rows]
+                axes.set_title(_literal(title), fontsize=11)
+            numbers = np.array([(row.lower, row.mean, row.upper) for row in rows]).T
+            low, middle, high = _as_values(numbers, self.kind) if rows[0].unit == "value" else numbers
+            axes.hlines(places, low, high, color=_COLOUR, linewidth=2)
+            axes.plot(middle, places, "o", color=_COLOUR)
+            axes.set_yticks(places, map(_literal, labels))
+            axes.set_ylim(len(rows) - 0.5, -0.5)
+            axes.set_xlabel(f"posterior mean and {percent_as_written(self.level)} interval")
+            axes.grid(axis="x", color=_GREY, alpha=0.25)
+        if self.by:
+            subplots[0].set_ylabel(_literal(self.by))
+        return subplots
 
     def __str__(self) -> str:
         return "\n".join([*aligned(self._cells(), left=1 + bool(self.by)), *(f"- {note}" for note in self.notes)])
@@ -242,7 +263,7 @@ class Summary:
         return moment_text(self.kind, value, sep=" ")
 
 
-# Pictures of a posterior: a distribution with its band, and a forest of estimates.
+# Pictures of a posterior: a distribution with its band.
 
 _POINTS = 200
 _COLOUR, _GREY = "#4c78a8", "#888888"
@@ -298,32 +319,6 @@ def _draw_shares(axes: Any, posterior: Posterior, name: str, level: float) -> No
         rotation, anchor = 60, "right"
     axes.set_xticks(places, map(_literal, labels), rotation=rotation, ha=anchor)
     axes.set(ylabel="share", ylim=(0.0, 1.3 * max(row.upper for row in rows)))  # with room for the legend
-
-
-def forest(summary: Summary) -> list[Any]:
-    """Draw a point and an interval per row. For errors see ``Summary.plot``."""
-    panels: dict[str, list[Estimate]] = {}
-    for row in summary.rows:
-        panels.setdefault(row.name if summary.by else row.unit, []).append(row)
-    tallest = max(map(len, panels.values()), default=1)
-    figure = _matplotlib().figure(figsize=(1.5 + 4.2 * len(panels), 1.3 + 0.32 * tallest), layout="constrained")
-    subplots = [*figure.subplots(1, len(panels), squeeze=False)[0]]
-    for axes, (title, rows) in zip(subplots, panels.items(), strict=True):
-        places, labels = np.arange(len(rows)), [row.name for row in rows]
-        if summary.by:
-            labels = [str(row.group) for row in rows]
-            axes.set_title(_literal(title), fontsize=11)
-        numbers = np.array([(row.lower, row.mean, row.upper) for row in rows]).T
-        low, middle, high = _as_values(numbers, summary.kind) if rows[0].unit == "value" else numbers
-        axes.hlines(places, low, high, color=_COLOUR, linewidth=2)
-        axes.plot(middle, places, "o", color=_COLOUR)
-        axes.set_yticks(places, map(_literal, labels))
-        axes.set_ylim(len(rows) - 0.5, -0.5)
-        axes.set_xlabel(f"posterior mean and {percent_as_written(summary.level)} interval")
-        axes.grid(axis="x", color=_GREY, alpha=0.25)
-    if summary.by:
-        subplots[0].set_ylabel(_literal(summary.by))
-    return subplots
 
 
 def _matplotlib() -> Any:

@@ -225,17 +225,14 @@ class CensoredPosterior(ModelPosterior):
         """
         relation = relation or Relation()
         added = relation.name == "add-remove"
-        if added and self.synthesiser.given:
-            raise RelationNotSupported(
-                "censored-posterior", relation.name, "a partially synthetic table shows how many records there are"
-            )
-        if added and self.size is None:
-            raise RelationNotSupported(
-                "censored-posterior",
-                relation.name,
-                "without a size the tables have as many records as the confidential one. Write size=..., a public "
-                "number",
-            )
+        if added and (self.synthesiser.given or self.size is None):
+            why = "a partially synthetic table shows how many records there are"
+            if not self.synthesiser.given:
+                why = (
+                    "without a size the tables have as many records as the confidential one. Write size=..., a public "
+                    "number"
+                )
+            raise RelationNotSupported("censored-posterior", relation.name, why)
         kind, sampling, caveats = "unconditional", "density-row-by-row", [Code("delta-is-bound")]
         if not self.on_a_grid:
             kind, sampling = "empirical", "exact-sampling"

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet._core.errors import DiscreetError, ParameterError
 from discreet._core.lazy import dist, handlers, jax, jnp, numpyro
@@ -164,7 +163,15 @@ def check_model(
             f"site {site!r} changes with the sensitive columns. A prior or a factor must be fixed without looking at "
             "them, and what depends on a record belongs in an observed site, obs=data[...]"
         )
-    _check_alone(sum(turned_likelihood.values()), single)
+    total: Any = sum(turned_likelihood.values())
+    finite = np.isfinite(total)
+    close = np.isclose(single[finite], total[finite], rtol=_TOLERANCE, atol=_TOLERANCE)
+    if not close.all() or not np.array_equal(finite, np.isfinite(single)):
+        raise ParameterError(
+            "the log-density of the table is not the sum of those of its records by themselves. A record's density "
+            "may use that record, public numbers and parameters, but nothing computed from all records (a mean, a "
+            "largest value, a total)"
+        )
     if site := _changed_site(turned_likelihood, likelihood):
         raise ParameterError(
             f"site {site!r} has a law that changes with the sensitive columns. Where one of them depends on another, "
@@ -210,14 +217,3 @@ def _densities(
 def _changed_site(logs: Mapping[str, Any], expected: Mapping[str, Any]) -> str | None:
     """Return the name of a site whose log-density is not as expected."""
     return next((name for name in logs if not np.array_equal(logs[name], expected[name], equal_nan=True)), None)
-
-
-def _check_alone(total: npt.NDArray[Any], single: npt.NDArray[Any]) -> None:
-    finite = np.isfinite(total)
-    close = np.isclose(single[finite], total[finite], rtol=_TOLERANCE, atol=_TOLERANCE)
-    if not close.all() or not np.array_equal(finite, np.isfinite(single)):
-        raise ParameterError(
-            "the log-density of the table is not the sum of those of its records by themselves. A record's density "
-            "may use that record, public numbers and parameters, but nothing computed from all records (a mean, a "
-            "largest value, a total)"
-        )

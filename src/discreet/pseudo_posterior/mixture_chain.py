@@ -294,15 +294,6 @@ class _Mixture:
         shares = self.shares.outward(share, concentration)
         return state._replace(coefficients=coefficients, log_excess=excess, shares=shares), accepted, diverged
 
-    def move_prior(self, key: Any, state: _State, facts: _Facts) -> _State:
-        """Move the concentration and the coefficients' covariance (2.)."""
-        concentration_key, covariance_key = jax.random.split(key)
-        plain = solved(facts.map, state.coefficients.T.astype(facts.map.dtype)).T
-        return state._replace(
-            concentration=self.shares.concentration(concentration_key, state.shares, state.concentration),
-            covariance=redrawn_covariance(covariance_key, state.covariance, plain),
-        )
-
     def refresh(self, key: Any, state: _State, facts: _Facts) -> _State:
         """Propose coefficients and scales of clusters from their prior (3.); small clusters more often."""
         root, log_shares = _covariance_root(state, facts), self.shares.log(state.shares)
@@ -330,7 +321,11 @@ class _Mixture:
         """Make moves 1 to 3; return the state, its log-likelihood, the acceptance and whether it diverged."""
         clusters_key, prior_key, refresh_key = jax.random.split(key, 3)
         state, accepted, diverged = self.move_clusters(clusters_key, state, facts, step)
-        state = self.refresh(refresh_key, self.move_prior(prior_key, state, facts), facts)
+        concentration_key, covariance_key = jax.random.split(prior_key)
+        plain = solved(facts.map, state.coefficients.T.astype(facts.map.dtype)).T
+        concentration = self.shares.concentration(concentration_key, state.shares, state.concentration)  # move 2
+        covariance = redrawn_covariance(covariance_key, state.covariance, plain)
+        state = self.refresh(refresh_key, state._replace(concentration=concentration, covariance=covariance), facts)
         logs = self.logs(facts, self.shares.log(state.shares), state.log_excess, state.coefficients)
         return state, self.log_likelihood(facts, logs), accepted, diverged
 
@@ -343,7 +338,15 @@ def mixture_chain(
 
     def begin(key: Any, values: Any, _: Any) -> Any:
         assert values is not None  # a synthesiser with a chain of its own says where to start it
-        states = jax.tree.map(lambda part: jnp.stack([part] * len(_POWERS)), _state_at(shares, values))
+        root = values["coefficient_spreads"].astype(jnp.float64)[:, None] * values["correlations"].astype(jnp.float64)
+        state = _State(
+            concentration=values["concentration"].astype(jnp.float64),
+            covariance=root @ root.T,
+            coefficients=values["coefficients"].astype(jnp.float32),
+            log_excess=jnp.log(jnp.maximum(values["excess_scales"], 1e-6)).astype(jnp.float32),
+            shares=shares.begin(values).astype(jnp.float32),
+        )
+        states = jax.tree.map(lambda part: jnp.stack([part] * len(_POWERS)), state)
         return key, states, jnp.full(len(_POWERS), math.log(_FIRST_STEP), jnp.float32), jnp.int32(0)
 
     def advance(carry: Any, data_and_weights: Any) -> Any:
@@ -410,17 +413,6 @@ def _exchanged(key: Any, logs: Any, powers: Any) -> Any:
         accepted = draws[i] < (powers[i] - powers[i + 1]) * (logs[order[i + 1]] - logs[order[i]])
         order = jnp.where(accepted, order.at[i].set(order[i + 1]).at[i + 1].set(order[i]), order)
     return order
-
-
-def _state_at(shares: DirichletShares | StickShares, values: Mapping[str, Any]) -> _State:
-    root = values["coefficient_spreads"].astype(jnp.float64)[:, None] * values["correlations"].astype(jnp.float64)
-    return _State(
-        concentration=values["concentration"].astype(jnp.float64),
-        covariance=root @ root.T,
-        coefficients=values["coefficients"].astype(jnp.float32),
-        log_excess=jnp.log(jnp.maximum(values["excess_scales"], 1e-6)).astype(jnp.float32),
-        shares=shares.begin(values).astype(jnp.float32),
-    )
 
 
 def _sites(shares: DirichletShares | StickShares, state: _State) -> dict[str, Any]:

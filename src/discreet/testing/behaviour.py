@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import math
 import warnings
@@ -208,21 +209,11 @@ def _release(mechanism: Mechanism, table: Confidential[Counts], request: Request
         return carry_out(run, table, offer, rng=seeded(seed), progress=request.watch.progress)
 
 
-class _LogTexts(logging.Handler):
-    """Keeps the level and text of what is logged."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.texts: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.texts.append(f"{record.levelname}: {record.getMessage()}")
-
-
 def _public_view(mechanism: Mechanism, table: Confidential[Counts], request: Request, seed: int) -> dict[str, Any]:
     """Return all that is public about one call."""
-    log, root = _LogTexts(), logging.getLogger()
-    level = root.level
+    texts, root = io.StringIO(), logging.getLogger()
+    log, level = logging.StreamHandler(texts), root.level
+    log.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
     root.addHandler(log)
     root.setLevel(logging.DEBUG)
     try:
@@ -232,7 +223,7 @@ def _public_view(mechanism: Mechanism, table: Confidential[Counts], request: Req
     finally:
         root.removeHandler(log)
         root.setLevel(level)
-    return {**outcome, "warnings": [str(item.message) for item in caught], "log": log.texts}
+    return {**outcome, "warnings": [str(item.message) for item in caught], "log": texts.getvalue()}
 
 
 def _outcome(mechanism: Mechanism, table: Confidential[Counts], request: Request, seed: int) -> dict[str, Any]:
