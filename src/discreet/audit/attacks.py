@@ -360,11 +360,17 @@ def attack_results(
     for name in ATTACKS:
         if name not in names and name != CLASSIFIER:
             continue
-        choices = _attack_scores(name, names, tuned, final, tuning.first_is_in)
+        choices = [(tuned[:, i], final[:, i]) for i in range(len(names)) if names[i] == name]
+        if name == CLASSIFIER:
+            coins, trial = tuning.first_is_in, np.zeros(len(tuning))
+            half = np.arange(len(coins)) % 2 == 0
+            for fold in (half, ~half):
+                trial[fold] = tuned[fold] @ learned_weights(tuned[~fold], coins[~fold])
+            choices = [(trial, final @ learned_weights(tuned, coins))]
         qualities = []  # the best first: the p-value to expect, then by how much guesses beat a coin
-        for (place, (trial, _)), share in product(enumerate(choices), shares):
+        for (place, (score, _)), share in product(enumerate(choices), shares):
             guesses = max(1, round(share * len(tuning)))
-            right = guessed_right(trial, tuning.first_is_in, guesses, rng)
+            right = guessed_right(score, tuning.first_is_in, guesses, rng)
             expected = float(tails[share][(len(tails[share]) - 1) * right // guesses])
             qualities.append((expected, (0.5 * guesses - right) / np.sqrt(guesses), share, place))
         *_, share, place = min(qualities)
@@ -372,18 +378,6 @@ def attack_results(
         right = guessed_right(choices[place][1], scored.first_is_in, guesses, rng)
         results.append(AttackResult(name=name, pairs=len(scored), guesses=guesses, right=right, tail=tails[share]))
     return tuple(results)
-
-
-def _attack_scores(
-    name: str, names: list[str], tuned: Floats, final: Floats, coins: Booleans
-) -> list[tuple[Floats, Floats]]:
-    """Return the scores that an attack chooses among: of the pairs it is tuned on, and of those it is scored on."""
-    if name != CLASSIFIER:
-        return [(tuned[:, i], final[:, i]) for i in range(len(names)) if names[i] == name]
-    trial, half = np.zeros(len(coins)), np.arange(len(coins)) % 2 == 0
-    for fold in (half, ~half):
-        trial[fold] = tuned[fold] @ learned_weights(tuned[~fold], coins[~fold])
-    return [(trial, final @ learned_weights(tuned, coins))]
 
 
 def guessed_right(score: Floats, coins: Booleans, guesses: int, rng: np.random.Generator) -> int:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from discreet._core.arrays import Booleans, Floats, Integers
 from discreet._core.errors import ParameterError
 from discreet._core.text import percent
-from discreet.domain import Column, Domain, Numeric, Records
+from discreet.domain import Column, Domain, Records
 from discreet.inference.functionals import ordered
 from discreet.inference.line import Draws, Line, at_ends, extremes
 from discreet.inference.prior import Noise, parents, sets_of
@@ -211,30 +211,10 @@ def hidden(
     return UnseenCells(cells) if cells.any() else None
 
 
-def unseen_cells(likelihood: Any, release: Observation) -> UnseenCells | None:
-    """Return the cells, or leaves, of which a release tells nothing; none, where it tells something of all."""
-    if likelihood.noiseless:
-        return None
-    if likelihood.withholds:
-        return UnseenCells.withheld(likelihood, release)
-    noise, stratified = likelihood.law.standard_deviation(likelihood.scale), likelihood.sampling == "stratified"
-    return hidden(release, noise, stratified=stratified, consistent=likelihood.consistent)
-
-
 # Shapes within cells: nothing was seen of them, so they are draws of the prior.
 
 MOST_PIECES = 1 << 26
 _LEFT = 1e-6  # expected share of a cell that the last value takes over from the infinitely many that follow
-
-
-def continuous_domain(domain: Domain) -> Domain:
-    """Return the domain whose only column, numeric and of intervals, is not cut into cells."""
-    column = next(iter(domain.columns.values()))
-    whole = isinstance(column, Numeric) and column.cells is not None and column.step is None and not column.nullable
-    if len(domain.columns) != 1 or not whole or column.dtype not in ("float64", "float32"):  # type: ignore[attr-defined]
-        raise ParameterError("shapes within cells need a single numeric column of intervals, without step or nulls")
-    open_column = Numeric(lower=column.lower, upper=column.upper)  # type: ignore[attr-defined]
-    return Domain(columns={domain.names[0]: open_column})
 
 
 def shapes(domain: Domain, alpha: Floats, masses: Floats, rng: np.random.Generator) -> tuple[Records, Floats]:

@@ -14,8 +14,8 @@ from discreet._core.checks import choice, positive_size, real
 from discreet._core.errors import ParameterError
 from discreet._core.random import seeded
 from discreet._core.text import counted
-from discreet.domain import Domain, Records
-from discreet.inference.bounds import UnseenCells, continuous_domain, hidden, shapes, unseen_cells
+from discreet.domain import Domain, Numeric, Records
+from discreet.inference.bounds import UnseenCells, hidden, shapes
 from discreet.inference.population import Posterior
 from discreet.inference.prior import FIRMER, FIRMER_FOR_RECORDS, WIDE, WIDE_FOR_LITTLE, Noise, Prior
 from discreet.inference.released import analysed_mechanism, read_release, released_table
@@ -163,7 +163,8 @@ def latent_counts(
     mechanism: Mechanism, release: Observation, *, strength: float | None, draws: int, rng: np.random.Generator
 ) -> LatentCounts:
     """Draw the confidential counts given what was released of each cell; the rest as for mechanism_posterior."""
-    likelihood, domain = known_likelihood(mechanism, release.n), mechanism.domain
+    likelihood: Any = known_likelihood(mechanism, release.n)
+    domain = mechanism.domain
     base = masses = _base_masses(domain, None, draws)
     tree, leaf, firmer = likelihood.tree, None, FIRMER
     if tree is not None:
@@ -182,8 +183,11 @@ def latent_counts(
         priors = Prior.learned(masses, firmer=firmer, wide=wide, softer=likelihood.noiseless)
     counts = draw_counts(likelihood, priors, release, draws, rng)
     unseen = None
-    if strength is None or likelihood.withholds:
-        unseen = unseen_cells(likelihood, release)
+    if likelihood.withholds:
+        unseen = UnseenCells.withheld(likelihood, release)
+    elif strength is None and not likelihood.noiseless:
+        noise, stratified = likelihood.law.standard_deviation(likelihood.scale), likelihood.sampling == "stratified"
+        unseen = hidden(release, noise, stratified=stratified, consistent=likelihood.consistent)
     if unseen is not None and leaf is not None:
         unseen = unseen.part(leaf)
     return LatentCounts(domain, counts, priors, base, leaf, mechanism.name, release.n, strength, unseen)
@@ -269,7 +273,13 @@ def population_posterior(latent: LatentCounts, rng: np.random.Generator, *, of: 
     """Return the posterior of the population, or of the table, given its latent counts."""
     choice("within", within, ("bounds", "process", "even"))
     domain, draws, strength, n = latent.domain, latent.draws, latent.strength, latent.n
-    target = continuous_domain(domain) if within == "process" else domain
+    target = domain
+    if within == "process":  # of the only column, not cut into cells
+        column: Any = next(iter(domain.columns.values()))
+        whole = isinstance(column, Numeric) and column.cells is not None and column.step is None and not column.nullable
+        if len(domain.columns) != 1 or not whole or column.dtype not in ("float64", "float32"):
+            raise ParameterError("shapes within cells need a single numeric column of intervals, without step or nulls")
+        target = Domain(columns={domain.names[0]: Numeric(lower=column.lower, upper=column.upper)})
     alpha = latent.base * (strength or 1.0)  # within sets of which nothing is known but the sum
     prior = _TREE if strength is None else f"with a Dirichlet process prior of strength {strength:g}"
     notes = [

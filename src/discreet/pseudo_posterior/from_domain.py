@@ -70,7 +70,7 @@ def synthesiser_for(
     >>> synthesiser.sensitive, synthesiser.given
     (('income',), ('sex',))
     """
-    _check_request(domain, sensitive, model, clusters=clusters, group=group, beside=(survey_weight, unit))
+    _check_request(domain, sensitive, model, clusters, (group, survey_weight, unit))
     beside = {*sensitive, survey_weight, unit}
     predictors = {name: column for name, column in domain.columns.items() if name not in beside}
     target = domain.columns[sensitive[0]]
@@ -98,25 +98,19 @@ def synthesiser_for(
 
 
 def _check_request(
-    domain: Domain,
-    sensitive: tuple[str, ...],
-    model: str,
-    *,
-    clusters: int | None,
-    group: str | None,
-    beside: tuple[str | None, ...],
+    domain: Domain, sensitive: tuple[str, ...], model: str, clusters: int | None, columns: tuple[str | None, ...]
 ) -> None:
-    """Refuse a model that does not exist, or that does not take these columns, clusters or groups."""
+    """Refuse a model that does not exist, or that does not take these columns (the first for groups) or clusters."""
     choice("model", model, MODELS)
     if clusters is not None and model not in ("mixture", "dirichlet-process"):
         raise ParameterError(f"the {model} model has no clusters")
-    if (group is not None) != (model == "hierarchical"):
+    if (columns[0] is not None) != (model == "hierarchical"):
         raise ParameterError("the hierarchical model needs the column of its groups (group=...), and no other takes it")
     if len(set(sensitive)) < len(sensitive):
         raise ParameterError("a sensitive column is named twice")
     if not sensitive or (len(sensitive) > 1 and model != "sequential"):
         raise ParameterError("name one sensitive column, or several with the sequential model")
-    for name in (*sensitive, group, *beside):
+    for name in (*sensitive, *columns):
         if name is not None and name not in domain.columns:
             raise ParameterError(f"{name!r} is not a column of the domain")
     for name in sensitive:

@@ -238,34 +238,24 @@ def synthetic_tables(
     exact = {name: np.asarray(columns[name]) for name in synthesiser.given}
     step = len(draws) // tables
     start = int(rng.integers(step))
+    synthetic = []
     with quiet():
         data = synthesiser.blank(columns, n_held if size is None else size)
-        return [
-            exact | _records_in_bounds(synthesiser, draws.one(index), data, limits, rng)
-            for index in range(start, start + step * tables, step)
-        ]
-
-
-def _records_in_bounds(
-    synthesiser: Synthesiser,
-    parameters: Mapping[str, Any],
-    data: Mapping[str, Any],
-    limits: Mapping[str, tuple[float, float]],
-    rng: np.random.Generator,
-) -> dict[str, npt.NDArray[Any]]:
-    """Return records of which those with a value outside its bounds, or none, were drawn again."""
-    records = _drawn_records(synthesiser, parameters, data, rng)
-    for _ in range(_REDRAWS):
-        inside = np.ones(len(next(iter(records.values()))), dtype=np.bool_)
-        for name, (low, high) in limits.items():
-            inside &= (records[name] >= low) & (records[name] <= high)
-        if inside.all():
-            break
-        for name, values in _drawn_records(synthesiser, parameters, data, rng).items():
-            records[name] = np.where(inside.reshape(-1, *(1,) * (values.ndim - 1)), records[name], values)
-    for name, (low, high) in limits.items():
-        records[name] = np.clip(np.nan_to_num(records[name]), low, high)
-    return records
+        for index in range(start, start + step * tables, step):
+            parameters = draws.one(index)
+            records = _drawn_records(synthesiser, parameters, data, rng)
+            for _ in range(_REDRAWS):
+                inside = np.ones(len(next(iter(records.values()))), dtype=np.bool_)
+                for name, (low, high) in limits.items():
+                    inside &= (records[name] >= low) & (records[name] <= high)
+                if inside.all():
+                    break
+                for name, values in _drawn_records(synthesiser, parameters, data, rng).items():
+                    records[name] = np.where(inside.reshape(-1, *(1,) * (values.ndim - 1)), records[name], values)
+            for name, (low, high) in limits.items():
+                records[name] = np.clip(np.nan_to_num(records[name]), low, high)
+            synthetic.append(exact | records)
+    return synthetic
 
 
 def _drawn_records(

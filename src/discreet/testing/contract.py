@@ -25,14 +25,7 @@ from discreet.domain import Counts, Records
 from discreet.mechanisms import Mechanism, compositions
 from discreet.privacy import Budget, Profile, Relation, RelationName, keeps_shape
 from discreet.testing import behaviour, facts, kernel
-from discreet.testing.enumeration import (
-    Law,
-    enumerate_law,
-    hockey_stick,
-    neighbouring_pairs,
-    outcome_of,
-    table_of,
-)
+from discreet.testing.enumeration import Law, enumerate_law, hockey_stick, neighbouring_pairs, outcome_of, table_of
 from discreet.testing.facts import small_domain, small_mechanism
 from discreet.testing.statistics import RATE, assert_law, assert_prefers, sample_size, sample_size_for_distance
 
