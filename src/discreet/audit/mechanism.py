@@ -1,22 +1,24 @@
-"""A mechanism, and broken twins of a larger budget, examined on small tables: by its law, and as a black box."""
+"""A mechanism examined on small tables: this library's by its law and beside broken twins, anybody's as a black box."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from discreet._core.arrays import Floats
+from discreet._core.boundary import sealed
 from discreet._core.checks import real
 from discreet._core.errors import BudgetError, Infeasible, LawNotAvailable, ParameterError
 from discreet._core.random import seeded
 from discreet._core.text import as_written, counted, percent, rounded_down, rounded_up
 from discreet.audit.black_box import ERROR, Finding, Sampler, compared
-from discreet.audit.guesses import POWER
+from discreet.audit.guesses import POWER, StatedProfile
 from discreet.domain import Counts, Records
 from discreet.mechanisms import Mechanism, solved
 from discreet.privacy import Guarantee
@@ -212,3 +214,207 @@ def _exact(mechanism: Mechanism, twins: dict[float, Mechanism], case: Case, reco
     worst = int((profile / np.maximum(promised, _TINY)).argmax())  # the nearest to its promise, or furthest beyond
     numbers = {"divergence": float(profile[worst]), "promised": float(promised[worst])}
     return Exact(epsilon=epsilons[worst], **numbers, exceeded=exceeded, twin_caught=caught)
+
+
+# A mechanism of anybody's: only its outputs on two neighbouring tables are looked at.
+
+
+@sealed
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examination:
+    """A claim of epsilon and delta beside samples of two neighbouring tables.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The claim.
+    findings : tuple of two
+        How the first table compares with the second, and the second with the first: the event that was chosen, and how
+        often it occurred.
+    error : float
+        Probability at most of a false alarm.
+    """
+
+    epsilon: float
+    delta: float
+    findings: tuple[Finding, Finding]
+    error: float
+
+    @property
+    def rejected(self) -> bool:
+        """Whether the claim is refuted."""
+        return any(finding.caught for finding in self.findings)
+
+    @property
+    def at_least(self) -> float:
+        """A lower bound on the true epsilon at the claimed delta: above it with probability ``error`` at most."""
+        return max(finding.epsilon for finding in self.findings)
+
+    @property
+    def detectable(self) -> float | None:
+        r"""The least epsilon that would have been caught with a power of 95 %.
+
+        It is that of a mechanism under which the event of one of the two findings is as likely as it was here on the
+        one table, and on the other :math:`e^\varepsilon` times as rare, but for delta. None where there is none: then
+        that the claim was not rejected says nothing, and more runs are needed.
+        """
+        epsilons = [finding.detectable for finding in self.findings]
+        return min((epsilon for epsilon in epsilons if epsilon is not None), default=None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        facts = {name: getattr(self, name) for name in ("epsilon", "delta", "rejected", "at_least", "error")}
+        findings = [
+            {"event": f.event.of, "likely": f.likely, "unlikely": f.unlikely, "refuted": f.caught}
+            for f in self.findings
+        ]
+        power = {"epsilon": self.detectable, "power": POWER}
+        return {**facts, "runs": self.findings[0].runs, "power": power, "findings": findings}
+
+    def __str__(self) -> str:
+        runs = self.findings[0].runs
+        lines = [f"claim: epsilon {as_written(self.epsilon)}, delta {as_written(self.delta)}"]
+        for one, names in zip(self.findings, (("first", "second"), ("second", "first")), strict=True):
+            lines.append(f"  an event of {one.event.of}: {one.likely:,} times of {counted(runs, 'run')} on the "
+                         f"{names[0]} table, {one.unlikely:,} on the {names[1]}")  # fmt: skip
+        alarms = f"with false alarms at most {percent(self.error)}"
+        if self.rejected:
+            lines.append(f"rejected, {alarms}: epsilon is at least {rounded_down(self.at_least)}")
+            return "\n".join(lines)
+        lines.append(f"not rejected, {alarms}")
+        if self.detectable is None:
+            lines.append("no epsilon would have been caught: take more runs")
+        else:
+            lines.append(f"would have caught epsilon {as_written(self.detectable)} with power {percent(POWER, 0)}, by "
+                         "an event as likely as these")  # fmt: skip
+        return "\n".join(lines)
+
+
+@sealed
+def examine(
+    sample: Callable[[Any], Any],
+    one: Any,
+    other: Any,
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+    runs: int = 10_000,
+    error: float = ERROR,
+    features: Sequence[Callable[[Any], Any]] = (),
+) -> Examination:
+    """Test whether a mechanism of anybody's keeps a claim of differential privacy on two neighbouring tables.
+
+    Nothing is known of the mechanism but its outputs. On two thirds of the runs an event is looked for that tells the
+    two tables apart. On the others it is counted, and exact (Clopper-Pearson) bounds on its two probabilities are
+    compared with the claim.
+
+    Parameters
+    ----------
+    sample : callable
+        Runs the mechanism once on a table, with fresh randomness, and returns its output: a number, a text, an array,
+        or a tuple, list or dict of such.
+    one, other : any
+        Two neighbouring tables, as ``sample`` takes them. Invent them: the result is as confidential as they are.
+    epsilon, delta : float
+        The claim, of these two tables.
+    runs : int
+        Of each table, in each of three stages; at least 100.
+    error : float
+        Probability at most of rejecting a claim that holds.
+    features : sequence of callable, optional
+        What else of an output is looked at: functions of what ``sample`` returns. An output is looked at as a whole,
+        by its elements one by one and together, and numbers by their size too.
+
+    Returns
+    -------
+    Examination
+        Whether the claim is rejected, a lower bound on epsilon, and which epsilon would have been caught.
+
+    Raises
+    ------
+    BudgetError
+        When epsilon or delta is out of range.
+    ParameterError
+        When ``runs`` or ``error`` is out of range, or an output is of a kind that cannot be compared and there are no
+        features.
+
+    Notes
+    -----
+    A claim that is not rejected is not proved: another pair of tables, or an event that was not thought of, may break
+    it. For several pairs, divide ``error`` by their number.
+
+    Examples
+    --------
+    A mean without noise that is only rounded, on two tables that differ in one record:
+
+    >>> def rounded_mean(table):
+    ...     return round(sum(table) / len(table))
+    >>> found = examine(rounded_mean, [1, 2, 3, 4], [1, 2, 3, 40], epsilon=1.0, runs=1000)
+    >>> found.rejected
+    True
+
+    Randomised response that tells the truth three times in four keeps epsilon log 3, and no less:
+
+    >>> from discreet._core.random import seeded
+    >>> rng = seeded(1)
+    >>> def response(truth):
+    ...     return truth if rng.random() < 0.75 else not truth
+    >>> print(examine(response, True, False, epsilon=1.1))
+    claim: epsilon 1.1, delta 0
+      an event of the output: 7,426 times of 10,000 runs on the first table, 2,534 on the second
+      an event of the output: 7,466 times of 10,000 runs on the second table, 2,574 on the first
+    not rejected, with false alarms at most 0.10%
+    would have caught epsilon 1.24 with power 95%, by an event as likely as these
+    >>> examine(response, True, False, epsilon=0.9).rejected
+    True
+    """
+    epsilon = real("epsilon", epsilon, least=0, most=100, error=BudgetError)
+    delta = real("delta", delta, least=0, below=1, error=BudgetError)
+    claim = StatedProfile(epsilon_stated=epsilon, delta_stated=delta)
+    reads: dict[str, Callable[[Any], Hashable]] = {"the output": itemgetter(0)}
+    for place, feature in enumerate(features, start=1):
+        name = getattr(feature, "__name__", type(feature).__name__)
+        reads[f"feature {place} ({name})"] = itemgetter(place)
+    first, second = (_runs_of(sample, table, features) for table in (one, other))
+    rng = seeded(0)  # the mechanism has its own randomness, and nothing else draws any
+    findings = compared(first, second, claim.delta, rng=rng, runs=runs, error=error, epsilons=[epsilon], features=reads)
+    return Examination(epsilon=epsilon, delta=delta, findings=findings, error=float(error))
+
+
+def _runs_of(sample: Callable[[Any], Any], table: Any, features: Sequence[Callable[[Any], Any]]) -> Sampler:
+    def run() -> Hashable:
+        output = sample(table)
+        plain_features = (_plain(feature(output), optional=False) for feature in features)
+        return (_plain(output, optional=bool(features)), *plain_features)
+
+    return lambda _, runs: [run() for _ in range(runs)]
+
+
+def _plain(output: Any, *, optional: bool) -> Hashable:
+    """Return an output as numbers, texts and tuples of them; None for one that is looked at by features alone."""
+    if isinstance(output, np.generic):
+        output = output.item()
+    if isinstance(output, float) and math.isnan(output):
+        return "NaN"  # which equals itself
+    if isinstance(output, (str, bytes, int, float)):
+        return output
+    if isinstance(output, dict):
+        output = list(output.items())
+    elif hasattr(output, "__array__"):
+        output = np.asarray(output).tolist()
+        if not isinstance(output, list):
+            return _plain(output, optional=optional)
+    if isinstance(output, (list, tuple)):
+        return tuple(_plain(part, optional=optional) for part in output)
+    with suppress(TypeError):  # of what holds something without a hash
+        hash(output)
+        # equal outputs can be found by a hash that is not that of an object's place in memory
+        own_hash: Any = type(output).__hash__
+        if output is None or own_hash is not object.__hash__:
+            return output  # type: ignore[no-any-return]
+    if optional:
+        return None
+    raise ParameterError(
+        f"outputs of type {type(output).__name__} cannot be compared. Return numbers, texts, arrays or tuples of them, "
+        "or give features"
+    )

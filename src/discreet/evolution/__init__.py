@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 from discreet._core.lazy import door
 
 if TYPE_CHECKING:
-    from discreet.evolution.api import API, NamedAPI, settled_norm
-    from discreet.evolution.callables import Callables
+    from discreet.evolution.api import API, Callables, NamedAPI, settled_norm
     from discreet.evolution.euclidean import Ball, Box
     from discreet.evolution.measured import EvolvedStep, closeness, measured_property
     from discreet.evolution.models import ContinuedTexts, DiffusionImages, MaskedTexts

@@ -21,8 +21,7 @@ from discreet._core.checks import integer, real
 from discreet._core.errors import ParameterError
 from discreet._core.lazy import torch
 from discreet.domain import Domain, Records
-from discreet.evolution.api import API, in_blocks, new_seed
-from discreet.evolution.callables import checked_points, settled_embedding, text_column
+from discreet.evolution.api import API, checked_points, in_blocks, new_seed, settled_embedding, text_column
 from discreet.evolution.euclidean import Box
 
 
