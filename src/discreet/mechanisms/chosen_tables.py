@@ -22,7 +22,7 @@ from discreet.mechanisms.latent_classes import Pair
 from discreet.mechanisms.noise import GAUSSIAN
 from discreet.mechanisms.projections import nearest_probabilities
 from discreet.mechanisms.tree import Consistent
-from discreet.mechanisms.wide_facts import MOST_CELLS, Nodes, WideFacts, open_columns
+from discreet.mechanisms.wide_facts import MOST_CELLS, Nodes, WideFacts, measurable_pairs, open_columns
 
 Statistic: TypeAlias = Callable[[Iterator[Any]], Any]
 """Arrays, or counts by label, in a list or a mapping: those of a table are the sums of those of its parts."""
@@ -306,6 +306,8 @@ class ChosenTables:
         self.scored = sum(facts.lengths)  # where the scores begin
         first, self._pair_scores = y[: self.scored], y[self.scored : self.scored + len(facts.pairs)]
         self.one_way = one_way_counts(facts, np.asarray(first, dtype=np.int64))
+        always, scored = measurable_pairs(facts.domain, facts.workload)
+        self.candidates = always + scored  # two-way tables that may be measured
         self._clearness = math.sqrt(facts.units) / (facts.scale * len(facts.sizes))  # of a record, in standard errors
 
     @cached_property
@@ -367,8 +369,8 @@ class ChosenTables:
     @cached_property
     def _worth(self) -> tuple[Integers, Integers, Integers, Booleans]:
         merged, fine = self.merged, self.fine
-        shapes = [(merged[i].count, merged[j].count) for i, j in self.facts.pairs]
-        finer = [(fine[i].count, fine[j].count) for i, j in self.facts.pairs]
+        shapes = [(merged[i].count, merged[j].count) for i, j in self.candidates]
+        finer = [(fine[i].count, fine[j].count) for i, j in self.candidates]
         return self.facts.allocation.worth(self._gains(), shapes, finer, self.facts.scale, self.total)
 
     @cached_property
@@ -380,12 +382,12 @@ class ChosenTables:
     def pairs(self) -> list[tuple[Pair, int]]:
         """The two-way tables of the last stage, which come after those, and the ``q`` of each."""
         tables = zip(self._worth[0].tolist(), self._worth[1].tolist(), strict=True)
-        return [(self.facts.pairs[place], q) for place, q in tables if q]
+        return [(self.candidates[place], q) for place, q in tables if q]
 
     @cached_property
     def clear(self) -> set[Pair]:
         """The pairs that are measured on fine cells."""
-        return {self.facts.pairs[place] for place in self._worth[0][self._worth[3]].tolist()}
+        return {self.candidates[place] for place in self._worth[0][self._worth[3]].tolist()}
 
     @property
     def lengths(self) -> list[int]:
