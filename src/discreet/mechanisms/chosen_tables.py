@@ -221,7 +221,7 @@ class Merged:
         return np.asarray(shares / self.sums(shares)[self.cell_of])
 
 
-def merged(column: Column, noisy: Floats, error: float, precision: float) -> Merged:
+def merged(column: Column, noisy: Floats, error: float, precision: float, *, fewest: int = 0) -> Merged:
     """Merge the cells of a column whose counts are too small to be told from noise, or from their neighbours'.
 
     The cells of an ordered column become at most ``sqrt(precision)`` runs of about equal counts (6 to 100 of them), a
@@ -231,17 +231,19 @@ def merged(column: Column, noisy: Floats, error: float, precision: float) -> Mer
 
     ``noisy``, shape (cells,): released, with standard error ``error``.
     ``precision``: number of records, in standard errors of a total, for each column.
+    ``fewest``: commonest cells that keep their number, clear or not, of an outcome; its runs are of equal counts.
     """
     bins = int(min(_MOST_BINS, max(_FEWEST, round(math.sqrt(precision)))))
     if column.on_a_line:
         values = int(column.values or 0)
         counts = np.maximum(noisy[:values], 0.0)
-        runs = _runs(counts, float(counts.sum()) / bins if values > bins else _CLEAR * error)
+        many = values > bins or fewest > 0
+        runs = _runs(counts, float(counts.sum()) / bins if many else _CLEAR * error)
         cell_of = np.append(runs, np.full(len(noisy) - values, runs[-1] + 1))
     else:
         cell_of = np.zeros(len(noisy), dtype=np.int64)
         commonest = np.argsort(-noisy, kind="stable")[: _MOST_MERGED - 1]
-        clear = np.sort(commonest[noisy[commonest] > _CLEAR * error])
+        clear = np.sort(commonest[: max(fewest, int((noisy[commonest] > _CLEAR * error).sum()))])
         cell_of[clear] = np.arange(1, len(clear) + 1)
         if len(clear) == len(noisy):
             cell_of -= 1
@@ -324,8 +326,9 @@ class ChosenTables:
                 table.counts(self.total),
                 self.facts.scale / math.sqrt(table.units),
                 self.total * self._clearness,
+                fewest=_FEWEST * (name in self.facts.domain.outcome),
             )
-            for column, table in zip(self.facts.domain.columns.values(), self.one_way, strict=True)
+            for (name, column), table in zip(self.facts.domain.columns.items(), self.one_way, strict=True)
         ]
 
     @cached_property
