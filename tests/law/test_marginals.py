@@ -871,6 +871,18 @@ def test_counts_of_the_guarantee() -> None:
     assert units == [40 * (3 + tables) for tables in (1, 3, 3)]
 
 
+@pytest.mark.parametrize("column", [Category(categories=["no", "yes"]), Boolean(), Integer(lower=0, upper=3)])
+def test_noise_does_not_merge_the_cells_of_an_outcome(column: Any) -> None:
+    """All of few cells stay apart: merged into one, none of its pairs would be measured."""
+    for outcome in ("c", ()):
+        domain = Domain(columns={"c": column, **labels(3, 4).columns}, outcome=outcome)
+        made = Marginals(domain=domain, records=1000, scale=300.0, units=20)
+        x = table_on(domain, [1000 // (domain.size or 1)] * (domain.size or 1))
+        merged = [ChosenTables(made, np.asarray(made.kernel(x, rng=seeded(seed)))).counts[0] for seed in range(20)]
+        assert (min(merged) > 1) == bool(outcome)
+        assert (min(merged) == column.size) == (bool(outcome) and not column.on_a_line)
+
+
 def test_an_outcome_is_measured_whatever_else_is_declared() -> None:
     """Open labels, constraints, totals, conditions, several tables, both relations: its pairs are among the measured.
 

@@ -99,6 +99,9 @@ class Domain:
     >>> Domain.from_toml(domain.to_toml()) == domain
     True
 
+    >>> Domain(columns=domain.columns, outcome="sex").outcome
+    ('sex',)
+
     No child is married, and a city is in one region:
 
     >>> declared = Domain(
