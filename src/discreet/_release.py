@@ -165,6 +165,7 @@ def release(
         a **public** table. ``tables``, the number of tables, chooses ``marginals``, which draws each from the posterior
         of what it measured, at no further privacy cost. ``sampling`` may be given without a name too: records are drawn
         from noisy counts stratified by default, which has less sampling error at no privacy cost, or ``"iid"``.
+        ``outcome`` names one to three columns that the others are to predict, in place of the domain's.
 
     Returns
     -------
@@ -195,10 +196,11 @@ def release(
     >>> synthetic.certificate.delta <= 1e-9
     True
     """
+    outcome = parameters.pop("outcome", None)
     names = parameter_names(named(mechanism)) if isinstance(mechanism, str) else ()
     require_current([name for name in parameters if name not in names], _MOVED)
     refuse_same(data, reference, *parameters.values())
-    base, unit = _domain_and_unit(data, domain, unit)
+    base, unit = _domain_and_unit(data, domain, unit, outcome)
     calibrated = _calibrated(mechanism, base, parameters, watch)
     if parameters.get("tables") == 1:  # as without it
         del parameters["tables"]
@@ -283,15 +285,18 @@ def _provenance(closed: Confidential[Any]) -> Provenance:
     return closed.provenance or Provenance(frame_kind="polars", columns=())
 
 
-def _domain_and_unit(data: Any, domain: Any, unit: Unit | None) -> tuple[Domain, Unit | None]:
+def _domain_and_unit(data: Any, domain: Any, unit: Unit | None, outcome: Any) -> tuple[Domain, Unit | None]:
     """Return the declared domain and the privacy unit; a table that is closed was counted with its own."""
     if not isinstance(data, Confidential):
         if domain is None:
             raise ParameterError(
                 "the domain is missing: what is public about the columns. Write release(data, domain, ...)"
             )
-        return public_domain(domain, data=data), unit
+        base = public_domain(domain, data=data)
+        return (base if outcome is None else replace(base, outcome=outcome)), unit
     facts = _provenance(data)
+    if outcome is not None:
+        raise ParameterError("the closed table was counted on a domain with its own outcome. Leave the outcome out")
     if facts.domain is None:
         raise ParameterError("the confidential table must be encoded with a domain. Use confidential(data, domain)")
     if domain is not None and public_domain(domain, data=data) != facts.domain:

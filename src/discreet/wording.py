@@ -86,20 +86,37 @@ def pairs(forecast: Forecast, n: int) -> list[str]:
     if forecast.pair_scores is None:
         return ["All columns are worked on together, so that no pair of columns is left out."]
     count, candidates, noise = forecast.pair_scores
+    always = outcomes(forecast)
+    count, other = count - forecast.outcomes[0], "other " * bool(always)
+    if not candidates and always:
+        return always
     if not candidates:
         return ["No pair of columns is measured, because the workload names none."] if count else []
-    columns = counted(count, "pair of columns", "pairs of columns")
+    columns = counted(count, f"{other}pair of columns", f"{other}pairs of columns")
     scope = f"Any of the {columns} may be measured."
     if candidates < count:
         scope = f"{candidates:,} of the {columns} may be measured, those of the workload."
     elif count == 1:
-        scope = "The pair of columns may be measured."
+        scope = f"The {other}pair of columns may be measured."
     return [
+        *always,
         scope,
         "For each of them it is counted how many records would be elsewhere if the two columns were independent. "
         f"This number gets noise with a standard deviation of {counted(round(noise), 'record')}, "
         f"{about(100.0 * noise / n, 2)} % of the table. A weaker dependence may be missed. The two columns "
         "are then released as if they were independent, but for what other columns tell of them.",
+    ]
+
+
+def outcomes(forecast: Forecast) -> list[str]:
+    """Return what the tables of declared outcomes cost the others."""
+    tables, share = forecast.outcomes
+    if not tables:
+        return []
+    pairs_are = counted(tables, "pair with a declared outcome is", "pairs with a declared outcome are")
+    return [
+        f"{pairs_are} always measured, with {percent(share, 0)} of the units that are left after the first tables of "
+        f"one column. The noise of other tables becomes up to {about((1.0 - share) ** -0.5, 2)} times as large."
     ]
 
 

@@ -13,8 +13,11 @@ import polars as pl
 import pytest
 from commands import answer, document
 
+import discreet
 from discreet.cli.entry import run
+from discreet.confidential import confidential
 from discreet.domain import Boolean, Domain, Integer, OpenLabels
+from discreet.errors import ParameterError
 from discreet.mechanisms import REGISTRY, Marginals, named
 from discreet.privacy import Budget
 from discreet.releases import Certificate
@@ -452,6 +455,42 @@ def test_under_add_remove_the_plan_chooses_among_those_that_have_it(files: Path)
     assert facts["relation"]["name"] == "add-remove"
     assert facts["records"] == 3000
     assert facts["mechanism"]["name"] in {"marginals", "private-evolution"}
+
+
+def test_an_outcome_is_declared_in_the_file_or_asked_for(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The option goes before the file, also in a plan, and an output that is the domain's file is refused."""
+    given = [*release_arguments(files), "--mechanism", "marginals", "--param", "units=40"]
+    for declared, asked, outcome in (("", [], None), ('outcome = "region"', [], ["region"]),
+                                     ('outcome = "region"', ["income", "region"], ["income", "region"])):  # fmt: skip
+        (files / "domain.toml").write_text(declared + DOMAIN)
+        options = [part for name in asked for part in ("--outcome", name)]
+        assert run([*given, *options]) == 0
+        facts = json.loads((files / "out.certificate.json").read_text())
+        assert facts["domain"].get("outcome") == outcome
+        assert run(["verify", str(files / "out.certificate.json")]) == 0
+        plan = [
+            "plan",
+            "--domain",
+            str(files / "domain.toml"),
+            "--records",
+            "3000",
+            "--epsilon",
+            "1",
+            "--delta",
+            "1e-6",
+        ]
+        planned = document(capsys, *plan, *options)
+        assert {o["mechanism"] for o in planned["options"]} == set(REGISTRY) - {"pitman-yor"}
+    assert run([*given, "--outcome", "wage"]) == 2
+    assert "outcome names 'wage', which is not a column of the domain" in complaint(capsys)
+    domain = str(files / "domain.toml")
+    assert run([*given, "--certificate", domain, "--outcome", "income"]) != 0
+    assert (files / "domain.toml").read_text() == 'outcome = "region"' + DOMAIN
+    closed = confidential(table(), Domain.read(domain))
+    with pytest.raises(ParameterError, match="Leave the outcome out"):
+        discreet.release(closed, budget=Budget(epsilon=1.0, delta=1e-6), size=500, outcome="income")
+    result = discreet.release(closed, budget=Budget(epsilon=1.0, delta=1e-6), size=500)
+    assert result.certificate.facts.domain["outcome"] == ["region"]
 
 
 @pytest.mark.parametrize(

@@ -68,8 +68,8 @@ def test_the_function_and_the_command_have_the_same_names() -> None:
     of_keepers = {"dataset", "part", "redraw"}  # the ledger and the checkpoint
     of_values = {one.name for kind in (Budget, Unit, Replacement, Output) for one in fields(kind)} - {"column", "path"}
     accepted = {"accept_poor_utility", "accept_weak_promise", "ignore_other_columns"}
-    of_mechanisms = {"param", "sampling", "tables"}
-    assert options - arguments == {"json"} | of_files | of_keepers | of_values | accepted | of_mechanisms
+    of_parameters = {"param", "sampling", "tables", "outcome"}
+    assert options - arguments == {"json"} | of_files | of_keepers | of_values | accepted | of_parameters
 
 
 @pytest.mark.parametrize("command", ["release", "synthesize"])

@@ -355,6 +355,21 @@ def test_it_refuses_what_no_theorem_covers() -> None:
     assert program.WRONG in wrong(changed(facts, schedule="published")).values()
 
 
+def test_it_leaves_the_pairs_of_an_outcome_out_of_the_scores(tmp_path: Path) -> None:
+    """Without the outcome there are more scores than are paid; columns that there are not are none."""
+    domain = golden.releases()["marginals-every-kind"]["domain"]
+    first, second, *_ = domain.names
+    for workload in ({}, {"workload": f"{second}"}, {"workload": f"{second}*{domain.names[-1]}, {first}"}):
+        asked = {"domain": replace(domain, outcome=first), "mechanism": "marginals", **FRESH["marginals"], **workload}
+        text, out = fresh("marginals-every-kind", tmp_path, **asked)
+        assert not wrong(text, out)
+        assert all(check.agrees for check in discreet.verify(tmp_path / "c.json", data=out))
+        for outcome in ([], ["none"], [first, first, second, second]):
+            facts = json.loads(text)
+            facts["domain"]["outcome"] = outcome
+            assert wrong(facts)
+
+
 def test_it_says_what_it_cannot_check() -> None:
     facts = json.loads((HERE / "0.2.0.dev0" / "pitman-yor-discount.certificate.json").read_text(encoding="utf-8"))
     found = wrong(changed(facts | {"size": 2000}))

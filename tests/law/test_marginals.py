@@ -144,7 +144,9 @@ def test_no_more_units_are_spent_than_are_paid(data: st.DataObject) -> None:
     first, left = allocation.first, allocation.remaining
     assert first.min() >= 1
     assert left == units - int((copies * first**2).sum()) >= 0
-    scores = np.array(data.draw(st.lists(st.integers(-50, 10**6), min_size=len(pairs), max_size=len(pairs))), float)
+    always = data.draw(st.integers(0, len(pairs)))  # of outcomes
+    scored = len(pairs) - always
+    scores = np.array(data.draw(st.lists(st.integers(-50, 10**6), min_size=scored, max_size=scored)), float)
     shapes = [(min(sizes[i], 128), min(sizes[j], 128)) for i, j in pairs]
     scale = data.draw(st.floats(9.0, 1e6))
     finer = [(a + data.draw(st.integers(0, 2 * a)), b) for a, b in shapes]
@@ -153,6 +155,11 @@ def test_no_more_units_are_spent_than_are_paid(data: st.DataObject) -> None:
     assert all(finer[i] != shapes[i] for i in taken[clear].tolist())
     assert min([*q.tolist(), *again.tolist()], default=0) >= 0
     assert int((q**2).sum() + (copies * again**2).sum()) <= left
+    place = int((taken < always).sum())
+    others = allocation.worth(10.0 - scores, shapes, finer, scale, 1e4)  # what outcomes get does not depend on scores
+    assert others[1][:place].tolist() == q[:place].tolist()
+    assert [taken[:place].tolist()] == [[i for i in range(always) if min(max(shapes[i], finer[i])) > 1]]
+    assert int((q[:place] ** 2).sum()) <= wide_facts.OUTCOMES * left
 
 
 def test_many_columns_and_few_units() -> None:
@@ -415,6 +422,10 @@ class Exact:
                 pair = [self.last(read, (*output, one), counts) for one, counts in zip(by, (x, y), strict=True)]
                 at = _MIDDLE + least + int(shift[k])
                 total[self._moved(*pair)][at : at + len(law)] += mass[k] * law
+        return self._summed(total, epsilons)
+
+    def _summed(self, total: dict[Any, Floats], epsilons: Sequence[float]) -> tuple[Floats, float]:
+        """Return what the losses until the last stage come to with those of that stage, by what changes in it."""
         told = float(total.pop(None, np.zeros(1)).sum())
         loss, held = [], []
         for changes, law in total.items():
@@ -560,6 +571,57 @@ def test_tables_chosen_by_the_data_are_caught() -> None:
     assert np.any(found > 2 * stated(reduced(records=4)))
     right, _ = Exact(reduced(records=4), scores=range(-3, 8)).divergence(x, y, EPSILONS)
     assert np.all(right < stated(reduced(records=4)))
+
+
+class Unscored(Exact):
+    """As above, of a mechanism whose only pair has an outcome: no score comes between the first stage and the last.
+
+    ``shares``: a twin that takes the outcome's share of the units from the table.
+    """
+
+    def __init__(self, mechanism: Marginals, shares: Sequence[float] = ()) -> None:
+        super().__init__(mechanism, public=not shares)
+        self.shares = shares
+
+    def read(self, first: tuple[int, ...]) -> Read:
+        if first not in self._reads:
+            found = ChosenTables(self.mechanism, np.array(first))
+            of = b"|".join(each.cell_of.tobytes() for each in found.merged)
+            self._reads[first] = Read(of, b"", (structure(found),))
+        return self._reads[first]
+
+    def divergence(self, x: Integers, y: Integers, epsilons: Sequence[float]) -> tuple[Floats, float]:
+        total: dict[Any, Floats] = defaultdict(lambda: np.zeros(2 * _MIDDLE))
+        for read, output, (least, law) in self._first(x, y):
+            pair = []
+            for place, counts in enumerate((x, y)):
+                with pytest.MonkeyPatch.context() as patch:
+                    if self.shares:
+                        patch.setattr(wide_facts, "OUTCOMES", self.shares[place])
+                    pair.append(self.exact(read, output, counts)[3:])
+            total[self._moved(*pair)][_MIDDLE + least : _MIDDLE + least + len(law)] += law
+        return self._summed(total, epsilons)
+
+
+@pytest.mark.usefixtures("small")
+def test_with_an_outcome_the_whole_by_stages() -> None:
+    """Its table costs its units and no score; a table that is not paid, and a share taken from the data, are caught."""
+    mechanism = Marginals(domain=replace(labels(2, 2), outcome="c1"), records=2, scale=SCALE, units=5)
+    assert mechanism.pairs == []
+    assert mechanism.guarantee(n=2).profile == DiscreteGaussianPair(scale=SCALE, counts=10, tight=False)
+    exact = Unscored(mechanism)
+    every, left, right = neighbours(2, 4, 1, "replacement")
+    each = [exact.divergence(every[i], every[j], EPSILONS) for i, j in zip(left, right, strict=True)]
+    worst = np.max([found for found, _ in each], axis=0) + max(cut for _, cut in each)
+    assert {((0, 1), 1)} < set().union(*(read.chosen[0] for read in exact._reads.values()))
+    assert np.all(worst <= stated(mechanism))
+    assert np.all(worst >= 0.9 * stated(mechanism))  # cells may merge into one, whose count shows nothing
+    assert np.any(worst > stated(replace(mechanism, units=4)))  # as if the outcome's table were free
+    peeking, _ = Unscored(mechanism, shares=(0.4, 0.0)).divergence(X, Y, EPSILONS)
+    assert np.any(peeking > stated(mechanism))
+    # under add/remove, of one change in every table
+    found, cut = exact.divergence(X, np.array([3, 0, 0, 0]), EPSILONS)
+    assert np.all(found + cut <= stated(mechanism, relation="add-remove"))
 
 
 class Labelled:
@@ -795,6 +857,58 @@ def test_counts_of_the_guarantee() -> None:
     assert narrow.guarantee(n=9).profile == DiscreteGaussianPair(scale=20.0, counts=67, tight=False)
     assert narrow.pairs == [(0, 1)]
     assert replace(mechanism, workload=("c2",)).pairs == [(0, 2), (1, 2)]
+    # the pairs of an outcome get no score, whether or not the workload names them
+    predicted = replace(mechanism, domain=replace(labels(3, 4, 2), outcome="c2"))
+    assert predicted.guarantee(n=9).profile == DiscreteGaussianPair(scale=20.0, counts=67, tight=False)
+    for workload, counts in ((("c2",), 66), (("c0*c2",), 66), (("c1*c0", "c2*c0"), 67)):
+        profile = replace(predicted, workload=workload).guarantee(n=9).profile
+        assert profile == DiscreteGaussianPair(scale=20.0, counts=counts, tight=False)
+    budget, domain = Budget(epsilon=1.0, delta=1e-6), labels(3, 4, 2)
+    units = [
+        Marginals.calibrated(budget, domain=replace(domain, outcome=names), n=500, workload=("c0*c1",)).units
+        for names in ((), "c2", ("c1", "c2"))
+    ]
+    assert units == [40 * (3 + tables) for tables in (1, 3, 3)]
+
+
+@pytest.mark.parametrize("column", [Category(categories=["no", "yes"]), Boolean(), Integer(lower=0, upper=3)])
+def test_noise_does_not_merge_the_cells_of_an_outcome(column: Any) -> None:
+    """All of few cells stay apart: merged into one, none of its pairs would be measured."""
+    for outcome in ("c", ()):
+        domain = Domain(columns={"c": column, **labels(3, 4).columns}, outcome=outcome)
+        made = Marginals(domain=domain, records=1000, scale=300.0, units=20)
+        x = table_on(domain, [1000 // (domain.size or 1)] * (domain.size or 1))
+        merged = [ChosenTables(made, np.asarray(made.kernel(x, rng=seeded(seed)))).counts[0] for seed in range(20)]
+        assert (min(merged) > 1) == bool(outcome)
+        assert (min(merged) == column.size) == (bool(outcome) and not column.on_a_line)
+
+
+def test_an_outcome_is_measured_whatever_else_is_declared() -> None:
+    """Open labels, constraints, totals, conditions, several tables, both relations: its pairs are among the measured.
+
+    Scores would not choose them: the columns are independent. What is declared is kept.
+    """
+    declared = {
+        "impossible": [{"c0": "l0", "c1": "l3"}],
+        "totals": [{"column": "c3", "source": "a census", "counts": {"l0": 400, "l1": 200}}],
+    }
+    domain = Domain(columns={**labels(3, 4, 2, 2).columns, "word": OpenLabels()}, outcome=("c1", "word"), **declared)
+    rng, n = seeded(4), 600
+    codes = [rng.integers(0, size, n) for size in (3, 4, 2, 2)]
+    words = np.array(["a", "b"], dtype=object)[rng.integers(0, 2, n)]
+    x = Counts(records=Records(columns=(*codes, words)), frequencies=np.ones(n, dtype=np.int64))
+    expected = {(0, 1), (1, 2), (1, 3), (1, 4), (0, 4), (2, 4), (3, 4)}
+    for relation, facts in product(RELATIONS, ({}, {"given": 'c0 = "l1"'}, {"tables": 2}, {"workload": ("c2*c0",)})):
+        budget = Budget(epsilon=1.0, delta=1e-6)
+        made = Marginals.calibrated(budget, domain=domain, n=n, relation=relation, **facts)  # type: ignore[arg-type]
+        assert made.pairs == ([(0, 2)] if "workload" in facts else [(0, 2), (0, 3), (2, 3)])
+        y = made.kernel(x, rng=rng)
+        assert math.isfinite(made.log_prob(y, x))
+        reading = made.reading(y, n=n)
+        assert expected <= set(reading.outcome().pairs or ())
+        records = Records.concatenate(reading.draw(300, rng=rng))
+        assert len(records) == 300
+        assert domain.allowed(records).all()
 
 
 @pytest.mark.parametrize("workload", [("c9",), ("c0*c9",), ("c0*c1*c2",), ("c0*c0",), ("",)])

@@ -212,10 +212,12 @@ def marginals(facts: Facts) -> Promise:
 
 
 def pairs_of(facts: Facts) -> int:
-    """Return how many pairs of columns the workload names: every pair where there is none."""
+    """Return how many pairs get a score: those that the workload names, or all, but for those of outcomes."""
     names, workload = list(facts.columns), facts.parameters.get("workload")
+    if len(facts.outcome) > 3 or not set(facts.outcome) <= set(names):
+        raise StoppedError(WRONG, "the outcome is up to three columns of the domain")
     if workload is None:
-        return math.comb(len(names), 2)
+        return math.comb(len(names) - len(facts.outcome), 2)
     named: set[frozenset[str]] = set()
     for text in [workload] if isinstance(workload, str) else workload:
         for entry in map(str.strip, text.split(",")):
@@ -224,4 +226,4 @@ def pairs_of(facts: Facts) -> int:
             if not found:
                 raise StoppedError(CANNOT, f"the workload's entry {entry!r} names no pair of columns")
             named |= found
-    return len(named)
+    return sum(pair.isdisjoint(facts.outcome) for pair in named)

@@ -81,6 +81,8 @@ _TABLE: dict[str, Callable[[Any], Any]] = {
     "unit": option("--unit", str, "Column that names the person, or other privacy unit, behind the rows."),
     "param": option("--param pairs", key_value, "A parameter of the mechanism. May be repeated.", metavar="KEY=VALUE",
                     multiple=True),
+    "outcome": option("--outcome", str, "Column that the others are to predict, in place of those that the domain "
+                      "declares. May be repeated.", multiple=True, callback=lambda _, __, names: names or None),
     "sampling": option("--sampling", ["iid", "stratified"], "How records are drawn from noisy counts: stratified (the "
                        "default), with less error, or independently (iid)."),
     "reference": option("--reference", PATH, "A PUBLIC table that the confidential one is expected to look like. "

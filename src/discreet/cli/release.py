@@ -49,7 +49,7 @@ from discreet.cli.options import (
 @option("--certificate", PATH, "Its certificate. By default OUT with .certificate.json.")
 @shared("unit")
 @option("--max-records", int, "The most records that a unit keeps. The others are cut at random.")
-@shared("sampling", "reference", "ignore-other-columns", "relation")
+@shared("outcome", "sampling", "reference", "ignore-other-columns", "relation")
 @option("--records", int, "Number of records, where it is declared: always with --relation add-remove.")
 @option("--checkpoint", PATH, "File that holds the steps of a mechanism that works in steps.")
 @option("--redraw", bool, "Draw other records from a finished --checkpoint. DATA is not asked.")
@@ -119,7 +119,7 @@ def release(data: str, domain_file: str, tables: int, sampling: str | None, as_j
 @option("--size", int, "Number of records to release. By default --records.")
 @option("--max-records", int, "The most records that a privacy unit keeps. --records must then be the number of units "
         "times it.", default=1)  # fmt: skip
-@shared("sampling", "reference")
+@shared("outcome", "sampling", "reference")
 @option("--together", PATH, "TOML file of several releases of one table ([[release]] with name, domain, records, and "
         "if wanted size, mechanism, parameters, share, max_records). They are calibrated together, and satisfy the "
         "budget together.")  # fmt: skip

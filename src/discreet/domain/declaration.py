@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import fields
 from decimal import Decimal as Exact
 from importlib import import_module
@@ -20,6 +20,7 @@ from discreet.domain.texts import PublicFact, encodable, span_text
 # What is declared beside the columns, as plain values: the forms that TOML, JSON and Python have in common.
 
 _MOST = 10**10  # records
+_MOST_OUTCOMES, _OUTCOME = 3, 'outcome = "income"'
 _LONGEST = 500  # characters of a source
 
 
@@ -37,6 +38,18 @@ def plain_entries(table: str, entries: Any) -> list[dict[str, Any]]:
         except DomainError as problem:
             raise DomainError(f"[[{table}]] number {number}: {problem}") from None
     return plain_values
+
+
+def plain_outcome(outcome: Any, columns: Container[str]) -> tuple[str, ...]:
+    """Return the columns that are an outcome. Raises DomainError when they are none of these, or more than three."""
+    names = (outcome,) if isinstance(outcome, str) else outcome
+    if not isinstance(names, (list, tuple)) or len(names) > _MOST_OUTCOMES or len(set(map(repr, names))) != len(names):
+        form = f"a column or up to {_MOST_OUTCOMES} different columns, such as {_OUTCOME}"
+        raise unfit("outcome", form, outcome, error=DomainError)
+    for name in names:
+        if not isinstance(name, str) or name not in columns:
+            raise DomainError(f"outcome names {shown(name)}, which is not a column of the domain")
+    return tuple(map(str, names))
 
 
 def plain_condition(condition: Any) -> Any:
@@ -158,16 +171,18 @@ _ESCAPES = {code: f"\\u{code:04X}" for code in (*range(32), 127)} | str.maketran
 
 def write(spec: Mapping[str, Any]) -> str:
     """Write a domain's plain data as TOML: one table per column, and one per entry of a list."""
-    tables: list[tuple[str, Mapping[str, Any]]] = []
+    top, tables = "", list[tuple[str, Mapping[str, Any]]]()
     for name, part in spec.items():
         if name == "columns":
             tables += [(f"[columns.{key(column)}]", facts) for column, facts in part.items()]
+        elif name == "outcome":
+            top = f"{name} = {value(part)}\n\n"
         elif isinstance(part, list):
             tables += [(f"[[{key(name)}]]", entry) for entry in part]
         else:
             tables.append((f"[{key(name)}]", part))
     blocks = [[head, *[f"{key(k)} = {value(v)}" for k, v in facts.items()], ""] for head, facts in tables]
-    return "\n".join(map("\n".join, blocks))
+    return top + "\n".join(map("\n".join, blocks))
 
 
 def key(name: str) -> str:
@@ -225,9 +240,9 @@ def domain_facts(spec: Mapping[str, Any]) -> dict[str, Any]:
         raise DomainError("a domain must have one table [columns.NAME] per column")
     if not isinstance(spec.get("metric_weights", {}), Mapping):
         raise DomainError("metric_weights must be a table of one number per column")
-    unknown = set(spec) - {"columns", "metric_weights", *DECLARED}
+    unknown = set(spec) - {"outcome", "columns", "metric_weights", *DECLARED}
     if unknown:
-        lists = ", ".join(f"[[{name}]]" for name in DECLARED)
+        lists = ", ".join([*(f"[[{name}]]" for name in DECLARED), "outcome"])
         raise DomainError(f"unknown table {min(unknown)!r}: a domain has [columns.NAME], [metric_weights], {lists}")
     named = spec.get("columns", {})
     if len(named) > MOST_COLUMNS:
@@ -236,7 +251,7 @@ def domain_facts(spec: Mapping[str, Any]) -> dict[str, Any]:
     if sum([number for number in cells if isinstance(number, int)]) > MOST_CELLS:  # before one of them is made
         raise DomainError(f"all columns together must have at most {MOST_CELLS:,} cells. Declare fewer")
     columns = {name: _column(name, facts) for name, facts in named.items()}
-    declared = {name: spec[name] for name in DECLARED if name in spec}
+    declared = {name: spec[name] for name in (*DECLARED, "outcome") if name in spec}
     return {"columns": columns, "metric_weights": spec.get("metric_weights"), **declared}
 
 
@@ -274,6 +289,8 @@ def _check_keys(name: str, kind: str, facts: Mapping[str, Any]) -> None:
                 f"column {name!r}: it is declared as a survey weight, which a model is told (survey_weight=...) and a "
                 "domain is not. Drop the key weight"
             )
+        if fact == "outcome":
+            raise DomainError(f"column {name!r}: outcome is about the table. Write it above all [columns.NAME]")
         if fact not in keys:
             listed = f"Keys of {with_article(kind)} column: {', '.join(sorted(keys))}"
             raise DomainError(f"column {name!r}: unknown key {fact!r}. {listed}")

@@ -24,7 +24,7 @@ from discreet._core.reading import MOST_COLUMNS, bounded_text, parsed_toml
 from discreet._core.text import counted, paragraph, table
 from discreet.domain import declaration
 from discreet.domain.column import Column
-from discreet.domain.declaration import DECLARED, plain_entries
+from discreet.domain.declaration import DECLARED, plain_entries, plain_outcome
 from discreet.domain.records import Records
 from discreet.domain.texts import encodable, settle
 
@@ -71,13 +71,16 @@ class Domain:
         Published totals. Each entry has ``column``, ``source`` and ``counts``, ``{label: count}`` or rows of a
         condition and a count, which hold each value of the column once; or ``source`` and ``count``, for the whole
         table. All have the same sum.
+    outcome : str or sequence of str, optional
+        One to three columns that the others are to predict. ``marginals`` always measures their tables with every other
+        column.
 
     Raises
     ------
     DomainError
-        If there is no column, or a weight names none; if a condition does not fit its column or is about a part of a
-        cell; if constraints need more than 4,194,304 cells or leave a column, or columns that are constrained together,
-        without a value; if totals are not complete or do not agree.
+        If there is no column, or a weight or an outcome names none; if a condition does not fit its column or is about
+        a part of a cell; if constraints need more than 4,194,304 cells or leave a column, or columns that are
+        constrained together, without a value; if totals are not complete or do not agree.
 
     Notes
     -----
@@ -95,6 +98,9 @@ class Domain:
     200
     >>> Domain.from_toml(domain.to_toml()) == domain
     True
+
+    >>> Domain(columns=domain.columns, outcome="sex").outcome
+    ('sex',)
 
     No child is married, and a city is in one region:
 
@@ -119,6 +125,7 @@ class Domain:
     impossible: Sequence[Mapping[str, Any]] = ()
     implies: Sequence[Mapping[str, Any]] = ()
     totals: Sequence[Mapping[str, Any]] = ()
+    outcome: str | Sequence[str] = ()
     _size: int | None = field(init=False, repr=False, default=None)
     _constraints: tuple[Constraint, ...] = field(init=False, repr=False, default=())
     _published: tuple[PublishedTotals, ...] = field(init=False, repr=False, default=())
@@ -147,8 +154,9 @@ class Domain:
             metric_weights=_Frozen(weights) if weights else None,
             _size=None if None in sizes else prod(filter(None, sizes)),
         )
-        if (self.impossible, self.implies, self.totals) == ((), (), ()):
+        if (self.impossible, self.implies, self.totals, self.outcome) == ((), (), (), ()):
             return
+        settle(self, outcome=plain_outcome(self.outcome, self.columns))
         from discreet.domain.constraints import Readers, compiled, possible, published
 
         plain = {name: plain_entries(name, getattr(self, name)) for name in DECLARED}
@@ -179,6 +187,7 @@ class Domain:
             head.append(counted(self.size, "cell"))
         if len(self.columns) > _SHOWN:
             notes.append(f"and {counted(len(self.columns) - _SHOWN, 'more column')}")
+        notes += [f"outcome: {', '.join(self.outcome)}"] * bool(self.outcome)
         notes += [f"{len(getattr(self, name)):,} declared under {name}" for name in DECLARED if getattr(self, name)]
         return paragraph(", ".join(head)) + table(("column", "kind", "cells", "declared"), rows) + paragraph(*notes)
 
@@ -336,6 +345,8 @@ class Domain:
     def to_dict(self) -> dict[str, Any]:
         """Return the declaration as plain data; :meth:`from_dict` reads it back."""
         plain: dict[str, Any] = {}
+        if self.outcome:
+            plain["outcome"] = list(self.outcome)
         if self.metric_weights is not None:
             plain["metric_weights"] = dict(self.metric_weights)
         plain["columns"] = {name: column.to_dict() for name, column in self.columns.items()}

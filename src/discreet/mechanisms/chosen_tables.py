@@ -22,7 +22,7 @@ from discreet.mechanisms.latent_classes import Pair
 from discreet.mechanisms.noise import GAUSSIAN
 from discreet.mechanisms.projections import nearest_probabilities
 from discreet.mechanisms.tree import Consistent
-from discreet.mechanisms.wide_facts import MOST_CELLS, Nodes, WideFacts, open_columns
+from discreet.mechanisms.wide_facts import MOST_CELLS, Nodes, WideFacts, measurable_pairs, open_columns
 
 Statistic: TypeAlias = Callable[[Iterator[Any]], Any]
 """Arrays, or counts by label, in a list or a mapping: those of a table are the sums of those of its parts."""
@@ -221,7 +221,7 @@ class Merged:
         return np.asarray(shares / self.sums(shares)[self.cell_of])
 
 
-def merged(column: Column, noisy: Floats, error: float, precision: float) -> Merged:
+def merged(column: Column, noisy: Floats, error: float, precision: float, *, fewest: int = 0) -> Merged:
     """Merge the cells of a column whose counts are too small to be told from noise, or from their neighbours'.
 
     The cells of an ordered column become at most ``sqrt(precision)`` runs of about equal counts (6 to 100 of them), a
@@ -231,17 +231,19 @@ def merged(column: Column, noisy: Floats, error: float, precision: float) -> Mer
 
     ``noisy``, shape (cells,): released, with standard error ``error``.
     ``precision``: number of records, in standard errors of a total, for each column.
+    ``fewest``: commonest cells that keep their number, clear or not, of an outcome; its runs are of equal counts.
     """
     bins = int(min(_MOST_BINS, max(_FEWEST, round(math.sqrt(precision)))))
     if column.on_a_line:
         values = int(column.values or 0)
         counts = np.maximum(noisy[:values], 0.0)
-        runs = _runs(counts, float(counts.sum()) / bins if values > bins else _CLEAR * error)
+        many = values > bins or fewest > 0
+        runs = _runs(counts, float(counts.sum()) / bins if many else _CLEAR * error)
         cell_of = np.append(runs, np.full(len(noisy) - values, runs[-1] + 1))
     else:
         cell_of = np.zeros(len(noisy), dtype=np.int64)
         commonest = np.argsort(-noisy, kind="stable")[: _MOST_MERGED - 1]
-        clear = np.sort(commonest[noisy[commonest] > _CLEAR * error])
+        clear = np.sort(commonest[: max(fewest, int((noisy[commonest] > _CLEAR * error).sum()))])
         cell_of[clear] = np.arange(1, len(clear) + 1)
         if len(clear) == len(noisy):
             cell_of -= 1
@@ -306,6 +308,8 @@ class ChosenTables:
         self.scored = sum(facts.lengths)  # where the scores begin
         first, self._pair_scores = y[: self.scored], y[self.scored : self.scored + len(facts.pairs)]
         self.one_way = one_way_counts(facts, np.asarray(first, dtype=np.int64))
+        always, scored = measurable_pairs(facts.domain, facts.workload)
+        self.candidates = always + scored  # two-way tables that may be measured
         self._clearness = math.sqrt(facts.units) / (facts.scale * len(facts.sizes))  # of a record, in standard errors
 
     @cached_property
@@ -322,8 +326,9 @@ class ChosenTables:
                 table.counts(self.total),
                 self.facts.scale / math.sqrt(table.units),
                 self.total * self._clearness,
+                fewest=_FEWEST * (name in self.facts.domain.outcome),
             )
-            for column, table in zip(self.facts.domain.columns.values(), self.one_way, strict=True)
+            for (name, column), table in zip(self.facts.domain.columns.items(), self.one_way, strict=True)
         ]
 
     @cached_property
@@ -367,8 +372,8 @@ class ChosenTables:
     @cached_property
     def _worth(self) -> tuple[Integers, Integers, Integers, Booleans]:
         merged, fine = self.merged, self.fine
-        shapes = [(merged[i].count, merged[j].count) for i, j in self.facts.pairs]
-        finer = [(fine[i].count, fine[j].count) for i, j in self.facts.pairs]
+        shapes = [(merged[i].count, merged[j].count) for i, j in self.candidates]
+        finer = [(fine[i].count, fine[j].count) for i, j in self.candidates]
         return self.facts.allocation.worth(self._gains(), shapes, finer, self.facts.scale, self.total)
 
     @cached_property
@@ -380,12 +385,12 @@ class ChosenTables:
     def pairs(self) -> list[tuple[Pair, int]]:
         """The two-way tables of the last stage, which come after those, and the ``q`` of each."""
         tables = zip(self._worth[0].tolist(), self._worth[1].tolist(), strict=True)
-        return [(self.facts.pairs[place], q) for place, q in tables if q]
+        return [(self.candidates[place], q) for place, q in tables if q]
 
     @cached_property
     def clear(self) -> set[Pair]:
         """The pairs that are measured on fine cells."""
-        return {self.facts.pairs[place] for place in self._worth[0][self._worth[3]].tolist()}
+        return {self.candidates[place] for place in self._worth[0][self._worth[3]].tolist()}
 
     @property
     def lengths(self) -> list[int]:

@@ -92,8 +92,11 @@ class Forecast:
     released_share : float
         Expected share of the records asked for that are released: below 1 where the kernel drops some.
     pair_scores : tuple of int, int and float, or None
-        Number of pairs of columns, number of those that may be measured, and standard deviation of the noise in a
-        pair's score, which is a number of records; None where all columns are worked on together.
+        Number of pairs of columns, number of those that get a score, and standard deviation of the noise in a pair's
+        score, which is a number of records; None where all columns are worked on together.
+    outcomes : tuple of int and float
+        Number of pairs of columns with a declared outcome, which are measured without a score, and their share of the
+        units that are left after the first tables of one column.
     stratified : bool
         Whether records are drawn systematically, with less sampling error than independent ones.
     rest : {"", "base", "uniform"}
@@ -116,6 +119,7 @@ class Forecast:
     remedies: tuple[str, ...] = ()
     released_share: float = 1.0
     pair_scores: tuple[int, int, float] | None = None
+    outcomes: tuple[int, float] = (0, 0.0)
     stratified: bool = False
     rest: Literal["", "base", "uniform"] = ""
     urn: float = math.inf

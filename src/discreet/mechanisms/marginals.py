@@ -52,14 +52,15 @@ from discreet.mechanisms.wide_facts import (
     LEAST_SCALE,
     MOST_COLUMNS,
     MOST_UNITS,
+    OUTCOMES,
     USUAL,
     WideFacts,
     check_columns,
     items_of,
     label_units,
+    measurable_pairs,
     open_columns,
     score_units,
-    workload_pairs,
 )
 from discreet.privacy import (
     Budget,
@@ -101,7 +102,7 @@ class Marginals(WideFacts, PartsMechanism):
         ``calibrated`` takes 40 for each table that may be measured, unless they are given.
     workload : str or tuple of str, optional
         Which two-way tables matter: ``"age*income"`` is one of them, ``"income"`` all with that column; several with
-        commas between. By default all. The others are not measured.
+        commas between. By default all. Of the others, only those with a declared outcome are measured.
     given : str, optional
         What released records have in common, as TOML: ``sex = "Female", age = {from = 18, below = 65}``.
         Post-processing: the private step measures the whole table.
@@ -129,13 +130,13 @@ class Marginals(WideFacts, PartsMechanism):
     The private step has four stages. (1) Every one-way table gets noise. (2) Every two-way table gets a score,
     ``S = sum of max(0, N - R)`` over its cells, with ``R`` the table that the *released* one-way tables would make if
     the columns were independent, in integers; scores get ``score_units``. (3) What is left of the units goes to
-    two-way tables and again to one-way tables, by the released scores. (4) These tables get noise.
+    two-way tables and again to one-way tables, by the released scores. (4) These tables get noise. Tables with an
+    outcome that the domain declares need no score: they get 40 % of what is left, and the others the rest.
 
     Guarantee (theorem T20): ``units`` units are spent whatever is released, each a table in which two counts change by
     one (replacement) or one count does (add/remove), and each score changes by at most one. The profile is that of
-    ``2 units + score_units tables`` (``units + score_units tables``) counts with discrete Gaussian noise: an upper
-    bound, since no pair of tables changes every score for every outcome. Releases draw noise with OpenDP's exact
-    sampler.
+    ``2 units + score_units scores`` (``units + score_units scores``) counts with discrete Gaussian noise: an upper
+    bound, since no pair of tables changes every score for every outcome. Noise is drawn by OpenDP's exact sampler.
 
     *Open labels* come before all that: every label that is held gets a noisy count of ``label_units`` units, and those
     that reach the threshold are released. From then on the column is a category of these labels and one cell for all
@@ -260,7 +261,7 @@ class Marginals(WideFacts, PartsMechanism):
 
     def outputs(self, *tables: Counts) -> Outputs:
         """Return the integer vectors around the counts of a single column that is measured once."""
-        if self.open or self.pairs or self.allocation.remaining or self.copies.max() > 1:
+        if self.open or len(self.sizes) > 1 or self.allocation.remaining or self.copies.max() > 1:
             raise LawNotAvailable("outputs of marginals can be listed where all units go to the cells of one column")
         q = int(self.allocation.first[0])
         reach = GAUSSIAN.reach(q * self.scale)
@@ -373,6 +374,7 @@ class Marginals(WideFacts, PartsMechanism):
             lost_is="prediction",
             lost_to=lost_to,
             remedies=helpful(self.domain, "cells", "columns", "epsilon", "delta"),
+            outcomes=(len(measurable_pairs(self.domain, self.workload)[0]), OUTCOMES),
             pair_scores=(math.comb(len(self.sizes), 2), len(self.pairs), self.scale / math.sqrt(self.score_units or 1)),
             stratified=self.sampling == "stratified",
             draws=8,
@@ -405,7 +407,7 @@ class Marginals(WideFacts, PartsMechanism):
         budget, domain, fixed = search.budget, search.domain, search.parameters
         check_columns(domain)
         count, tables = len(open_columns(domain)), len(domain.columns)
-        tables += len(workload_pairs(domain, items_of(fixed.get("workload"))))
+        tables += sum(map(len, measurable_pairs(domain, items_of(fixed.get("workload")))))
         parameters, part = {"units": _UNITS_EACH * tables, **fixed}, budget.delta
         if count:
             units = integer("units", parameters["units"], least=1, most=MOST_UNITS)
@@ -457,8 +459,8 @@ def one_way_tables(facts: WideFacts, parts: Iterator[Counts | Units]) -> list[In
 
 
 def two_way_tables(choice: ChosenTables, parts: Iterator[Counts | Units]) -> dict[Pair, Integers]:
-    """Return the counts of the fine cells of every pair of columns that matters. Confidential."""
-    pairs, counts = choice.facts.pairs, [cells.count for cells in choice.fine]
+    """Return the counts of the fine cells of every pair of columns that may be measured. Confidential."""
+    pairs, counts = choice.candidates, [cells.count for cells in choice.fine]
     tables = {(i, j): np.zeros((counts[i], counts[j]), dtype=np.int64) for i, j in pairs}
     for part in parts:
         columns = zip(choice.fine, part.records.columns, strict=True)

@@ -429,7 +429,7 @@ class MarginalsReading(Reading):
 
     def _pair_codes(self, measured: Sequence[Pair]) -> Iterator[Code]:
         """Say which two-way tables were measured, and of several released tables which of those are mostly noise."""
-        pairs = self.measured.facts.pairs
+        pairs = self.measured.choice.candidates
         numbers = {"measured": len(measured), "pairs": len(pairs)}
         if not measured and pairs:
             yield Code("no-pair-measured")

@@ -47,6 +47,7 @@ _LONG = 512  # cells of an ordered column, beyond which sums of them are measure
 
 _DEPENDENCE = 6  # numbers in which a table of two columns differs from independence, as far as noise is concerned
 _FIRST = 0.15  # share of the units that all one-way tables get before anything is known
+OUTCOMES = 0.4  # share of the remaining units that tables of declared outcomes get
 USUAL = 0.7  # share that they are worth in the end, about: two-way tables tell of columns too
 _SCORES = 0.17  # share of the squared budget that scores get, at most
 _CLEAR_SCORE = 0.05  # noise of a score, as a share of the records, that is little enough
@@ -124,13 +125,21 @@ class Allocation:
         cost ``c``): on finer cells where these win back more. What ``k`` cells of a column lose falls with ``k^2``.
 
         ``scores``, shape (tables,): released: how many records a table of independent columns would put elsewhere.
+        ``shapes``, ``finer``: first those of outcomes, which are measured without a score, on finer cells.
         """
+        always = len(shapes) - len(scores)
         cost, fine_cost = [
             np.array([0.5 * _FOLDED * math.sqrt(a * b * min((a - 1) * (b - 1), _DEPENDENCE)) for a, b in level])
             for level in (shapes, finer)
         ]
         dearer = fine_cost - cost
         losses = [np.array([1.0 / a**2 + 1.0 / b**2 for a, b in level]) for level in (shapes, finer)]
+        outcomes = np.flatnonzero(fine_cost[:always] > 0.0)
+        share, none = int(OUTCOMES * self.remaining) * bool(outcomes.size), np.zeros(len(outcomes))
+        outcome_q = _whole(fine_cost[outcomes], np.ones_like(outcomes), none, share)
+        remaining = self.remaining - int(outcome_q @ outcome_q)
+        clear_outcomes = dearer[outcomes] > 0.0
+        cost, dearer, losses = cost[always:], dearer[always:], [level[always:] for level in losses]
         won = _WON * scores**2 / records * (losses[0] - losses[1])
         order = np.argsort(-scores / np.maximum(cost, 1e-9) ** (2.0 / 3.0), kind="stable")
         order = order[(scores[order] > 0.0) & (cost[order] > 0.0)]
@@ -143,17 +152,18 @@ class Allocation:
         errors = []
         for number in numbers:
             end = columns + number
-            units = _filled(cost[:end], copies[:end], spent[:end], self.remaining)
+            units = _filled(cost[:end], copies[:end], spent[:end], remaining)
             noise = scale * float((cost[:end] / np.sqrt(units)).sum())
             errors.append(noise + float(scores[order[number:]].sum()))
         number = numbers[int(np.argmin(errors))]
         end, order = columns + number, order[:number]
-        units = _filled(cost[:end], copies[:end], spent[:end], self.remaining)[columns:]
+        units = _filled(cost[:end], copies[:end], spent[:end], remaining)[columns:]
         clear = won[order] > scale * dearer[order] / np.sqrt(units)
         clear &= dearer[order] > 0.0
         cost[columns:end] += np.where(clear, (_CLEARER - 1.0) * cost[columns:end] + _CLEARER * dearer[order], 0.0)
-        q = _whole(cost[:end], copies[:end], spent[:end], self.remaining)
-        return order, q[columns:], q[:columns], clear
+        q = _whole(cost[:end], copies[:end], spent[:end], remaining)
+        order, clear = np.append(outcomes, always + order), np.append(clear_outcomes, clear)
+        return order, np.append(outcome_q, q[columns:]), q[:columns], clear
 
 
 def _affordable(q: Integers, copies: Integers, units: int) -> Integers:
@@ -261,12 +271,18 @@ def items_of(workload: Any) -> tuple[str, ...] | None:
     return tuple(item.strip() for item in (workload.split(",") if isinstance(workload, str) else map(str, workload)))
 
 
-def workload_pairs(domain: Domain, workload: Sequence[str] | None) -> list[Pair]:
-    """Return the pairs of columns that the items of a workload name: all where there is none."""
-    pairs = list(combinations(range(len(domain.columns)), 2))
-    if workload is None:
-        return pairs
+def measurable_pairs(domain: Domain, workload: Sequence[str] | None) -> tuple[list[Pair], list[Pair]]:
+    """Return the pairs of columns with an outcome, and of the others those that a workload names, or all.
+
+    The former are measured without a score, the latter get one.
+    """
     place = {name: i for i, name in enumerate(domain.columns)}
+    outcome = {place[name] for name in domain.outcome}
+    pairs = list(combinations(range(len(place)), 2))
+    others = [pair for pair in pairs if outcome.isdisjoint(pair)]
+    always = sorted(set(pairs).difference(others))
+    if workload is None:
+        return always, others
     items = []
     for item in workload:
         names = [item] if item in place else [name.strip() for name in item.split("*")]
@@ -275,7 +291,7 @@ def workload_pairs(domain: Domain, workload: Sequence[str] | None) -> list[Pair]
         if len(names) > 2 or len(set(names)) != len(names):
             raise ParameterError(f"workload takes one or two columns an item, got {item!r}")
         items.append({place[name] for name in names})
-    return [pair for pair in pairs if any(item <= set(pair) for item in items)]
+    return always, [pair for pair in others if any(item <= set(pair) for item in items)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -371,8 +387,8 @@ class WideFacts:
 
     @cached_property
     def pairs(self) -> list[Pair]:
-        """The two-way tables that matter, as numbers of columns."""
-        return workload_pairs(self.domain, self.workload)
+        """The two-way tables that get a score, as numbers of columns."""
+        return measurable_pairs(self.domain, self.workload)[1]
 
     @cached_property
     def nodes(self) -> list[Nodes | None]:
@@ -392,7 +408,8 @@ class WideFacts:
     @cached_property
     def allocation(self) -> Allocation:
         """How the units of the tables are divided."""
-        return Allocation.from_sizes(self.sizes, self.copies, self.units, alone=not self.pairs)
+        alone = not any(measurable_pairs(self.domain, self.workload))
+        return Allocation.from_sizes(self.sizes, self.copies, self.units, alone=alone)
 
     @cached_property
     def blocks(self) -> list[tuple[int, ...]]:

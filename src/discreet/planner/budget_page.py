@@ -320,9 +320,12 @@ def _calls(plan: Plan, mechanism: str, arguments: Mapping[str, str]) -> tuple[st
         if name in request.parameters and name != "sampling":
             option = f"{_OPTION}param {name}="
         command.append(option + text)
+    command += [f"{_OPTION}outcome {shlex.quote(name)}" for name in plan.comparison.domain.outcome]
     # a JSON text is a literal of Python too
     values = {name: json.dumps(value) if isinstance(value, str) else _text(value) for name, value in common.items()}
     dataset = values.pop("dataset", None)
+    if outcome := plan.comparison.domain.outcome:
+        values["outcome"] = json.dumps(outcome)
     if request.unit is not None:
         values["unit"] = f"discreet.Unit({json.dumps(request.unit.column)}, max_records={request.unit.max_records})"
     if dataset is not None:

@@ -366,12 +366,15 @@ def tried_remedies(
     place = least_integer(lambda i: enough(budget=replace(budget, epsilon=epsilons[i])), 0, len(epsilons) - 1)
     if place is not None:
         found.append(f"With all columns, epsilon {as_written(epsilons[place])} is enough")
-    costly = sorted(columns, key=lambda name: columns[name].size or math.inf, reverse=True)
+    outcome = comparison.domain.outcome
+    costly = [name for name in columns if name not in outcome]
+    costly.sort(key=lambda name: columns[name].size or math.inf, reverse=True)
 
     def without(count: int) -> Domain:
-        return Domain(columns={name: column for name, column in columns.items() if name not in costly[:count]})
+        kept = {name: column for name, column in columns.items() if name not in costly[:count]}
+        return Domain(columns=kept, outcome=outcome)
 
-    most = min(_MOST_LEFT_OUT, len(columns) - 1)
+    most = min(_MOST_LEFT_OUT, len(columns) - 1, len(costly))
     if (count := least_integer(lambda i: enough(domain=without(i)), 1, most)) is not None:
         names = " and ".join(filter(None, [", ".join(map(repr, costly[: count - 1])), repr(costly[count - 1])]))
         found.append(f"With {names} left out, epsilon {as_written(budget.epsilon)} is enough")

@@ -174,6 +174,8 @@ class Plan:
         for option in self.feasible[:1]:
             caveats = [f"{option.name}: {caveat}" for caveat in option.caveats]
             notes = [*chosen_cells(self.comparison.domain, self.best.domain), *caveats]
+            if option.forecast is not None:
+                notes += wording.outcomes(option.forecast)
         return [*notes, *filter(None, [self.missing])]
 
     @property
@@ -361,7 +363,8 @@ def plan(
     progress : callable, optional
         Called after each mechanism with how many are done, and how many there are.
     **parameters
-        Parameters that are given, for the mechanisms named; and ``sampling``, as for :func:`discreet.release`.
+        Parameters that are given, for the mechanisms named; and ``sampling`` and ``outcome``, as for
+        :func:`discreet.release`.
 
     Returns
     -------
@@ -385,6 +388,8 @@ def plan(
     paths = {"domain": domain, "reference": reference}
     files = {name: os.fspath(path) for name, path in paths.items() if isinstance(path, (str, os.PathLike))}
     domain = domain if isinstance(domain, Domain) else Domain.read(domain)
+    if (outcome := parameters.pop("outcome", None)) is not None:
+        domain = replace(domain, outcome=outcome)
     relation = Replacement(records=records)
     request = Request(
         budget=required(budget), domain=domain, relation=relation, unit=unit, size=size, parameters=parameters

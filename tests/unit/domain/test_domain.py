@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 from math import prod
 from pathlib import Path
@@ -109,6 +110,46 @@ def test_the_ground_distance_is_a_weighted_sum() -> None:
     assert weighted.distance(x, y).tolist() == [3.0, 1.0]
     assert Domain.from_toml(weighted.to_toml()) == weighted
     assert weighted != Domain(columns=columns)
+
+
+@pytest.mark.parametrize("outcome", ["a", ["a"], ("b", "a")])
+def test_an_outcome_is_declared_above_all_tables(outcome: Any) -> None:
+    columns = {"a": Boolean(), "b": Integer(lower=0, upper=1)}
+    domain = Domain(columns=columns, metric_weights={"a": 2.0}, outcome=outcome)
+    assert domain.outcome == (tuple(outcome) if len(outcome) > 1 else ("a",))
+    assert domain.to_toml().startswith("outcome = [")
+    assert Domain.from_toml(domain.to_toml()) == domain != Domain(columns=columns, metric_weights={"a": 2.0})
+    assert Domain.from_dict(domain.to_dict()) == domain
+    assert f"outcome: {', '.join(domain.outcome)}" in domain._repr_html_()
+    assert replace(domain, outcome=()).to_toml() == Domain(columns=columns, metric_weights={"a": 2.0}).to_toml()
+
+
+@pytest.mark.parametrize(
+    ("outcome", "problem"),
+    [
+        ("c", "outcome names 'c', which is not a column"),
+        ((), None),
+        (3, "up to 3 different columns"),
+        ([3], "outcome names 3"),
+        (["a", "a"], "up to 3 different columns"),
+        (["a", "b", "d", "e"], "up to 3 different columns"),
+        ([["a"]], "which is not a column"),
+    ],
+)
+def test_an_outcome_is_up_to_three_columns(outcome: Any, problem: str | None) -> None:
+    columns = dict.fromkeys("abde", Boolean())
+    if problem is None:
+        assert Domain(columns=columns, outcome=outcome) == Domain(columns=columns)
+        return
+    with pytest.raises(DomainError, match=problem):
+        Domain(columns=columns, outcome=outcome)
+
+
+def test_an_outcome_below_a_column_says_where_it_belongs() -> None:
+    text = '[columns.a]\ntype = "boolean"\noutcome = "a"\n'
+    with pytest.raises(DomainError, match=r"Write it above all \[columns.NAME\]"):
+        Domain.from_toml(text)
+    assert Domain.from_toml('outcome = "a"\n' + text.replace('outcome = "a"\n', "")).outcome == ("a",)
 
 
 def test_order_of_columns_is_part_of_the_domain() -> None:

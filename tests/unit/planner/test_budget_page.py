@@ -237,6 +237,14 @@ def test_without_a_public_table_no_error_of_a_pair_is_shown_and_what_is_known_is
     assert html.escape(told.split(". ")[0]) in text
     assert 'id="pairs-known"' not in text
     assert "1 of the 10 pairs of columns may be measured" in unknown(wide(reference=None, workload="c*d"))[0]
+    predicted, text = unknown(wide(reference=None, outcome="c"))
+    cost = "4 pairs with a declared outcome are always measured, with 40% of the units"
+    assert cost in predicted
+    assert "noise of other tables becomes up to 1.3 times as large. Any of the 6 other pairs of columns" in predicted
+    assert cost in str(wide(reference=None, outcome=("c",)).notes)
+    assert "--outcome c" in text
+    assert 'outcome=["c"]' in html.unescape(text)
+    assert unknown(wide(reference=None, outcome="c", workload="c*d"))[0].endswith("1.3 times as large.")
     assert unknown(small(TWO, "smoothed-histogram"))[0].endswith("so that no pair of columns is left out.")
     assert "because only records of some kind are released." in unknown(wide(given="c = true"))[0]
     nothing, text = unknown(small(SCORES, "smoothed-histogram"))
