@@ -94,13 +94,25 @@ def pairs(forecast: Forecast, n: int) -> list[str]:
         scope = f"{candidates:,} of the {columns} may be measured, those of the workload."
     elif count == 1:
         scope = "The pair of columns may be measured."
+    kept = [] if forecast.visible_dependence is None else [visible_relation(forecast.visible_dependence)]
     return [
         scope,
+        *kept,
         "For each of them it is counted how many records would be elsewhere if the two columns were independent. "
         f"This number gets noise with a standard deviation of {counted(round(noise), 'record')}, "
         f"{about(100.0 * noise / n, 2)} % of the table. A weaker dependence may be missed. The two columns "
         "are then released as if they were independent, but for what other columns tell of them.",
     ]
+
+
+def visible_relation(share: float) -> str:
+    """Return how strong a relation of two columns must be to be measured."""
+    if share >= 1.0:
+        return "No relation of two columns is strong enough to be kept at this budget."
+    return (
+        f"A relation of two columns is measured in half of the releases where {percent(share, 0)} of the records "
+        "differ from independence, and more often where more do."
+    )
 
 
 def weak_promise(budget: Budget, n: int | None, limit: float) -> str:
@@ -181,6 +193,39 @@ def _steps(
     )
 
 
+def _pair_losses(tables: Sequence[str], losses: Sequence[float], errors: Sequence[float]) -> str:
+    """Return which of the measured *tables* lost most: estimated *losses*, and their standard *errors*."""
+    worst = max(1, sum(loss > _LOST for loss in losses[:3]))
+    rows = [pair_loss(*row) for row in zip(tables[:worst], losses, errors, strict=False)]
+    return f"of the measured pairs, the released records lose most of {', '.join(rows)}"
+
+
+def pair_loss(table: str, loss: float, error: float) -> str:
+    """Return what is lost of two columns."""
+    lost, about_it = (f"{about(100.0 * share, 2)} %" for share in (loss, error))
+    return f"{table} (about {lost} of the records are in other merged cells, standard error {about_it})"
+
+
+def losses_of(codes: Iterable[Code]) -> list[tuple[str, float, float]]:
+    """Return the measured pairs, their losses and standard errors, as an outcome states them in a known form."""
+    for code in codes:
+        if code.name == "pair-losses":
+            try:
+                columns = [code.numbers[name] for name in ("tables", "losses", "errors")]
+                return [(str(table), float(loss), float(error)) for table, loss, error in zip(*columns, strict=True)]
+            except (LookupError, TypeError, ValueError):
+                break
+    return []
+
+
+def lost_pairs(codes: Sequence[Code], columns: Sequence[str]) -> list[str]:
+    """Return what an outcome tells of relations between some columns that were lost in part, or may be."""
+    names = {f"{a}*{b}" for a in columns for b in columns}
+    notes = [f"lost in part: {pair_loss(*row)}" for row in losses_of(codes) if row[0] in names and row[1] > _TOLD]
+    return notes + [str(code) for code in codes if code.name == "unmeasured-pairs"]
+
+
+_LOST, _TOLD = 0.2, 0.1  # share of the records from which on a lost pair is named, and is told where it is asked about
 _PROTECTED = "; what is protected is which records are drawn, not a record that is drawn"
 SENTENCES: dict[str, str | Callable[..., str]] = {
     "chosen-without-data": _chosen,
@@ -266,6 +311,9 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     "only-pair-measured": "its only table of two columns was measured",
     "pairs-measured": "{measured} of {pairs:number} two-way tables were measured",
     "named-pairs-measured": "{measured} of {pairs:number} two-way tables were measured: {tables:list}",
+    "pair-losses": _pair_losses,
+    "unmeasured-pairs": "any of the {pairs:count pair} that were not measured may hide a dependence of up to "
+    "{share:percent} of the records, on merged cells (95 % confidence for all of them together)",
     "faint-tables": "noise exceeds the counts of many cells of {tables:list}: dependence may be understated there",
     "column-labels-kept": "column {column!r}: {labels:count label} kept, and about {share:percent} of the released "
     "records have a new label instead of a rarer one",

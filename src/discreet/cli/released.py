@@ -71,7 +71,20 @@ def compare(
     domain = public_domain(domain_file, data=source)
     names = {"measures": _measure_names(measures), "known": listed(known)}
     comparison = reveal_to_custodian(run(source, released, domain, **names, **options))
-    answer(as_json, comparison.to_dict(), str(comparison))
+    notes = _pair_notes(released, domain.names) if measures is not None else []
+    answer(as_json, comparison.to_dict() | {"notes": notes}, str(comparison), *(f"- {note}" for note in notes))
+
+
+def _pair_notes(released: str, columns: tuple[str, ...]) -> list[str]:
+    """Return what the certificate beside a release tells of the relations that it lost; nothing where there is none."""
+    from discreet._core.errors import DiscreetError
+    from discreet.releases import read_certificate
+    from discreet.wording import lost_pairs
+
+    try:
+        return lost_pairs(read_certificate(released).facts.released.outcome, columns)
+    except DiscreetError:
+        return []
 
 
 def _measure_names(names: str | None) -> Any:

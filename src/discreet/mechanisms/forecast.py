@@ -94,6 +94,9 @@ class Forecast:
     pair_scores : tuple of int, int and float, or None
         Number of pairs of columns, number of those that may be measured, and standard deviation of the noise in a
         pair's score, which is a number of records; None where all columns are worked on together.
+    visible_dependence : float or None
+        How strong a relation of two columns must be to be measured in half of the releases: share of the records that
+        are elsewhere than if the columns were independent.
     stratified : bool
         Whether records are drawn systematically, with less sampling error than independent ones.
     rest : {"", "base", "uniform"}
@@ -116,6 +119,7 @@ class Forecast:
     remedies: tuple[str, ...] = ()
     released_share: float = 1.0
     pair_scores: tuple[int, int, float] | None = None
+    visible_dependence: float | None = None
     stratified: bool = False
     rest: Literal["", "base", "uniform"] = ""
     urn: float = math.inf

@@ -202,6 +202,10 @@ class Reading(ABC):
         """Return what the output tells about its use; None where that was known beforehand."""
         return None
 
+    def losses(self, *, n: int | None, rng: np.random.Generator | None) -> tuple[Code, ...]:
+        """Return what it tells of what is lost, where ``n`` is public, of records that are drawn next with ``rng``."""
+        return ()
+
 
 class CellReading(Reading):
     """A reading whose records are draws from cells, in one file as in parts."""

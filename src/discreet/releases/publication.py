@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -143,8 +143,10 @@ def carry_out(
         if file is not None and not request.seeded:
             output = save_output(file, output, document, digest, run)
     reading = twin.reading(output, n=offer.n)
-    document = document.releasing(**_outcome(reading, request))
     draws = public(rng)
+    exact = offer.guarantee.relation.name == "replacement"
+    losses = reading.losses(n=offer.n if exact else None, rng=None if contents.size is None else draws)
+    document = document.releasing(**_outcome(reading, request, losses))
     tables = released_frames(twin, contents, reading, rng=draws, progress=progress)
     if not request.out:
         records, document = _in_memory(tables, document, facts, twin.domain)
@@ -204,9 +206,9 @@ def _promised(run: Run, offer: Offer, facts: Provenance, *, seeded: bool) -> Cer
     return Certificate(facts=promised, forecast=utility_facts(mechanism, guarantee.n))
 
 
-def _outcome(reading: Reading, request: Request) -> dict[str, Any]:
+def _outcome(reading: Reading, request: Request, losses: Sequence[Code]) -> dict[str, Any]:
     """Return what the output tells about its use, and that it was kept where others may draw from it."""
-    codes, facts = [Code("votes-kept")] * (request.checkpoint is not None), {}
+    codes, facts = [*losses, *[Code("votes-kept")] * (request.checkpoint is not None)], {}
     if (outcome := reading.outcome()) is not None:
         codes, facts = [*outcome.codes, *codes], {"share_from_data": outcome.share_from_data, **outcome.facts}
     return {"outcome": codes, **facts}
