@@ -94,10 +94,9 @@ def pairs(forecast: Forecast, n: int) -> list[str]:
         scope = f"{candidates:,} of the {columns} may be measured, those of the workload."
     elif count == 1:
         scope = "The pair of columns may be measured."
-    kept = [] if forecast.visible_dependence is None else [visible_relation(forecast.visible_dependence)]
     return [
         scope,
-        *kept,
+        *map(visible_relation, filter(None, [forecast.visible_dependence])),
         "For each of them it is counted how many records would be elsewhere if the two columns were independent. "
         f"This number gets noise with a standard deviation of {counted(round(noise), 'record')}, "
         f"{about(100.0 * noise / n, 2)} % of the table. A weaker dependence may be missed. The two columns "
@@ -193,39 +192,35 @@ def _steps(
     )
 
 
+_LOST = 0.1  # share of the records from which on a lost pair is named
+
+
 def _pair_losses(tables: Sequence[str], losses: Sequence[float], errors: Sequence[float]) -> str:
-    """Return which of the measured *tables* lost most: estimated *losses*, and their standard *errors*."""
-    worst = max(1, sum(loss > _LOST for loss in losses[:3]))
-    rows = [pair_loss(*row) for row in zip(tables[:worst], losses, errors, strict=False)]
-    return f"of the measured pairs, the released records lose most of {', '.join(rows)}"
-
-
-def pair_loss(table: str, loss: float, error: float) -> str:
-    """Return what is lost of two columns."""
-    lost, about_it = (f"{about(100.0 * share, 2)} %" for share in (loss, error))
-    return f"{table} (about {lost} of the records are in other merged cells, standard error {about_it})"
+    """Return of which measured *tables* most is lost: estimated *losses*, the largest first, and standard *errors*."""
+    number = max(1, sum(loss > _LOST for loss in losses[:3]))
+    shares = [[f"{about(100.0 * share, 2)} %" for share in column[:number]] for column in (losses, errors)]
+    rows = [f"{table} {loss} (standard error {error})" for table, loss, error in zip(tables, *shares, strict=False)]
+    return f"of measured pairs, about this share of the released records is in other merged cells: {', '.join(rows)}"
 
 
 def losses_of(codes: Iterable[Code]) -> list[tuple[str, float, float]]:
-    """Return the measured pairs, their losses and standard errors, as an outcome states them in a known form."""
-    for code in codes:
-        if code.name == "pair-losses":
-            try:
-                columns = [code.numbers[name] for name in ("tables", "losses", "errors")]
-                return [(str(table), float(loss), float(error)) for table, loss, error in zip(*columns, strict=True)]
-            except (LookupError, TypeError, ValueError):
-                break
-    return []
+    """Return the measured pairs, their losses and standard errors; none where an outcome does not state them so."""
+    try:
+        (numbers,) = [code.numbers for code in codes if code.name == "pair-losses"]
+        rows = zip(numbers["tables"], numbers["losses"], numbers["errors"], strict=True)
+        return [(str(table), float(loss), float(error)) for table, loss, error in rows]
+    except (LookupError, TypeError, ValueError):
+        return []
 
 
-def lost_pairs(codes: Sequence[Code], columns: Sequence[str]) -> list[str]:
+def lost_pairs(codes: Sequence[Code], columns: Sequence[str], *, unmeasured: bool = True) -> list[str]:
     """Return what an outcome tells of relations between some columns that were lost in part, or may be."""
     names = {f"{a}*{b}" for a in columns for b in columns}
-    notes = [f"lost in part: {pair_loss(*row)}" for row in losses_of(codes) if row[0] in names and row[1] > _TOLD]
-    return notes + [str(code) for code in codes if code.name == "unmeasured-pairs"]
+    rows = [row for row in losses_of(codes) if row[0] in names and row[1] > _LOST]
+    notes = [_pair_losses(*map(list, zip(*some, strict=True))) for some in (rows,) if some]
+    return notes + [str(code) for code in codes if unmeasured and code.name == "unmeasured-pairs"]
 
 
-_LOST, _TOLD = 0.2, 0.1  # share of the records from which on a lost pair is named, and is told where it is asked about
 _PROTECTED = "; what is protected is which records are drawn, not a record that is drawn"
 SENTENCES: dict[str, str | Callable[..., str]] = {
     "chosen-without-data": _chosen,

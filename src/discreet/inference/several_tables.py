@@ -300,7 +300,7 @@ class _Several:
         measured, notes = {frozenset(pair) for pair in released.pairs_measured}, []
         pairs = [f"{a} and {b}" for a, b in itertools.combinations(used, 2) if frozenset((a, b)) not in measured]
         rests = "rests on conditional independence, which was not measured: no interval covers that"
-        notes += wording.lost_pairs([code for code in released.outcome if pairs or code.name == "pair-losses"], used)
+        notes += wording.lost_pairs(released.outcome, used, unmeasured=bool(pairs))
         if pairs:
             notes.append(f"what these columns do together {rests}: {', '.join(pairs)}")
         elif len(used) > 2:

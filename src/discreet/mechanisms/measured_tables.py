@@ -45,6 +45,7 @@ from discreet.mechanisms.reading import (
     WHOLE,
     CellShares,
     ColumnShares,
+    Contents,
     Estimates,
     Outcome,
     Portion,
@@ -52,7 +53,7 @@ from discreet.mechanisms.reading import (
     copies,
 )
 from discreet.mechanisms.wide_facts import WideFacts
-from discreet.privacy import Code
+from discreet.privacy import Code, Relation
 
 _DEPENDENT = 1e-9
 _CONTRADICTED, _NOISES, _LEAST_GAP, _FITTED = 1.0, 1.25, 0.06, 20
@@ -346,7 +347,7 @@ class MarginalsReading(Reading):
         """Return the shares of the model's strata; several tables have no one model."""
         if self.facts.tables is not None:
             return None
-        model = self._fitted.pop() if self._fitted else self.measured.model(rng)
+        model = (self._fitted or [self.measured.model(rng)]).pop()
         shares, by_stratum, by_class = model.shares, [], list(model.blocks)
         for totals in self._closed.published:
             if totals.column is not None and totals.group is not None and not self.facts.given:
@@ -430,25 +431,23 @@ class MarginalsReading(Reading):
             codes.append(Code("column-labels-kept", {"column": names[i], "labels": len(labels), "share": lost}))
         return Outcome(tuple(codes), min(shares, default=None), facts, pairs)
 
-    def losses(self, *, n: int | None, rng: np.random.Generator | None) -> tuple[Code, ...]:
+    def losses(self, relation: Relation, contents: Contents, *, rng: np.random.Generator) -> tuple[Code, ...]:
         """Return the losses of the model that the next records are drawn from; of several tables, one of all tables."""
-        codes = []
-        if self.measured.facts.pairs and len(self.measured.two_way) < len(self.measured.facts.pairs):
-            unmeasured, share = hidden_dependence(self.measured, n)
+        measured, codes = self.measured, []
+        if unmeasured := len(measured.facts.pairs) - len(measured.two_way):
+            share = hidden_dependence(measured, exact=relation.name == "replacement")
             codes.append(Code("unmeasured-pairs", {"pairs": unmeasured, "share": math.ceil(1e4 * share) / 1e4}))
-        if rng is not None and self.facts.given is None and self.measured.two_way:
-            codes.append(self._pair_losses(rng))
+        if contents.size is not None and self.facts.given is None and measured.two_way:
+            if self.facts.tables is None:
+                self._fitted.append(measured.model(rng))
+            losses = pair_losses(measured, (self._fitted or [measured.model(seeded(0))])[-1])
+            numbers = {
+                "tables": ["*".join(self._closed.names[i] for i in row.columns) for row in losses],
+                "losses": [round(row.loss, 4) for row in losses],
+                "errors": [round(row.error, 4) for row in losses],
+            }
+            codes.append(Code("pair-losses", numbers))
         return tuple(codes)
-
-    def _pair_losses(self, rng: np.random.Generator) -> Code:
-        several = self.facts.tables is not None
-        model = self.measured.model(seeded(0) if several else rng)
-        if not several:
-            self._fitted.append(model)
-        losses = pair_losses(self.measured, model)
-        numbers = {name: [round(getattr(loss, name), 4) for loss in losses] for name in ("loss", "error")}
-        tables = [self._name(loss.columns) for loss in losses]
-        return Code("pair-losses", {"tables": tables, "losses": numbers["loss"], "errors": numbers["error"]})
 
     def _pair_codes(self, measured: Sequence[Pair]) -> Iterator[Code]:
         """Say which two-way tables were measured, and of several released tables which of those are mostly noise."""
@@ -469,7 +468,4 @@ class MarginalsReading(Reading):
                 yield Code("faint-tables", {"tables": self._names(faint)})
 
     def _names(self, tables: Sequence[tuple[int, ...]]) -> list[str]:
-        return [self._name(columns) for columns in sorted(tables)]
-
-    def _name(self, columns: tuple[int, ...]) -> str:
-        return "*".join(self._closed.names[i] for i in columns)
+        return ["*".join(self._closed.names[i] for i in columns) for columns in sorted(tables)]

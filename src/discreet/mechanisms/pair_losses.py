@@ -22,13 +22,14 @@ if TYPE_CHECKING:
 LEVEL = 0.95
 """Probability with which the bound on all pairs that were not measured holds."""
 
-# The share of a large count's noise that a model follows, found on tables whose truth is known (benchmarks).
-_FOLLOWED, _LINKED, _MOST = 20.0, 0.9, 0.95
-_INDEPENDENT, _DEPENDENT = 0.6, 3.0  # of it, in a pair of independent columns, and what dependence adds
-_SMALL = 1.5  # standard errors of noise: cells below keep less of it
-_GUESSES = 0.5 * np.array([-1.5, -0.75, 0.0, 0.75, 1.5])  # logarithms: how far off that share may be
+# The share of noise that a model fits in a large count: found on tables whose truth is known.
+_OVERFIT, _LINKED, _MOST, _LARGEST = 20.0, 0.9, 0.95, 0.98
+_INDEPENDENT, _DEPENDENT = 0.6, 3.0  # of that share, in a pair of independent columns, and what dependence adds
+_SMALL = 1.5  # standard errors of noise: of such a count it is half
+_UNSEEN = 0.25  # of an independent column's count, which a cell may have though noise hides it
+_GUESSES = 0.5 * np.array([-1.5, -0.75, 0.0, 0.75, 1.5])  # logarithms of by how much it may be off
 _MISFITS = np.concatenate(([0.0], np.geomspace(0.2, 20.0, 10)))  # of the model, in standard errors of noise
-_ROUGH = 0.07  # share of an estimate that is added to its standard error
+_ROUGH = 0.1  # share of an estimate that is part of its standard error
 
 
 class PairLoss(NamedTuple):
@@ -41,159 +42,136 @@ class PairLoss(NamedTuple):
 
 def pair_losses(measured: MeasuredTables, model: LatentClasses) -> list[PairLoss]:
     """Estimate what a model loses of each measured pair, the largest loss first."""
-    # The noisy table less the model's is misfit and the noise that the model did not follow; its error is misfit and
-    # the noise that it did. The posterior over both shares has a flat prior.
-    tables, columns = _ModelTables(measured, model), {i for pair in measured.excess for i in pair}
-    sizes = measured.choice.counts
-    numbers = sum((sizes[i] - 1) * (sizes[j] - 1) for i, j in measured.excess)
-    followed = _FOLLOWED / (_FOLLOWED + numbers / max(1, sum(sizes[i] for i in columns)))
+    tables, sizes, total = _ModelTables(measured, model), measured.choice.counts, measured.total
+    pairs = {(i, j): table for (i, j), table in measured.excess.items() if min(sizes[i], sizes[j]) > 1}
+    numbers = sum((sizes[i] - 1) * (sizes[j] - 1) for i, j in pairs)
+    usual = _OVERFIT / (_OVERFIT + numbers / max(1, sum(sizes[i] for i in {i for pair in pairs for i in pair})))
     losses = []
-    for (i, j), noisy in measured.excess.items():
-        if min(sizes[i], sizes[j]) < 2:
-            continue
-        expected, modelled = measured.expected[i, j], measured.total * tables.pair(i, j)
-        share = followed * (_INDEPENDENT + 0.5 * _DEPENDENT * np.abs(modelled - expected).sum() / measured.total)
-        share = min(_MOST, max(share, _LINKED * tables.linked(i, j)))
+    for (i, j), noisy in pairs.items():
+        expected, model_counts = measured.expected[i, j], total * tables.pair(i, j)
+        share = usual * (_INDEPENDENT + 0.5 * _DEPENDENT * float(np.abs(model_counts - expected).sum()) / total)
+        if tables.paths[i][1:2] == [j] or tables.paths[j][1:2] == [i]:
+            share = max(share, _LINKED)
         free = (1.0 - 1.0 / sizes[i]) * (1.0 - 1.0 / sizes[j])  # of noise, what tables of one column do not tell
-        residual = centred(noisy.excess + expected - modelled)
-        loss, error = _posterior(residual.ravel(), noisy.error.ravel(), modelled.ravel(), share, free)
-        losses.append(PairLoss((i, j), min(1.0, loss / measured.total), error / measured.total))
+        residual = centred(noisy.excess + expected - model_counts)
+        counts = np.maximum(model_counts, 0.0) + _UNSEEN * expected
+        loss, error = _posterior(residual.ravel(), noisy.error.ravel(), counts.ravel(), min(_MOST, share), free)
+        losses.append(PairLoss((i, j), min(1.0, loss / total), error / total))
     return sorted(losses, key=lambda pair: -pair.loss)
 
 
-def _posterior(residual: Floats, error: Floats, modelled: Floats, share: float, free: float) -> tuple[float, float]:
-    """Return mean and standard deviation of half the sum of the absolute errors of modelled counts."""
+def _posterior(residual: Floats, error: Floats, counts: Floats, share: float, free: float) -> tuple[float, float]:
+    """Return mean and standard deviation of half the sum of the absolute errors of a model's counts."""
+    # A residual is misfit and the noise that the model did not fit; the model's error is misfit and the noise that it
+    # did. Priors: of the misfit's size flat on a grid, of the share of noise log-normal.
     from scipy.special import ndtr
 
-    size = np.maximum(modelled, 0.0) / error
-    size /= size + _SMALL
-    noise = free * error**2
-    followed = np.minimum(0.98, share * np.exp(_GUESSES))[:, None, None] * noise * size
+    size, noise = counts / (counts + _SMALL * error), free * error**2
+    fitted_noise = np.minimum(_LARGEST, share * np.exp(_GUESSES))[:, None, None] * noise * size
     misfit = (_MISFITS**2)[None, :, None] * error**2 * size
-    variance = misfit + noise - followed
-    kept = misfit / variance
-    fit = -0.5 * free * (np.log(variance) + residual**2 / variance).sum(axis=-1) - (2.0 * _GUESSES[:, None] ** 2)
-    mean, spread = kept * residual, kept * (noise - followed) + followed + 1e-12
-    deviation = np.sqrt(spread)
-    folded = deviation * math.sqrt(2.0 / math.pi) * np.exp(-0.5 * mean**2 / spread)
-    folded += mean * (1.0 - 2.0 * ndtr(-mean / deviation))
-    losses = 0.5 * folded.sum(axis=-1)
-    variances = 0.25 * (mean**2 + spread - folded**2).sum(axis=-1) / free
-    weight = np.exp(fit - fit.max())
+    variance = misfit + noise - fitted_noise
+    weight = -0.5 * free * (np.log(variance) + residual**2 / variance).sum(axis=-1) - 2.0 * _GUESSES[:, None] ** 2
+    weight = np.exp(weight - weight.max())
     weight /= weight.sum()
+    mean = misfit / variance * residual
+    spread = misfit / variance * (noise - fitted_noise) + fitted_noise + 1e-12
+    folded_mean = 2.0 * HALF_FOLDED * np.sqrt(spread) * np.exp(-0.5 * mean**2 / spread)
+    folded_mean += mean * (1.0 - 2.0 * ndtr(-mean / np.sqrt(spread)))
+    losses = 0.5 * folded_mean.sum(axis=-1)
     loss = float((weight * losses).sum())
-    return loss, math.sqrt(float((weight * (variances + (losses - loss) ** 2)).sum()) + (_ROUGH * loss) ** 2)
+    variances = 0.25 * (mean**2 + spread - folded_mean**2).sum(axis=-1) / free + (losses - loss) ** 2
+    return loss, math.hypot(math.sqrt(float((weight * variances).sum())), _ROUGH * loss)
 
 
-def hidden_dependence(measured: MeasuredTables, n: int | None) -> tuple[int, float]:
-    """Return how many pairs were not measured, and the largest share of the records that any of them may hide.
+def hidden_dependence(measured: MeasuredTables, *, exact: bool) -> float:
+    """Return a bound on the share of the records that is elsewhere than in some table of independent columns.
 
-    That is a bound on the total variation of each one's table, on merged cells, from some table of independent columns.
-    With probability :data:`LEVEL` no score's noise, nor that of the total, is so far below zero that it fails.
-
-    ``n``: number of records, where it is public.
+    It holds for all pairs that were not measured, on merged cells, with probability :data:`LEVEL`: no noise of a score,
+    nor of the total where that is not ``exact``, is so far below zero that it fails.
     """
     from scipy.special import ndtri
 
     choice, facts = measured.choice, measured.facts
-    squared, pairs = facts.score_units or 1, facts.pairs
-    scale, level = math.isqrt(squared) * facts.scale, LEVEL ** (1.0 / (len(pairs) + (n is None)))
-    reach = int(-scale * ndtri(1.0 - level)) - 1
-    while math.exp(GAUSSIAN.log_below(scale, -reach)) > 1.0 - level:
+    squared = facts.score_units or 1
+    scale, tail = math.isqrt(squared) * facts.scale, 1.0 - LEVEL ** (1.0 / (len(facts.pairs) + (not exact)))
+    reach = int(-scale * ndtri(tail)) - 1
+    while math.exp(GAUSSIAN.log_below(scale, -reach)) > tail:
         reach += 1
-    sums, units = np.array([table.total() for table in choice.one_way]).T
-    least = float(sums @ units / units.sum()) + float(ndtri(1.0 - level)) * facts.scale / math.sqrt(units.sum())
-    least = float(n) if n is not None else max(1.0, min(choice.total, least))
-    unmeasured = [
-        max(0.0, (score + reach) / squared) + max(0.0, float(choice.expected(*pair).sum()) - least)
-        for pair, score in zip(pairs, measured.scores.tolist(), strict=True)
+    total = float(facts.records)
+    if not exact:
+        sums, units = np.array([table.total() for table in choice.one_way]).T
+        least = float(sums @ units / units.sum()) + float(ndtri(tail)) * facts.scale / math.sqrt(units.sum())
+        total = max(1.0, min(choice.total, least))
+    bounds = [
+        max(0.0, (score + reach) / squared) + max(0.0, float(choice.expected(*pair).sum()) - total)
+        for pair, score in zip(facts.pairs, measured.scores.tolist(), strict=True)
         if pair not in measured.two_way
     ]
-    return len(unmeasured), min(1.0, max(unmeasured, default=0.0) / least)
+    return min(1.0, max(bounds, default=0.0) / total)
 
 
 def visible_dependence(facts: WideFacts, n: int) -> float:
     """Return how strong a relation must be to be measured in half of the releases, as a share of ``n`` records.
 
-    In a table in which as many pairs as there are columns are related, all by as much, and no others. By public facts:
-    columns stand for one of the median size.
+    By public facts: in a table in which as many pairs as there are columns are related, all by as much, and no others.
     """
-    columns, pairs, scale = len(facts.sizes), max(1, len(facts.pairs)), facts.scale
-    bins = most_runs(n * math.sqrt(facts.units) / (scale * columns))
-    cells = max(2.0, float(np.median(np.minimum(facts.sizes, bins))))
-    related, allocation = min(pairs, columns), facts.allocation
-    cost = table_cost(cells, cells) ** (2.0 / 3.0)
+    columns, pairs, scale, allocation = len(facts.sizes), len(facts.pairs), facts.scale, facts.allocation
+    runs = most_runs(n * math.sqrt(facts.units) / (scale * columns))
+    cells = max(2.0, float(np.median(np.minimum(facts.sizes, runs))))
+    cost, related = table_cost(cells, cells) ** (2.0 / 3.0), min(pairs, columns)
     costs = float((allocation.cost ** (2.0 / 3.0) * allocation.copies ** (1.0 / 3.0)).sum()) + related * cost
-    worth = 1.5 * scale * cost * math.sqrt(costs / facts.units)  # what the least table must gain
+    least = 1.5 * scale * cost * math.sqrt(costs / facts.units)  # what a table must gain to be worth its noise
     part, noise = related / pairs, scale**2 / (facts.score_units or 1)
     scores = np.geomspace(1e-4 * n, n, 2_000)
     spread = part * (1.0 - part) * scores**2
-    shrunk = spread / (spread + noise) if part < 1.0 else np.ones_like(scores)
-    clear = scores[scores * (part + shrunk * (1.0 - part)) >= worth]
-    q = float(np.median(allocation.first))
-    one_way = 2.0 * (scale / q) ** 2 * float(np.median(facts.sizes)) / cells**3
+    gains = scores * (part + (1.0 - part) * spread / (spread + noise))
+    one_way = 2.0 * (scale / float(np.median(allocation.first))) ** 2 * float(np.median(facts.sizes)) / cells**3
     usual, expected = 2.0 * scale**2 * pairs / facts.units, n / cells**2
     lost = math.sqrt(expected * usual / (expected + usual) + one_way)
     scatter = cells**2 * min(HALF_FOLDED * lost, expected + HALF_FOLDED * math.sqrt(one_way))
-    return min(1.0, (float(clear[0]) + scatter) / n) if len(clear) else 1.0
+    return min(1.0, (float(scores[gains >= least].min(initial=n)) + scatter) / n)
 
 
 class _ModelTables:
     """The tables of two columns that a model's records have on average, on merged cells, as shares."""
 
     def __init__(self, measured: MeasuredTables, model: LatentClasses) -> None:
-        self._choice, self._shares = measured.choice, model.shares
-        self._blocks = {i: block for block in model.blocks for i in block.columns}
-        self._masses: dict[int, Floats] = {}
-
-    def linked(self, i: int, j: int) -> bool:
-        """Return whether one of the columns is drawn given the other."""
-        return i in self._above(j)[1:2] or j in self._above(i)[1:2]
+        self.blocks = {i: block for block in model.blocks for i in block.columns}
+        self.paths: dict[int, list[int]] = {}  # of each column: it, the one that it is drawn given, and so on
+        self.merging: dict[int, Floats] = {}  # shape (cells of a block, merged cells)
+        self.masses: dict[int, Floats] = {}  # of a block's cells and each class
+        self.shares = model.shares
+        for i, block in self.blocks.items():
+            self.paths[i] = [i]
+            while (link := self.blocks[self.paths[i][-1]].link) is not None:
+                self.paths[i].append(link.column)
+            cells = measured.choice.merged[i]
+            if block.within is not None:
+                cells = cells.grouping(measured.choice.fine[i])
+            cell_of = cells.cell_of[block.codes[block.columns.index(i)]]
+            self.merging[i] = (cell_of[:, None] == np.arange(cells.count)).astype(np.float64)
+            mass = self.blocks[self.paths[i][-1]].inside * self.shares
+            for child in self.paths[i][-2::-1]:
+                factors, inside = self.blocks[child].link.factors, self.blocks[child].inside  # type: ignore[union-attr]
+                mass = inside * (factors.T @ (mass / np.maximum(factors @ inside, 1e-300)))
+            self.masses[i] = mass
 
     def pair(self, i: int, j: int) -> Floats:
         """Return the table of two columns."""
-        a, b = self._merging(i), self._merging(j)
-        block = self._blocks[i]
-        if block is self._blocks[j]:
-            return a @ ((block.inside @ self._shares)[:, None] * b.T)
-        tops = [column for column in self._above(i) if column in self._above(j)]
-        if not tops:
-            return np.asarray(a @ (self._mass(i) / self._shares) @ (b @ self._mass(j)).T)
-        mass, table = self._mass(tops[0]), np.zeros((len(a), len(b)))
-        for c in range(len(self._shares)):
-            first, second = a @ self._given(i, tops[0], c).T, b @ self._given(j, tops[0], c).T
-            table += (first * mass[:, c]) @ second.T
+        if self.blocks[i] is self.blocks[j]:
+            return self.merging[i].T @ ((self.blocks[i].inside @ self.shares)[:, None] * self.merging[j])
+        common = [column for column in self.paths[i] if column in self.paths[j]]
+        if not common:
+            by_class = [self.merging[column].T @ self.masses[column] for column in (i, j)]
+            return np.asarray(by_class[0] / self.shares @ by_class[1].T)
+        table = np.zeros((self.merging[i].shape[1], self.merging[j].shape[1]))
+        for c, mass in enumerate(self.masses[common[0]].T):
+            sides = []
+            for column in (i, j):
+                side = self.merging[column]
+                for child in self.paths[column][: self.paths[column].index(common[0])]:
+                    step = self.blocks[child].link.factors * self.blocks[child].inside[:, c]  # type: ignore[union-attr]
+                    side = step / np.maximum(step.sum(axis=1, keepdims=True), 1e-300) @ side
+                sides.append(side)
+            table += (sides[0] * mass[:, None]).T @ sides[1]
         return table
-
-    def _above(self, column: int) -> list[int]:
-        """Return a column, the one that it is drawn given, and so on."""
-        link = self._blocks[column].link
-        return [column, *([] if link is None else self._above(link.column))]
-
-    def _merging(self, column: int) -> Floats:
-        """Return which merged cell each cell of a block is in, shape (merged cells, cells)."""
-        block, merged = self._blocks[column], self._choice.merged[column]
-        cells = block.codes[block.columns.index(column)]
-        if block.within is not None:
-            merged = merged.grouping(self._choice.fine[column])
-        return np.asarray(np.arange(merged.count)[:, None] == merged.cell_of[cells], dtype=np.float64)
-
-    def _mass(self, column: int) -> Floats:
-        """Return the share of records that has each cell of a column's block and each class."""
-        if column not in self._masses:
-            block = self._blocks[column]
-            mass = block.inside * self._shares
-            if block.link is not None:
-                factors, parents = block.link.factors, self._mass(block.link.column)
-                mass = block.inside * (factors.T @ (parents / np.maximum(factors @ block.inside, 1e-300)))
-            self._masses[column] = mass
-        return self._masses[column]
-
-    def _given(self, column: int, top: int, c: int) -> Floats:
-        """Return the probabilities of a column's cells given each cell of one above it, in a class."""
-        block = self._blocks[column]
-        if column == top or block.link is None:
-            return np.eye(len(block.inside))
-        step = block.link.factors * block.inside[:, c]
-        step /= np.maximum(step.sum(axis=1, keepdims=True), 1e-300)
-        return np.asarray(self._given(block.link.column, top, c) @ step)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from discreet._core.arrays import Floats, Integers
 from discreet._core.boundary import sealed
 from discreet.domain import Domain, Records
-from discreet.privacy import Code
+from discreet.privacy import Code, Relation
 
 # Public draws of cells from probabilities: independent, or stratified along the cells' order.
 #
@@ -202,8 +202,8 @@ class Reading(ABC):
         """Return what the output tells about its use; None where that was known beforehand."""
         return None
 
-    def losses(self, *, n: int | None, rng: np.random.Generator | None) -> tuple[Code, ...]:
-        """Return what it tells of what is lost, where ``n`` is public, of records that are drawn next with ``rng``."""
+    def losses(self, relation: Relation, contents: Contents, *, rng: np.random.Generator) -> tuple[Code, ...]:
+        """Return what it tells of what is lost, of a release of which records, if any, are drawn next with ``rng``."""
         return ()
 
 

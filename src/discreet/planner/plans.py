@@ -173,8 +173,8 @@ class Plan:
         notes = []
         for option in self.feasible[:1]:
             caveats = [f"{option.name}: {caveat}" for caveat in option.caveats]
-            if option.forecast is not None and option.forecast.visible_dependence is not None:
-                caveats.append(wording.visible_relation(option.forecast.visible_dependence))
+            visible = filter(None, [getattr(option.forecast, "visible_dependence", None)])
+            caveats += map(wording.visible_relation, visible)
             notes = [*chosen_cells(self.comparison.domain, self.best.domain), *caveats]
         return [*notes, *filter(None, [self.missing])]
 

@@ -144,8 +144,7 @@ def carry_out(
             output = save_output(file, output, document, digest, run)
     reading = twin.reading(output, n=offer.n)
     draws = public(rng)
-    exact = offer.guarantee.relation.name == "replacement"
-    losses = reading.losses(n=offer.n if exact else None, rng=None if contents.size is None else draws)
+    losses = reading.losses(offer.guarantee.relation, contents, rng=draws)
     document = document.releasing(**_outcome(reading, request, losses))
     tables = released_frames(twin, contents, reading, rng=draws, progress=progress)
     if not request.out:

@@ -300,19 +300,18 @@ def _other_checks(certificate: Certificate, mechanism: Mechanism, contents: Cont
 
 
 def _pair_checks(facts: CertificateFacts, mechanism: Mechanism) -> Iterator[Check]:
-    """Compare what an outcome tells of pairs of columns with the pairs that there are, and with each other."""
+    """Compare what an outcome tells of pairs of columns with the pairs that there are."""
     codes, names = {code.name: code.numbers for code in facts.released.outcome}, list(facts.domain["columns"])
     pairs = {f"{names[i]}*{names[j]}" for i, j in getattr(mechanism, "pairs", ())}
     if "pair-losses" in codes:
         rows = losses_of(facts.released.outcome)
-        known = {table for table, loss, error in rows if table in pairs and 0.0 <= loss <= 1.0 and 0.0 <= error <= 1.0}
-        agrees = len(known) == len(rows) > 0 and rows == sorted(rows, key=lambda row: -row[1])
-        yield Check(what="released.outcome.pair-losses", claimed=len(rows), found=len(known), agrees=agrees)
+        fitting = [row for row in rows if row[0] in pairs and max(row[1:]) <= 1.0 and min(row[1:]) >= 0.0]
+        agrees = bool(rows) and fitting == sorted(rows, key=lambda row: -row[1])
+        yield Check(what="released.outcome.pair-losses", claimed=len(rows), found=len(fitting), agrees=agrees)
     if "unmeasured-pairs" in codes:
-        measured = [codes.get(code, {}).get("measured", 0) for code in ("pairs-measured", "named-pairs-measured")]
-        yield _compare(
-            "released.outcome.unmeasured-pairs", codes["unmeasured-pairs"].get("pairs"), len(pairs) - sum(measured)
-        )
+        measured = sum(codes.get(f"{kind}pairs-measured", {}).get("measured", 0) for kind in ("", "named-"))
+        claimed = codes["unmeasured-pairs"].get("pairs")
+        yield _compare("released.outcome.unmeasured-pairs", claimed, len(pairs) - measured)
 
 
 def _stated_checks(certificate: Certificate, *, data: bool) -> Iterator[Check]:
