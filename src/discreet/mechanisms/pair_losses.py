@@ -6,6 +6,7 @@ All of it is public. Theory: docs/theory/marginals.md, "What is lost".
 from __future__ import annotations
 
 import math
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -42,11 +43,14 @@ class PairLoss(NamedTuple):
 
 def pair_losses(measured: MeasuredTables, model: LatentClasses) -> list[PairLoss]:
     """Estimate what a model loses of each measured pair, the largest loss first."""
-    tables, sizes, total = _ModelTables(measured, model), measured.choice.counts, measured.total
+    sizes, total = measured.choice.counts, measured.total
     pairs = {(i, j): table for (i, j), table in measured.excess.items() if min(sizes[i], sizes[j]) > 1}
-    numbers = sum((sizes[i] - 1) * (sizes[j] - 1) for i, j in pairs)
-    usual = _OVERFIT / (_OVERFIT + numbers / max(1, sum(sizes[i] for i in {i for pair in pairs for i in pair})))
-    losses = []
+    if not pairs:
+        return []
+    cells = np.array(sizes)[np.array(list(pairs))]
+    numbers = float(np.prod(cells - 1, axis=1).sum())
+    usual = _OVERFIT / (_OVERFIT + numbers / float(np.array(sizes)[np.unique(list(pairs))].sum()))
+    tables, losses = _ModelTables(measured, model), []
     for (i, j), noisy in pairs.items():
         expected, model_counts = measured.expected[i, j], total * tables.pair(i, j)
         share = usual * (_INDEPENDENT + 0.5 * _DEPENDENT * float(np.abs(model_counts - expected).sum()) / total)
@@ -57,7 +61,7 @@ def pair_losses(measured: MeasuredTables, model: LatentClasses) -> list[PairLoss
         counts = np.maximum(model_counts, 0.0) + _UNSEEN * expected
         loss, error = _posterior(residual.ravel(), noisy.error.ravel(), counts.ravel(), min(_MOST, share), free)
         losses.append(PairLoss((i, j), min(1.0, loss / total), error / total))
-    return sorted(losses, key=lambda pair: -pair.loss)
+    return sorted(losses, key=attrgetter("loss"), reverse=True)
 
 
 def _posterior(residual: Floats, error: Floats, counts: Floats, share: float, free: float) -> tuple[float, float]:
