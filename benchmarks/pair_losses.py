@@ -54,9 +54,8 @@ def opened(name: str) -> tuple[np.ndarray, list[int], list[bool]]:
     if name in MADE:
         return made(MADE.index(name))
     table = relations.OURS[name]() if name in relations.OURS else TABLES[name]()
-    return (
-        table.split()[0].astype(np.int64), list(table.sizes.values()), [column in table.ordered for column in table.sizes]
-    )  # fmt: skip
+    ordered = [column in table.ordered for column in table.sizes]
+    return table.split()[0].astype(np.int64), list(table.sizes.values()), ordered
 
 
 def merged_table(codes: np.ndarray, cells: Any, i: int, j: int) -> np.ndarray:
@@ -101,10 +100,10 @@ def measure(name: str, epsilon: float, relation: str, seed: int) -> dict[str, An
             hidden = max(hidden, dependence)
         if dependence > visible:
             seen.append(pair in measured.two_way)
+    losses, truths = np.array(sizes_of_losses or [(0.0, 0.0)]).mean(axis=0).round(4).tolist()
     return {
         "table": name, "epsilon": epsilon, "relation": relation, "n": n, "measured": len(within), "within": sum(within),
-        "noise_counted_within": sum(raw), "loss": round(float(np.mean([loss for loss, _ in sizes_of_losses] or [0])), 4),
-        "true_loss": round(float(np.mean([true for _, true in sizes_of_losses] or [0])), 4), "bound": round(bound, 4),
+        "noise_counted_within": sum(raw), "loss": losses, "true_loss": truths, "bound": round(bound, 4),
         "hidden": round(hidden, 4), "fails": hidden > bound, "one_score_fails": bool(alone),
         "visible": round(visible, 4), "stronger": len(seen), "stronger_measured": sum(seen),
     }  # fmt: skip
@@ -119,11 +118,10 @@ def main(tables: list[str], epsilons: list[float]) -> None:
                 rows.append(measure(name, epsilon, relation, 10_000 * place + round(100 * epsilon) + number))
                 print(rows[-1], flush=True)
     summary = {}
-    for word, some in (
-        ("all", rows), ("not tuned on", [row for row in rows if row["table"] not in TUNED]),
-        *((f"epsilon {epsilon}, {relation}", [row for row in rows if (row["epsilon"], row["relation"]) == (epsilon, relation)])
-          for epsilon in epsilons for relation in ("add-remove", "replacement")),
-    ):  # fmt: skip
+    groups = {"all": rows, "not tuned on": [row for row in rows if row["table"] not in TUNED]}
+    for row in rows:
+        groups.setdefault(f"epsilon {row['epsilon']}, {row['relation']}", []).append(row)
+    for word, some in groups.items():
         total = {key: sum(row[key] for row in some) for key in rows[0] if isinstance(rows[0][key], (int, bool))}
         summary[word] = {
             "within": round(total["within"] / max(1, total["measured"]), 3),
