@@ -101,6 +101,7 @@ def pairs(forecast: Forecast, n: int) -> list[str]:
     return [
         *always,
         scope,
+        *map(visible_relation, filter(None, [forecast.visible_dependence])),
         "For each of them it is counted how many records would be elsewhere if the two columns were independent. "
         f"This number gets noise with a standard deviation of {counted(round(noise), 'record')}, "
         f"{about(100.0 * noise / n, 2)} % of the table. A weaker dependence may be missed. The two columns "
@@ -118,6 +119,16 @@ def outcomes(forecast: Forecast) -> list[str]:
         f"{pairs_are} always measured, with {percent(share, 0)} of the units that are left after the first tables of "
         f"one column. The noise of other tables becomes up to {about((1.0 - share) ** -0.5, 2)} times as large."
     ]
+
+
+def visible_relation(share: float) -> str:
+    """Return how strong a relation of two columns must be to be measured."""
+    if share >= 1.0:
+        return "No relation of two columns is strong enough to be kept at this budget."
+    return (
+        f"A relation of two columns is measured in half of the releases where {percent(share, 0)} of the records "
+        "differ from independence, and more often where more do."
+    )
 
 
 def weak_promise(budget: Budget, n: int | None, limit: float) -> str:
@@ -196,6 +207,35 @@ def _steps(
         f"{counted(population, 'record')}, with {noise} noise of scale {rounded_down(scale, 4)} {place}, {variant} "
         "variant"
     )
+
+
+_LOST = 0.1  # share of the records from which on a lost pair is named
+
+
+def _pair_losses(tables: Sequence[str], losses: Sequence[float], errors: Sequence[float]) -> str:
+    """Return of which measured *tables* most is lost: estimated *losses*, the largest first, and standard *errors*."""
+    number = max(1, sum(loss > _LOST for loss in losses[:3]))
+    shares = [[f"{about(100.0 * share, 2)} %" for share in column[:number]] for column in (losses, errors)]
+    rows = [f"{table} {loss} (standard error {error})" for table, loss, error in zip(tables, *shares, strict=False)]
+    return f"of measured pairs, about this share of the released records is in other merged cells: {', '.join(rows)}"
+
+
+def losses_of(codes: Iterable[Code]) -> list[tuple[str, float, float]]:
+    """Return the measured pairs, their losses and standard errors; none where an outcome does not state them so."""
+    try:
+        (numbers,) = [code.numbers for code in codes if code.name == "pair-losses"]
+        rows = zip(numbers["tables"], numbers["losses"], numbers["errors"], strict=True)
+        return [(str(table), float(loss), float(error)) for table, loss, error in rows]
+    except (LookupError, TypeError, ValueError):
+        return []
+
+
+def lost_pairs(codes: Sequence[Code], columns: Sequence[str], *, unmeasured: bool = True) -> list[str]:
+    """Return what an outcome tells of relations between some columns that were lost in part, or may be."""
+    names = {f"{a}*{b}" for a in columns for b in columns}
+    rows = [row for row in losses_of(codes) if row[0] in names and row[1] > _LOST]
+    notes = [_pair_losses(*map(list, zip(*some, strict=True))) for some in (rows,) if some]
+    return notes + [str(code) for code in codes if unmeasured and code.name == "unmeasured-pairs"]
 
 
 _PROTECTED = "; what is protected is which records are drawn, not a record that is drawn"
@@ -283,6 +323,9 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     "only-pair-measured": "its only table of two columns was measured",
     "pairs-measured": "{measured} of {pairs:number} two-way tables were measured",
     "named-pairs-measured": "{measured} of {pairs:number} two-way tables were measured: {tables:list}",
+    "pair-losses": _pair_losses,
+    "unmeasured-pairs": "any of the {pairs:count pair} that were not measured may hide a dependence of up to "
+    "{share:percent} of the records, on merged cells (95 % confidence for all of them together)",
     "faint-tables": "noise exceeds the counts of many cells of {tables:list}: dependence may be understated there",
     "column-labels-kept": "column {column!r}: {labels:count label} kept, and about {share:percent} of the released "
     "records have a new label instead of a rarer one",

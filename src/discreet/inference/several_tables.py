@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from discreet import wording
 from discreet._core.arrays import Floats, row_numbers
 from discreet._core.boundary import sealed
 from discreet._core.checks import choice, positive_size, real
@@ -299,6 +300,7 @@ class _Several:
         measured, notes = {frozenset(pair) for pair in released.pairs_measured}, []
         pairs = [f"{a} and {b}" for a, b in itertools.combinations(used, 2) if frozenset((a, b)) not in measured]
         rests = "rests on conditional independence, which was not measured: no interval covers that"
+        notes += wording.lost_pairs(released.outcome, used, unmeasured=bool(pairs))
         if pairs:
             notes.append(f"what these columns do together {rests}: {', '.join(pairs)}")
         elif len(used) > 2:

@@ -22,7 +22,7 @@ from discreet.mechanisms.latent_classes import Pair
 from discreet.mechanisms.noise import GAUSSIAN
 from discreet.mechanisms.projections import nearest_probabilities
 from discreet.mechanisms.tree import Consistent
-from discreet.mechanisms.wide_facts import MOST_CELLS, Nodes, WideFacts, measurable_pairs, open_columns
+from discreet.mechanisms.wide_facts import HALF_FOLDED, MOST_CELLS, Nodes, WideFacts, measurable_pairs, open_columns
 
 Statistic: TypeAlias = Callable[[Iterator[Any]], Any]
 """Arrays, or counts by label, in a list or a mapping: those of a table are the sums of those of its parts."""
@@ -221,6 +221,11 @@ class Merged:
         return np.asarray(shares / self.sums(shares)[self.cell_of])
 
 
+def most_runs(precision: float) -> int:
+    """Return how many merged cells an ordered column has at most, without its null."""
+    return int(min(_MOST_BINS, max(_FEWEST, round(math.sqrt(precision)))))
+
+
 def merged(column: Column, noisy: Floats, error: float, precision: float, *, fewest: int = 0) -> Merged:
     """Merge the cells of a column whose counts are too small to be told from noise, or from their neighbours'.
 
@@ -233,7 +238,7 @@ def merged(column: Column, noisy: Floats, error: float, precision: float, *, few
     ``precision``: number of records, in standard errors of a total, for each column.
     ``fewest``: commonest cells that keep their number, clear or not, of an outcome; its runs are of equal counts.
     """
-    bins = int(min(_MOST_BINS, max(_FEWEST, round(math.sqrt(precision)))))
+    bins = most_runs(precision)
     if column.on_a_line:
         values = int(column.values or 0)
         counts = np.maximum(noisy[:values], 0.0)
@@ -297,7 +302,6 @@ def merged_text(column: Column, cells: Integers, texts: Sequence[str]) -> str:
 # -- two-way tables -----------------------------------------------------------------------------------------------
 
 _NO_SIGNAL, _ALL_SIGNAL = 0.2, 0.5  # share of the scores that is more than scatter
-_HALF = 0.5 * math.sqrt(2.0 / math.pi)  # half the mean absolute value of a normal variable
 
 
 class ChosenTables:
@@ -420,7 +424,7 @@ class ChosenTables:
         expected = self.total * np.outer(a, b)
         usual = facts.scale**2 * 2.0 * len(facts.pairs) / facts.units  # squared error, half the units
         lost = expected * usual / (expected + usual) + noise
-        return float(np.minimum(_HALF * np.sqrt(lost), expected + _HALF * np.sqrt(noise)).sum())
+        return float(np.minimum(HALF_FOLDED * np.sqrt(lost), expected + HALF_FOLDED * np.sqrt(noise)).sum())
 
     @cached_property
     def _variances(self) -> list[Floats]:

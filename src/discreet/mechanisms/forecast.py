@@ -97,6 +97,9 @@ class Forecast:
     outcomes : tuple of int and float
         Number of pairs of columns with a declared outcome, which are measured without a score, and their share of the
         units that are left after the first tables of one column.
+    visible_dependence : float or None
+        How strong a relation of two columns must be to be measured in half of the releases: share of the records that
+        are elsewhere than if the columns were independent.
     stratified : bool
         Whether records are drawn systematically, with less sampling error than independent ones.
     rest : {"", "base", "uniform"}
@@ -120,6 +123,7 @@ class Forecast:
     released_share: float = 1.0
     pair_scores: tuple[int, int, float] | None = None
     outcomes: tuple[int, float] = (0, 0.0)
+    visible_dependence: float | None = None
     stratified: bool = False
     rest: Literal["", "base", "uniform"] = ""
     urn: float = math.inf

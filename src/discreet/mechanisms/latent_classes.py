@@ -194,7 +194,7 @@ class Link(NamedTuple):
             counts = np.diff(np.floor(ends), axis=1, prepend=0.0)
             row_left[i] = class_left[c] = 0.5 * (expected - counts)
             if not stratified:
-                counts = rng.multinomial(size, shares / size[:, None])
+                counts = rng.multinomial(size, np.minimum(shares / size[:, None], 1.0))  # rounding
             places = np.repeat(starts[i, c] - np.cumsum(size) + size, size) + np.arange(size.sum())
             cells[order[places]] = np.repeat(np.tile(np.arange(columns), len(i)), counts.ravel().astype(np.int64))
         return cells

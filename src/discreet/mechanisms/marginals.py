@@ -46,6 +46,7 @@ from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.latent_classes import Pair
 from discreet.mechanisms.measured_tables import TABLE, MarginalsReading, MeasuredTables
 from discreet.mechanisms.noise import GAUSSIAN
+from discreet.mechanisms.pair_losses import visible_dependence
 from discreet.mechanisms.reading import Contents, Reading
 from discreet.mechanisms.tree import Consistent
 from discreet.mechanisms.wide_facts import (
@@ -376,6 +377,7 @@ class Marginals(WideFacts, PartsMechanism):
             remedies=helpful(self.domain, "cells", "columns", "epsilon", "delta"),
             outcomes=(len(measurable_pairs(self.domain, self.workload)[0]), OUTCOMES),
             pair_scores=(math.comb(len(self.sizes), 2), len(self.pairs), self.scale / math.sqrt(self.score_units or 1)),
+            visible_dependence=visible_dependence(closed, n) if self.pairs else None,
             stratified=self.sampling == "stratified",
             draws=8,
         )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -37,12 +38,14 @@ from discreet.mechanisms.latent_classes import (
     fitted_to,
     nearest_table,
 )
+from discreet.mechanisms.pair_losses import hidden_dependence, pair_losses
 from discreet.mechanisms.projections import nearest_probabilities
 from discreet.mechanisms.reading import (
     BLOCK,
     WHOLE,
     CellShares,
     ColumnShares,
+    Contents,
     Estimates,
     Outcome,
     Portion,
@@ -50,7 +53,7 @@ from discreet.mechanisms.reading import (
     copies,
 )
 from discreet.mechanisms.wide_facts import WideFacts
-from discreet.privacy import Code
+from discreet.privacy import Code, Relation
 
 _DEPENDENT = 1e-9
 _CONTRADICTED, _NOISES, _LEAST_GAP, _FITTED = 1.0, 1.25, 0.06, 20
@@ -78,7 +81,7 @@ class MeasuredTables:
         self.choice, self.facts, self._y = choice, choice.facts, np.asarray(y, dtype=np.int64)
         self._drawn: dict[Pair, Floats] = {}  # of a draw, the excess of two-way tables
         self.one_way, self.two_way, self.noisy = one_way_counts(self.facts, self._y), {}, {}
-        last = self._y[choice.scored + len(self.facts.pairs) :]
+        self.scores, last = np.split(self._y[choice.scored :], [len(self.facts.pairs)])
         parts = iter(np.split(last, np.cumsum(choice.lengths)[:-1]))
         for i, q in choice.repeats:
             table, units = self.one_way[i], self.one_way[i].units + q * q
@@ -104,8 +107,8 @@ class MeasuredTables:
         noise = np.rint(facts.scale * q * rng.normal(size=len(self._y))).astype(np.int64)
         draw = MeasuredTables(choice, self._y + noise)
         draw.total = self.total
-        draw._drawn = denoised(self._excess, choice.counts, rng)
-        for pair, table in self._excess.items():
+        draw._drawn = denoised(self.excess, choice.counts, rng)
+        for pair, table in self.excess.items():
             moments, excess = draw._moments(*pair), draw._drawn[pair]
             errors = np.sqrt(moments**2 @ (table.error**2).ravel())
             values = moments @ table.excess.ravel() + errors * rng.normal(size=len(moments))
@@ -118,16 +121,16 @@ class MeasuredTables:
         return combined_shares(self.one_way, self.choice.merged, self.two_way, self.total)
 
     @cached_property
-    def _expected(self) -> dict[Pair, Floats]:
+    def expected(self) -> dict[Pair, Floats]:
         """The measured two-way tables as counts of independent columns."""
         return {(i, j): self.total * np.outer(self._coarse[i], self._coarse[j]) for i, j in self.two_way}
 
     @cached_property
-    def _excess(self) -> dict[Pair, PairTable]:
+    def excess(self) -> dict[Pair, PairTable]:
         """What their counts are more than these: of the true excess, rows and columns sum to 0."""
         tables = {}
         for pair, (variances, counts) in self.two_way.items():
-            tables[pair] = PairTable(centred(counts - self._expected[pair]), self.facts.scale * np.sqrt(variances))
+            tables[pair] = PairTable(centred(counts - self.expected[pair]), self.facts.scale * np.sqrt(variances))
         return tables
 
     def tables(self) -> list[Counted]:
@@ -165,7 +168,7 @@ class MeasuredTables:
                 allowed = np.zeros_like(targets[i, j])
                 allowed[self.choice.merged[i].cell_of[x], self.choice.merged[j].cell_of[y]] = 1.0
                 targets[i, j] *= allowed
-        shares, inside = fitted(coarse, targets, {} if self._drawn else self._excess, self.total, rng=rng)
+        shares, inside = fitted(coarse, targets, {} if self._drawn else self.excess, self.total, rng=rng)
         exact = {i for columns in facts.joint for i in columns} | facts.given_cells.keys()  # by cell, not merged ones
         for totals in facts.domain.published:
             if totals.column is not None and totals.group is not None:
@@ -244,8 +247,8 @@ class MeasuredTables:
     def _denoised_targets(self) -> dict[Pair, Floats]:
         """Return positive probabilities of tables with less noise, of nearly the columns' own: proportional fitting."""
         targets = {}
-        for (i, j), excess in denoised(self._excess, self.choice.counts).items():
-            table = np.maximum(self._expected[i, j] + excess, 1e-3 * self._expected[i, j])
+        for (i, j), excess in denoised(self.excess, self.choice.counts).items():
+            table = np.maximum(self.expected[i, j] + excess, 1e-3 * self.expected[i, j])
             targets[i, j] = fitted_to(table, self._coarse[i], self._coarse[j], 5)
         return targets
 
@@ -253,7 +256,7 @@ class MeasuredTables:
         """Return positive probabilities near the draws."""
         targets = {}
         for (i, j), excess in self._drawn.items():
-            table, moments = (self._expected[i, j] + excess) / self.total, self._moments(i, j)
+            table, moments = (self.expected[i, j] + excess) / self.total, self._moments(i, j)
             if len(moments) == (table.shape[0] - 1) * (table.shape[1] - 1):  # that is all of the table
                 moments = moments[:0]
             targets[i, j] = nearest_table(table, self._coarse[i], self._coarse[j], moments)
@@ -321,6 +324,7 @@ class MarginalsReading(Reading):
     facts: WideFacts
     measured: MeasuredTables  # on a domain without open columns
     labels: Sequence[KeptLabels]  # those that were kept of each open column
+    _fitted: list[LatentClasses] = field(default_factory=list)  # what the next records are drawn from
 
     @property
     def _closed(self) -> Domain:
@@ -343,7 +347,7 @@ class MarginalsReading(Reading):
         """Return the shares of the model's strata; several tables have no one model."""
         if self.facts.tables is not None:
             return None
-        model = self.measured.model(rng)
+        model = (self._fitted or [self.measured.model(rng)]).pop()
         shares, by_stratum, by_class = model.shares, [], list(model.blocks)
         for totals in self._closed.published:
             if totals.column is not None and totals.group is not None and not self.facts.given:
@@ -426,6 +430,24 @@ class MarginalsReading(Reading):
             shares.append(1.0 - lost)
             codes.append(Code("column-labels-kept", {"column": names[i], "labels": len(labels), "share": lost}))
         return Outcome(tuple(codes), min(shares, default=None), facts, pairs)
+
+    def losses(self, relation: Relation, contents: Contents, *, rng: np.random.Generator) -> tuple[Code, ...]:
+        """Return the losses of the model that the next records are drawn from; of several tables, one of all tables."""
+        measured, codes = self.measured, []
+        if unmeasured := len(measured.facts.pairs) - len(measured.two_way):
+            share = hidden_dependence(measured, exact=relation.name == "replacement")
+            codes.append(Code("unmeasured-pairs", {"pairs": unmeasured, "share": math.ceil(1e4 * share) / 1e4}))
+        if contents.size is not None and self.facts.given is None and measured.two_way:
+            if self.facts.tables is None:
+                self._fitted.append(measured.model(rng))
+            losses = pair_losses(measured, (self._fitted or [measured.model(seeded(0))])[-1])
+            numbers = {
+                "tables": ["*".join(self._closed.names[i] for i in row.columns) for row in losses],
+                "losses": [round(row.loss, 4) for row in losses],
+                "errors": [round(row.error, 4) for row in losses],
+            }
+            codes.append(Code("pair-losses", numbers))
+        return tuple(codes)
 
     def _pair_codes(self, measured: Sequence[Pair]) -> Iterator[Code]:
         """Say which two-way tables were measured, and of several released tables which of those are mostly noise."""

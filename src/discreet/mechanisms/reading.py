@@ -14,7 +14,7 @@ import numpy.typing as npt
 from discreet._core.arrays import Floats, Integers
 from discreet._core.boundary import sealed
 from discreet.domain import Domain, Records
-from discreet.privacy import Code
+from discreet.privacy import Code, Relation
 
 # Public draws of cells from probabilities: independent, or stratified along the cells' order.
 #
@@ -194,6 +194,10 @@ class Reading(ABC):
     def outcome(self) -> Outcome | None:
         """Return what the output tells about its use; None where that was known beforehand."""
         return None
+
+    def losses(self, relation: Relation, contents: Contents, *, rng: np.random.Generator) -> tuple[Code, ...]:
+        """Return what it tells of what is lost, of a release of which records, if any, are drawn next with ``rng``."""
+        return ()
 
 
 class CellReading(Reading):

@@ -37,6 +37,9 @@ MOST_THRESHOLD = 1 << 40
 
 _NAME = "marginals"
 _EXAMPLE = "For example: sex = 'Female', age = {from = 18, below = 65}"
+HALF_FOLDED = 0.5 * math.sqrt(2.0 / math.pi)
+"""Half the mean absolute value of a normal variable, in standard deviations."""
+
 MOST_COLUMNS = 128
 """Of a domain."""
 
@@ -53,7 +56,6 @@ _SCORES = 0.17  # share of the squared budget that scores get, at most
 _CLEAR_SCORE = 0.05  # noise of a score, as a share of the records, that is little enough
 _LABELS = 0.1  # share of the units with which the labels of an open column are found
 _ALL_LABELS = 0.3  # share with which those of all open columns are, at most
-_FOLDED = math.sqrt(2.0 / math.pi)  # of a normal variable, mean absolute value in standard deviations
 _MOST_COSTLY = 256  # cells of a column that noise is avoided in: of more, most are empty
 _WON, _CLEARER = 50.0, 4.0  # of a pair whose cells are fine: what they win back, and what its noise counts for
 _WEIGHT = 0.35  # of an error of a column in the error of a table of two
@@ -70,6 +72,11 @@ def score_units(noise: float, scores: int, units: int) -> int:
     ):
         q += 1
     return q * q
+
+
+def table_cost(a: float, b: float) -> float:
+    """Return the error, in records, that noise of scale 1 makes in a table of so many rows and columns."""
+    return HALF_FOLDED * math.sqrt(a * b * min((a - 1.0) * (b - 1.0), _DEPENDENCE))
 
 
 def label_units(units: int, columns: int) -> int:
@@ -92,7 +99,7 @@ class Allocation:
     def from_sizes(cls, sizes: Sequence[int], copies: Integers, units: int, *, alone: bool) -> Allocation:
         """Return the allocation for columns of so many cells."""
         cells = np.minimum(sizes, _MOST_COSTLY).astype(np.float64)
-        return cls(units, 0.5 * _FOLDED * _WEIGHT * max(1, len(sizes) - 1) * cells, copies, alone)
+        return cls(units, HALF_FOLDED * _WEIGHT * max(1, len(sizes) - 1) * cells, copies, alone)
 
     @cached_property
     def first(self) -> Integers:
@@ -128,10 +135,7 @@ class Allocation:
         ``shapes``, ``finer``: first those of outcomes, which are measured without a score, on finer cells.
         """
         always = len(shapes) - len(scores)
-        cost, fine_cost = [
-            np.array([0.5 * _FOLDED * math.sqrt(a * b * min((a - 1) * (b - 1), _DEPENDENCE)) for a, b in level])
-            for level in (shapes, finer)
-        ]
+        cost, fine_cost = [np.array([table_cost(a, b) for a, b in level]) for level in (shapes, finer)]
         dearer = fine_cost - cost
         losses = [np.array([1.0 / a**2 + 1.0 / b**2 for a, b in level]) for level in (shapes, finer)]
         outcomes = np.flatnonzero(fine_cost[:always] > 0.0)

@@ -173,6 +173,8 @@ class Plan:
         notes = []
         for option in self.feasible[:1]:
             caveats = [f"{option.name}: {caveat}" for caveat in option.caveats]
+            visible = filter(None, [getattr(option.forecast, "visible_dependence", None)])
+            caveats += map(wording.visible_relation, visible)
             notes = [*chosen_cells(self.comparison.domain, self.best.domain), *caveats]
             if option.forecast is not None:
                 notes += wording.outcomes(option.forecast)

@@ -24,7 +24,7 @@ from discreet.mechanisms import (
     Contents,
     Forecast,
     Mechanism,
-    Reading,
+    Outcome,
     declared,
     require_budget,
     require_made_for,
@@ -143,8 +143,11 @@ def carry_out(
         if file is not None and not request.seeded:
             output = save_output(file, output, document, digest, run)
     reading = twin.reading(output, n=offer.n)
-    document = document.releasing(**_outcome(reading, request))
     draws = public(rng)
+    outcome = reading.outcome() or Outcome(())
+    codes = [*outcome.codes, *reading.losses(offer.guarantee.relation, contents, rng=draws)]
+    codes += [Code("votes-kept")] * (request.checkpoint is not None)
+    document = document.releasing(outcome=codes, share_from_data=outcome.share_from_data, **outcome.facts)
     tables = released_frames(twin, contents, reading, rng=draws, progress=progress)
     if not request.out:
         records, document = _in_memory(tables, document, facts, twin.domain)
@@ -202,14 +205,6 @@ def _promised(run: Run, offer: Offer, facts: Provenance, *, seeded: bool) -> Cer
         ledger=None if (stamp := run.stamp) is None else LedgerFacts(**stamp),
     )
     return Certificate(facts=promised, forecast=utility_facts(mechanism, guarantee.n))
-
-
-def _outcome(reading: Reading, request: Request) -> dict[str, Any]:
-    """Return what the output tells about its use, and that it was kept where others may draw from it."""
-    codes, facts = [Code("votes-kept")] * (request.checkpoint is not None), {}
-    if (outcome := reading.outcome()) is not None:
-        codes, facts = [*outcome.codes, *codes], {"share_from_data": outcome.share_from_data, **outcome.facts}
-    return {"outcome": codes, **facts}
 
 
 def _in_memory(

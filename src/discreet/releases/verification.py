@@ -34,7 +34,7 @@ from discreet.releases.content import SEEDED, certified_release, promise, utilit
 from discreet.releases.facts import CertificateFacts, FileFacts
 from discreet.releases.table import file_text, misfits, parts_of, problems, scanned, scanned_parts, unreadable
 from discreet.releases.writing import IDENTITY_KEY, MANIFEST
-from discreet.wording import SENTENCES
+from discreet.wording import SENTENCES, losses_of
 
 # A limit on how long a recomputation may take: what a certificate claims may be dear to check, whoever wrote it.
 
@@ -292,10 +292,26 @@ def _other_checks(certificate: Certificate, mechanism: Mechanism, contents: Cont
         yield Check(what="identity", claimed=text, found=form, agrees=agrees, stated=text is not None)
     agrees = facts.randomness in (randomness, *SEEDED)
     yield Check(what="randomness", claimed=facts.randomness, found=randomness, agrees=agrees)
+    yield from _pair_checks(facts, mechanism)
     if facts.earlier is None or "public_inputs" in facts.earlier:
         names = sorted(public_inputs(mechanism))
         agrees = set(names) <= set(facts.public_inputs)
         yield Check(what="public_inputs", claimed=sorted(facts.public_inputs), found=names, agrees=agrees)
+
+
+def _pair_checks(facts: CertificateFacts, mechanism: Mechanism) -> Iterator[Check]:
+    """Compare what an outcome tells of pairs of columns with the pairs that there are."""
+    codes, names = {code.name: code.numbers for code in facts.released.outcome}, list(facts.domain["columns"])
+    pairs = {f"{names[i]}*{names[j]}" for i, j in getattr(mechanism, "pairs", ())}
+    if "pair-losses" in codes:
+        rows = losses_of(facts.released.outcome)
+        fitting = [row for row in rows if row[0] in pairs and max(row[1:]) <= 1.0 and min(row[1:]) >= 0.0]
+        agrees = bool(rows) and fitting == sorted(rows, key=lambda row: -row[1])
+        yield Check(what="released.outcome.pair-losses", claimed=len(rows), found=len(fitting), agrees=agrees)
+    if "unmeasured-pairs" in codes:
+        measured = sum(codes.get(f"{kind}pairs-measured", {}).get("measured", 0) for kind in ("", "named-"))
+        claimed = codes["unmeasured-pairs"].get("pairs")
+        yield _compare("released.outcome.unmeasured-pairs", claimed, len(pairs) - measured)
 
 
 def _stated_checks(certificate: Certificate, *, data: bool) -> Iterator[Check]:

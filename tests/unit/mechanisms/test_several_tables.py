@@ -221,7 +221,7 @@ def test_moments_of_draws_have_a_flat_prior() -> None:
     error, centre = noisy.errors[0], float((moment * noisy.counts.reshape(5, 5)).sum())
     assert abs(drawn.mean() - centre) < 4.4 * error / math.sqrt(400) + 1e-6  # one false alarm in 100,000
     assert abs(drawn.var() / error**2 - 1.0) < 4.4 * math.sqrt(2.0 / 400)
-    shrunk = np.array([(moment * denoised(seen._excess, [5, 5], rng)[0, 1]).sum() for _ in range(400)])
+    shrunk = np.array([(moment * denoised(seen.excess, [5, 5], rng)[0, 1]).sum() for _ in range(400)])
     assert shrunk.var() < 0.7 * error**2
 
 

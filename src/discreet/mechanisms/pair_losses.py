@@ -1,0 +1,181 @@
+"""What a release of ``marginals`` loses of pairs of columns, by its noisy tables, and what it can show beforehand.
+
+All of it is public. Theory: docs/theory/marginals.md, "What is lost".
+"""
+
+from __future__ import annotations
+
+import math
+from operator import attrgetter
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from discreet._core.arrays import Floats
+from discreet.mechanisms.chosen_tables import most_runs
+from discreet.mechanisms.latent_classes import LatentClasses, Pair, centred
+from discreet.mechanisms.noise import GAUSSIAN
+from discreet.mechanisms.wide_facts import HALF_FOLDED, WideFacts, table_cost
+
+if TYPE_CHECKING:
+    from discreet.mechanisms.measured_tables import MeasuredTables
+
+LEVEL = 0.95
+"""Probability with which the bound on all pairs that were not measured holds."""
+
+# The share of noise that a model fits in a large count: found on tables whose truth is known.
+_OVERFIT, _LINKED, _MOST, _LARGEST = 20.0, 0.9, 0.95, 0.98
+_INDEPENDENT, _DEPENDENT = 0.6, 3.0  # of that share, in a pair of independent columns, and what dependence adds
+_SMALL = 1.5  # standard errors of noise: of such a count it is half
+_UNSEEN = 0.25  # of an independent column's count, which a cell may have though noise hides it
+_GUESSES = 0.5 * np.array([-1.5, -0.75, 0.0, 0.75, 1.5])  # logarithms of by how much it may be off
+_MISFITS = np.concatenate(([0.0], np.geomspace(0.2, 20.0, 10)))  # of the model, in standard errors of noise
+_ROUGH = 0.1  # share of an estimate that is part of its standard error
+
+
+class PairLoss(NamedTuple):
+    """What share of the records is elsewhere in the model's table of two columns, estimated, on merged cells."""
+
+    columns: Pair
+    loss: float  # total variation from the confidential table
+    error: float  # standard error
+
+
+def pair_losses(measured: MeasuredTables, model: LatentClasses) -> list[PairLoss]:
+    """Estimate what a model loses of each measured pair, the largest loss first."""
+    sizes, total = measured.choice.counts, measured.total
+    pairs = {(i, j): table for (i, j), table in measured.excess.items() if min(sizes[i], sizes[j]) > 1}
+    if not pairs:
+        return []
+    cells = np.array(sizes)[np.array(list(pairs))]
+    numbers = float(np.prod(cells - 1, axis=1).sum())
+    usual = _OVERFIT / (_OVERFIT + numbers / float(np.array(sizes)[np.unique(list(pairs))].sum()))
+    tables, losses = _ModelTables(measured, model), []
+    for (i, j), noisy in pairs.items():
+        expected, model_counts = measured.expected[i, j], total * tables.pair(i, j)
+        share = usual * (_INDEPENDENT + 0.5 * _DEPENDENT * float(np.abs(model_counts - expected).sum()) / total)
+        if tables.paths[i][1:2] == [j] or tables.paths[j][1:2] == [i]:
+            share = max(share, _LINKED)
+        free = (1.0 - 1.0 / sizes[i]) * (1.0 - 1.0 / sizes[j])  # of noise, what tables of one column do not tell
+        residual = centred(noisy.excess + expected - model_counts)
+        counts = np.maximum(model_counts, 0.0) + _UNSEEN * expected
+        loss, error = _posterior(residual.ravel(), noisy.error.ravel(), counts.ravel(), min(_MOST, share), free)
+        losses.append(PairLoss((i, j), min(1.0, loss / total), error / total))
+    return sorted(losses, key=attrgetter("loss"), reverse=True)
+
+
+def _posterior(residual: Floats, error: Floats, counts: Floats, share: float, free: float) -> tuple[float, float]:
+    """Return mean and standard deviation of half the sum of the absolute errors of a model's counts."""
+    # A residual is misfit and the noise that the model did not fit; the model's error is misfit and the noise that it
+    # did. Priors: of the misfit's size flat on a grid, of the share of noise log-normal.
+    from scipy.special import ndtr
+
+    size, noise = counts / (counts + _SMALL * error), free * error**2
+    fitted_noise = np.minimum(_LARGEST, share * np.exp(_GUESSES))[:, None, None] * noise * size
+    misfit = (_MISFITS**2)[None, :, None] * error**2 * size
+    variance = misfit + noise - fitted_noise
+    weight = -0.5 * free * (np.log(variance) + residual**2 / variance).sum(axis=-1) - 2.0 * _GUESSES[:, None] ** 2
+    weight = np.exp(weight - weight.max())
+    weight /= weight.sum()
+    mean = misfit / variance * residual
+    spread = misfit / variance * (noise - fitted_noise) + fitted_noise + 1e-12
+    folded_mean = 2.0 * HALF_FOLDED * np.sqrt(spread) * np.exp(-0.5 * mean**2 / spread)
+    folded_mean += mean * (1.0 - 2.0 * ndtr(-mean / np.sqrt(spread)))
+    losses = 0.5 * folded_mean.sum(axis=-1)
+    loss = float((weight * losses).sum())
+    variances = 0.25 * (mean**2 + spread - folded_mean**2).sum(axis=-1) / free + (losses - loss) ** 2
+    return loss, math.hypot(math.sqrt(float((weight * variances).sum())), _ROUGH * loss)
+
+
+def hidden_dependence(measured: MeasuredTables, *, exact: bool) -> float:
+    """Return a bound on the share of the records that is elsewhere than in some table of independent columns.
+
+    It holds for all pairs that were not measured, on merged cells, with probability :data:`LEVEL`: no noise of a score,
+    nor of the total where that is not ``exact``, is so far below zero that it fails.
+    """
+    from scipy.special import ndtri
+
+    choice, facts = measured.choice, measured.facts
+    squared = facts.score_units or 1
+    scale, tail = math.isqrt(squared) * facts.scale, 1.0 - LEVEL ** (1.0 / (len(facts.pairs) + (not exact)))
+    reach = int(-scale * ndtri(tail)) - 1
+    while math.exp(GAUSSIAN.log_below(scale, -reach)) > tail:
+        reach += 1
+    total = float(facts.records)
+    if not exact:
+        sums, units = np.array([table.total() for table in choice.one_way]).T
+        least = float(sums @ units / units.sum()) + float(ndtri(tail)) * facts.scale / math.sqrt(units.sum())
+        total = max(1.0, min(choice.total, least))
+    bounds = [
+        max(0.0, (score + reach) / squared) + max(0.0, float(choice.expected(*pair).sum()) - total)
+        for pair, score in zip(facts.pairs, measured.scores.tolist(), strict=True)
+        if pair not in measured.two_way
+    ]
+    return min(1.0, max(bounds, default=0.0) / total)
+
+
+def visible_dependence(facts: WideFacts, n: int) -> float:
+    """Return how strong a relation must be to be measured in half of the releases, as a share of ``n`` records.
+
+    By public facts: in a table in which as many pairs as there are columns are related, all by as much, and no others.
+    """
+    columns, pairs, scale, allocation = len(facts.sizes), len(facts.pairs), facts.scale, facts.allocation
+    runs = most_runs(n * math.sqrt(facts.units) / (scale * columns))
+    cells = max(2.0, float(np.median(np.minimum(facts.sizes, runs))))
+    cost, related = table_cost(cells, cells) ** (2.0 / 3.0), min(pairs, columns)
+    costs = float((allocation.cost ** (2.0 / 3.0) * allocation.copies ** (1.0 / 3.0)).sum()) + related * cost
+    least = 1.5 * scale * cost * math.sqrt(costs / facts.units)  # what a table must gain to be worth its noise
+    part, noise = related / pairs, scale**2 / (facts.score_units or 1)
+    scores = np.geomspace(1e-4 * n, n, 2_000)
+    spread = part * (1.0 - part) * scores**2
+    gains = scores * (part + (1.0 - part) * spread / (spread + noise))
+    one_way = 2.0 * (scale / float(np.median(allocation.first))) ** 2 * float(np.median(facts.sizes)) / cells**3
+    usual, expected = 2.0 * scale**2 * pairs / facts.units, n / cells**2
+    lost = math.sqrt(expected * usual / (expected + usual) + one_way)
+    scatter = cells**2 * min(HALF_FOLDED * lost, expected + HALF_FOLDED * math.sqrt(one_way))
+    return min(1.0, (float(scores[gains >= least].min(initial=n)) + scatter) / n)
+
+
+class _ModelTables:
+    """The tables of two columns that a model's records have on average, on merged cells, as shares."""
+
+    def __init__(self, measured: MeasuredTables, model: LatentClasses) -> None:
+        self.blocks = {i: block for block in model.blocks for i in block.columns}
+        self.paths: dict[int, list[int]] = {}  # of each column: it, the one that it is drawn given, and so on
+        self.merging: dict[int, Floats] = {}  # shape (cells of a block, merged cells)
+        self.masses: dict[int, Floats] = {}  # of a block's cells and each class
+        self.shares = model.shares
+        for i, block in self.blocks.items():
+            self.paths[i] = [i]
+            while (link := self.blocks[self.paths[i][-1]].link) is not None:
+                self.paths[i].append(link.column)
+            cells = measured.choice.merged[i]
+            if block.within is not None:
+                cells = cells.grouping(measured.choice.fine[i])
+            cell_of = cells.cell_of[block.codes[block.columns.index(i)]]
+            self.merging[i] = (cell_of[:, None] == np.arange(cells.count)).astype(np.float64)
+            mass = self.blocks[self.paths[i][-1]].inside * self.shares
+            for child in self.paths[i][-2::-1]:
+                factors, inside = self.blocks[child].link.factors, self.blocks[child].inside  # type: ignore[union-attr]
+                mass = inside * (factors.T @ (mass / np.maximum(factors @ inside, 1e-300)))
+            self.masses[i] = mass
+
+    def pair(self, i: int, j: int) -> Floats:
+        """Return the table of two columns."""
+        if self.blocks[i] is self.blocks[j]:
+            return self.merging[i].T @ ((self.blocks[i].inside @ self.shares)[:, None] * self.merging[j])
+        common = [column for column in self.paths[i] if column in self.paths[j]]
+        if not common:
+            by_class = [self.merging[column].T @ self.masses[column] for column in (i, j)]
+            return np.asarray(by_class[0] / self.shares @ by_class[1].T)
+        table = np.zeros((self.merging[i].shape[1], self.merging[j].shape[1]))
+        for c, mass in enumerate(self.masses[common[0]].T):
+            sides = []
+            for column in (i, j):
+                side = self.merging[column]
+                for child in self.paths[column][: self.paths[column].index(common[0])]:
+                    step = self.blocks[child].link.factors * self.blocks[child].inside[:, c]  # type: ignore[union-attr]
+                    side = step / np.maximum(step.sum(axis=1, keepdims=True), 1e-300) @ side
+                sides.append(side)
+            table += (sides[0] * mass[:, None]).T @ sides[1]
+        return table
