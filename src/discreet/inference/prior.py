@@ -14,7 +14,7 @@ import numpy as np
 from discreet._core.arrays import Floats, Integers
 from discreet._core.checks import choice, real
 from discreet.inference.sums import IntegerLaw, Level, LogWeights, Sums, each_once
-from discreet.mechanisms import NoiseLaw, Tree
+from discreet.mechanisms import Consistent, NoiseLaw, Tree
 
 # The strength of the first splits: shares of halves are uniform; and where little is seen, so that much is left to the
 # prior, as likely near 0 and 1 as Jeffreys' law has it.
@@ -213,15 +213,20 @@ def parents(nested: Sequence[Integers]) -> list[Integers]:
     return [above[np.searchsorted(sets, np.arange(sets[-1] + 1))] for sets, above in pairwise(nested)]
 
 
-def sets_of(tree: Tree, order: Integers, measured: set[int]) -> list[tuple[Integers, bool]]:
-    """Return the node of each leaf in order, numbered in order, from the leaves up, and whether it is measured."""
-    sets = []
+def sets_of(consistent: Consistent) -> list[tuple[Integers, float]]:
+    """Return the node of each leaf in order, numbered in order, from the leaves up, and the weight of its own count.
+
+    Weights are inverse variances, in units of that of a leaf's noise: 0 where a level is not measured.
+    """
+    tree, sets = consistent.tree, []
+    order = tree.in_order()
     for level in reversed(range(tree.depth)):
         node = np.arange(tree.nodes(level)).reshape(tree.shape(level)).astype(np.float64)
         for below in range(level + 1, tree.depth + 1):
             node = tree.down(below, node)
         node = node.ravel()[order]
-        sets.append((np.cumsum(np.diff(node, prepend=node[0]) != 0), level in measured))
+        weight = 1.0 / consistent.above if level in consistent.measured else 0.0
+        sets.append((np.cumsum(np.diff(node, prepend=node[0]) != 0), weight))
     return sets
 
 
