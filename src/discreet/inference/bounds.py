@@ -201,7 +201,7 @@ def hidden(
     values, order, sets, least = release.values, np.arange(len(release.values)), halves(len(release.values)), 2
     if consistent is not None:
         order = consistent.tree.in_order()
-        sets, least = sets_of(consistent), _LEAST
+        sets, least = sets_of(consistent.tree, consistent.measured, consistent.above), _LEAST
     each, counts = 0.0, values + (release.n - values.sum()) / len(values)
     if isinstance(release, ReleasedRecords):
         each = release.n / max(1.0, float(values.sum()))

@@ -211,7 +211,7 @@ def test_consistent_estimates_of_a_tree_by_brute_force(columns, least: int, abov
     tree = Tree.from_domain(Domain(columns=columns))
     order, measured = tree.in_order(), [2, tree.depth]
     consistent = Consistent(tree, tuple(measured), 0.0, above)
-    sets, size = sets_of(consistent), tree.nodes(tree.depth)
+    sets, size = sets_of(tree, measured, above), tree.nodes(tree.depth)
     covariance = covariance_of(tree, order, measured, 3.0, above)
     leaves = (np.arange(size) % 3 == 1).astype(float)
     assert 9.0 * consistent.variance(leaves) == pytest.approx(leaves[order] @ covariance @ leaves[order])
