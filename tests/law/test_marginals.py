@@ -171,14 +171,16 @@ def test_many_columns_and_few_units() -> None:
 
 @pytest.mark.parametrize("nulls", ["error", "category"])
 def test_a_record_is_in_one_node_per_level_of_a_long_column(nulls: Any) -> None:
-    """So a table of nodes is a table for each of its levels, and costs as many units."""
+    """So a table of nodes is a table for each of its levels: that of cells gets four times the units of the others."""
     wide = Domain(columns={"long": Integer(lower=0, upper=600, nulls=nulls), "sex": Boolean()})
     made = Marginals.calibrated(Budget(epsilon=1.0, delta=1e-6), domain=wide, n=1000)
     nodes, size = made.nodes[0], made.sizes[0]
     assert nodes is not None
     assert made.nodes[1] is None
-    assert made.copies.tolist() == [len(nodes.levels), 1]
     ends = np.cumsum([nodes.tree.nodes(level) for level in nodes.levels])
+    multiples = np.split(nodes.multiples, ends[:-1])
+    assert [sorted(set(level.tolist())) for level in multiples] == [[1]] * (len(nodes.levels) - 1) + [[2]]
+    assert made.copies.tolist() == [sum(int(level[0]) ** 2 for level in multiples), 1]
     for cell in range(size):
         counts = nodes.sums(np.eye(size, dtype=np.int64)[cell])
         assert [int(part.sum()) for part in np.split(counts, ends[:-1])] == [1] * len(nodes.levels)
@@ -188,6 +190,35 @@ def test_a_record_is_in_one_node_per_level_of_a_long_column(nulls: Any) -> None:
     assert np.allclose(exact.counts(held.sum()), held)
     assert np.allclose(exact.shares(held.sum()), held / held.sum())
     assert exact.total()[0] == pytest.approx(held.sum())
+
+
+def units_spent(mechanism: Marginals, x: Counts) -> int:
+    """Return the units that the tables of a run got: a count of q^2 units is multiplied by q^2, once per record."""
+    spent, scored = 0, sum(mechanism.lengths)
+
+    def release(exact: Integers, scale: float, start: int) -> Integers:
+        nonlocal spent
+        q = round(scale / mechanism.scale)
+        assert scale == q * mechanism.scale
+        assert not (exact % (q * q)).any()
+        if start != scored:  # where the scores are
+            spent += int(exact.sum()) // x.n
+        return exact + GAUSSIAN.draw(scale, len(exact), rng=seeded(3))
+
+    mechanism._stages(lambda statistic: statistic(x.parts()), release)
+    return spent
+
+
+def test_columns_counted_on_levels_spend_the_units_that_are_paid() -> None:
+    columns = {"long": Integer(lower=0, upper=99), "short": Integer(lower=0, upper=31), "sex": Boolean()}
+    made = Marginals.calibrated(Budget(epsilon=1.0, delta=1e-6), domain=Domain(columns=columns), n=4000)
+    rng = seeded(4)
+    codes = [np.minimum(rng.geometric(0.1, 4000), 99), rng.integers(0, 32, 4000), rng.integers(0, 2, 4000)]
+    x = Counts(records=Records(columns=tuple(codes)), frequencies=np.ones(4000, dtype=np.int64))
+    assert made.units - 10 < units_spent(made, x) <= made.units
+    object.__setattr__(made, "copies", np.array([3, 1, 1]))  # as if the table of cells cost what the others do
+    del made.__dict__["allocation"]
+    assert units_spent(made, x) > made.units
 
 
 def test_the_estimates_of_a_long_column_have_the_errors_that_are_stated() -> None:

@@ -31,8 +31,8 @@ class CellEstimates(NamedTuple):
     """Estimates of the counts of cells, neighbours in a tree of sets beside one another."""
 
     counts: Floats  # shape (k,): in records, the best linear ones that add up to the known number of records
-    noise: float  # standard deviation of the noise in the count of one cell, or of one measured set
-    sets: Sequence[tuple[Integers, bool]]  # by level, the smallest first: each cell's set, and whether it was measured
+    noise: float  # standard deviation of the noise in the count of one cell
+    sets: Sequence[tuple[Integers, float]]  # by level, the smallest first: each cell's set, and its own count's weight
     each: float = 0.0  # how many records a released one stands for; 0 where counts were released
     stratified: bool = False  # whether the number of records drawn in each set is its share, to within one
     least: int = 2  # the fewest cells that a hidden set may have
@@ -42,9 +42,9 @@ class CellEstimates(NamedTuple):
         nested = [np.arange(len(self.counts)), *(sets for sets, _ in self.sets)]  # the set of each cell, level by level
         above = parents(nested)
         variances = [np.full(len(self.counts), self.noise**2)]  # of estimates from what lies in a set
-        for upper, (_, measured) in zip(above, self.sets, strict=True):
+        for upper, (_, weight) in zip(above, self.sets, strict=True):
             variance = np.asarray(np.bincount(upper, weights=variances[-1]), dtype=np.float64)
-            variances.append(1.0 / (1.0 / variance + measured / self.noise**2))
+            variances.append(1.0 / (1.0 / variance + weight / self.noise**2))
         distances, candidate = np.empty(0), np.full(len(self.counts), -1)  # sets that may be hidden, and each cell's
         error = np.zeros(1)
         for upper, variance, sets in zip(above[::-1], variances[-2::-1], nested[-2::-1], strict=True):
@@ -83,9 +83,9 @@ class CellEstimates(NamedTuple):
         return total
 
 
-def halves(size: int) -> list[tuple[Integers, bool]]:
+def halves(size: int) -> list[tuple[Integers, float]]:
     """Return sets of neighbouring cells, halved again and again, none of them measured."""
-    return [(np.arange(size) >> depth, False) for depth in range(1, (size - 1).bit_length() + 1)]
+    return [(np.arange(size) >> depth, 0.0) for depth in range(1, (size - 1).bit_length() + 1)]
 
 
 # What bounds hold for.
@@ -201,7 +201,7 @@ def hidden(
     values, order, sets, least = release.values, np.arange(len(release.values)), halves(len(release.values)), 2
     if consistent is not None:
         order = consistent.tree.in_order()
-        sets, least = sets_of(consistent.tree, order, {*consistent.measured[:-1]}), _LEAST
+        sets, least = sets_of(consistent.tree, consistent.measured, consistent.above), _LEAST
     each, counts = 0.0, values + (release.n - values.sum()) / len(values)
     if isinstance(release, ReleasedRecords):
         each = release.n / max(1.0, float(values.sum()))

@@ -162,7 +162,7 @@ class Prior:
     def along(cls, tree: Tree, base: Floats, *, firmer: int) -> list[Prior]:
         """Return the priors of a tree of nodes, those with one child left out."""
         order = tree.in_order()
-        nodes = [np.arange(len(order)), *(node for node, _ in sets_of(tree, order, set()))]
+        nodes = [np.arange(len(order)), *(node for node, _ in sets_of(tree))]
         several = [nodes[0], *(node for below, node in pairwise(nodes) if node[-1] < below[-1])]
         return cls.learned(base[order], parents(several), order, firmer=firmer)
 
@@ -213,15 +213,19 @@ def parents(nested: Sequence[Integers]) -> list[Integers]:
     return [above[np.searchsorted(sets, np.arange(sets[-1] + 1))] for sets, above in pairwise(nested)]
 
 
-def sets_of(tree: Tree, order: Integers, measured: set[int]) -> list[tuple[Integers, bool]]:
-    """Return the node of each leaf in order, numbered in order, from the leaves up, and whether it is measured."""
-    sets = []
+def sets_of(tree: Tree, measured: Sequence[int] = (), above: float = 1.0) -> list[tuple[Integers, float]]:
+    """Return the node of each leaf in order, numbered in order, from the leaves up, and the weight of its own count.
+
+    Weights are inverse variances, in units of that of a leaf's noise: 0 where a level is not measured.
+    """
+    sets, order = [], tree.in_order()
     for level in reversed(range(tree.depth)):
         node = np.arange(tree.nodes(level)).reshape(tree.shape(level)).astype(np.float64)
         for below in range(level + 1, tree.depth + 1):
             node = tree.down(below, node)
         node = node.ravel()[order]
-        sets.append((np.cumsum(np.diff(node, prepend=node[0]) != 0), level in measured))
+        weight = 1.0 / above if level in measured else 0.0
+        sets.append((np.cumsum(np.diff(node, prepend=node[0]) != 0), weight))
     return sets
 
 

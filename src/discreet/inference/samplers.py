@@ -260,18 +260,19 @@ def _log_noise(noise: Noise, lattice: Lattice, y: float, numbers: Integers) -> F
 def tree_counts(likelihood: NoisyTree, prior: Prior, records: int, counts: Floats) -> CountPosterior:
     """Return the posterior of the leaves given the best estimates that the noisy counts of all nodes give."""
     noise = Noise("gaussian", likelihood.law.standard_deviation(likelihood.scale))
-    tree = likelihood.consistent.tree
-    order = tree.in_order()
+    consistent = likelihood.consistent
+    tree, order = consistent.tree, consistent.tree.in_order()
     counts = counts[order]
     if prior.base is None:
         prior = Prior.process(prior.layers[0].masses[order])
     lattice = Lattice.fine(records, noise.scale, prior, lowered(counts, records))
     priors = {len(level.log_weights): level.log_weights for level in lattice.levels}
     nodes, log_weights = [np.arange(len(order))], []
-    for node, measured in sets_of(tree, order, set(likelihood.consistent.measured[:-1])):
+    for node, weight in sets_of(tree, consistent.measured, consistent.above):
         weights = list(priors.get(int(node[-1]) + 1, []))
-        if measured:
-            terms = [partial(_log_noise, noise, lattice, y) for y in np.bincount(node, weights=counts)]
+        if weight:
+            larger = Noise(noise.law, noise.scale / math.sqrt(weight))
+            terms = [partial(_log_noise, larger, lattice, y) for y in np.bincount(node, weights=counts)]
             weights = [both(*pair) for pair in zip(weights, terms, strict=True)] if weights else [*terms]
         if weights:
             nodes.append(node)

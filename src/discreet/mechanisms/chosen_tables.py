@@ -21,7 +21,6 @@ from discreet.mechanisms.base import CellCounts
 from discreet.mechanisms.latent_classes import Pair
 from discreet.mechanisms.noise import GAUSSIAN
 from discreet.mechanisms.projections import nearest_probabilities
-from discreet.mechanisms.tree import Consistent
 from discreet.mechanisms.wide_facts import HALF_FOLDED, MOST_CELLS, Nodes, WideFacts, measurable_pairs, open_columns
 
 Statistic: TypeAlias = Callable[[Iterator[Any]], Any]
@@ -145,49 +144,53 @@ def labelled(
 
 # -- one-way tables -----------------------------------------------------------------------------------------------
 
-_RUNS = 64  # of as many runs of cells, each with noise of its own, a sum over many cells has the noise
-
 
 @dataclass(frozen=True, eq=False)
 class OneWay:
     """Noisy counts of one column, of its cells or of the nodes above them: the mean of its measurements."""
 
     noisy: Floats
-    units: float  # of each count
+    units: float  # of each cell's count
     nodes: Nodes | None = None  # None where cells are counted
 
     def total(self) -> tuple[float, float]:
         """Return the sum of the counts, and its units: the inverse of its variance, with noise of scale 1."""
         if self.nodes is None:
             return float(self.noisy.sum()), self.units / len(self.noisy)
-        ends = np.cumsum([self.nodes.tree.nodes(level) for level in self.nodes.levels])
-        sums = np.array([part.sum() for part in np.split(self.noisy, ends[:-1])])
-        weights = 1.0 / np.diff(ends, prepend=0)
+        starts = np.cumsum(self.nodes.widths) - self.nodes.widths
+        sums, q = np.add.reduceat(self.noisy, starts), self.nodes.multiples[starts]
+        weights = (q / q[-1]) ** 2 / self.nodes.widths
         return float(sums @ weights / weights.sum()), self.units * float(weights.sum())
-
-    @property
-    def precision(self) -> float:
-        """Units per cell of a sum of many cells."""
-        return self.units if self.nodes is None else self.units * max(1.0, len(self.nodes.leaf) / _RUNS)
 
     def counts(self, total: float) -> Floats:
         """Return the best unbiased counts of cells."""
         if self.nodes is None:
             return self.noisy
-        return Consistent(self.nodes.tree, self.nodes.levels, total).counts(self.noisy)[0][self.nodes.leaf]
+        return self.nodes.consistent(total).counts(self.noisy)[0][self.nodes.leaf]
 
     def errors(self, scale: float) -> Floats:
         """Return the standard errors of these counts."""
         if self.nodes is None:
             return np.full(len(self.noisy), scale / np.sqrt(self.units))
-        variances = Consistent(self.nodes.tree, self.nodes.levels, 1.0).counts(self.noisy)[1][self.nodes.leaf]
+        variances = self.nodes.consistent(1.0).counts(self.noisy)[1][self.nodes.leaf]
         return np.asarray(scale * np.sqrt(variances / self.units))
+
+    def positive(self, total: float) -> Floats:
+        """Return counts of cells of which sums are not too large: of those below nodes none is negative."""
+        return self.noisy if self.nodes is None else total * self.shares(total)
+
+    def variances(self, cells: Merged) -> Floats:
+        """Return the variances of the counts of merged cells, in units of that of a cell's noise."""
+        if self.nodes is None:
+            return cells.sums(np.ones(len(cells.cell_of)))
+        best = self.nodes.consistent(0.0)
+        return np.array([best.variance((cells.cell_of == cell).astype(np.float64)) for cell in range(cells.count)])
 
     def shares(self, total: float) -> Floats:
         """Return probabilities of cells."""
         if self.nodes is None:
             return nearest_probabilities(self.noisy / total)
-        return Consistent(self.nodes.tree, self.nodes.levels, total).probabilities(self.noisy)[self.nodes.leaf]
+        return self.nodes.consistent(total).probabilities(self.noisy)[self.nodes.leaf]
 
 
 # -- merged cells: what pairs of columns are measured on ------------------------------------------------------------
@@ -327,7 +330,7 @@ class ChosenTables:
         return [
             merged(
                 column,
-                table.counts(self.total),
+                table.positive(self.total),
                 self.facts.scale / math.sqrt(table.units),
                 self.total * self._clearness,
                 fewest=_FEWEST * (name in self.facts.domain.outcome),
@@ -346,7 +349,7 @@ class ChosenTables:
         columns = zip(self.facts.domain.columns.values(), self.merged, self.one_way, strict=True)
         parts = int(_MOST_PARTS / max(_FEWEST, math.sqrt(self.total * self._clearness)))
         return [
-            refined(column, cells, table.counts(self.total), self.facts.scale / math.sqrt(table.units), parts)
+            refined(column, cells, table.positive(self.total), self.facts.scale / math.sqrt(table.units), parts)
             for column, cells, table in columns
         ]
 
@@ -367,7 +370,30 @@ class ChosenTables:
     @cached_property
     def coarse(self) -> list[Floats]:
         """The probabilities of every column's merged cells."""
-        return combined_shares(self.one_way, self.merged, {}, self.total)
+        return self.shares(self.one_way, {}, self.total)
+
+    def shares(
+        self, one_way: Sequence[OneWay], two_way: Mapping[Pair, tuple[Floats, Floats]], total: float
+    ) -> list[Floats]:
+        """Return the probabilities of merged cells, from one-way tables and the margins of two-way ones together."""
+        # two_way: variances, of noise of scale 1, and counts of each, shape (merged cells, merged cells).
+        columns = list(zip(one_way, self.merged, self._merged_variances, strict=True))
+        weights = [table.units / variances for table, _, variances in columns]
+        sums = [
+            cells.sums(table.counts(total)) * weight for (table, cells, _), weight in zip(columns, weights, strict=True)
+        ]
+        for pair, (variances, counts) in two_way.items():
+            for axis, i in enumerate(pair):
+                weight = 1.0 / variances.sum(axis=1 - axis)
+                sums[i], weights[i] = sums[i] + counts.sum(axis=1 - axis) * weight, weights[i] + weight
+        means = [column / weight for column, weight in zip(sums, weights, strict=True)]
+        positive = [total * nearest_probabilities(column / total) + 0.5 for column in means]
+        return [np.asarray(column / column.sum()) for column in positive]
+
+    @cached_property
+    def _merged_variances(self) -> list[Floats]:
+        """Of each column's merged cells by its one-way table, in units of the noise of a cell."""
+        return [table.variances(cells) for table, cells in zip(self.one_way, self.merged, strict=True)]
 
     def expected(self, i: int, j: int) -> Integers:
         """Return the two-way table that the one-way tables would make of independent columns, in whole records."""
@@ -429,17 +455,16 @@ class ChosenTables:
     @cached_property
     def _variances(self) -> list[Floats]:
         """Of the noise of each column's merged cells, from its one-way table."""
-        return [
-            self.facts.scale**2 / table.precision * cells.sums(np.ones(len(cells.cell_of)))
-            for table, cells in zip(self.one_way, self.merged, strict=True)
-        ]
+        columns = zip(self.one_way, self._merged_variances, strict=True)
+        return [self.facts.scale**2 / table.units * variances for table, variances in columns]
 
 
 def one_way_counts(facts: WideFacts, y: CellCounts) -> list[OneWay]:
     """Return the counts of the first round, with which an output begins."""
-    q2 = (facts.allocation.first.astype(np.float64) ** 2).tolist()
     parts = np.split(y[: sum(facts.lengths)], np.cumsum(facts.lengths)[:-1])
-    return [OneWay(part / units, units, nodes) for part, units, nodes in zip(parts, q2, facts.nodes, strict=True)]
+    squares = [(q * multiples) ** 2.0 for q, multiples in zip(facts.allocation.first, facts.multiples, strict=True)]
+    columns = zip(parts, squares, facts.nodes, strict=True)
+    return [OneWay(part / units, float(units[-1]), nodes) for part, units, nodes in columns]
 
 
 def number_of_records(facts: WideFacts, one_way: Sequence[OneWay]) -> float:
@@ -448,20 +473,3 @@ def number_of_records(facts: WideFacts, one_way: Sequence[OneWay]) -> float:
     noisy, error = float(sums @ units / units.sum()), facts.scale / math.sqrt(float(units.sum()))
     stated = [float(totals.counts.sum()) for totals in facts.domain.published[:1]] + [float(facts.records)]
     return [*[total for total in stated if abs(noisy - total) <= 4.0 * error], max(1.0, noisy)][0]
-
-
-def combined_shares(
-    one_way: Sequence[OneWay], merges: Sequence[Merged], two_way: Mapping[Pair, tuple[Floats, Floats]], total: float
-) -> list[Floats]:
-    """Return the probabilities of merged cells, from one-way tables and the margins of two-way ones together."""
-    # two_way: variances, of noise of scale 1, and counts of each, shape (merged cells, merged cells).
-    columns = list(zip(one_way, merges, strict=True))
-    weights = [table.precision / cells.sums(np.ones(len(cells.cell_of))) for table, cells in columns]
-    sums = [cells.sums(table.counts(total)) * weight for (table, cells), weight in zip(columns, weights, strict=True)]
-    for pair, (variances, counts) in two_way.items():
-        for axis, i in enumerate(pair):
-            weight = 1.0 / variances.sum(axis=1 - axis)
-            sums[i], weights[i] = sums[i] + counts.sum(axis=1 - axis) * weight, weights[i] + weight
-    means = [column / weight for column, weight in zip(sums, weights, strict=True)]
-    positive = [total * nearest_probabilities(column / total) + 0.5 for column in means]
-    return [np.asarray(column / column.sum()) for column in positive]

@@ -48,7 +48,6 @@ from discreet.mechanisms.measured_tables import TABLE, MarginalsReading, Measure
 from discreet.mechanisms.noise import GAUSSIAN
 from discreet.mechanisms.pair_losses import visible_dependence
 from discreet.mechanisms.reading import Contents, Reading
-from discreet.mechanisms.tree import Consistent
 from discreet.mechanisms.wide_facts import (
     LEAST_SCALE,
     MOST_COLUMNS,
@@ -245,8 +244,14 @@ class Marginals(WideFacts, PartsMechanism):
             total += float(GAUSSIAN.log_pmf(scale, parts[-1] - exact).sum())
             start += len(exact)
 
-        for counts, q in zip(one_way, self.allocation.first.tolist(), strict=True):
-            measure(counts, q)
+        def measure_column(i: int, q: int) -> None:
+            multiples = self.multiples[i]
+            starts = np.flatnonzero(np.diff(multiples)) + 1
+            for counts, level in zip(np.split(one_way[i], starts), np.split(multiples, starts), strict=True):
+                measure(counts, q * int(level[0]))
+
+        for i, q in enumerate(self.allocation.first.tolist()):
+            measure_column(i, q)
         if not self.pairs and not self.allocation.remaining:
             return np.concatenate(parts), total
         choice = ChosenTables(self, np.concatenate(parts))
@@ -255,7 +260,7 @@ class Marginals(WideFacts, PartsMechanism):
         measure(np.array(scores, dtype=np.int64), math.isqrt(self.score_units or 1))
         choice = ChosenTables(self, np.concatenate(parts))
         for i, q in choice.repeats:
-            measure(one_way[i], q)
+            measure_column(i, q)
         for pair, q in choice.pairs:
             measure((tables[pair] if pair in choice.clear else choice.summed(pair, tables[pair])).ravel(), q)
         return np.concatenate(parts), total
@@ -338,13 +343,12 @@ class Marginals(WideFacts, PartsMechanism):
                 reason="what is declared besides the column, or asked of the records, changes what the noise tells"
             )
         _, _, repeats, _ = self.allocation.worth(np.empty(0), (), (), self.scale, 1.0)
-        units = float((self.allocation.first**2 + repeats**2)[0])
+        units = float((self.allocation.first**2 + repeats**2)[0]) * float(self.multiples[0][-1]) ** 2
         # sums of both rounds' noise are discrete Gaussian noise, to within 1e-300
         noise: dict[str, Any] = {"law": GAUSSIAN, "scale": self.scale / math.sqrt(units), "sampling": self.sampling}
         (nodes,) = self.nodes
         if nodes is not None:
-            consistent = Consistent(nodes.tree, nodes.levels, float(self.records))
-            return NoisyTree(**noise, surplus="moved", consistent=consistent)
+            return NoisyTree(**noise, surplus="moved", consistent=nodes.consistent(float(self.records)))
         (column,) = self.domain.columns.values()
         # within a run of merged cells, negative counts are set off against the others
         return NoisyCellCounts(**noise, surplus="moved" if column.on_a_line else "shifted")
@@ -391,7 +395,8 @@ class Marginals(WideFacts, PartsMechanism):
         counts, nodes = np.rint(n * shares).astype(np.int64), self.nodes[i]
         if nodes is not None:
             counts = nodes.sums(counts)
-        error = self.scale / np.sqrt(self.allocation.spread(USUAL)[i])
+        multiples, units = self.multiples[i], float(self.allocation.spread(USUAL)[i])
+        error = self.scale / (math.sqrt(units) * multiples)
         # normal variables that are the same with every version of NumPy: a certificate's share rests on them
         bits = seeded(0).bit_generator.random_raw(4 * self.lengths[i]).reshape(4, -1)
         normal = ndtri(((bits >> np.uint64(11)) + 0.5) * 2.0**-53)

@@ -19,7 +19,6 @@ from discreet.mechanisms.chosen_tables import (
     ChosenTables,
     KeptLabels,
     cell_texts,
-    combined_shares,
     labelled,
     merged_text,
     number_of_records,
@@ -84,8 +83,10 @@ class MeasuredTables:
         self.scores, last = np.split(self._y[choice.scored :], [len(self.facts.pairs)])
         parts = iter(np.split(last, np.cumsum(choice.lengths)[:-1]))
         for i, q in choice.repeats:
-            table, units = self.one_way[i], self.one_way[i].units + q * q
-            self.one_way[i] = replace(table, noisy=(table.noisy * table.units + next(parts)) / units, units=units)
+            table, further = self.one_way[i], (q * self.facts.multiples[i]) ** 2.0
+            first = table.units / further[-1]
+            noisy = (table.noisy * first + next(parts) / further) / (first + 1.0)
+            self.one_way[i] = replace(table, noisy=noisy, units=table.units + float(further[-1]))
         for (i, j), q in choice.pairs:
             shape = [cells.count for cells in choice.cells((i, j))]
             self.noisy[i, j] = (next(parts) / float(q * q)).reshape(shape)
@@ -102,8 +103,10 @@ class MeasuredTables:
         # One-way counts get their noise once more: a draw with a flat prior. The excess of two-way tables is drawn by
         # denoised(), which shrinks; but not its moments.
         facts, choice = self.facts, self.choice
-        last = np.repeat([q for _, q in (*choice.repeats, *choice.pairs)], choice.lengths)
-        q = np.concatenate([np.repeat(facts.allocation.first, facts.lengths), np.zeros(len(facts.pairs)), last])
+        first = [q * multiples for q, multiples in zip(facts.allocation.first, facts.multiples, strict=True)]
+        further = [q * facts.multiples[i] for i, q in choice.repeats]
+        two_way = [np.full(self.noisy[pair].size, q) for pair, q in choice.pairs]
+        q = np.concatenate([*first, np.zeros(len(facts.pairs)), *further, *two_way])
         noise = np.rint(facts.scale * q * rng.normal(size=len(self._y))).astype(np.int64)
         draw = MeasuredTables(choice, self._y + noise)
         draw.total = self.total
@@ -118,7 +121,7 @@ class MeasuredTables:
     @cached_property
     def _coarse(self) -> list[Floats]:
         """The probabilities of merged cells, by all tables."""
-        return combined_shares(self.one_way, self.choice.merged, self.two_way, self.total)
+        return self.choice.shares(self.one_way, self.two_way, self.total)
 
     @cached_property
     def expected(self) -> dict[Pair, Floats]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 from math import prod
 
@@ -139,16 +139,17 @@ def _edges(size: int, cuts: int) -> Integers:
     return edges
 
 
-def upward(tree: Tree, noisy: Mapping[int, Integers | Floats]) -> tuple[list[Floats], list[Floats]]:
+def upward(tree: Tree, noisy: Mapping[int, Integers | Floats], above: float = 1.0) -> tuple[list[Floats], list[Floats]]:
     """Estimate each node's count, and its variance in units of the noise's, from the noisy counts in its subtree."""
-    # For levels 0 .. depth, of which the root's is not used. A node's own noisy count (variance 1) and the sum over its
-    # children (variance s) are independent: their best combination has weights s/(1+s), 1/(1+s), variance s/(1+s).
+    # For levels 0 .. depth, of which the root's is not used. A node's own noisy count (variance v: 1 for leaves, that
+    # above for others) and the sum over its children (variance s) are independent: their best combination has weights
+    # s/(v+s), v/(v+s), variance vs/(v+s).
     values, variances = [np.asarray(noisy[tree.depth], dtype=np.float64)], [np.ones(tree.shape(tree.depth))]
     for level in range(tree.depth - 1, -1, -1):
         value, variance = tree.up(level + 1, values[-1]), tree.up(level + 1, variances[-1])
         if level in noisy:
-            gain = variance / (1.0 + variance)
-            value, variance = value + gain * (noisy[level] - value), gain
+            gain = variance / (above + variance)
+            value, variance = value + gain * (noisy[level] - value), above * gain
         values.append(value)
         variances.append(variance)
     return values[::-1], variances[::-1]
@@ -254,13 +255,15 @@ class Consistent:
     tree: Tree
     measured: tuple[int, ...]
     total: float
+    above: float = 1.0  # variance of the noise above the leaves, in units of that of the leaves
 
     def upward(self, y: Integers | Floats) -> tuple[list[Floats], list[Floats]]:
         """Return each node's estimate from what lies below it, and its variance."""
         ends = np.cumsum([self.tree.nodes(level) for level in self.measured])
         parts = np.split(np.asarray(y, dtype=np.float64), ends[:-1])
         pairs = zip(self.measured, parts, strict=True)
-        return upward(self.tree, {level: part.reshape(self.tree.shape(level)) for level, part in pairs})
+        noisy = {level: part.reshape(self.tree.shape(level)) for level, part in pairs}
+        return upward(self.tree, noisy, self.above)
 
     def probabilities(self, y: Integers | Floats) -> Floats:
         """Return the leaves' probabilities: the estimates, kept non-negative from the root downwards."""
@@ -277,3 +280,10 @@ class Consistent:
             share = variances[level] / tree.down(level, tree.up(level, variances[level]))
             error = variances[level] * (1.0 - share) + share**2 * tree.down(level, error)
         return counts.ravel(), error.ravel()
+
+    def variance(self, leaves: Floats) -> float:
+        """Return the variance of the unbiased estimate of a sum of leaves, in units of the noise's."""
+        # The estimates of counts y = A c + noise of inverse variances W are (A'WA)^-1 A'W y, and their covariance is
+        # (A'WA)^-1: what is estimated from y of 0 above the leaves.
+        above = np.zeros(sum(self.tree.nodes(level) for level in self.measured[:-1]))
+        return float(leaves @ replace(self, total=0.0).counts(np.concatenate((above, leaves)))[0])

@@ -21,7 +21,7 @@ from discreet.domain import Column, Domain, Records
 from discreet.mechanisms.latent_classes import Pair
 from discreet.mechanisms.noise import GAUSSIAN
 from discreet.mechanisms.reading import MOST_TABLES, READING_ONLY, SAMPLINGS, Sampling
-from discreet.mechanisms.tree import Tree, node_counts
+from discreet.mechanisms.tree import Consistent, Tree, node_counts
 
 LEAST_SCALE = 9.0
 """Below, sums of noise are not noise of a larger scale to within 1e-300."""
@@ -44,7 +44,9 @@ MOST_COLUMNS = 128
 """Of a domain."""
 
 _MOST_JOINT = 20_000  # joint cells of columns that are constrained together
-_LONG = 512  # cells of an ordered column, beyond which sums of them are measured too
+_LONG = 32  # cells of an ordered column, beyond which sums of them are measured too
+_STEP = 3  # levels of a tree from one that is counted to the next
+_LEAF_Q = 2  # of the q of sums of cells, that of the cells
 
 # -- units of measurement -----------------------------------------------------------------------------------------
 
@@ -92,7 +94,7 @@ class Allocation:
 
     units: int
     cost: Floats  # shape (columns,): error, in records, that noise of scale 1 on a one-way table makes in those of two
-    copies: Integers  # shape (columns,): in how many counts of that table a record is
+    copies: Integers  # shape (columns,): units that the table takes for each of its q^2
     alone: bool  # whether there are no tables of two columns
 
     @classmethod
@@ -220,7 +222,7 @@ def _whole(cost: Floats, copies: Integers, spent: Floats, units: int) -> Integer
 
 @dataclass(frozen=True, eq=False)
 class Nodes:
-    """The counts of a long ordered column: those of the nodes of every other level of a tree of its cells."""
+    """The counts of a long ordered column: those of the nodes of every third level of a tree, down to its cells."""
 
     tree: Tree
     levels: tuple[int, ...]  # that are counted; a record is in one node of each
@@ -233,12 +235,21 @@ class Nodes:
             return None
         tree = Tree.from_domain(Domain(columns={"column": column}))
         cells = Records(columns=(np.arange(int(column.size or 0)),))
-        return cls(tree, tuple(range(tree.depth, 0, -2))[::-1], tree.leaf_of(cells))
+        return cls(tree, tuple(range(tree.depth, 0, -_STEP))[::-1], tree.leaf_of(cells))
 
-    @property
-    def count(self) -> int:
-        """How many nodes."""
-        return sum(self.tree.nodes(level) for level in self.levels)
+    @cached_property
+    def multiples(self) -> Integers:
+        """Of the column's ``q``, that of each count, shape (nodes,): 2 for cells, 1 for sums of them."""
+        return np.repeat([*[1] * (len(self.levels) - 1), _LEAF_Q], self.widths)
+
+    @cached_property
+    def widths(self) -> Integers:
+        """How many nodes each level has."""
+        return np.array([self.tree.nodes(level) for level in self.levels])
+
+    def consistent(self, total: float) -> Consistent:
+        """Return the best estimate of the cells, of so many records."""
+        return Consistent(self.tree, self.levels, total, above=float(_LEAF_Q**2))
 
     def sums(self, cells: Integers) -> Integers:
         """Return the nodes' counts, one level after the other."""
@@ -400,14 +411,20 @@ class WideFacts:
         return [Nodes.from_column(column) for column in self.domain.columns.values()]
 
     @cached_property
+    def multiples(self) -> list[Integers]:
+        """Of the ``q`` of each column's table, that of each of its counts."""
+        columns = zip(self.sizes, self.nodes, strict=True)
+        return [np.ones(size, dtype=np.int64) if nodes is None else nodes.multiples for size, nodes in columns]
+
+    @cached_property
     def lengths(self) -> list[int]:
         """How many counts a table of each column has."""
-        return [size if nodes is None else nodes.count for size, nodes in zip(self.sizes, self.nodes, strict=True)]
+        return [len(multiples) for multiples in self.multiples]
 
     @cached_property
     def copies(self) -> Integers:
-        """In how many counts of each column's table a record is."""
-        return np.array([1 if nodes is None else len(nodes.levels) for nodes in self.nodes])
+        """How many units each column's table takes for one of its ``q^2``: those of all counts that a record is in."""
+        return np.array([1 if nodes is None else len(nodes.levels) - 1 + _LEAF_Q**2 for nodes in self.nodes])
 
     @cached_property
     def allocation(self) -> Allocation:

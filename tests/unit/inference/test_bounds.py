@@ -19,7 +19,7 @@ from discreet.inference.prior import Noise, sets_of
 from discreet.inference.samplers import ReleasedCounts
 from discreet.mechanisms import StabilityHistogram
 from discreet.mechanisms.likelihood import ThresholdedCounts
-from discreet.mechanisms.tree import Tree
+from discreet.mechanisms.tree import Consistent, Tree
 from discreet.privacy import Budget
 
 ASKED = ["mean", "q50", "P(>12)", "P(>=12)", "P(<12)", "P(<=12)", "P(5..20)", "P(=12)"]
@@ -189,28 +189,32 @@ def test_released_records_by_brute_force(stratified: bool) -> None:
     assert alike < 190  # without the error of drawing there would be fewer
 
 
-def covariance_of(tree, order, measured, noise):
+def covariance_of(tree, order, measured, noise, above):
     """Of the best estimates of leaves that add up to a known number, by least squares, in the tree's order."""
     rows = []
     for level in measured:
         node = np.arange(tree.nodes(level)).reshape(tree.shape(level)).astype(float)
         for below in range(level + 1, tree.depth + 1):
             node = tree.down(below, node)
-        rows += [(node.ravel()[order] == at).astype(float) for at in range(tree.nodes(level))]
+        size = 1.0 if level == tree.depth else above**-0.5
+        rows += [size * (node.ravel()[order] == at) for at in range(tree.nodes(level))]
     free = np.linalg.svd(np.ones((1, len(order))))[2][1:].T  # what leaves the sum as it is
     return noise**2 * free @ np.linalg.inv(free.T @ np.array(rows).T @ np.array(rows) @ free) @ free.T
 
 
-@pytest.mark.parametrize("least", [2, 4])
+@pytest.mark.parametrize(("least", "above"), [(2, 1.0), (4, 1.0), (2, 4.0)])
 @pytest.mark.parametrize(
     "columns", [{"x": Integer(lower=1, upper=13)}, {"x": Integer(lower=1, upper=5), "y": Integer(lower=1, upper=3)}]
 )
-def test_consistent_estimates_of_a_tree_by_brute_force(columns, least: int) -> None:
+def test_consistent_estimates_of_a_tree_by_brute_force(columns, least: int, above: float) -> None:
     """With the covariance of all leaves: siblings' errors offset one another."""
     tree = Tree.from_domain(Domain(columns=columns))
     order, measured = tree.in_order(), [2, tree.depth]
-    sets, size = sets_of(tree, order, {2}), tree.nodes(tree.depth)
-    covariance = covariance_of(tree, order, measured, 3.0)
+    consistent = Consistent(tree, tuple(measured), 0.0, above)
+    sets, size = sets_of(tree, measured, above), tree.nodes(tree.depth)
+    covariance = covariance_of(tree, order, measured, 3.0, above)
+    leaves = (np.arange(size) % 3 == 1).astype(float)
+    assert 9.0 * consistent.variance(leaves) == pytest.approx(leaves[order] @ covariance @ leaves[order])
     rng, alike = np.random.default_rng(2), 0
     for _ in range(60):
         counts = np.where(rng.random(size) < 0.6, 0.0, rng.exponential(20.0, size))
