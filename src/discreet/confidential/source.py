@@ -82,7 +82,7 @@ def wrong_names(
         remedy = "its columns are: " + ", ".join(map(repr, source.names))
     else:
         checks = {"csv": "that its first line holds the names"}.get(source.kind, "their names")
-        remedy = f"the domain declares {len(present)} of its {counted(len(source.names), 'column')}. Check {checks}"
+        remedy = f"it has {len(present)} of {counted(len(declared), 'column')} asked for. Check {checks}"
     problems = []
     for name in declared:
         if name.startswith(RESERVED):
@@ -92,7 +92,9 @@ def wrong_names(
             problem = "is the index of the table that pandas wrote, and no column of it"
             problems.append(DataError(name, problem, "write it after reset_index()"))
         elif name not in present:
-            problems.append(DataError(name, f"is not in the {table}", remedy))
+            like = "a column is named so but for blanks or capital letters. Give both one name"
+            alike = name.strip().casefold() in {other.strip().casefold() for other in source.names}
+            problems.append(DataError(name, f"is not in the {table}", like if alike else remedy))
     if not other_columns:
         remedy = "declare it, or leave such columns aside with accept={'other-columns'}"
         undeclared = [name for name in source.names if name not in declared]
@@ -109,27 +111,6 @@ def require_names(source: Source, names: Iterable[str], *, other_columns: bool =
         if more and refusal.column not in declared:
             raise DataError(refusal.column, f"{refusal.problem} (and {more} more)", refusal.remedy)
         raise refusal
-
-
-_KINDS = {
-    "Float": "numeric",
-    "Int": "integer",
-    "UInt": "integer",
-    "Boolean": "boolean",
-    "Datetime": "datetime",
-    "Date": "date",
-    "Duration": "duration",
-    "Decimal": "decimal",
-    "Time": "time",
-    "String": "string",
-    "Categorical": "string",
-    "Enum": "string",
-}
-
-
-def type_name(dtype: Any) -> str:
-    """Return the kind of column that usually declares a type; a narwhals or Polars type."""
-    return _KINDS.get(dtype.base_type().__name__.rstrip("0123456789"), "unknown")
 
 
 # -- rows -------------------------------------------------------------------------------------------------------------
