@@ -43,8 +43,7 @@ _MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF32_LE: "utf-32", codecs.BO
 _MARKS |= dict.fromkeys((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE), "utf-16")  # UTF-32 begins with the first of them
 _PART = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+"""
 _LONG_KEY = re.compile(rf"(?<![A-Za-z0-9_-])(?:{_PART}){{{DEPTH}}}")
-_COLUMN_HEAD = re.compile(r"(?m)^[ \t]*\[columns\.([^\"'\n]+)\][ \t]*(?:#.*)?$")
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
+_NAME = re.compile(r"(?m)^[ \t]*(?:\[columns\.(.+)\][ \t]*(?:#.*)?$|([^\s{\[#=][^=\n]*?)[ \t]*=)")
 
 
 def bounded_text(path: str | os.PathLike[str], *, missing: str, remedy: str) -> str:
@@ -81,8 +80,11 @@ def parsed_toml(text: str, *, what: str = "the domain") -> dict[str, Any]:
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
-        names = [name for name in _COLUMN_HEAD.findall(text) if not _BARE_KEY.fullmatch(name)]
-        remedy = "".join(f". Quote the name: [columns.{json.dumps(n, ensure_ascii=False)}]" for n in names[:1])
+        names = (name for name in _NAME.finditer(text) if not _is_key(name[1] or name[2]))
+        remedy = ""
+        if name := next(names, None):
+            quoted = json.dumps(name[1] or name[2], ensure_ascii=False)
+            remedy = f". Quote the name: {f'[columns.{quoted}]' if name[1] else quoted}"
         raise DomainError(f"{what} is not valid TOML: {problem}{remedy}") from None
     except RecursionError:
         raise DomainError(f"{what} is nested deeper than {DEPTH} tables") from None
@@ -91,6 +93,12 @@ def parsed_toml(text: str, *, what: str = "the domain") -> dict[str, Any]:
     if excess := _beyond_bounds(document):
         raise DomainError(f"{what} {excess}")
     return document
+
+
+def _is_key(text: str) -> bool:
+    with suppress(tomllib.TOMLDecodeError):
+        return bool(tomllib.loads(f"{text} = 0"))
+    return False
 
 
 def read_json(path: str | os.PathLike[str], *, remedy: str) -> dict[str, Any]:

@@ -462,7 +462,7 @@ def test_the_command_says_that_everything_fits(tmp_path: Path, capsys: pytest.Ca
 
 def test_a_line_per_column_says_all_of_it_and_what_to_do() -> None:
     lines = str(checked(dirty().drop("town").with_columns(sex=pl.lit([1]), Town=1, more=1), examples=1)).splitlines()
-    told = {names: text for names, text in (line.split(": ", 1) for line in lines[3:-2])}
+    told = dict(line.split(": ", 1) for line in lines[3:-2])
     assert list(told) == ["age", "sex", "paid", "town", "Town, more"]
     assert told["age"].startswith('holds a null (1 row). Declare nulls = "category", or fill in')
     assert "Holds numbers that are not whole (1 row): 2.5 (1). " in told["age"]
