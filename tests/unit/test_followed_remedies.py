@@ -151,7 +151,7 @@ def remedies() -> dict[str, str]:
 COLUMNS = [  # of one column: remedy, what is declared, and what is declared then
     ("Exchange the two", 'type = "integer"\nlower = 5\nupper = 3', 'type = "integer"\nlower = 3\nupper = 5'),
     (
-        ', or declare type = "category" and categories = [...]',
+        "Leave a column of one value out",
         'type = "integer"\nlower = 3\nupper = 3',
         'type = "category"\ncategories = [3]',
     ),
@@ -796,7 +796,7 @@ def of_releases() -> Iterator[Case]:
         lambda: posterior().regress("x ~ C(y)"),
     )
     yield Case(
-        "cannot be used: {}. Write 'outcome ~ column + C(other)'",
+        "Write 'outcome ~ column + C(other)'",
         lambda: posterior().regress("x ~ ("),
         lambda: posterior().regress("x ~ C(y)"),
     )

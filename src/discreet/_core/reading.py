@@ -43,7 +43,8 @@ _MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF32_LE: "utf-32", codecs.BO
 _MARKS |= dict.fromkeys((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE), "utf-16")  # UTF-32 begins with the first of them
 _PART = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+"""
 _LONG_KEY = re.compile(rf"(?<![A-Za-z0-9_-])(?:{_PART}){{{DEPTH}}}")
-_NAME = re.compile(r"(?m)^[ \t]*(?:\[columns\.(.+)\][ \t]*(?:#.*)?$|([^\s{\[#=][^=\n]*?)[ \t]*=)")
+_KEY = re.compile(rf"(?:{_PART})+")
+_NAME = re.compile(r"(?m)^ *(?:\[columns\.(.+)\]|([^\s{\[#=][^=\n]*?) *=)")
 
 
 def bounded_text(path: str | os.PathLike[str], *, missing: str, remedy: str) -> str:
@@ -80,11 +81,10 @@ def parsed_toml(text: str, *, what: str = "the domain") -> dict[str, Any]:
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
-        names = (name for name in _NAME.finditer(text) if not _is_key(name[1] or name[2]))
-        remedy = ""
-        if name := next(names, None):
-            quoted = json.dumps(name[1] or name[2], ensure_ascii=False)
-            remedy = f". Quote the name: {f'[columns.{quoted}]' if name[1] else quoted}"
+        remedy, names = "", [name for name in _NAME.findall(text) if not _KEY.fullmatch("".join(name) + ".")]
+        for head, key in names[:1]:
+            quoted = json.dumps(head or key, ensure_ascii=False)
+            remedy = ". Quote the name: " + (f"[columns.{quoted}]" if head else quoted)
         raise DomainError(f"{what} is not valid TOML: {problem}{remedy}") from None
     except RecursionError:
         raise DomainError(f"{what} is nested deeper than {DEPTH} tables") from None
@@ -93,12 +93,6 @@ def parsed_toml(text: str, *, what: str = "the domain") -> dict[str, Any]:
     if excess := _beyond_bounds(document):
         raise DomainError(f"{what} {excess}")
     return document
-
-
-def _is_key(text: str) -> bool:
-    with suppress(tomllib.TOMLDecodeError):
-        return bool(tomllib.loads(f"{text} = 0"))
-    return False
 
 
 def read_json(path: str | os.PathLike[str], *, remedy: str) -> dict[str, Any]:

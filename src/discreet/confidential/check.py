@@ -80,7 +80,7 @@ class TableFinding:
     ``rows``: how many rows; None where it is about columns and not about rows.
     ``refused``: whether a release is refused for it.
     ``examples``: values that do not fit, the most frequent first.
-    ``others``: how many more values there are, as far as they were counted.
+    ``unlisted``: how many more values there are, as far as they were counted.
     """
 
     columns: tuple[str, ...]
@@ -89,11 +89,11 @@ class TableFinding:
     rows: int | None
     refused: bool
     examples: tuple[Example, ...] = ()
-    others: int = 0
+    unlisted: int = 0
 
     def __str__(self) -> str:
         rows = "" if self.rows is None else f" ({counted(self.rows, 'row')})"
-        more = [counted(self.others, "other value")] * (self.others > 0)
+        more = [counted(self.unlisted, "other value")] * (self.unlisted > 0)
         shown = f": {', '.join([*map(str, self.examples), *more])}" * bool(self.examples)
         return f"{sentence(self.problem)}{rows}{shown}. {sentence(self.remedy)}"
 
@@ -158,15 +158,16 @@ class TableCheck:
         lines += [] if self.units is None else [str(self.units)]
         if self.fits:
             return "\n".join([*lines, "Everything fits the declaration."])
-        told: dict[tuple[str, ...], tuple[dict[str, None], dict[str, None]]] = {}  # names, and sentences about them
-        for finding in self.findings:
-            whole = finding.rows is None  # told once for all columns that have it
-            key = (finding.problem, finding.remedy) if whole else finding.columns
-            names, sentences = told.setdefault(key, ({}, {}))
-            names.update(dict.fromkeys(finding.columns))
+        entries: dict[tuple[str, ...], tuple[dict[str, None], dict[str, None]]] = {}  # names, and sentences about them
+        for finding in self.findings:  # columns that are wrong as a whole have one line together
+            key = finding.columns if finding.rows is not None else (finding.problem, finding.remedy)
+            names, sentences = entries.setdefault(key, ({}, {}))
+            names |= dict.fromkeys(finding.columns)
             sentences[str(finding)] = None
-        told_lines = [(harmless(", ".join(names)) or "the table", ". ".join(said)) for names, said in told.values()]
-        lines += ["", *(f"{names}: {text[:1].lower()}{text[1:]}" for names, text in told_lines)]
+        lines.append("")
+        for names, sentences in entries.values():
+            text = ". ".join(sentences)
+            lines.append(f"{harmless(', '.join(names)) or 'the table'}: {text[:1].lower()}{text[1:]}")
         verdict = "would be refused" if self.refused else "would not be refused"
         return "\n".join([*lines, "", f"A release of this table {verdict}."])
 
@@ -426,7 +427,7 @@ class _Scan:
                 rows=line.rows,
                 refused=line.refused,
                 examples=tuple(examples[: self.examples]),
-                others=len(examples[self.examples :]),
+                unlisted=len(examples[self.examples :]),
             )
             findings.append(finding)
         return tuple(findings)

@@ -68,6 +68,9 @@ def require_once(names: Sequence[str], kind: str) -> None:
     raise DataError(None, problem, "give the file a header line, and every column its own name")
 
 
+_SPELLING = "a column is named so but for blanks or capital letters. Give both one name"
+
+
 def wrong_names(
     source: Source, names: Iterable[str], *, other_columns: bool = True, table: str = "table"
 ) -> list[DataError]:
@@ -83,7 +86,7 @@ def wrong_names(
     else:
         checks = {"csv": "that its first line holds the names"}.get(source.kind, "their names")
         remedy = f"it has {len(present)} of {counted(len(declared), 'column')} asked for. Check {checks}"
-    problems = []
+    problems, folded = [], {name.strip().casefold() for name in source.names}
     for name in declared:
         if name.startswith(RESERVED):
             problem = f"its name starts with {RESERVED!r}, which is reserved"
@@ -92,9 +95,8 @@ def wrong_names(
             problem = "is the index of the table that pandas wrote, and no column of it"
             problems.append(DataError(name, problem, "write it after reset_index()"))
         elif name not in present:
-            like = "a column is named so but for blanks or capital letters. Give both one name"
-            alike = name.strip().casefold() in {other.strip().casefold() for other in source.names}
-            problems.append(DataError(name, f"is not in the {table}", like if alike else remedy))
+            alike = name.strip().casefold() in folded
+            problems.append(DataError(name, f"is not in the {table}", _SPELLING if alike else remedy))
     if not other_columns:
         remedy = "declare it, or leave such columns aside with accept={'other-columns'}"
         undeclared = [name for name in source.names if name not in declared]

@@ -24,18 +24,7 @@ from discreet._core.errors import DataError
 from discreet._core.lazy import pl
 from discreet._core.reading import MOST_CELLS
 from discreet.domain.column import Column
-from discreet.domain.texts import (
-    INTEGERS,
-    NUMBERS,
-    WIDEN,
-    Codes,
-    Misfit,
-    PublicFact,
-    below_upper,
-    holds,
-    outside,
-    settle,
-)
+from discreet.domain.texts import INTEGERS, NUMBERS, WIDEN, Codes, Misfit, PublicFact, holds, outside, settle
 
 _MOST_POINTS = 2**62
 _MOST_LISTED = 2**22
@@ -73,7 +62,7 @@ class LatticeColumn(Column):
     def _set_points(self, start: int, stop: int, stride: int = 1, *, spacing: str = "linear") -> None:
         """Set the points from ``start`` to at most ``stop`` (both in the column's unit), and their grouping."""
         if not start < stop:
-            self._refuse(below_upper(start, stop, labels=self.kind == "integer"))
+            self._refuse_bounds(start, stop)
         if stride < 1 or stride > stop - start:
             self._refuse("step must be positive and at most upper - lower")
         points = (stop - start) // stride + 1

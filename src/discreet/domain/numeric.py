@@ -19,18 +19,7 @@ from discreet._core.errors import DataError
 from discreet._core.lazy import pl
 from discreet._core.reading import MOST_CELLS
 from discreet.domain.column import Column
-from discreet.domain.texts import (
-    INTEGERS,
-    NUMBERS,
-    WIDEN,
-    Codes,
-    Misfit,
-    PublicFact,
-    below_upper,
-    holds,
-    outside,
-    settle,
-)
+from discreet.domain.texts import INTEGERS, NUMBERS, WIDEN, Codes, Misfit, PublicFact, holds, outside, settle
 
 if TYPE_CHECKING:
     from discreet.domain.base_measure import Density
@@ -132,7 +121,7 @@ class Numeric(Column):
     def _check(self) -> None:
         settle(self, **{name: real(name, getattr(self, name), error=self._error) for name in ("lower", "upper")})
         if not self.lower < self.upper:
-            self._refuse(below_upper(self.lower, self.upper))
+            self._refuse_bounds(self.lower, self.upper)
         if not np.isfinite(self.upper - self.lower):
             self._refuse("the distance from lower to upper must be a finite number")
         if self.step is not None:

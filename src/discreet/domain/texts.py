@@ -26,12 +26,6 @@ WIDEN = 'widen lower and upper (from public knowledge), or declare out_of_bounds
 """What to do about values outside the declared bounds."""
 
 
-def below_upper(lower: float, upper: float, *, labels: bool = False) -> str:
-    """Return why bounds are refused, and what to do about them."""
-    one = "Leave a column of one value out" + ', or declare type = "category" and categories = [...]' * labels
-    return f"lower must be below upper. {one if lower == upper else 'Exchange the two'}"
-
-
 class PublicFact(NamedTuple):
     """What a kind of column has to declare: the key, what it is, how to write it, and what a template says of it."""
 

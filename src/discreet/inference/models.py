@@ -219,10 +219,11 @@ class FormulaDesign:
             return action()
         except (self._failed, SyntaxError) as problem:
             reason = harmless(str(problem).partition("\n")[0].rstrip("."))
-            reason = f"the formula {self.text!r} cannot be used: {reason}. Write 'outcome ~ column + C(other)'"
+            reason = f"the formula {self.text!r} cannot be used: {reason}"
+            remedy = ". Write 'outcome ~ column + C(other)'"
         except ParameterError as problem:
-            reason = str(problem)
-        raise ParameterError(reason + self._hint)
+            reason, remedy = str(problem), ""
+        raise ParameterError(reason + remedy + self._hint)
 
 
 def _present_labels(domain: Domain, support: Records, draws: Draws) -> dict[str, Any]:

@@ -366,7 +366,7 @@ def tried_remedies(
 
     traits = [named(name).traits for name in quick]
     widest = max((trait.most_columns for trait in traits if trait.least_columns > 1), default=len(columns))
-    if (excess := len(columns) - widest) > _MOST_LEFT_OUT:
+    if (excess := len(columns) - int(widest)) > _MOST_LEFT_OUT:
         if comparison.declares_more or not enough(domain=without(excess)):
             return []
         return [f"With the {excess:,} columns of most cells left out, {budget} is enough for the other {widest}"]

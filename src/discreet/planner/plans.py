@@ -182,14 +182,14 @@ class Plan:
 
         Each is a sentence or two.
         """
-        return self._verdict(None)
+        return self._conclusion(None)
 
     @property
     def advice(self) -> list[str]:
         """The verdict with :attr:`remedies`, which were tried, in place of what may help, where there are any."""
-        return self._verdict(self.remedies or None) if self.verdict else []
+        return self._conclusion(self.remedies or None) if self.verdict else []
 
-    def _verdict(self, tried: list[str] | None) -> list[str]:
+    def _conclusion(self, tried: list[str] | None) -> list[str]:
         best = next(iter(self.feasible), None)
         instead = list(filter(None, [fewer_cells(self.comparison)])) if tried is None else []
         if best is None or best.forecast is None:
