@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 import tracemalloc
 from pathlib import Path
@@ -139,3 +140,25 @@ def test_harmless_leaves_text_alone() -> None:
     assert harmless(text) == text
     assert harmless("a\nb\tc", lines=True) == "a\nb\tc"
     assert harmless("a\nb") == "a\\u000ab"
+
+
+@pytest.mark.parametrize(
+    ("line", "quoted"),
+    [
+        ("[columns.my col]", '[columns."my col"]'),
+        ("[columns.größe]", '[columns."größe"]'),
+        ("[columns.a,b]", '[columns."a,b"]'),
+        ("[columns.P(>3)]", '[columns."P(>3)"]'),
+        ("[columns.'x]", '[columns."\'x"]'),
+        ('[columns.x"y]', '[columns."x\\"y"]'),
+        ("my col = 1", '"my col" = 1'),
+    ],
+)
+def test_a_name_that_must_be_quoted_is_shown_quoted(line: str, quoted: str) -> None:
+    start = quoted.removesuffix(" = 1")
+    with pytest.raises(DomainError, match=re.escape(f"Quote the name: {start}")):
+        parsed_toml(f"[metric_weights]\n{line}\n")
+    assert parsed_toml(f"[metric_weights]\n{quoted}\n")
+    with pytest.raises(DomainError) as other:
+        parsed_toml('[columns.x]\ncategories = ["a=b",\n"c"\n[columns.y]')
+    assert "Quote" not in str(other.value)

@@ -146,6 +146,7 @@ NEVER_ONE = {  # what is counted there is not one, or the text before is no numb
     ),
     *(
         "draws",
+        "excess",
         "least",
         "most",
         "mechanism",

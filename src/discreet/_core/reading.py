@@ -43,8 +43,8 @@ _MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF32_LE: "utf-32", codecs.BO
 _MARKS |= dict.fromkeys((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE), "utf-16")  # UTF-32 begins with the first of them
 _PART = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+"""
 _LONG_KEY = re.compile(rf"(?<![A-Za-z0-9_-])(?:{_PART}){{{DEPTH}}}")
-_COLUMN_HEAD = re.compile(r"(?m)^[ \t]*\[columns\.([^\"'\n]+)\][ \t]*(?:#.*)?$")
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
+_KEY = re.compile(rf"(?:{_PART})+")
+_NAME = re.compile(r"(?m)^ *(?:\[columns\.(.+)\]|([^\s{\[#=][^=\n]*?) *=)")
 
 
 def bounded_text(path: str | os.PathLike[str], *, missing: str, remedy: str) -> str:
@@ -81,8 +81,10 @@ def parsed_toml(text: str, *, what: str = "the domain") -> dict[str, Any]:
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
-        names = [name for name in _COLUMN_HEAD.findall(text) if not _BARE_KEY.fullmatch(name)]
-        remedy = "".join(f". Quote the name: [columns.{json.dumps(n, ensure_ascii=False)}]" for n in names[:1])
+        remedy, names = "", [name for name in _NAME.findall(text) if not _KEY.fullmatch("".join(name) + ".")]
+        for head, key in names[:1]:
+            quoted = json.dumps(head or key, ensure_ascii=False)
+            remedy = ". Quote the name: " + (f"[columns.{quoted}]" if head else quoted)
         raise DomainError(f"{what} is not valid TOML: {problem}{remedy}") from None
     except RecursionError:
         raise DomainError(f"{what} is nested deeper than {DEPTH} tables") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+import re
 from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from io import StringIO
@@ -86,12 +87,23 @@ def harmless(text: str, *, lines: bool = False) -> str:
     """
     shown = "\n\t" * lines
     return "".join(
-        [c if c.isprintable() or c in shown or (c.isspace() and c not in _BREAKS) else _escaped(c) for c in text]
+        [c if c.isprintable() or c in shown or (c.isspace() and c not in _BREAKS) else escape(c) for c in text]
     )
 
 
-def _escaped(character: str) -> str:
+def escape(character: str) -> str:
+    """Write a character as Python, JSON and TOML read it."""
     return f"\\u{ord(character):04x}" if ord(character) < 0x10000 else f"\\U{ord(character):08x}"
+
+
+def comma_items(text: str) -> list[str]:
+    """Return what stands between commas, each without blanks around it, or as it is where it stands in double quotes.
+
+    >>> comma_items('age, "a,b", x"y')
+    ['age', 'a,b', 'x"y']
+    """
+    items = re.findall(r'\s*(?:"((?:[^"]|"")*)"\s*|([^,]*?)\s*)(?:,|\Z)', text)[:-1]
+    return [quoted.replace('""', '"') or plain for quoted, plain in items]
 
 
 def sentence(text: str) -> str:

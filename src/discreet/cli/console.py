@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 import sys
@@ -12,7 +13,7 @@ from typing import Any
 import click
 
 from discreet._core.errors import DiscreetError
-from discreet._core.text import harmless
+from discreet._core.text import escape, harmless
 
 # A message names arguments as Python's users write them: ``size=...``, ``unit=Unit(...)``. Where it is shown by a
 # command, each becomes the option of that command.
@@ -81,7 +82,14 @@ def alarm(text: str, *, err: bool = False) -> None:
 
 def _shown(text: str, *, err: bool) -> str:
     encoding = (sys.stderr if err else sys.stdout).encoding or "ascii"
-    return harmless(text, lines=True).encode(encoding, "backslashreplace").decode(encoding)
+    return harmless(text, lines=True).encode(encoding, "discreet").decode(encoding)
+
+
+def _escapes(problem: Any) -> tuple[str, int]:
+    return "".join(map(escape, problem.object[problem.start : problem.end])), problem.end
+
+
+codecs.register_error("discreet", _escapes)
 
 
 def show(document: dict[str, Any]) -> None:

@@ -219,8 +219,3 @@ def accepted(options: dict[str, Any]) -> set[str]:
     flags = {"ignore_other_columns": "other-columns"}
     flags |= {f"accept_{code.replace('-', '_')}": code for code in ("poor-utility", "weak-promise")}
     return {code for flag, code in flags.items() if options.pop(flag, False)} | {*options.pop("accept", ())}
-
-
-def listed(names: str | None) -> list[str] | None:
-    """Return names that stand between commas."""
-    return None if names is None else [name.strip() for name in names.split(",")]

@@ -129,7 +129,7 @@ def release(data: str, domain_file: str, tables: int, sampling: str | None, as_j
 @shared("dataset")
 def plan(
     domain_file: str | None, together: str | None, out: str | None, max_records: int, as_json: bool, **options: Any
-) -> None:
+) -> int:
     """Compare the mechanisms for a budget. Only public facts are used: no data is read."""
     from discreet import Unit
     from discreet.planner import UNIT
@@ -139,7 +139,7 @@ def plan(
     if together is not None:
         public = {"domain": domain_file, "records": options["records"], **options}
         _plan_together(together, out, as_json, {**public, **page, "max-records": max_records - 1 or None})
-        return
+        return 0
     if domain_file is None or options["records"] is None:
         raise ParameterError("a plan of one release needs --domain and --records. For several give --together")
     if out is not None:
@@ -157,8 +157,9 @@ def plan(
             result.write_page(html, **page, progress=progress)
     if as_json:
         show(result.to_dict() | ({"html": html} if html else {}))
-        return
-    _tell_plan(result.verdict, in_options(result.text, release), html)
+    else:
+        _tell_plan(result.advice, in_options(result.text, release), html)
+    return 0 if result.feasible else Infeasible.exit_status
 
 
 def _plan_together(study: str, out: str | None, as_json: bool, options: dict[str, Any]) -> None:

@@ -12,9 +12,11 @@ from typing import Any
 import click
 
 from discreet._core.errors import DiscreetError
-from discreet._core.text import counted, harmless
+from discreet._core.text import comma_items, counted, harmless
 from discreet.cli.console import Commands, alarm, answer, echo, show, tell
-from discreet.cli.options import PATH, RELATIONS, SOURCE, command, listed, located, option, parameters, shared
+from discreet.cli.options import PATH, RELATIONS, SOURCE, command, located, option, parameters, shared
+
+_BETWEEN = r",\s*(?=(?:mean|variance|sd|q[\d.]+)\s*(?:,|$)|P\()"  # functionals; a label may hold a comma
 
 
 @command("certificate")
@@ -73,7 +75,7 @@ def compare(
 
     source = located(data, options)
     domain = public_domain(domain_file, data=source)
-    names = {"measures": _measure_names(measures), "known": listed(known)}
+    names = {"measures": _measure_names(measures), "known": known and comma_items(known)}
     comparison = reveal_to_custodian(run(source, released, domain, **names, **options))
     notes: list[str] = []
     with suppress(DiscreetError):  # no certificate is beside it
@@ -83,7 +85,7 @@ def compare(
 
 
 def _measure_names(names: str | None) -> Any:
-    return names if names == "all" else listed(names)
+    return names if names in ("all", None) else comma_items(names)
 
 
 @command("released")
@@ -108,7 +110,7 @@ def report(
     """
     from discreet.report import write_report
 
-    names = {"measures": _measure_names(measures), "known": listed(known)}
+    names = {"measures": _measure_names(measures), "known": known and comma_items(known)}
     page = write_report(released, out, domain=domain_file, **names, **options)
     wrong = sum(not check.agrees for check in page.checks)
     warning = ": CONFIDENTIAL, since it contains numbers computed from the private data" * page.confidential
@@ -170,7 +172,7 @@ def estimate(
     from discreet.inference import groups_of, known_functionals
     from discreet.releases import read
 
-    names = [part.strip() for text in functionals for part in re.split(r",(?![^(]*\))", text)]
+    names = [part.strip() for text in functionals for part in re.split(_BETWEEN, text)]
     numbers = {name: options.pop(name) for name in ("column", "by", "level")}
     release = read(released, certificate)
     known_functionals(names, release.domain, numbers["column"])  # a misprint is told before anything is drawn

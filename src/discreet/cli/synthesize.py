@@ -7,9 +7,9 @@ from dataclasses import asdict
 from typing import Any
 
 from discreet._core.errors import GuaranteeKindError, ParameterError
-from discreet._core.text import counted
+from discreet._core.text import comma_items, counted
 from discreet.cli.console import answer, echo, progress_bar
-from discreet.cli.options import LEDGER, PATH, accepted, command, ledger_of, listed, option, shared
+from discreet.cli.options import LEDGER, PATH, accepted, command, ledger_of, option, shared
 
 
 @command("data")
@@ -75,7 +75,7 @@ def synthesize(
 
     attack = {
         "folder": options.pop("frontier"),
-        "known": listed(options.pop("known")),
+        "known": (known := options.pop("known")) and comma_items(known),
         "holdout": options.pop("holdout"),
     }
     out, domain_file, empirical = (options.pop(name) for name in ("out", "domain_file", "accept_empirical"))

@@ -25,7 +25,7 @@ from discreet._core.boundary import enclosed, quietly, sealed
 from discreet._core.checks import integer
 from discreet._core.errors import DataError, DiscreetError, FileProblem
 from discreet._core.lazy import pl
-from discreet._core.text import aligned, counted, harmless, sentence
+from discreet._core.text import counted, harmless, sentence
 from discreet.confidential.closed import Confidential
 from discreet.confidential.count import OTHER_COLUMNS, require_unit
 from discreet.confidential.source import FREQUENCY, RESERVED, Source, texts_of, wrong_names
@@ -80,6 +80,7 @@ class TableFinding:
     ``rows``: how many rows; None where it is about columns and not about rows.
     ``refused``: whether a release is refused for it.
     ``examples``: values that do not fit, the most frequent first.
+    ``unlisted``: how many more values there are, as far as they were counted.
     """
 
     columns: tuple[str, ...]
@@ -88,6 +89,13 @@ class TableFinding:
     rows: int | None
     refused: bool
     examples: tuple[Example, ...] = ()
+    unlisted: int = 0
+
+    def __str__(self) -> str:
+        rows = "" if self.rows is None else f" ({counted(self.rows, 'row')})"
+        more = [counted(self.unlisted, "other value")] * (self.unlisted > 0)
+        shown = f": {', '.join([*map(str, self.examples), *more])}" * bool(self.examples)
+        return f"{sentence(self.problem)}{rows}{shown}. {sentence(self.remedy)}"
 
 
 @sealed
@@ -150,17 +158,16 @@ class TableCheck:
         lines += [] if self.units is None else [str(self.units)]
         if self.fits:
             return "\n".join([*lines, "Everything fits the declaration."])
-        cells = [("column", "what does not fit", "rows")]
-        for finding in self.findings:
-            rows = "-" if finding.rows is None else f"{finding.rows:,}"
-            cells.append((harmless(", ".join(finding.columns)) or "the table", finding.problem, rows))
-        shown = ["values (rows)", *(", ".join(map(str, finding.examples)) for finding in self.findings)]
-        lines += ["", *(f"{line}  {last}".rstrip() for line, last in zip(aligned(cells, left=2), shown, strict=True))]
-        remedies: dict[str, dict[str, None]] = {}  # each once, with the columns that it is for
-        for finding in self.findings:
-            remedies.setdefault(f"- {sentence(finding.remedy)}", {}).update(dict.fromkeys(finding.columns))
-        lines += ["", "What to do:"]
-        lines += [f"{remedy}: {harmless(', '.join(names))}".removesuffix(": ") for remedy, names in remedies.items()]
+        entries: dict[tuple[str, ...], tuple[dict[str, None], dict[str, None]]] = {}  # names, and sentences about them
+        for finding in self.findings:  # columns that are wrong as a whole have one line together
+            key = finding.columns if finding.rows is not None else (finding.problem, finding.remedy)
+            names, sentences = entries.setdefault(key, ({}, {}))
+            names |= dict.fromkeys(finding.columns)
+            sentences[str(finding)] = None
+        lines.append("")
+        for names, sentences in entries.values():
+            text = ". ".join(sentences)
+            lines.append(f"{harmless(', '.join(names)) or 'the table'}: {text[:1].lower()}{text[1:]}")
         verdict = "would be refused" if self.refused else "would not be refused"
         return "\n".join([*lines, "", f"A release of this table {verdict}."])
 
@@ -420,6 +427,7 @@ class _Scan:
                 rows=line.rows,
                 refused=line.refused,
                 examples=tuple(examples[: self.examples]),
+                unlisted=len(examples[self.examples :]),
             )
             findings.append(finding)
         return tuple(findings)

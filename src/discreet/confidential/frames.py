@@ -21,8 +21,9 @@ from discreet._core.formats import stored_index
 from discreet._core.lazy import nw, pl
 from discreet.confidential.closed import Confidential
 from discreet.confidential.returned import as_arrow, as_frames_of, quoted
-from discreet.confidential.source import BATCH, FREQUENCY, Source, read_rows, require_once, scan_batches, type_name
+from discreet.confidential.source import BATCH, FREQUENCY, Source, read_rows, require_once, scan_batches
 from discreet.confidential.workers import EngineCells, engine_cells
+from discreet.domain import type_name
 
 _FILE_TEXT = re.compile(r"'((?:[^']|'')*[.*][^'/]*)'")  # in SQL
 

@@ -68,6 +68,9 @@ def require_once(names: Sequence[str], kind: str) -> None:
     raise DataError(None, problem, "give the file a header line, and every column its own name")
 
 
+_SPELLING = "a column is named so but for blanks or capital letters. Give both one name"
+
+
 def wrong_names(
     source: Source, names: Iterable[str], *, other_columns: bool = True, table: str = "table"
 ) -> list[DataError]:
@@ -82,8 +85,8 @@ def wrong_names(
         remedy = "its columns are: " + ", ".join(map(repr, source.names))
     else:
         checks = {"csv": "that its first line holds the names"}.get(source.kind, "their names")
-        remedy = f"the domain declares {len(present)} of its {counted(len(source.names), 'column')}. Check {checks}"
-    problems = []
+        remedy = f"it has {len(present)} of {counted(len(declared), 'column')} asked for. Check {checks}"
+    problems, folded = [], {name.strip().casefold() for name in source.names}
     for name in declared:
         if name.startswith(RESERVED):
             problem = f"its name starts with {RESERVED!r}, which is reserved"
@@ -92,7 +95,8 @@ def wrong_names(
             problem = "is the index of the table that pandas wrote, and no column of it"
             problems.append(DataError(name, problem, "write it after reset_index()"))
         elif name not in present:
-            problems.append(DataError(name, f"is not in the {table}", remedy))
+            alike = name.strip().casefold() in folded
+            problems.append(DataError(name, f"is not in the {table}", _SPELLING if alike else remedy))
     if not other_columns:
         remedy = "declare it, or leave such columns aside with accept={'other-columns'}"
         undeclared = [name for name in source.names if name not in declared]
@@ -109,27 +113,6 @@ def require_names(source: Source, names: Iterable[str], *, other_columns: bool =
         if more and refusal.column not in declared:
             raise DataError(refusal.column, f"{refusal.problem} (and {more} more)", refusal.remedy)
         raise refusal
-
-
-_KINDS = {
-    "Float": "numeric",
-    "Int": "integer",
-    "UInt": "integer",
-    "Boolean": "boolean",
-    "Datetime": "datetime",
-    "Date": "date",
-    "Duration": "duration",
-    "Decimal": "decimal",
-    "Time": "time",
-    "String": "string",
-    "Categorical": "string",
-    "Enum": "string",
-}
-
-
-def type_name(dtype: Any) -> str:
-    """Return the kind of column that usually declares a type; a narwhals or Polars type."""
-    return _KINDS.get(dtype.base_type().__name__.rstrip("0123456789"), "unknown")
 
 
 # -- rows -------------------------------------------------------------------------------------------------------------

@@ -48,9 +48,8 @@ from discreet.confidential.source import (
     require_names,
     require_once,
     scan_batches,
-    type_name,
 )
-from discreet.domain import Domain, escaped, unescaped
+from discreet.domain import Domain, escaped, type_name, unescaped
 from discreet.privacy import Unit
 
 _ROW = f"{RESERVED}row"

@@ -23,7 +23,7 @@ from discreet._core.boundary import quietly, sealed
 from discreet._core.checks import choice, shown
 from discreet._core.errors import DataError, DomainError, MissingPublicFact
 from discreet._core.lazy import pl
-from discreet.domain.texts import OTHER, Codes, Misfit, PublicFact, missing_in, settle, toml_value, type_text
+from discreet.domain.texts import OTHER, Codes, Misfit, PublicFact, missing_in, settle, toml_value, type_name, type_text
 
 if TYPE_CHECKING:
     from discreet.domain.base_measure import ExactWeights
@@ -220,8 +220,11 @@ class Column(ABC):
 
     def _wrong_type(self, dtype: pl.DataType, name: str | None) -> DataError:
         """Return the error of values of a type that is not the declared one."""
-        remedy, zone = "cast it, or declare the type it has", getattr(dtype, "time_zone", None)
-        if self.kind == "datetime" and dtype == pl.Datetime:
+        kind, zone = type_name(dtype).replace("string", "category"), getattr(dtype, "time_zone", None)
+        remedy = f'declare type = "{kind}", or cast it'
+        if kind in ("none", "unknown"):
+            remedy = "leave the column out, or cast it: no type takes such values"
+        elif self.kind == "datetime" and dtype == pl.Datetime:
             remedy = 'declare its time_zone, such as "Europe/Paris"' if zone else "leave time_zone out"
         return DataError(name, f"holds {type_text(dtype)} values, not the declared {self.kind}", remedy)
 
@@ -453,6 +456,11 @@ class Column(ABC):
 
     def _unreadable(self, name: str | None) -> DataError:
         return DataError(name, f"cannot be read as the declared {self.kind}", "check its type and the declaration")
+
+    def _refuse_bounds(self, lower: float, upper: float) -> NoReturn:
+        labels = ', or declare type = "category" and categories = [...]' * (self.kind == "integer")
+        remedy = f"Leave a column of one value out{labels}" if lower == upper else "Exchange the two"
+        self._refuse(f"lower must be below upper. {remedy}")
 
     def _refuse(self, problem: str) -> NoReturn:
         raise self._error(problem)

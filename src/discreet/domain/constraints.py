@@ -184,12 +184,12 @@ def possible(readers: Readers, constraints: Sequence[Constraint]) -> dict[int, B
             occurs = constraint.allowed.any(axis=tuple(set(axes) - {axis}))
             live[place] = live.get(place, True) & np.asarray(occurs)
             if not live[place].any():
-                raise DomainError(f"impossible and implies leave no value of column {names[place]!r}")
+                raise DomainError(f"impossible and implies leave no value of column {names[place]!r}. Correct a rule")
     for constraint in constraints:
         cells = np.ix_(*(np.flatnonzero(live[place]) for place in constraint.columns))
         if not constraint.allowed[cells].any():
             shown = _listed([names[place] for place in constraint.columns])
-            raise DomainError(f"impossible and implies leave no values of the columns {shown} together")
+            raise DomainError(f"impossible and implies leave no values of the columns {shown} together. Correct a rule")
     return live
 
 

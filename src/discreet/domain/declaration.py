@@ -318,11 +318,13 @@ def template(schema: Mapping[str, str]) -> str:
     """Write a template of the declaration; see :meth:`Domain.template`."""
     kinds = {name: {"string": "category"}.get(declared, declared) for name, declared in schema.items()}
     blocks = [_HEAD]
-    if not set(kinds.values()) <= set(KINDS):
+    if not set(kinds.values()) <= {*KINDS, "none"}:
         blocks[0] += _facts_by_type()
     for name, kind in kinds.items():
         lines = [f"[columns.{key(name)}]", f'type = "{kind}"']
-        if kind not in KINDS:
+        if kind == "none":
+            lines = [f"# {key(name)}: no type takes its values. Leave it out, or cast it."]
+        elif kind not in KINDS:
             lines[1] = f'type = "{_BLANK}"  # one of: {_TYPES}'
         else:
             lines += [_HINTS[kind]] if kind in _HINTS else []

@@ -387,8 +387,8 @@ class Domain:
     def template(schema: Mapping[str, str]) -> str:
         """Write a TOML template from column names and types alone, with the public facts left to fill in.
 
-        A type is numeric, integer, boolean, date, datetime, duration, decimal, string, or unknown. :meth:`from_toml`
-        refuses the template, naming what is missing, until it is filled in.
+        A type is numeric, integer, boolean, date, datetime, duration, time, decimal, string, unknown, or none where
+        no type of column takes the values. :meth:`from_toml` refuses the template until it is filled in.
         """
         return declaration.template(schema)
 

@@ -62,8 +62,7 @@ class LatticeColumn(Column):
     def _set_points(self, start: int, stop: int, stride: int = 1, *, spacing: str = "linear") -> None:
         """Set the points from ``start`` to at most ``stop`` (both in the column's unit), and their grouping."""
         if not start < stop:
-            labels = ', or declare type = "category" and categories = [...]' * (self.kind == "integer")
-            self._refuse(f"lower must be below upper. Leave a column of one value out{labels}")
+            self._refuse_bounds(start, stop)
         if stride < 1 or stride > stop - start:
             self._refuse("step must be positive and at most upper - lower")
         points = (stop - start) // stride + 1

@@ -121,9 +121,7 @@ class Numeric(Column):
     def _check(self) -> None:
         settle(self, **{name: real(name, getattr(self, name), error=self._error) for name in ("lower", "upper")})
         if not self.lower < self.upper:
-            self._refuse(
-                f"lower ({self.lower!r}) must be below upper ({self.upper!r}). Leave a column of one value out"
-            )
+            self._refuse_bounds(self.lower, self.upper)
         if not np.isfinite(self.upper - self.lower):
             self._refuse("the distance from lower to upper must be a finite number")
         if self.step is not None:

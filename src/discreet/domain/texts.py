@@ -142,6 +142,21 @@ def type_text(dtype: pl.DataType) -> str:
     return f"{name} (with a time zone)" if getattr(dtype, "time_zone", None) else f"{name} (without a time zone)"
 
 
+_KINDS = {
+    "Float": "numeric",
+    "Int": "integer",
+    "UInt": "integer",
+    **dict.fromkeys(("String", "Categorical", "Enum"), "string"),
+    **{name: name.lower() for name in ("Boolean", "Datetime", "Date", "Duration", "Decimal", "Time")},
+    **dict.fromkeys(("Binary", "List", "Array", "Struct"), "none"),
+}
+
+
+def type_name(dtype: Any) -> str:
+    """Return the kind of column that usually declares a narwhals or Polars type; "none" where no kind does."""
+    return _KINDS.get(dtype.base_type().__name__.rstrip("0123456789"), "unknown")
+
+
 def is_text(dtype: pl.DataType) -> bool:
     """Whether values of a type are texts."""
     return dtype == pl.String or dtype == pl.Categorical or dtype == pl.Enum  # noqa: PLR1714 - no hash

@@ -25,7 +25,7 @@ Evaluated = str | Callable[[Any, Floats], Floats]
 
 _FORMS = "mean, variance, sd, qNN (a percentage), P(>a), P(>=a), P(<a), P(<=a), P(a..b), P(=a)"
 _QUANTILE = re.compile(r"q(\d+(?:\.\d+)?)")
-_PROBABILITY = re.compile(r"P\((>=|<=|>|<|=)?(.+?)\)")
+_PROBABILITY = re.compile(r"P\((>=|<=|>|<|=)?(.*?)\)", re.DOTALL)
 
 
 @sealed
@@ -130,14 +130,14 @@ def _share_between(sign: str | None, text: str, column: Column, name: str) -> Fu
 
 def _position(text: str, column: Column, name: str) -> Any:
     """Return where a value written as text lies on the column's line, the code of a label, or an open label itself."""
-    text = text.strip()
     if column.open:
-        return text
-    with contextlib.suppress(DiscreetError):
-        values = column.read(pl.Series([text]))
-        codes = column.coordinates(values) if column.labels is None else column.encode(values)
-        if math.isfinite(codes[0]):
-            return float(codes[0])
+        return text.strip()
+    for written in (text, text.strip()):  # a label may begin or end with blanks
+        with contextlib.suppress(DiscreetError):
+            values = column.read(pl.Series([written]))
+            codes = column.coordinates(values) if column.labels is None else column.encode(values)
+            if math.isfinite(codes[0]):
+                return float(codes[0])
     raise ParameterError(f"{name!r}: {text!r} is not a value of the column")
 
 
@@ -150,7 +150,9 @@ def known_functionals(asked: Sequence[Evaluated], domain: Domain, column: str | 
         if not isinstance(item, str):
             functionals.append(Functional(getattr(item, "__name__", "function"), function=item))
         elif len(names) != 1:
-            raise ParameterError(f"name the column that {item!r} is about. The columns are: {', '.join(names)}")
+            raise ParameterError(
+                f"name the column that {item!r} is about. The columns are: {', '.join(map(repr, names))}"
+            )
         else:
             functionals.append(functional(item, only))
     return functionals
@@ -159,14 +161,14 @@ def known_functionals(asked: Sequence[Evaluated], domain: Domain, column: str | 
 def require_column(domain: Domain, name: str) -> Column:
     """Return a column. Raises ParameterError when there is none of this name."""
     if name not in domain.columns:
-        raise ParameterError(f"there is no column {name!r}. The columns are: {', '.join(domain.names)}")
+        raise ParameterError(f"there is no column {name!r}. The columns are: {', '.join(map(repr, domain.names))}")
     return domain.columns[name]
 
 
 def require_single(domain: Domain, name: str | None) -> str:
     """Return the name of a column, or of the only one. Raises ParameterError when there are several."""
     if name is None and len(domain.names) != 1:
-        raise ParameterError(f"several columns are declared. Name one of: {', '.join(domain.names)}")
+        raise ParameterError(f"several columns are declared. Name one of: {', '.join(map(repr, domain.names))}")
     name = name or domain.names[0]
     require_column(domain, name)
     return name

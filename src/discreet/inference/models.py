@@ -135,6 +135,8 @@ class FormulaDesign:
         self._aliases = {f"quoted_column_{i}_": n for i, n in enumerate(domain.names) if f"`{n}`" in formula}
         for alias, name in self._aliases.items():
             formula = formula.replace(f"`{name}`", alias)
+        bare = [f"`{name}`" for name in domain.names if not name.isidentifier() and name not in self._aliases.values()]
+        self._hint = f". Names such as {bare[0]} stand in backticks" if bare else ""
         self._spec = self._read(lambda: Formula(formula))
         if not hasattr(self._spec, "lhs") or not hasattr(self._spec, "rhs"):
             raise ParameterError(
@@ -143,12 +145,12 @@ class FormulaDesign:
         factors = [factor for side in (self._spec.lhs, self._spec.rhs) for term in side for factor in term.factors]
         for method, expression in ((factor.eval_method.value, str(factor.expr)) for factor in factors):
             if method == "lookup":
-                require_column(domain, self._named(expression))
+                self._read(partial(require_column, domain, self._named(expression)))
             elif method == "python":
                 self._read(partial(require_listed, expression, (*domain.names, *self._aliases)))
         self.used = sorted(self._named(str(name)) for name in self._spec.required_variables)
         for name in self.used:
-            require_column(domain, name)
+            self._read(partial(require_column, domain, name))
         self.outcome = self._named(", ".join(str(term) for term in self._spec.lhs).strip("`"))
         column = domain.columns.get(self.outcome)
         self.binary = column is not None and len(column.labels or ()) == 2
@@ -215,7 +217,11 @@ class FormulaDesign:
             return action()
         except (self._failed, SyntaxError) as problem:
             reason = harmless(str(problem).partition("\n")[0].rstrip("."))
-        raise ParameterError(f"the formula {self.text!r} cannot be used: {reason}. Write 'outcome ~ column + C(other)'")
+            reason = f"the formula {self.text!r} cannot be used: {reason}"
+            remedy = ". Write 'outcome ~ column + C(other)'"
+        except ParameterError as problem:
+            reason, remedy = str(problem), ""
+        raise ParameterError(reason + remedy + self._hint)
 
 
 def _present_labels(domain: Domain, support: Records, draws: Draws) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,7 +17,7 @@ from discreet._core.arrays import Booleans, Floats, Integers
 from discreet._core.checks import choice, integer, positive_size, unfit
 from discreet._core.errors import DomainError, ParameterError
 from discreet._core.reading import parsed_toml
-from discreet._core.text import as_written
+from discreet._core.text import as_written, comma_items
 from discreet.domain import Column, Domain, Records
 from discreet.mechanisms.latent_classes import Pair
 from discreet.mechanisms.noise import GAUSSIAN
@@ -283,7 +284,7 @@ def items_of(workload: Any) -> tuple[str, ...] | None:
     """Return the items of a workload, given as text or one by one."""
     if workload is None:
         return None
-    return tuple(item.strip() for item in (workload.split(",") if isinstance(workload, str) else map(str, workload)))
+    return tuple(comma_items(workload) if isinstance(workload, str) else map(str, workload))
 
 
 def measurable_pairs(domain: Domain, workload: Sequence[str] | None) -> tuple[list[Pair], list[Pair]]:
@@ -300,9 +301,14 @@ def measurable_pairs(domain: Domain, workload: Sequence[str] | None) -> tuple[li
         return always, others
     items = []
     for item in workload:
-        names = [item] if item in place else [name.strip() for name in item.split("*")]
+        stars = [match.start() for match in re.finditer(r"\*", item)]
+        cuts = [[item], *([item[:i].strip(), item[i + 1 :].strip()] for i in stars), item.split("*")]
+        names = next((names for names in cuts if set(names) <= set(place)), cuts[-1])
         if unknown := [name for name in names if name not in place]:
-            raise ParameterError(f"workload names {unknown[0]!r}, which is no column. Write COLUMN or COLUMN*COLUMN")
+            raise ParameterError(
+                f"workload names {unknown[0]!r}, which is no column. Write COLUMN or COLUMN*COLUMN, in double quotes "
+                "where a name holds a comma"
+            )
         if len(names) > 2 or len(set(names)) != len(names):
             raise ParameterError(f"workload takes one or two columns an item, got {item!r}")
         items.append({place[name] for name in names})
@@ -468,7 +474,9 @@ class WideFacts:
                 if set(constraint.columns) <= set(columns):
                     allowed &= constraint.allowed[tuple(grid[i] for i in constraint.columns)]
             if not allowed.any():
-                raise ParameterError(f"what is declared leaves no values of the columns {', '.join(names)}")
+                raise ParameterError(
+                    f"what is declared leaves no values of the columns {', '.join(names)}. Correct a rule on them"
+                )
             joint[columns] = tuple(grid[i][allowed].astype(np.int64) for i in columns)
         return joint
 
@@ -490,7 +498,9 @@ class WideFacts:
         cells = {}
         for name, condition in conditions:
             if name not in self.domain.columns:
-                raise ParameterError(f"given names {name!r}, which is no column")
+                raise ParameterError(
+                    f"given names {name!r}, which is no column. Quote a name that is not of letters, digits, - and _"
+                )
             reader = CellReader(name, self.domain.columns[name])
             cells[self.domain.names.index(name)] = reader.codes(plain_condition(condition))
         return cells

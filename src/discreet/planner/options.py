@@ -339,7 +339,6 @@ def fewer_cells(comparison: PlanRequest) -> str | None:
 _EPSILONS = (0.1, 0.2, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0)  # that are tried where one is too little
 _DELTA = 1e-9  # likewise, in place of 0
 _MOST_LEFT_OUT = 8  # columns
-_MOST_TRIED = 256  # columns of a table of which some are tried to be left out
 
 
 def tried_remedies(
@@ -347,11 +346,11 @@ def tried_remedies(
 ) -> list[str]:
     """Return sentences, each with a change that a plan of its own finds to be enough; none where none was found.
 
-    Mechanisms whose calibration tries many settings out are left aside, and so are tables with a reference or with
-    declared relations, which name columns. ``options_of``: makes the plan of a request.
+    Mechanisms whose calibration tries many settings out are left aside, and so are tables with a reference; with
+    declared relations, which name columns, none is left out. ``options_of``: makes the plan of a request.
     """
     columns, budget = comparison.domain.columns, comparison.budget
-    if comparison.reference.table is not None or comparison.declares_more or len(columns) > _MOST_TRIED:
+    if comparison.reference.table is not None:
         return []
     quick = [option.name for option in options if not named(option.name).traits.tried_out]
 
@@ -360,12 +359,6 @@ def tried_remedies(
         trial = options_of(replace(comparison, request=request, mechanisms=quick))
         return any(option.mechanism is not None and not option.poor for option in trial)
 
-    if budget.delta == 0.0 and enough(budget=replace(budget, delta=_DELTA)):
-        return [f"With delta {as_written(_DELTA)}, epsilon {as_written(budget.epsilon)} is enough"]
-    found, epsilons = [], [epsilon for epsilon in _EPSILONS if epsilon > budget.epsilon]
-    place = least_integer(lambda i: enough(budget=replace(budget, epsilon=epsilons[i])), 0, len(epsilons) - 1)
-    if place is not None:
-        found.append(f"With all columns, epsilon {as_written(epsilons[place])} is enough")
     outcome = comparison.domain.outcome
     costly = [name for name in columns if name not in outcome]
     costly.sort(key=lambda name: columns[name].size or math.inf, reverse=True)
@@ -374,6 +367,20 @@ def tried_remedies(
         kept = {name: column for name, column in columns.items() if name not in costly[:count]}
         return Domain(columns=kept, outcome=outcome)
 
+    traits = [named(name).traits for name in quick]
+    widest = max((trait.most_columns for trait in traits if trait.least_columns > 1), default=len(columns))
+    if (excess := len(columns) - int(widest)) > _MOST_LEFT_OUT:
+        if comparison.declares_more or not enough(domain=without(excess)):
+            return []
+        return [f"With the {excess:,} columns of most cells left out, {budget} is enough for the other {widest}"]
+    if budget.delta == 0.0 and enough(budget=replace(budget, delta=_DELTA)):
+        return [f"With delta {as_written(_DELTA)}, epsilon {as_written(budget.epsilon)} is enough"]
+    found, epsilons = [], [epsilon for epsilon in _EPSILONS if epsilon > budget.epsilon]
+    place = least_integer(lambda i: enough(budget=replace(budget, epsilon=epsilons[i])), 0, len(epsilons) - 1)
+    if place is not None:
+        found.append(f"With all columns, epsilon {as_written(epsilons[place])} is enough")
+    if comparison.declares_more:
+        return found
     most = min(_MOST_LEFT_OUT, len(columns) - 1, len(costly))
     if (count := least_integer(lambda i: enough(domain=without(i)), 1, most)) is not None:
         names = " and ".join(filter(None, [", ".join(map(repr, costly[: count - 1])), repr(costly[count - 1])]))

@@ -186,15 +186,22 @@ class Plan:
 
         Each is a sentence or two.
         """
+        return self._conclusion(None)
+
+    @property
+    def advice(self) -> list[str]:
+        """The verdict with :attr:`remedies`, which were tried, in place of what may help, where there are any."""
+        return self._conclusion(self.remedies or None) if self.verdict else []
+
+    def _conclusion(self, tried: list[str] | None) -> list[str]:
         best = next(iter(self.feasible), None)
-        verdict = ["no mechanism can release this table: each says why below"]
-        if best is not None and best.forecast is not None:
-            if not best.poor:
-                return []
-            why = poor_utility(best.forecast, self.best)
-            verdict = [f"a release by {self.best.name}, the best, would be refused: {why}"]
-        instead = fewer_cells(self.comparison)
-        return verdict if instead is None else [*verdict, instead]
+        instead = list(filter(None, [fewer_cells(self.comparison)])) if tried is None else []
+        if best is None or best.forecast is None:
+            return ["no mechanism can release this table: each says why below", *(tried or instead)]
+        if not best.poor:
+            return []
+        why = poor_utility(best.forecast, self.best, tried)
+        return [f"a release by {self.best.name}, the best, would be refused: {why}", *instead]
 
     @cached_property
     def remedies(self) -> list[str]:
@@ -205,12 +212,12 @@ class Plan:
 
     @property
     def _refused(self) -> dict[str, list[str]]:
-        """Why mechanisms cannot release what is asked for, and the names of those that give the same reason."""
+        """Why mechanisms cannot release what is asked for, and those that give the same reason, few first."""
         reasons: dict[str, list[str]] = {}
         for option in self.options:
             if option.mechanism is None:
                 reasons.setdefault(option.refused or "", []).append(option.name)
-        return reasons
+        return dict(sorted(reasons.items(), key=lambda reason: len(reason[1])))
 
     def with_budget(self, budget: Budget, *, progress: Callable[[int, int], None] | None = None) -> Plan:
         """Return the plan of the same request at another budget, without largest sizes."""
@@ -302,7 +309,7 @@ class Plan:
         return rows
 
     def __str__(self) -> str:
-        return "\n".join([*wrapped([*self.verdict[:1], *(self.remedies or self.verdict[1:])]), self.text])
+        return "\n".join([*wrapped(self.advice), self.text])
 
     @property
     def text(self) -> str:
@@ -323,7 +330,7 @@ class Plan:
         return "\n".join([*lines, *wrapped([*sentences, *self.notes, conclusion])])
 
     def _repr_html_(self) -> str:
-        return "".join(map(alarm, self.verdict)) + table(_HEADER, self.rows()) + listing(self.notes)
+        return "".join(map(alarm, self.advice)) + table(_HEADER, self.rows()) + listing(self.notes)
 
 
 @sealed

@@ -197,7 +197,7 @@ def shown(kind: str, value: float, digits: int = 6) -> str:
 
 def _positions(column: Column, values: pl.Series) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
     """Return cells, coordinates or labels of the values that are not null, and which ones are."""
-    codes, missing = compared(column, values)
+    codes, missing = compared(column, values, values.name or None)
     return codes[~missing], missing
 
 

@@ -458,3 +458,32 @@ def test_the_command_says_that_everything_fits(tmp_path: Path, capsys: pytest.Ca
     assert "the confidential table itself" in capsys.readouterr().err
     assert run([*asked, "--unit", "who"]) == 2
     assert "Write --max-records ..., an integer" in capsys.readouterr().err
+
+
+def test_a_line_per_column_says_all_of_it_and_what_to_do() -> None:
+    lines = str(checked(dirty().drop("town").with_columns(sex=pl.lit([1]), Town=1, more=1), examples=1)).splitlines()
+    told = dict(line.split(": ", 1) for line in lines[3:-2])
+    assert list(told) == ["age", "sex", "paid", "town", "Town, more"]
+    assert told["age"].startswith('holds a null (1 row). Declare nulls = "category", or fill in')
+    assert "Holds numbers that are not whole (1 row): 2.5 (1). " in told["age"]
+    assert told["sex"].endswith("(7 rows). Leave the column out, or cast it: no type takes such values")
+    assert told["town"].endswith("A column is named so but for blanks or capital letters. Give both one name")
+    assert '(2 rows): "-inf" (1), 1 other value. ' in told["paid"]
+
+
+@pytest.mark.parametrize("column", [Boolean(), Date(lower="2020-01-01", upper="2021-01-01"), OpenLabels()])
+def test_the_type_that_a_refusal_names_takes_the_values(column: Column) -> None:
+    values = {
+        "time": pl.Series([dt.time(1)]),
+        "duration": pl.Series([dt.timedelta(1)]),
+        "integer": pl.Series([5]),
+        "decimal": pl.Series([Exact("1.5")]),
+        "none": pl.Series([[1]]),
+    }
+    for kind, series in values.items():
+        with pytest.raises(DataError, match="not the declared|not true or false") as found:
+            column.encode(series, name="x")
+        if "not the declared" in str(found.value):
+            assert (f'Declare type = "{kind}", or cast it' in str(found.value)) is (kind != "none")
+            assert ("Leave the column out" in str(found.value)) is (kind == "none")
+    assert Domain.template({"x": "none", "y": "integer"}).count("[columns.") == 1

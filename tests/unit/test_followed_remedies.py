@@ -1,0 +1,880 @@
+# ruff: noqa: E501, DTZ001, PD011 - a case stands on one line; clock times have no zone
+"""Every remedy of the library is followed to its end: what is refused is no longer refused for that reason.
+
+A case has a text that stands in a message and in the source, what is refused with it, and what its reader would do
+then. ``unfollowed_remedies.txt`` lists the remedies that no case follows yet. It may only get shorter: a new remedy
+without a case fails here.
+"""
+
+from __future__ import annotations
+
+import ast
+import datetime as dt
+import re
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from decimal import Decimal as Exact
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import discreet
+from discreet import AddRemove, Budget, Output, Replacement, Unit
+from discreet.confidential import check_table, confidential, reveal_to_custodian
+from discreet.confidential.database import addressed
+from discreet.confidential.values import table_schema
+from discreet.domain import Boolean, Category, Date, Datetime, Decimal, Domain, Duration, Integer, Numeric, OpenLabels
+from discreet.errors import DataError, DiscreetError
+from discreet.ledger import Ledger, Request
+from discreet.mechanisms import Marginals, PerturbedHistogram
+from discreet.planner import plan, plan_together
+from discreet.releases import read, verify
+from discreet.report import write_report
+from discreet.utility import compare
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::discreet._core.errors.ReleaseTakenForSample"),
+]
+
+SOURCE = Path(__file__).parents[2] / "src" / "discreet"
+LISTED = Path(__file__).with_name("unfollowed_remedies.txt")
+VERBS = [
+    "add",
+    "allow",
+    "ask",
+    "begin",
+    "build",
+    "call",
+    "cast",
+    "check",
+    "choose",
+    "compare",
+    "complete",
+    "correct",
+    "cut",
+    "declare",
+    "define",
+    "divide",
+    "drop",
+    "end",
+    "exchange",
+    "fill",
+    "fit",
+    "free",
+    "get",
+    "give",
+    "install",
+    "keep",
+    "leave",
+    "list",
+    "look",
+    "lower",
+    "make",
+    "mount",
+    "move",
+    "name",
+    "open",
+    "order",
+    "pass",
+    "pick",
+    "plan",
+    "put",
+    "quote",
+    "raise",
+    "read",
+    "recode",
+    "release",
+    "remove",
+    "rename",
+    "repeat",
+    "replace",
+    "round",
+    "run",
+    "save",
+    "say",
+    "scale",
+    "select",
+    "set",
+    "show",
+    "sort",
+    "split",
+    "start",
+    "subtract",
+    "sum",
+    "take",
+    "tell",
+    "train",
+    "try",
+    "update",
+    "upgrade",
+    "use",
+    "wait",
+    "widen",
+    "write",
+]
+IMPERATIVE = re.compile(rf"(?:^|: |[.:] )(?:{'|'.join([*VERBS, *map(str.capitalize, VERBS)])})\b(?! [a-z]+s\b$)")
+
+
+class Case(NamedTuple):
+    remedy: str
+    refused: Callable[[], Any]
+    followed: Callable[[], Any]
+
+
+def remedies() -> dict[str, str]:
+    """Return every text of the library that tells its reader what to do, and where; holes for what is filled in."""
+    texts = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        if path.parent.name == "cli":
+            continue
+        tree = ast.parse(path.read_text())
+        skipped = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        skipped |= {part for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+        for node in ast.walk(tree):
+            text = ""
+            if isinstance(node, ast.JoinedStr):
+                text = "".join(part.value if isinstance(part, ast.Constant) else "{}" for part in node.values)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in skipped:
+                text = node.value
+            if IMPERATIVE.search(text) and " " in text and "\n" not in text:
+                texts[text] = path.relative_to(SOURCE).as_posix()
+    return texts
+
+
+# -- declarations -----------------------------------------------------------------------------------------------------
+
+COLUMNS = [  # of one column: remedy, what is declared, and what is declared then
+    ("Exchange the two", 'type = "integer"\nlower = 5\nupper = 3', 'type = "integer"\nlower = 3\nupper = 5'),
+    (
+        "Leave a column of one value out",
+        'type = "integer"\nlower = 3\nupper = 3',
+        'type = "category"\ncategories = [3]',
+    ),
+    ("is not declared, and is never read from the data. Write: ", 'type = "integer"\nlower = 0', 'type = "integer"\nlower = 0\nupper = 100'),
+    (
+        'out_of_bounds = "null" needs nulls = "category". Write both',
+        'type = "boolean"\nout_of_bounds = "null"',
+        'type = "boolean"\nout_of_bounds = "null"\nnulls = "category"',
+    ),
+    (
+        'no text "other" is among them. Write out_of_bounds = "null"',
+        'type = "category"\ncategories = [1, 2]\nout_of_bounds = "other"',
+        'type = "category"\ncategories = [1, 2]\nout_of_bounds = "null"\nnulls = "category"',
+    ),
+    (
+        "must be positive finite numbers. Leave a cell that cannot occur out",
+        'type = "category"\ncategories = ["a", "b", "c"]\nbase = {weights = [1, 2, 0]}',
+        'type = "category"\ncategories = ["a", "b"]\nbase = {weights = [1, 2]}',
+    ),
+    (
+        "a total of at most 2**31. Divide them",
+        'type = "category"\ncategories = ["a", "b"]\nbase = {weights = [3000000000, 1000000001]}',
+        'type = "category"\ncategories = ["a", "b"]\nbase = {weights = [3, 1]}',
+    ),
+    (
+        "the bounds must be within 2**62 steps of 0. Subtract a public number",
+        'type = "integer"\nlower = 9223372036854775000\nupper = 9223372036854775100',
+        'type = "integer"\nlower = 0\nupper = 100',
+    ),
+    (
+        "a grid cannot be combined with cells, spacing or step. Leave them out",
+        'type = "numeric"\nlower = 0\nupper = 9\ngrid = [0, 9]\ncells = 3',
+        'type = "numeric"\nlower = 0\nupper = 9\ngrid = [0, 9]',
+    ),
+    (
+        "step is too short for the bounds. Round the bounds or lengthen it",
+        'type = "numeric"\nlower = 0\nupper = 1e9\nstep = 1e-20',
+        'type = "numeric"\nlower = 0\nupper = 1e9\nstep = 0.01',
+    ),
+    (
+        "some would be narrower than a float64. Declare fewer",
+        'type = "numeric"\nlower = 1\nupper = 1.0000000000000004\ncells = 100',
+        'type = "numeric"\nlower = 1\nupper = 1.0000000000000004\ncells = 2',
+    ),
+    (
+        "some hold no float32. Declare fewer, or take dtype = 'float64'",
+        'type = "numeric"\nlower = 1\nupper = 1.000001\ncells = 100\ndtype = "float32"',
+        'type = "numeric"\nlower = 1\nupper = 1.000001\ncells = 100\ndtype = "float64"',
+    ),
+    (
+        'needs whole points. Declare step = 1, or type = "integer"',
+        'type = "numeric"\nlower = 0\nupper = 9\ncells = 3\ndtype = "int64"',
+        'type = "numeric"\nlower = 0\nupper = 9\ncells = 3\ndtype = "int64"\nstep = 1',
+    ),
+    (
+        "has a time zone. Declare time_zone, or leave out the offset",
+        'type = "datetime"\nstep = "1h"\nlower = 2024-01-01T00:00:00Z\nupper = 2024-02-01T00:00:00Z',
+        'type = "datetime"\nstep = "1h"\nlower = 2024-01-01T00:00:00Z\nupper = 2024-02-01T00:00:00Z\ntime_zone = "UTC"',
+    ),
+    (
+        "null_values must hold no declared value. Leave it out of them",
+        'type = "category"\ncategories = ["a", "NA"]\nnull_values = ["NA"]\nnulls = "category"',
+        'type = "category"\ncategories = ["a"]\nnull_values = ["NA"]\nnulls = "category"',
+    ),
+    (
+        "censored needs cells, at most",
+        'type = "numeric"\nlower = 0\nupper = 45\ncensored = [">45"]',
+        'type = "numeric"\nlower = 0\nupper = 45\ncensored = [">45"]\ncells = 9',
+    ),
+    ("open labels have no base measure to declare. Leave base out", 'type = "open_labels"\nbase = {a = 1}', 'type = "open_labels"'),
+    ("a domain is not. Drop the key weight", 'type = "numeric"\nlower = 0\nupper = 9\nweight = true', 'type = "numeric"\nlower = 0\nupper = 9'),
+]  # fmt: skip
+
+A_B = '[columns.a]\ntype = "category"\ncategories = ["u", "v"]\n[columns.b]\ntype = "integer"\nlower = 1\nupper = 3\n'
+TOTALS = '[[totals]]\ncolumn = "a"\nsource = "census"\ncounts = '
+CROSSED = '[[impossible]]\na = "u"\nb = [2, 3]\n[[impossible]]\na = "v"\nb = [1, 3]\n'
+DECLARED = [  # of a whole domain
+    ("has no type. Quote a name with a dot: [columns.", '[columns.c.d]\ntype = "boolean"', '[columns."c.d"]\ntype = "boolean"'),
+    (". Quote the name: ", '[columns.my col]\ntype = "boolean"', '[columns."my col"]\ntype = "boolean"'),
+    ("must have at least one column. Declare it under [columns.NAME]", "", '[columns.x]\ntype = "boolean"'),
+    ("read this name as a pattern. Rename the column", '[columns."*"]\ntype = "boolean"', '[columns.star]\ntype = "boolean"'),
+    (
+        "leave no value of column {}. Correct a rule",
+        A_B + '[[impossible]]\na = ["u"]\n[[impossible]]\na = ["v"]',
+        A_B + '[[impossible]]\na = ["u"]',
+    ),
+    (
+        "leave no values of the columns {} together. Correct a rule",
+        A_B + CROSSED + '[[impossible]]\na = "u"\n[[impossible]]\nb = 2',
+        A_B + CROSSED + '[[impossible]]\na = "u"',
+    ),
+    ("must be a list of tables. Write [[{}]] above each", A_B + '[impossible]\na = "u"', A_B + '[[impossible]]\na = "u"'),
+    (
+        "keys from, below and null{}. Write {from = 15}",
+        A_B + '[[impossible]]\na = "u"\nb = {to = 2}',
+        A_B + '[[impossible]]\na = "u"\nb = {below = 2}',
+    ),
+    ("no value fits the condition. Leave it out", A_B + '[[impossible]]\na = "u"\nb = {from = 4}', A_B + '[[impossible]]\na = "u"'),
+    (
+        "Write under from or below where a cell begins, or declare other cells",
+        A_B + '[[impossible]]\na = "u"\nc = {from = 4}\n[columns.c]\ntype = "numeric"\nlower = 0\nupper = 9\ncells = 3',
+        A_B + '[[impossible]]\na = "u"\nc = {from = 3}\n[columns.c]\ntype = "numeric"\nlower = 0\nupper = 9\ncells = 3',
+    ),
+    ("has totals already. Leave one of them out", A_B + 2 * (TOTALS + "{u = 5, v = 5}\n"), A_B + TOTALS + "{u = 5, v = 5}"),
+    ("its counts sum to 0. Leave it out", A_B + TOTALS + "{u = 0, v = 0}", A_B),
+    (
+        "and those of number 1 to {}. Make them agree",
+        A_B + TOTALS + '{u = 5, v = 5}\n[[totals]]\ncount = 11\nsource = "census"',
+        A_B + TOTALS + '{u = 5, v = 5}\n[[totals]]\ncount = 10\nsource = "census"',
+    ),
+    ("Write 0 for a value that no record has", A_B + TOTALS + "{u = 5}", A_B + TOTALS + "{u = 5, v = 0}"),
+    (
+        "Write the count of null as [{null = true}, COUNT]",
+        A_B.replace("[columns.b]", 'nulls = "category"\n[columns.b]') + TOTALS + "{u = 5, v = 5}",
+        A_B.replace("[columns.b]", 'nulls = "category"\n[columns.b]') + TOTALS + '[["u", 5], ["v", 5], [{null = true}, 1]]',
+    ),
+    (
+        "column {} has no cells. Declare {}",
+        A_B + '[[impossible]]\nc = {from = 4}\n[columns.c]\ntype = "numeric"\nlower = 0\nupper = 9',
+        A_B + '[[impossible]]\nc = {from = 6}\n[columns.c]\ntype = "numeric"\nlower = 0\nupper = 9\ncells = 3',
+    ),
+]  # fmt: skip
+
+
+def of_declarations() -> Iterator[Case]:
+    for remedy, before, after in COLUMNS:
+        texts = [f"[columns.x]\n{text}\n" for text in (before, after)]
+        yield Case(remedy, lambda t=texts: Domain.from_toml(t[0]), lambda t=texts: Domain.from_toml(t[1]))  # type: ignore[misc]
+    for remedy, before, after in DECLARED:
+        yield Case(remedy, lambda t=before: Domain.from_toml(t), lambda t=after: Domain.from_toml(t))  # type: ignore[misc]
+
+
+# -- values -----------------------------------------------------------------------------------------------------------
+
+NINE = Integer(lower=0, upper=9)
+DAYS = Date(lower="2020-01-01", upper="2020-12-31")
+MOMENTS = {"lower": "2020-01-01", "upper": "2020-12-31", "step": "1d"}
+VALUES: list[tuple[str, Any, Any, Any, Any]] = [  # remedy, column and values, and what they are then
+    ("or fill in the nulls beforehand", NINE, [1, None], Integer(lower=0, upper=9, nulls="category"), [1, None]),
+    ("or fill in the nulls beforehand", NINE, [1, None], NINE, [1, 0]),
+    ('or declare out_of_bounds = "clip"', NINE, [1, 99], Integer(lower=0, upper=9, out_of_bounds="clip"), [1, 99]),
+    ("widen lower and upper", NINE, [1, 99], Integer(lower=0, upper=99), [1, 99]),
+    ('declare type = "{}", or cast it', NINE, [dt.time(1)], discreet.domain.Time(step="1h"), [dt.time(1)]),
+    ('declare type = "{}", or cast it', DAYS, [1.5], Numeric(lower=0, upper=2), [1.5]),
+    ('declare type = "{}", or cast it', OpenLabels(), [1], OpenLabels(), ["1"]),
+    ("or cast it: no type takes such values", OpenLabels(), [[1]], OpenLabels(), ["1"]),
+    ("cast the column to the declared {}", NINE, [1, "a", dt.date(2020, 1, 1)], NINE, [1, 2, 3]),
+    ('round them, or declare type = "numeric"', NINE, [1.5], Numeric(lower=0, upper=9), [1.5]),
+    ("round them, or raise digits", Decimal(lower="0", upper="9", digits=1), [Exact("1.25")], Decimal(lower="0", upper="9", digits=2), [Exact("1.25")]),
+    ("declare it (from public knowledge), or recode", Category(categories=["a"]), ["b"], Category(categories=["a", "b"]), ["b"]),
+    ("choose another prefix", OpenLabels(), ["new_category_1"], OpenLabels(prefix="unseen_"), ["new_category_1"]),
+    ('cut them off, or declare type = "datetime"', DAYS, [dt.datetime(2020, 1, 1, 5)], Datetime(**MOMENTS), [dt.datetime(2020, 1, 1, 5)]),
+    ('declare its time_zone, such as "Europe/Paris"', Datetime(**MOMENTS), pl.Series([dt.datetime(2020, 1, 2)]).dt.replace_time_zone("UTC"),
+     Datetime(**MOMENTS, time_zone="Europe/Paris"), pl.Series([dt.datetime(2020, 1, 2)]).dt.replace_time_zone("UTC")),
+    ("leave time_zone out", Datetime(**MOMENTS, time_zone="UTC"), [dt.datetime(2020, 1, 2)], Datetime(**MOMENTS), [dt.datetime(2020, 1, 2)]),
+    ("declare how they are written, for example: {}", DAYS, ["3/14/2020"], Date(lower="2020-01-01", upper="2020-12-31", format="%m/%d/%Y"), ["3/14/2020"]),
+    ("correct what is declared: {}", Date(lower="2020-01-01", upper="2020-12-31", format="%d.%m.%Y"), ["3/14/2020"],
+     Date(lower="2020-01-01", upper="2020-12-31", format="%m/%d/%Y"), ["3/14/2020"]),
+    ("write them so", Duration(lower="0s", upper="9h", step="1h"), ["07:35"], Duration(lower="0s", upper="9h", step="1h"), ["7h35m"]),
+    ('What stands for a null: null_values = ["NA"]', NINE, ["1", "NA"], Integer(lower=0, upper=9, nulls="category", null_values=["NA"]), ["1", "NA"]),
+]  # fmt: skip
+
+
+CHECKED: list[tuple[str, Any, Any, Any, Any]] = [  # likewise, by domain check
+    ("correct it, or recode it as a null", Numeric(lower=0, upper=9), [np.inf], Numeric(lower=0, upper=9, nulls="category"), [None]),
+    ("correct the rows if they are wrong", NINE, [5, 5], NINE, [4, 4]),
+]  # fmt: skip
+
+
+def check(column: Any, values: Any) -> None:
+    domain = Domain(columns={"x": column, "y": Boolean()}, impossible=[{"x": 5, "y": True}] if column is NINE else [])
+    findings = reveal_to_custodian(check_table(pl.DataFrame({"x": values, "y": True}), domain)).findings
+    if findings:
+        raise DataError("x", findings[0].problem, "; ".join(finding.remedy for finding in findings))
+
+
+def of_values() -> Iterator[Case]:
+    for remedy, column, values, then, those in CHECKED:
+        yield Case(remedy, lambda c=column, v=values: check(c, v), lambda c=then, v=those: check(c, v))  # type: ignore[misc]
+    for remedy, column, values, then, those in VALUES:
+        yield Case(
+            remedy, lambda c=column, v=values: c.encode(v, name="x"), lambda c=then, v=those: c.encode(v, name="x")
+        )  # type: ignore[misc]
+
+
+# -- files and tables -------------------------------------------------------------------------------------------------
+
+PERSONS = Domain(columns={"age": Integer(lower=0, upper=99), "sex": Category(categories=["f", "m"])})
+ROWS = "age,sex\n31,f\n40,m\n"
+FILES: list[tuple[str, str, bytes, str, bytes]] = [  # remedy, a file's name and content, and what they are then
+    ("complete it if it is cut, and put values that hold a separator in quotes", "t.csv", b"age,sex\n31,f\n40\n", "t.csv", ROWS.encode()),
+    ("save it as UTF-8 or name its encoding", "t.csv", ROWS.replace("m", "ü").encode("latin-1"), "t.csv", ROWS.encode()),
+    ("name its separator, or save it with {}", "t.csv", ROWS.replace(",", ";").encode(), "t.csv", ROWS.encode()),
+    ("give a file with a table", "t.csv", b"", "t.csv", ROWS.encode()),
+    ("leave .gz out of its name", "t.csv.gz", ROWS.encode(), "t.csv", ROWS.encode()),
+    ("end its name in .parquet", "t.csv", b"PARQUET", "t.parquet", b"PARQUET"),
+    ("end its name in .arrow", "t.csv", b"ARROW", "t.arrow", b"ARROW"),
+    ("end its name in .csv.gz if it is CSV", "t.csv", b"GZIP", "t.csv.gz", b"GZIP"),
+    ("save its table as CSV or give a dataframe", "t.csv", b'[{"age": 31}]', "t.csv", ROWS.encode()),
+    ("give a file in {}", "t.txt", ROWS.encode(), "t.csv", ROWS.encode()),
+    ("give the complete file, in this format", "t.parquet", b"PAR1", "t.parquet", b"PARQUET"),
+    ("save it without lines above the names of the columns", "t.csv", b"People,,\n" + ROWS.encode(), "t.csv", ROWS.encode()),
+    ("put the whole field in quotes, and double each quote within it", "t.csv", b'age,sex\n31,"f"f\n', "t.csv", ROWS.encode()),
+    ("give the file a header line, and every column its own name", "t.csv", b"age,age\n31,f\n", "t.csv", ROWS.encode()),
+    ("it has {} of {} asked for. Check {}", "t.csv", b"31,f\n40,m\n", "t.csv", ROWS.encode()),
+    ("a column is named so but for blanks or capital letters. Give both one name", "t.csv", b"Age,sex\n31,f\n", "t.csv", ROWS.encode()),
+    ("declare it, or leave such columns aside", "t.csv", b"age,sex,zip\n31,f,9\n", "t.csv", ROWS.encode()),
+    ("name it there. If that line is a record", "t.csv", b"age,\n31,f\n", "t.csv", ROWS.encode()),
+    ("save the file without it. If it stands for a null", "one.csv", b"age\n31\n\n40\n", "t.csv", ROWS.encode()),
+    ("save the file with line feeds", "t.csv", ROWS.replace("\n", "\r").encode(), "t.csv", ROWS.encode()),
+    ("put one first", "t.csv", b",\n31,f\n", "t.csv", ROWS.encode()),
+    ("check the path", "none.csv", b"-", "t.csv", ROWS.encode()),
+]  # fmt: skip
+
+
+def content(text: bytes, path: Path) -> None:
+    frame = pl.DataFrame({"age": [31, 40], "sex": ["f", "m"]})
+    match text:
+        case b"-":
+            path.unlink(missing_ok=True)
+        case b"PARQUET":
+            frame.write_parquet(path)
+        case b"ARROW":
+            frame.write_ipc(path)
+        case b"GZIP":
+            import gzip
+
+            path.write_bytes(gzip.compress(ROWS.encode()))
+        case _:
+            path.write_bytes(text)
+
+
+def taken(name: str, text: bytes, folder: str) -> None:
+    Path(folder).mkdir(exist_ok=True)
+    content(text, Path(folder, name))
+    checked = reveal_to_custodian(check_table(Path(folder, name), PERSONS))
+    confidential(Path(folder, name), PERSONS)
+    assert checked.fits
+
+
+def of_files() -> Iterator[Case]:
+    for remedy, name, text, new, other in FILES:
+        yield Case(remedy, lambda n=name, t=text: confidential_file(n, t), lambda n=new, t=other: taken(n, t, "after"))  # type: ignore[misc]
+    frame = pl.DataFrame({"age": [31, 40], "sex": ["f", "m"]})
+    indexed = frame.to_pandas().set_index("age")
+    yield Case(
+        "write it after reset_index()",
+        lambda: confidential(indexed, PERSONS),
+        lambda: confidential(indexed.reset_index(), PERSONS),
+    )
+    twice = pd.DataFrame([[1, 2]], columns=["x", "x"])
+    one = Domain(columns={"x": NINE})
+    yield Case(
+        "give every column its own name",
+        lambda: confidential(twice, one),
+        lambda: confidential(twice.set_axis(["x", "y"], axis=1), one, accept={"other-columns"}),
+    )
+    yield Case(
+        "pass a pandas, Polars, PyArrow, DuckDB",
+        lambda: confidential([{"x": 1}], one),
+        lambda: confidential(pl.DataFrame([{"x": 1}]), one),
+    )
+    yield Case(
+        "declare it, or leave such columns aside with accept={'other-columns'}",
+        lambda: confidential(frame.with_columns(z=1), PERSONS),
+        lambda: confidential(frame.with_columns(z=1), PERSONS, accept={"other-columns"}),
+    )
+    yield Case(
+        "If it holds the names of the columns, write header=True",
+        lambda: years(header=False),
+        lambda: years(header=True),
+    )
+    yield Case(
+        "give the address of its table",
+        lambda: confidential(database(), one),
+        lambda: confidential(f"sqlite:///{database()}?table=t", one),
+    )
+    yield Case(
+        "check the name of the table, and that nothing else",
+        lambda: confidential(f"sqlite:///{database()}?table=u", one),
+        lambda: confidential(f"sqlite:///{database()}?table=t", one),
+    )
+    yield Case(
+        "give the folder, where it holds Parquet files",
+        lambda: confidential("in/*.parquet", PERSONS),
+        lambda: folder_of_parquet("in"),
+    )
+    yield Case(
+        "give a folder of Parquet files alone. {}",
+        lambda: folder_of_parquet("mixed", stray=True),
+        lambda: folder_of_parquet("pure"),
+    )
+    yield Case(
+        "write all of them alike. {}",
+        lambda: folder_of_parquet("unlike", unlike=True),
+        lambda: folder_of_parquet("alike"),
+    )
+    yield Case(
+        "give a file, or a folder of Parquet files",
+        lambda: confidential("/dev/null", PERSONS),
+        lambda: taken("t.csv", ROWS.encode(), "after"),
+    )
+    yield Case(
+        "give one with rows",
+        lambda: compare(frame.clear(), frame, PERSONS),
+        lambda: compare(frame, frame, PERSONS, resamples=1),
+    )
+    table = lambda: confidential(f"sqlite:///{database()}?table=t", one)  # noqa: E731
+    reserved = frame.rename({"age": "discreet: x"})
+    other = pl.concat([TABLE.head(90), TABLE.tail(7)])
+    yield Case(
+        "give one with them, or one file", lambda: confidential(emptied(), PERSONS), lambda: folder_of_parquet("full")
+    )
+    yield Case("give one table", lambda: partitions("a=1", "b=2"), lambda: partitions("a=1", "a=2"))
+    yield Case("give it one place", lambda: partitions("age=1", "age=2"), lambda: partitions("a=1", "a=2"))
+    yield Case("write {}?table=NAME", lambda: confidential(f"sqlite:///{database()}", one), table)
+    yield Case("write postgresql://...?table=NAME", lambda: confidential("mysql://x/y", one), table)
+    yield Case(
+        "a table and a query are given. Leave one of them out",
+        lambda: addressed(database(), table="t", query="SELECT 1"),
+        lambda: addressed(database(), table="t", query=None),
+    )
+    yield Case(
+        "leave the table or the query out, or give a database",
+        lambda: addressed(str(LISTED), table="t", query=None),
+        lambda: addressed(database(), table="t", query=None),
+    )
+    yield Case(
+        "check that the query is one SELECT statement",
+        lambda: confidential(f"sqlite:///{database()}?query=DELETE FROM t", one),
+        lambda: confidential(f"sqlite:///{database()}?query=SELECT x FROM t", one),
+    )
+    yield Case(
+        "rename the column",
+        lambda: confidential(reserved, Domain(columns={"discreet: x": NINE}), accept={"other-columns"}),
+        lambda: confidential(frame, PERSONS),
+    )
+    yield Case(
+        "Give facts that were fixed without looking at it", lambda: ask(reference=TABLE), lambda: ask(reference=other)
+    )
+    units = frame.with_columns(person=pl.Series([1, None], dtype=pl.Int64))
+    slots = Unit("person", max_records=1)
+    yield Case(
+        "give every row its unit beforehand",
+        lambda: confidential(units, nullable(), unit=slots),
+        lambda: confidential(units.with_columns(person=1), nullable(), unit=slots),
+    )
+    yield Case(
+        'need a null cell. Write: nulls = "category"',
+        lambda: confidential(frame.with_columns(person=1), PERSONS, unit=slots),
+        lambda: confidential(frame.with_columns(person=1), nullable(), unit=slots),
+    )
+
+
+def nullable() -> Domain:
+    return Domain(
+        columns={
+            "age": Integer(lower=0, upper=99, nulls="category"),
+            "sex": Category(categories=["f", "m"], nulls="category"),
+        }
+    )
+
+
+def confidential_file(name: str, text: bytes) -> None:
+    content(text, Path(name))
+    confidential(name, PERSONS)
+
+
+def emptied() -> str:
+    Path("empty").mkdir(exist_ok=True)
+    return "empty"
+
+
+def partitions(*names: str) -> None:
+    for name in names:
+        Path("parts", name).mkdir(parents=True, exist_ok=True)
+        pl.DataFrame({"age": [31, 40], "sex": ["f", "m"]}).write_parquet(Path("parts", name, "x.parquet"))
+    try:
+        confidential("parts", PERSONS, accept={"other-columns"})
+    finally:
+        shutil.rmtree("parts")
+
+
+def years(*, header: bool) -> None:
+    Path("y.csv").write_text("region,1990\nA,1\n")
+    table_schema("y.csv", header=header)
+
+
+def database() -> str:
+    Path("t.db").unlink(missing_ok=True)
+    with sqlite3.connect("t.db") as file:
+        file.execute("CREATE TABLE t (x INTEGER)")
+        file.execute("INSERT INTO t VALUES (1)")
+    return "t.db"
+
+
+def folder_of_parquet(name: str, *, stray: bool = False, unlike: bool = False) -> None:
+    Path(name).mkdir(exist_ok=True)
+    frame = pl.DataFrame({"age": [31, 40], "sex": ["f", "m"]})
+    frame.write_parquet(Path(name, "a.parquet"))
+    frame.with_columns(pl.col("age").cast(pl.Int32 if unlike else pl.Int64)).write_parquet(Path(name, "b.parquet"))
+    if stray:
+        Path(name, "notes.txt").write_text("x")
+    confidential(name, PERSONS)
+
+
+# -- requests ---------------------------------------------------------------------------------------------------------
+
+TABLE = pl.DataFrame({"x": [True, False] * 100, "y": ["a", "b", "c", "c"] * 50, "who": list(range(200))})
+XY = Domain(columns={"x": Boolean(nulls="category"), "y": Category(categories=["a", "b", "c"], nulls="category")})
+TWO = {"mechanism": "marginals", "size": 20}
+ONE = {"mechanism": "perturbed-histogram", "size": 20}
+BUDGET = Budget(epsilon=3.0, delta=1e-6)
+
+
+def ask(domain: Any = XY, budget: Any = BUDGET, data: Any = None, **request: Any) -> Any:
+    request = {"size": 20, "accept": {"other-columns"}, **request}
+    return discreet.release(TABLE if data is None else data, domain, budget, **request)
+
+
+def closed(**options: Any) -> Any:
+    return confidential(TABLE.select("x", "y", *(["who"] if options else [])), XY, **options)
+
+
+REQUESTS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("costs privacy or utility. Write size=", {"size": None}, {"size": 20}),
+    ("alone. Take it, or leave tables out", {"tables": 3, **ONE}, {"tables": 3, **TWO, "out": Output("several")}),
+    ("counts are one table. For them leave tables out", {"tables": 3, "counts": True, **TWO, "size": None}, {"counts": True, **ONE, "size": None}),
+    ("write mechanism=... as well", {"prior": 3.0}, {"prior": 3.0, "mechanism": "dirichlet-multinomial"}),
+    ("Leave it out", {"n": 200, **ONE}, ONE),
+    ("releases records, not counts. Ask for records, and write size=...", {"counts": True, "size": None, "mechanism": "dirichlet-multinomial"}, {"mechanism": "dirichlet-multinomial"}),
+    ("has no theorem for the {} relation: {}. Use 'replacement'", {"relation": AddRemove(records=200), **ONE}, ONE),
+    ("Name one, such as private-evolution, or leave it out", {"out": Output(checkpoint="c")}, {}),
+    ("takes one step. Leave the checkpoint out", {"out": Output(checkpoint="c"), **ONE}, ONE),
+    ("workload names {}, which is no column. Write COLUMN or COLUMN*COLUMN", {"workload": "z", **TWO}, {"workload": "x*y", **TWO}),
+    ("given names {}, which is no column. Quote a name", {"given": "a.b = 1", **TWO}, {"given": '"y" = "a"', **TWO}),
+    ("Leave given out, and analyse the records", {"given": "x = true", "tables": 2, **TWO, "out": Output("g")}, {"tables": 2, **TWO, "out": Output("g2")}),
+    ("is for columns of open labels, and the domain has none. Leave it out", {"threshold": 3, **TWO}, TWO),
+    ("does not keep what the domain declares under {}. Use {}", {"domain": Domain(columns=XY.columns, impossible=[{"x": True, "y": "a"}]), **ONE}, {"domain": Domain(columns=XY.columns, impossible=[{"x": True, "y": "a"}]), **TWO}),
+    ("has the name of a column of counts. Rename it", {"domain": Domain(columns={"count": Boolean()}), "data": TABLE.rename({"x": "count"}), "counts": True, **ONE, "size": None}, {"counts": True, **ONE, "size": None}),
+    ("Take an epsilon of at most {}", {"budget": Budget(epsilon=20.0), **ONE}, {"budget": Budget(epsilon=10.0), **ONE}),
+    ("Take a delta far below 1/{}", {"budget": Budget(epsilon=1.0, delta=0.1), **ONE}, {"budget": Budget(epsilon=1.0, delta=1e-6), **ONE}),
+    ("allow a larger epsilon", {"budget": Budget(epsilon=0.001), **ONE}, {"budget": Budget(epsilon=3.0), **ONE}),
+    ("is enough", {"budget": Budget(epsilon=0.01)}, {"budget": Budget(epsilon=0.5)}),
+    ("write accept={{}}", {"mechanism": "pitman-yor", "sampler": "mixing"}, {"mechanism": "pitman-yor", "sampler": "mixing", "accept": {"other-columns", "empirical", "poor-utility"}}),
+    ("Give the table's number, which is public under replacement, or leave it out", {"relation": Replacement(records=5), "data": closed, "domain": None}, {"relation": Replacement(records=200), "data": closed, "domain": None}),
+    ("beside that of its table. Write out=Output(..., certificate=...)", {"out": lambda: Output(certificate="c.json")}, {"out": lambda: Output("o.csv", certificate="c.json")}),
+    ("are for a release in parts. Write out=Output(..., partitions=...)", {"out": lambda: Output("o2", workers=2)}, {"out": lambda: Output("o2", partitions=2)}),
+    ("is a folder that must not exist yet. Write out=...", {"out": lambda: Output(partitions=2)}, {"out": lambda: Output("o3", partitions=2)}),
+    ("cannot be released in parts. Leave partitions out", {"out": Output("o4", partitions=2), "counts": True, **ONE, "size": None}, {"out": Output("o4.csv"), **ONE}),
+    ("Write Budget(epsilon=...)", {"budget": 3.0}, {"budget": Budget(epsilon=3.0)}),
+    ("Write unit=Unit(..., max_records=...)", {"unit": "who"}, {"unit": Unit("who", max_records=1)}),
+    ("Write counts=True", {"counts": 1}, {"counts": True, **ONE, "size": None}),
+    ("Leave it out where nobody listens", {"watch": None}, {}),
+    ("what is public about the columns. Write release(data, domain, ...)", {"domain": None}, {}),
+    ("was counted on another domain. Leave the domain out", {"data": closed, "domain": Domain(columns={"x": XY.columns["x"]})}, {"data": closed, "domain": None}),
+    ("was read with another unit. Leave the unit out", {"data": closed, "unit": Unit("who", max_records=1), "domain": None}, {"data": closed, "domain": None}),
+    ("a mechanism that is given has its parameters. Leave {} out", {"mechanism": lambda: fixed(XY), "prior": 2.0, "budget": None}, {"mechanism": lambda: fixed(XY), "budget": None, "accept": {"other-columns", "poor-utility"}}),
+    ("was made for another domain than the table's. Give both the same", {"mechanism": lambda: fixed(PERSONS), "budget": None}, {"mechanism": lambda: fixed(XY), "budget": None, "accept": {"other-columns", "poor-utility"}}),
+    ("{}=... is an argument of earlier versions. Write {}", {"max_records": 1}, {"unit": Unit("who", max_records=1)}),
+    ("partition_by: {}. Name another column", {"out": Output("o5", partitions=1, partition_by="x"), "domain": Domain(columns={"x": Boolean()}), **ONE}, {"out": Output("o5", partitions=1, partition_by="y"), **ONE}),
+    ("give another name", {"out": lambda: beside("a.csv", "a.parquet"), **ONE}, {"out": lambda: beside("b.csv", "c.parquet"), **ONE}),
+    ("end the name in {}", {"out": "o.xyz"}, {"out": "o.csv"}),
+]  # fmt: skip
+
+
+def fixed(domain: Domain) -> Any:
+    return PerturbedHistogram(domain=domain, records=200, scale=3.0)
+
+
+def wide(domain: Domain) -> Any:
+    return Marginals(domain=domain, records=200, scale=10.0, units=10)
+
+
+def beside(first: str, second: str) -> str:
+    if first != "a.csv" or not Path(first).exists():
+        ask(out=first, **ONE)
+    return second
+
+
+def asked(request: dict[str, Any]) -> Any:
+    return ask(**{name: value() if callable(value) else value for name, value in request.items()})
+
+
+def of_requests() -> Iterator[Case]:
+    continuous, cells = (Domain(columns={"who": Numeric(lower=0, upper=300, **more)}) for more in ({}, {"cells": 5}))
+    yield Case(
+        "needs a finite domain. Declare cells, a grid or categories", lambda: fixed(continuous), lambda: fixed(cells)
+    )
+    yield Case("marginals needs finite columns. Declare cells", lambda: wide(continuous), lambda: wide(cells))
+    for remedy, before, after in REQUESTS:
+        yield Case(remedy, lambda r=before: asked(r), lambda r=after: asked(r))  # type: ignore[misc]
+
+
+# -- ledgers ----------------------------------------------------------------------------------------------------------
+
+LABELS = Category(categories=["a", "b", "c", "other"], out_of_bounds="other")
+TOTAL = Domain(columns={"x": Boolean(nulls="category", out_of_bounds="null"), "y": LABELS})
+
+
+def paid(*, place: str = "x.ledger", dataset: str = "d", epsilon: float = 5.0, **request: Any) -> Any:
+    if not Path(place).exists():
+        Ledger.create(place, dataset=dataset, epsilon=epsilon, delta=1e-5)
+    return ask(**{"domain": TOTAL, "ledger": Ledger(place), **ONE, **request})
+
+
+def twice(**options: Any) -> None:
+    for dataset in ("d", "e"):
+        Ledger.create("two.ledger", dataset=dataset, epsilon=1.0, delta=0.0)
+    Ledger("two.ledger", **options)
+
+
+def of_ledgers() -> Iterator[Case]:
+    accept = {"other-columns", "data-dependent-refusal"}
+    yield Case("would forfeit what a ledger pays for. Write in the domain", lambda: paid(domain=XY), paid)
+    yield Case(
+        "To forfeit it all the same, write accept=", lambda: paid(domain=XY), lambda: paid(domain=XY, accept=accept)
+    )
+    yield Case(
+        "of epsilon {} and delta {}. Ask for less",
+        lambda: paid(budget=Budget(epsilon=9.0)),
+        lambda: paid(budget=Budget(epsilon=4.0)),
+    )
+    yield Case("and no ledger pays for it. Leave seed out", lambda: paid(seed=1), paid)
+    yield Case("make one with discreet ledger init", lambda: Ledger("no.ledger"), lambda: paid(place="no.ledger"))
+    yield Case("data sets. Name one: dataset=...", twice, lambda: Ledger("two.ledger", "e"))
+    yield Case("no plan in the ledger has a release {}", planned, lambda: planned(declare=True))
+    yield Case(
+        "a data set is named and no ledger. Write ledger=",
+        lambda: write_page(dataset="d"),
+        lambda: [paid(), write_page(dataset="d", ledger="x.ledger")],
+    )
+    yield Case(
+        "has a planned release {} already. Give it another name",
+        lambda: [planned(declare=True), planned(declare=True)],
+        lambda: planned(declare=True, name="another"),
+    )
+
+
+def planned(*, declare: bool = False, name: str = "first") -> None:
+    if not Path("p.ledger").exists():
+        Ledger.create("p.ledger", dataset="d", epsilon=5.0, delta=1e-5)
+    request = {"domain": TOTAL, "size": 20, "mechanism": "perturbed-histogram", "relation": Replacement(records=200)}
+    budget = Budget(epsilon=2.0, delta=1e-6)
+    if declare:
+        made = plan_together([Request(part=name, **request)], budget)
+        Ledger("p.ledger").declare(made)
+        budget = made.parts[0].budget
+    Ledger("p.ledger").part(name).pay(Request(budget=budget, **request))
+
+
+def write_page(**options: Any) -> None:
+    plan(TOTAL, BUDGET, records=200, mechanisms=["perturbed-histogram"]).write_page("plan.html", **options)
+
+
+# -- releases and what is computed from them --------------------------------------------------------------------------
+
+
+def released(name: str = "r.csv", **request: Any) -> str:
+    if not Path(name).exists():
+        ask(out=name, seed=1, **{"mechanism": "dirichlet-multinomial", **request})
+    return name
+
+
+def folder() -> str:
+    if not Path("tables").exists():
+        ask(**TWO, tables=3, out="tables", seed=1)
+    return "tables"
+
+
+def alone(name: str) -> str:
+    """Copy a release without its certificate."""
+    shutil.copy(released(), name)
+    return name
+
+
+def damaged() -> str:
+    path = Path(released("damaged.csv"))
+    path.write_bytes(path.read_bytes() + b"\n")
+    return "damaged.csv"
+
+
+def posterior(*, number: bool = False) -> Any:
+    if number:
+        domain = Domain(columns={"x": Boolean(), "n": Integer(lower=0, upper=3)})
+        data = pl.DataFrame({"x": [True, False] * 100, "n": [0, 1, 2, 3] * 50})
+        return ask(domain, data=data, mechanism="dirichlet-multinomial", seed=1).posterior(draws=20)
+    return read(released()).posterior(draws=20)
+
+
+def compared(**options: Any) -> None:
+    compare(TABLE, released(), XY, resamples=10, **options)
+
+
+def reported(out: str = "r.html", **options: Any) -> None:
+    write_report(released(), out, resamples=10, **options)
+
+
+def of_releases() -> Iterator[Case]:
+    wide = {"column": "x"}
+    yield Case(
+        "say where it is",
+        lambda: read(alone("b.csv")).table(),
+        lambda: read(alone("b.csv"), "r.certificate.json").table(),
+    )
+    yield Case(
+        "give the two that were written together",
+        lambda: read(damaged()).table(),
+        lambda: read(released("whole.csv")).table(),
+    )
+    yield Case(
+        "holds its certificate. Leave out the certificate",
+        lambda: read(folder(), "tables/certificate.json"),
+        lambda: read(folder()),
+    )
+    yield Case(
+        "give the certificate written beside the release",
+        lambda: verify("none.certificate.json"),
+        lambda: verify(released("r.csv").replace(".csv", ".certificate.json")),
+    )
+    yield Case(
+        "beside its certificate. Leave data out", lambda: verify(folder(), data="tables"), lambda: verify(folder())
+    )
+    yield Case(
+        "name the column that {} is about. The columns are: {}",
+        lambda: posterior().summary(["mean"]),
+        lambda: posterior().summary(["mean"], **wide),
+    )
+    yield Case(
+        "needs values with an order. Ask for P(=a)",
+        lambda: posterior().summary(["mean"], column="y"),
+        lambda: posterior().summary(["P(=a)"], column="y"),
+    )
+    yield Case(
+        "name at least one functional, such as 'mean'",
+        lambda: posterior().summary([], **wide),
+        lambda: posterior().summary(["mean"], **wide),
+    )
+    yield Case(
+        "has no outcome. Write it as 'outcome ~ column + C(column)'",
+        lambda: posterior().regress("y"),
+        lambda: posterior().regress("x ~ C(y)"),
+    )
+    yield Case(
+        "Write 'outcome ~ column + C(other)'",
+        lambda: posterior().regress("x ~ ("),
+        lambda: posterior().regress("x ~ C(y)"),
+    )
+    yield Case(
+        "a logistic outcome must be 0 or 1: {}. Leave the kind out",
+        lambda: posterior(number=True).regress("n ~ x", kind="logistic"),
+        lambda: posterior(number=True).regress("n ~ x"),
+    )
+    yield Case(
+        "gives intervals from them",
+        lambda: read(released("m.csv", **TWO)).posterior(),
+        lambda: read(folder()).estimate(["mean"], **wide),
+    )
+    yield Case(
+        "several tables are analysed together. Take discreet.read(...).estimate",
+        lambda: read(folder()).posterior(),
+        lambda: read(folder()).estimate(["mean"], **wide),
+    )
+    yield Case(
+        "Earlier tables spent their own budget",
+        lambda: [folder(), ask(**TWO, tables=3, out="tables")],
+        lambda: ask(**TWO, tables=3, out="more"),
+    )
+    yield Case("end the name in .html", lambda: reported("r.txt"), reported)
+    yield Case(
+        "a domain is only needed with the confidential table. Give data as well",
+        lambda: reported(domain=XY),
+        lambda: reported(domain=XY, data=TABLE),
+    )
+    yield Case(
+        "are of use with the confidential table. Give data as well",
+        lambda: reported(holdout=TABLE),
+        lambda: reported(holdout=TABLE.head(50), data=TABLE, domain=XY),
+    )
+    yield Case(
+        "known columns are of use with a sensitive one only. Name it",
+        lambda: compared(known=["x"]),
+        lambda: compared(known=["x"], sensitive="y"),
+    )
+    yield Case(
+        "are needed besides the sensitive one. Name at least one",
+        lambda: compared(known=[], sensitive="y"),
+        lambda: compared(known=["x"], sensitive="y"),
+    )
+    yield Case(
+        "the budget is what the release may spend. Write Budget(",
+        lambda: plan(XY, records=200),
+        lambda: plan(XY, BUDGET, records=200),
+    )
+    yield Case(
+        "a page of budgets needs an epsilon above 0. Give epsilon=",
+        lambda: plan(XY, Budget(epsilon=0.0, delta=1e-3), records=200, mechanisms=["stability-histogram"]).write_page(
+            "p.html"
+        ),
+        write_page,
+    )
+
+
+# -- what is followed -------------------------------------------------------------------------------------------------
+
+CASES = [*of_declarations(), *of_values(), *of_files(), *of_requests(), *of_ledgers(), *of_releases()]
+
+
+@pytest.mark.parametrize("case", CASES, ids=[f"{place} {case.remedy[:40]}" for place, case in enumerate(CASES)])
+def test_a_remedy_that_is_followed_helps(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = set(tmp_path.rglob("*"))
+    pattern = ".*".join(map(re.escape, re.split(r"\{\}", case.remedy.strip())))
+    with pytest.raises(DiscreetError, match=re.compile(pattern, re.IGNORECASE | re.DOTALL)):
+        case.refused()
+    case.followed()
+    assert before <= set(tmp_path.rglob("*"))
+
+
+def test_each_remedy_has_a_case_or_is_listed() -> None:
+    texts = remedies()
+    followed = {text for text in texts if any(case.remedy in text for case in CASES)}
+    listed = set(LISTED.read_text().splitlines())
+    new = sorted(set(texts) - followed - listed)
+    assert new == [], "a new remedy needs a case that follows it"
+    assert sorted(listed - (set(texts) - followed)) == [], "these are followed, or gone: take them off the list"
