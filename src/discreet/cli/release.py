@@ -336,15 +336,21 @@ domain = Commands("domain", help="Declare the public facts about a table.")
 @command("data", group=domain)
 @shared(*SOURCE)
 @option("--header", bool, "Confirm that the first line of a CSV file holds the names.")
+@option(
+    "--public-labels",
+    bool,
+    "Confirm that the labels of the codes in a file of SPSS or Stata are public, and declare them.",
+)
 @option("--out", PATH, "File to write. By default standard output.")
-def init(data: str, header: bool, out: str | None, as_json: bool, **reading: Any) -> None:
+def init(data: str, header: bool, public_labels: bool, out: str | None, as_json: bool, **reading: Any) -> None:
     """Write a template for DATA from its column names and types alone. It says what you must fill in."""
     from discreet._core.formats import format_of
-    from discreet.confidential import table_schema
+    from discreet.confidential import labels_of_codes, table_schema
     from discreet.domain import Domain
 
     form, source = format_of(data), located(data, reading)
-    template, csv = Domain.template(table_schema(source, header=header)), form is not None and form.texts
+    schema, labels = table_schema(source, header=header), labels_of_codes(source) if public_labels else {}
+    template, csv = Domain.template(schema, labels=labels), form is not None and form.texts
     if out is not None:
         from discreet._core.files import together
 
