@@ -64,8 +64,8 @@ _TABLE: dict[str, Callable[[Any], Any]] = {
     # How DATA is to be read: a CSV file that is written in another way, or a table in a database.
     "separator": option("--separator", str, "Between the fields of DATA, where it is CSV. Such as ';' or '\\t'.",
                         metavar="CHARACTER"),
-    "encoding": option("--encoding", str, "Of DATA, where it is CSV and not UTF-8, or of SPSS, Stata or SAS and does not "
-                       "say its own. Such as latin-1.", metavar="NAME"),
+    "encoding": option("--encoding", str, "Of DATA, where neither UTF-8 nor stated. Such as latin-1.",
+                       metavar="NAME"),
     "decimal-comma": option("--decimal-comma", bool, "Numbers of DATA, which is CSV, are written as 0,5."),
     "sheet": option("--sheet", str, "The sheet of DATA, where it is an Excel file with several.", metavar="NAME"),
     "table": option("--table", str, "The table of DATA, where it is a database: a file or an address.", metavar="NAME"),

@@ -336,11 +336,7 @@ domain = Commands("domain", help="Declare the public facts about a table.")
 @command("data", group=domain)
 @shared(*SOURCE)
 @option("--header", bool, "Confirm that the first line of a CSV file holds the names.")
-@option(
-    "--public-labels",
-    bool,
-    "Confirm that the labels of the codes in a file of SPSS or Stata are public, and declare them.",
-)
+@option("--public-labels", bool, "Confirm that the labels of codes in DATA are public.")
 @option("--out", PATH, "File to write. By default standard output.")
 def init(data: str, header: bool, public_labels: bool, out: str | None, as_json: bool, **reading: Any) -> None:
     """Write a template for DATA from its column names and types alone. It says what you must fill in."""

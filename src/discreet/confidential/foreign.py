@@ -17,7 +17,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict
 from functools import lru_cache, partial
 from importlib import import_module
@@ -49,9 +49,9 @@ _TIMES = {  # by program: how formats of numbers begin that are no numbers
     },
     "Stata": {"time": r"%-?tcHH", "datetime": r"%-?tc", "date": r"%-?t?d"},
     "SAS": {
-        "datetime": r"DATETIME|DATEAMPM|MDYAMPM|NLDATM|DT(DATE|MON|WK|YE)|(E8601|B8601|IS8601)D[TNZ]",
-        "date": r"DATE|(NL|WORD|WEEK)DAT|DDMMYY|MMDDYY|YY?MMDD|MMYY|MONYY|YYMON|YYQ|JULIAN|(E8601|B8601|IS8601)DA",
-        "time": r"TIME|TOD|HHMM|MMSS|HOUR|(E8601|B8601|IS8601)T[MZ]",
+        "datetime": r"DATETIME|(DATE|MDY)AM|NLDATM|DT(DA|MO|WK|YE)|..?8601D[TNZ]",
+        "date": r"DATE|(NL|WORD|WEEK)DAT|[DM]+YY|MONYY|YY[MQW]|JUL|..?8601DA",
+        "time": r"TIME|TOD|HHMM|MMSS|HOUR|..?8601T[MZ]",
     },
 }
 _REACH = 2.0**62 / 1000  # milliseconds that can be counted in microseconds
@@ -62,15 +62,13 @@ def open_foreign(text: str, path: Path, form: Format) -> Source:
     module = form.reader.partition(".")[0]
     if find_spec(module) is None:
         raise MissingExtra(f"reading {form.kind} files needs {module.replace('_', '-')}", "foreign")
-    hint = ", and no cell far from its table" * (form.kind == "Excel")
-    broken = FileProblem(
-        text, f"is not a readable {form.kind} file", f"give the complete file, without a password{hint}"
-    )
+    remedy = "give the complete file, without a password" + ", and no cell far from its table" * (form.kind == "Excel")
+    broken = FileProblem(text, f"is not a readable {form.kind} file", remedy)
     path, state = path.resolve(), quietly(path.stat, broken)
     version = state.st_ino, state.st_size, state.st_mtime_ns
-    if (problem := quietly(partial(_problem, path, form, version), broken)) is not None:
+    if problem := quietly(partial(_form_problem, path, form, version), broken):
         raise FileProblem(text, *problem)
-    opener = _of_workbook if form.kind == "Excel" else _of_variables
+    opener = {"Excel": _of_workbook}.get(form.kind, _of_variables)
     return quietly(partial(opener, text, path, form, version, broken), broken)
 
 
@@ -78,24 +76,25 @@ def open_foreign(text: str, path: Path, form: Format) -> Source:
 
 
 @lru_cache(maxsize=8)
-def _problem(path: Path, form: Format, _version: object) -> tuple[str, str] | None:
+def _form_problem(path: Path, form: Format, _version: object) -> list[str]:
     """Return what is wrong with the form of a file, and what to do; raises where a process ends in reading it."""
-    program = "from discreet.confidential.foreign import tell_problem; tell_problem()"
-    command = [sys.executable, "-c", program, str(path), json.dumps(asdict(form))]
+    program = f"from {__name__} import tell_problem; tell_problem()"
+    command = [sys.executable, "-P", "-c", program, str(path), json.dumps(asdict(form))]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     reader = subprocess.run(command, check=True, capture_output=True, env=environment)  # noqa: S603 - this Python
-    answer = json.loads(reader.stdout)
-    return None if answer is None else (answer[0], answer[1])
+    answer: list[str] = json.loads(reader.stdout)
+    return answer
 
 
 def tell_problem() -> None:
     """Read a file in full, in a process of its own, and write what is wrong with its form to standard output."""
-    path, form, answer = Path(sys.argv[1]), Format(**json.loads(sys.argv[2])), None
+    answer: list[str]
+    path, form, answer = Path(sys.argv[1]), Format(**json.loads(sys.argv[2])), []
     try:
         if form.kind == "Excel":
             _cells(path, form, None)
         else:
-            for _ in _parts(path, form, None):
+            for _ in _row_parts(path, form, None):
                 pass
     except FileProblem as problem:
         answer = [problem.problem, problem.remedy]
@@ -108,8 +107,9 @@ def tell_problem() -> None:
 def _read(path: Path, form: Format, **options: Any) -> tuple[pl.DataFrame, Any]:
     """Return rows of a file and what it says of itself. Raises FileProblem where its texts are in another encoding."""
     reader = getattr(import_module("pyreadstat"), form.reader.partition(".")[2])
-    encoding = codecs.lookup(form.encoding).name if form.encoding else None  # a name that other libraries have, too
-    options |= {"output_format": "polars", "disable_datetime_conversion": True, "encoding": encoding}
+    options |= {"output_format": "polars", "disable_datetime_conversion": True}
+    if form.encoding:
+        options["encoding"] = codecs.lookup(form.encoding).name  # which other libraries know, too
     try:
         frame, facts = reader(str(path), **options)
     except Exception as problem:
@@ -120,7 +120,7 @@ def _read(path: Path, form: Format, **options: Any) -> tuple[pl.DataFrame, Any]:
     return frame, facts
 
 
-def _parts(path: Path, form: Format, columns: Sequence[str] | None) -> Iterator[pl.DataFrame]:
+def _row_parts(path: Path, form: Format, columns: Sequence[str] | None) -> Iterator[pl.DataFrame]:
     """Yield the rows of a file, as they are stored."""
     start, height = 0, BATCH
     while height == BATCH:
@@ -130,7 +130,7 @@ def _parts(path: Path, form: Format, columns: Sequence[str] | None) -> Iterator[
 
 
 def _of_variables(text: str, path: Path, form: Format, _version: object, broken: FileProblem) -> Source:
-    ranges = {"user_missing": True} if form.kind == "SPSS" else {}  # so that it tells which codes are missing
+    ranges = {"SPSS": {"user_missing": True}}.get(form.kind, {})  # so that it tells which codes are missing
     _, facts = _read(path, form, metadataonly=True, **ranges)
     kinds = {name: _kind(facts, name, form.kind) for name in facts.column_names}
     stored = {"string": pl.String(), "int": pl.Int64(), "integer": pl.Float64()}
@@ -138,10 +138,10 @@ def _of_variables(text: str, path: Path, form: Format, _version: object, broken:
 
     def typed(frame: pl.DataFrame, columns: Collection[str]) -> pl.DataFrame:
         parts = [frame[name].cast(types[name]) for name in columns]
-        return pl.DataFrame([_typed(part, kinds[part.name], form.kind) for part in parts])
+        return pl.DataFrame([_as_kind(part, kinds[part.name], form.kind) for part in parts])
 
     def batches(columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-        parts = _parts(path, form, list(columns))
+        parts = _row_parts(path, form, list(columns))
         while (part := quietly(partial(next, parts, None), broken)) is not None:
             yield quietly(partial(typed, part, columns), broken)
 
@@ -153,7 +153,7 @@ def _of_variables(text: str, path: Path, form: Format, _version: object, broken:
         types=lambda: kinds,
         empty_frame=partial(typed, pl.DataFrame(schema=types)),
         batches=batches,
-        labels={name: _labels(facts, name) for name in facts.variable_value_labels},
+        labels={name: _labels_of(facts, name) for name in facts.variable_value_labels},
     )
 
 
@@ -162,13 +162,12 @@ def _kind(facts: Any, name: str, program: str) -> str:
     stored = facts.readstat_variable_types[name]
     if stored == "string":
         return "string"
-    formats = _TIMES[program].items()
     written = facts.original_variable_types[name] or ""
-    usual = "integer" if stored.startswith("int") else "numeric"
-    return next((kind for kind, form in formats if re.match(form, written)), usual)
+    kinds = [kind for kind, form in _TIMES[program].items() if re.match(form, written)]
+    return [*kinds, *["integer"] * stored.startswith("int"), "numeric"][0]
 
 
-def _typed(values: pl.Series, kind: str, program: str) -> pl.Series:
+def _as_kind(values: pl.Series, kind: str, program: str) -> pl.Series:
     """Return stored values as texts, numbers or times. Moments are told to a millisecond."""
     if kind == "string":
         return values.set(values == "", None)
@@ -177,25 +176,25 @@ def _typed(values: pl.Series, kind: str, program: str) -> pl.Series:
     origin, day, unit = _CLOCKS[program]
     number, days = values.cast(pl.Float64).fill_nan(None), (origin - dt.date(1970, 1, 1)).days
     if kind == "date":
-        whole = (number * (day / _DAY)).floor() + days
-        return whole.clip(-(2.0**31), 2.0**31 - 1).cast(pl.Int32).cast(pl.Date)
+        number = (number * (day / _DAY)).floor() + days
+        return number.clip(-(2.0**31), 2.0**31 - 1).cast(pl.Int32).cast(pl.Date)
     length = (number * unit).round().clip(-_REACH, _REACH)
     if kind == "time":
         if program == "Stata":  # which has moments, written without their day
             length = length % _DAY
-        within = (length >= 0) & (length < _DAY)
-        return (length.set(~within, None).cast(pl.Int64) * 1_000_000).cast(pl.Time)
-    if kind == "datetime":
-        length = (length + float(days * _DAY)).clip(-_REACH, _REACH)
-    whole = length.cast(pl.Int64) * 1000
-    return whole.cast(pl.Datetime("us") if kind == "datetime" else pl.Duration("us"))
+        length = length.set((length < 0) | (length >= _DAY), None)
+        return (length.cast(pl.Int64) * 1_000_000).cast(pl.Time)
+    if kind == "duration":
+        return (length.cast(pl.Int64) * 1000).cast(pl.Duration("us"))
+    moment = (length + float(days * _DAY)).clip(-_REACH, _REACH)
+    return (moment.cast(pl.Int64) * 1000).cast(pl.Datetime("us"))
 
 
-def _labels(facts: Any, name: str) -> dict[str, str]:
+def _labels_of(facts: Any, name: str) -> dict[str, str]:
     """Return the labels of a variable's values, those that are missing left out."""
     labels, ranges = facts.variable_value_labels[name], facts.missing_ranges.get(name, ())
-    kind = str if facts.readstat_variable_types[name] == "string" else (int, float)  # a text else says what is missing
-    codes = [code for code in labels if isinstance(code, kind)]
+    textual = facts.readstat_variable_types[name] == "string"
+    codes = [code for code in labels if isinstance(code, str) == textual]  # .a of Stata is the text "a"
     codes = [code for code in codes if not any(part["lo"] <= code <= part["hi"] for part in ranges)]
     texts = pl.Series([str(code) for code in codes], dtype=pl.String).str.strip_suffix(".0")
     return {text: labels[code] for text, code in zip(texts, codes, strict=True) if labels[code]}
@@ -224,55 +223,54 @@ def _cells(path: Path, form: Format, _version: object) -> pl.DataFrame:
     def refuse(problem: str, remedy: str) -> FileProblem:
         return FileProblem(path, problem, remedy)
 
-    sheet = _sheet(import_module("python_calamine").CalamineWorkbook.from_path(str(path)), form, refuse)
-    rows = [[_text(cell) for cell in row] for row in sheet.iter_rows()]
+    sheet = _open_sheet(import_module("python_calamine").CalamineWorkbook.from_path(str(path)), form, refuse)
+    rows = [[_cell_text(cell) for cell in row] for row in sheet.iter_rows()]
     filled = [number for number, row in enumerate(rows, start=1) if any(row)]
     if not filled:
         raise refuse("has no table on its sheet", "name another sheet, or give a file with a table")
     if sheet.merged_cell_ranges:
         problem = f"row {sheet.merged_cell_ranges[0][0][0] + 1} has merged cells"
         raise refuse(problem, "unmerge them, and leave no rows above the names of the columns")
-    names, first = [name or "" for name in rows[filled[0] - 1]], filled[0]
-    rest = [number for number in filled if number > first]
-    if len(names) > 1 and sum(map(bool, names)) == 1 and rest and sum(map(bool, rows[rest[0] - 1])) > 1:
-        problem = f"row {first} has one cell, and those below it more"
-        raise refuse(problem, "save it without rows above the names of the columns")
-    if len(names) == 1 and rest and len(rest) < rest[-1] - first:
-        gap = min({*range(first + 1, rest[-1])} - {*rest})
-        problem = f"row {gap} is empty, which in a table of one column could be a null"
-        raise refuse(problem, "delete the row. If it stands for a null, save the table as Parquet")
-    columns = list(zip(*(rows[number - 1] for number in rest), strict=True)) or [()] * len(names)
+    top, *records = filled
+    names = [name or "" for name in rows[top - 1]]
+    if len(names) > 1 and sum(map(bool, names)) == 1 and records and sum(map(bool, rows[records[0] - 1])) > 1:
+        raise refuse(f"row {top} has one cell, and those below it more", "save it without rows above the names")
+    if len(names) == 1 and len(records) < filled[-1] - top:
+        gap = min({*range(top, filled[-1])} - {*filled})
+        raise refuse(
+            f"row {gap} is empty, which in a table of one column could be a null",
+            "delete the row. If it stands for a null, save the table as Parquet",
+        )
+    columns = list(zip(*(rows[number - 1] for number in records), strict=True)) or [()] * len(names)
     for place, (name, values) in enumerate(zip(names, columns, strict=True)):
         if not name and place and any(values):  # a first one is an index, and others may be empty
-            problem = f"column {place + 1} has no name in row {first}"
-            raise refuse(problem, "name it there. If that row is a record, put one with the names above it")
+            raise refuse(
+                f"column {place + 1} has no name in row {top}",
+                "name it there. If that row is a record, put one with the names above it",
+            )
     named = [(unescaped(name), values) for name, values in zip(names, columns, strict=True) if name]
     if len(dict(named)) < len(named):
-        raise refuse(f"row {first} has the same name twice", "give every column its own name")
+        raise refuse(f"row {top} has the same name twice", "give every column its own name")
     return pl.DataFrame([pl.Series(name, values, dtype=pl.String) for name, values in named])
 
 
-def _sheet(workbook: Any, form: Format, refuse: Any) -> Any:
+def _open_sheet(workbook: Any, form: Format, refuse: Any) -> Any:
     """Return the sheet that is named, or the only one that is visible and not empty."""
     if form.sheet is not None and form.sheet not in workbook.sheet_names:
-        raise refuse(f"has no sheet {form.sheet!r}", f"name one of its sheets: {_listed(workbook.sheet_names)}")
+        known = ", ".join(map(repr, workbook.sheet_names))
+        raise refuse(f"has no sheet {form.sheet!r}", f"name one of its sheets: {known}")
     shown = [facts.name for facts in workbook.sheets_metadata if str(facts.visible).endswith("Visible")]
-    names = [form.sheet] if form.sheet is not None else shown
-    sheets = {name: workbook.get_sheet_by_name(name) for name in names}
+    sheets = {name: workbook.get_sheet_by_name(name) for name in shown * (form.sheet is None) + [form.sheet] if name}
     filled = {name: sheet for name, sheet in sheets.items() if sheet.end is not None}
     if not filled:
         raise refuse("has no table on a visible sheet", "give a file with a table, or name a hidden sheet")
     if len(filled) > 1:
-        problem = f"has {len(filled)} sheets: {_listed(filled)}"
-        raise refuse(problem, "name one with --sheet, or in Python give its table as a dataframe")
+        remedy = "name one with --sheet, or in Python give a dataframe"
+        raise refuse(f"has {len(filled)} sheets: {', '.join(map(repr, filled))}", remedy)
     return next(iter(filled.values()))
 
 
-def _listed(names: Mapping[str, Any] | Sequence[str]) -> str:
-    return ", ".join(map(repr, names))
-
-
-def _text(cell: Any) -> str | None:
+def _cell_text(cell: Any) -> str | None:
     """Return a cell as CSV would have it; what is empty, or an error of a formula, is a null."""
     match cell:
         case str():

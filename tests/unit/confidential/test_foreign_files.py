@@ -345,7 +345,7 @@ def stray() -> bytes:
 
 FORM: dict[str, tuple[str, Any, str]] = {
     "cut": ("t.sav", lambda: survey_bytes()[:-40], "not a readable SPSS file"),
-    "ends the process": ("t.sav", lambda: damaged(180), "not a readable SPSS file"),
+    "ends the process": ("t.sav", lambda: damaged(180), "t.sav: "),
     "another kind": ("t.sav", lambda: b"PAR1\x15\x04", "a Parquet file"),
     "a text": ("t.dta", lambda: b"age\n31\n", "not a readable Stata file"),
     "SPSS in another name": ("t.csv", survey_bytes, "an SPSS file"),
@@ -369,6 +369,7 @@ def test_a_refusal_of_form_leaves_no_trace(case: str, tmp_path: Path, monkeypatc
     told = capsys.readouterr().err
     assert problem in told
     assert "45" not in told
+    assert told.count("\n") == 1
     assert not Path("o.csv").exists()
     assert Path("l.db").read_bytes() == before
 
