@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ import numpy as np
 from discreet import wording
 from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
-from discreet._core.checks import choice, integer, real, unfit
+from discreet._core.checks import choice, integer, plain, real, unfit
 from discreet._core.errors import BudgetError, GuaranteeKindError, ParameterError
 from discreet._core.numeric import log_ratio
 from discreet._core.text import as_written, counted, listing, paragraph, rounded_up, table
@@ -107,6 +108,13 @@ class Unit:
         object.__setattr__(self, "max_records", integer("max_records", self.max_records, least=1, most=10_000))
 
 
+def _plain_leaf(value: Any) -> Any:
+    """Return a number of another library as Python's own. Raises TypeError where it is none."""
+    if type(number := plain(value)) is type(value):
+        raise TypeError
+    return number
+
+
 @sealed
 @dataclass(frozen=True, slots=True)
 class Code:
@@ -122,6 +130,13 @@ class Code:
 
     name: str
     numbers: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        try:
+            numbers = json.loads(json.dumps(dict(self.numbers), default=_plain_leaf))
+        except (TypeError, ValueError):
+            raise ParameterError("numbers of a code must be JSON values by name. Write plain ones") from None
+        object.__setattr__(self, "numbers", numbers)
 
     def __str__(self) -> str:
         return wording.said(self.name, self.numbers)
