@@ -179,9 +179,13 @@ def read_rows(frame: Any, columns: Iterable[str]) -> pl.DataFrame:
 
 def _read_column(frame: Any, name: str) -> pl.Series:
     mixed = DataError(name, "its values have no common type", "cast the column to the declared type")
+    kind = quietly(lambda: str(getattr(frame[name].to_native(), "dtype", "")), mixed)
+    if kind.startswith("Sparse"):
+        raise DataError(name, "is a sparse column", "give it dense: column.sparse.to_dense()")
+    if kind.startswith("complex"):
+        raise DataError(name, "holds complex numbers", "give numpy.real and numpy.imag of it as two columns")
     values: pl.Series = quietly(lambda: frame.select(name).to_polars().to_series(), mixed)
-    objects = quietly(lambda: str(getattr(frame[name].to_native(), "dtype", "")) == "object", mixed)
-    if objects and values.null_count() == len(values):  # no value says of which type these pandas objects are
+    if kind == "object" and values.null_count() == len(values):  # no value says of which type these pandas objects are
         return pl.repeat(None, len(values), dtype=pl.Null(), eager=True).alias(name)
     return values
 

@@ -108,13 +108,6 @@ class Unit:
         object.__setattr__(self, "max_records", integer("max_records", self.max_records, least=1, most=10_000))
 
 
-def _plain_leaf(value: Any) -> Any:
-    """Return a number of another library as Python's own. Raises TypeError where it is none."""
-    if type(number := plain(value)) is type(value):
-        raise TypeError
-    return number
-
-
 @sealed
 @dataclass(frozen=True, slots=True)
 class Code:
@@ -133,8 +126,8 @@ class Code:
 
     def __post_init__(self) -> None:
         try:
-            numbers = json.loads(json.dumps(dict(self.numbers), default=_plain_leaf))
-        except (TypeError, ValueError):
+            numbers = json.loads(json.dumps(dict(self.numbers), default=plain))
+        except (TypeError, ValueError, RecursionError):
             raise ParameterError("numbers of a code must be JSON values by name. Write plain ones") from None
         object.__setattr__(self, "numbers", numbers)
 

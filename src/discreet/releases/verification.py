@@ -38,7 +38,7 @@ from discreet.releases.writing import IDENTITY_KEY, MANIFEST
 from discreet.wording import SENTENCES
 
 SAME_ROWS = "other bytes of the same rows"
-"""What is found in place of a hash where a file was saved again, and its rows are those that were released."""
+"""Stands for the hash of a released file that was saved again, where its rows are those that were released."""
 
 # A limit on how long a recomputation may take: what a certificate claims may be dear to check, whoever wrote it.
 
