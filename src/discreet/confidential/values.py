@@ -8,7 +8,7 @@ from typing import Any
 
 from discreet._core.arrays import Integers
 from discreet._core.boundary import enclosed
-from discreet._core.errors import DataError, ParameterError
+from discreet._core.errors import DataError
 from discreet._core.lazy import pl
 from discreet.confidential.closed import Confidential, Provenance
 from discreet.confidential.source import FREQUENCY, Source, declared_batches, require_names, texts_of
@@ -108,15 +108,6 @@ def table_schema(table: Any, *, header: bool = False) -> dict[str, str]:
         remedy = "look at that line. If it holds the names of the columns, write header=True. Otherwise, put such a "
         raise DataError(None, problem, f"{remedy}line first")
     return source.types()
-
-
-def labels_of_codes(table: Any) -> dict[str, list[str]]:
-    """Return the labels of the codes of each column that has several. Raises ParameterError where none has."""
-    labels = {name: [*dict.fromkeys(codes.values())] for name, codes in open_source(table).labels.items()}
-    labels = {name: texts for name, texts in labels.items() if len(texts) > 1}
-    if not labels:
-        raise ParameterError("no column has labels of its codes. Leave --public-labels out")
-    return labels
 
 
 @enclosed

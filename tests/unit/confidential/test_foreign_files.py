@@ -22,7 +22,7 @@ from discreet.confidential.closed import reveal
 from discreet.confidential.tables import open_source
 from discreet.confidential.values import raw_rows, table_schema
 from discreet.domain import Boolean, Category, Date, Datetime, Domain, Duration, Integer, Numeric, Time
-from discreet.errors import FileProblem, MissingExtra, ParameterError
+from discreet.errors import FileProblem, MissingExtra
 
 pyreadstat: Any = pytest.importorskip("pyreadstat")
 xlsxwriter: Any = pytest.importorskip("xlsxwriter")
@@ -243,12 +243,10 @@ def test_stata_labels(tmp_path: Path, capsys: Any) -> None:
     assert declared(capsys.readouterr().out).columns["sex"].labels == ("male", 'fe"male', "declined", "other")
 
 
-def test_a_file_without_labels(tmp_path: Path) -> None:
+def test_a_file_without_labels(tmp_path: Path, capsys: Any) -> None:
     pyreadstat.write_sav(pl.DataFrame({"a": [1.0]}), tmp_path / "t.sav")
-    with pytest.raises(ParameterError, match="Leave --public-labels out"):
-        from discreet.confidential.values import labels_of_codes
-
-        labels_of_codes(tmp_path / "t.sav")
+    assert run(["domain", "init", str(tmp_path / "t.sav"), "--public-labels"]) != 0
+    assert "Leave --public-labels out" in capsys.readouterr().err
 
 
 # -- workbooks --------------------------------------------------------------------------------------------------------
@@ -287,7 +285,7 @@ def test_a_workbook_that_is_harmless(case: str, tmp_path: Path) -> None:
 
 
 WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
-    "sheets": ({"a": [["x"], [1]], "b b": [["x"], [2]]}, "has 2 sheets: 'a', 'b b'", "name one with --sheet"),
+    "sheets": ({"a": [["x"], [1]], "b b": [["x"], [2]]}, "has 2 sheets: 'a', 'b b'", "write sheet=... in the command"),
     "no sheet": ({"a": []}, "has no table on a visible sheet", "give a file with a table"),
     "a title": ({"a": [["Report"], ["x", "y"], [1, 2]]}, "row 1 has one cell", "rows above"),
     "merged": ({"a": [[], ["x", "y"], [1, 2]], "merged": "A1:B1"}, "row 1 has merged cells", "unmerge"),
