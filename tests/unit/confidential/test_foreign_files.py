@@ -417,3 +417,14 @@ def test_a_library_that_is_missing(name: str, library: str, tmp_path: Path, monk
     monkeypatch.setattr(foreign, "find_spec", lambda module: find(module) if "xlsx" in module else None)
     with pytest.raises(MissingExtra, match=rf"needs {library}. Install it: pip install 'discreet\[foreign\]'"):
         open_source(tmp_path / name)
+
+
+def test_parts_of_such_a_table_are_parquet(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
+    """The remedy followed; a file under the ending of its program would be none of it."""
+    monkeypatch.chdir(tmp_path)
+    NAMED["sav"]("t.sav")
+    split = ["audit", "split", "t.sav", "--record", "r.json", "--out-data"]
+    assert run([*split, "a.sav", "--out-control", "b.sav"]) != 0
+    assert "must be .parquet files. Give them that ending" in capsys.readouterr().err
+    assert run([*split, "a.parquet", "--out-control", "b.parquet"]) == 0
+    assert pl.read_parquet("a.parquet").height + pl.read_parquet("b.parquet").height == 5
