@@ -175,8 +175,11 @@ def test_what_a_program_calls_missing_is_null(tmp_path: Path) -> None:
     assert reveal(raw_rows(tmp_path / "t.sav")).rows() == [(31.0, "a"), (None, None), (None, None)]
     pandas = pytest.importorskip("pandas")
     stata = pandas.DataFrame({"age": pandas.Series([31, "a", "z"], dtype=object)})
-    pyreadstat.write_dta(stata, tmp_path / "t.dta", missing_user_values={"age": ["a", "z"]})
-    assert reveal(raw_rows(tmp_path / "t.dta"))["age"].to_list() == [31, None, None]
+    labels = {"age": {31: "x", 32: "y", "a": "declined"}}
+    path = tmp_path / "t.dta"
+    pyreadstat.write_dta(stata, path, missing_user_values={"age": ["a", "z"]}, variable_value_labels=labels)
+    assert reveal(raw_rows(path))["age"].to_list() == [31, None, None]
+    assert open_source(path).labels == {"age": {"31": "x", "32": "y"}}
 
 
 LABELLED = pl.DataFrame({"sex": [1.0, 2.0, 9.0, 3.0], "area": ["n", "s", "n", "w"], "age": [7.0, 8.0, 99.0, 9.0]})
