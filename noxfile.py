@@ -17,7 +17,7 @@ nox.options.reuse_existing_virtualenvs = True
 nox.options.default_venv_backend = "venv"
 
 GROUPS: dict[str, list[str]] = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]
-EXTRAS = ["pandas", "demo", "report", "formula", "transport", "bayes"]
+EXTRAS = ["pandas", "demo", "report", "formula", "transport", "bayes", "foreign"]
 PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 # What other versions of other packages can break first; the whole suite with `nox -s lowest -- tests src`.
 QUICK = ["tests/e2e", "tests/golden", "tests/law/test_smoothed_histogram.py", "tests/law/test_stability_histogram.py",

@@ -44,6 +44,9 @@ second before after upto within so few like likely what which who it they them t
 without under over between"""
 """Participles, pronouns and the like, which name nothing when they stand alone."""
 
+APART = frozenset({"app", "confidential.foreign"})
+"""The page, and the readers of other programs' files, whose lines have limits of their own."""
+
 RIDDLE = re.compile(r"(?:^|[.!?]\s+)(?:The same|What is)\b|\bone an? (?!half\b)\w+")
 FACTS = re.compile(r'\bfacts\["')
 Node = TypeVar("Node", bound=ast.AST)
@@ -129,9 +132,10 @@ def _defined(modules: list[Module], kind: type[Node]) -> list[Node]:
 
 def files(modules: list[Module]) -> dict[str, float]:
     """Count lines, files and imports."""
+    house = [module for module in modules if not {module.package, module.name} & APART]
     rooms = [module for module in modules if not module.door]
     return {
-        "lines": sum(len(module.lines) for module in modules),
+        "lines": sum(len(module.lines) for module in house),
         "modules": len(rooms),
         "package doors": len(modules) - len(rooms),
         f"modules outside {SHORTEST} to {LONGEST} lines": sum(not SHORTEST <= len(m.lines) <= LONGEST for m in rooms),

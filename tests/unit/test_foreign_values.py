@@ -163,6 +163,8 @@ def deep(value: Any) -> str:
         return json.dumps(found) + repr(value.records)
     if hasattr(value, "verdict"):
         return json.dumps(value.to_dict()) + value.text
+    if isinstance(value, privacy.Code):
+        return json.dumps(value.to_dict())
     if isinstance(value, privacy.Profile):
         return repr(value) + repr(value.delta(1.0))
     return repr(value)
@@ -200,6 +202,43 @@ def faults(name: str, call: Callable[..., Any], arguments: dict[str, Any]) -> It
 def test_each_argument_is_plain_or_refused(name: str) -> None:
     call = PUBLIC.get(name) or next(kind for kind in map(REGISTRY.__getitem__, REGISTRY) if kind.__name__ == name)
     assert not list(faults(name, call, CALLS[name]))
+
+
+CLIP: dict[str, Any] = {"nulls": "category", "out_of_bounds": "clip", "strip": True}
+NOTATIONS: list[tuple[type[d.Column], dict[str, Any]]] = [
+    (d.Boolean, {"true": "Y", "false": "N", "null_values": ["", "NA"], "out_of_bounds": "null", "nulls": "category",
+                 "strip": True}),
+    (d.Category, {"categories": [1, 2], "dtype": "int8", "null_values": ["9"], "nulls": "category", "strip": True,
+                  "out_of_bounds": "null", "base": {"weights": [1.0, 2.5, 3.0]}}),
+    (d.Category, {"categories": [True, False], "ordered": False}),
+    (d.Category, {"categories": ["x", "other"], "out_of_bounds": "other", "strip": True, "null_values": ["-"]}),
+    (d.Date, {"lower": DAY, "upper": dt.date(2020, 1, 9), "format": "%d.%m.%Y", "null_values": ["-"], **CLIP}),
+    (d.Datetime, {"lower": MOMENT, "upper": dt.datetime(2020, 1, 2, 9), "step": LENGTH, "format": "%d.%m.%Y %H:%M",  # noqa: DTZ001
+                  "null_values": ["-"], **CLIP}),
+    (d.Decimal, {"lower": "0", "upper": "2", "digits": 1, "decimal_mark": ",", "thousands": ".", "prefix": "$",
+                 "null_values": ["-"], **CLIP}),
+    (d.Duration, {"lower": "0s", "upper": "4h", "step": "2h", "null_values": ["-"], **CLIP}),
+    (d.Integer, {"lower": 0, "upper": 4, "thousands": ",", "prefix": "$", "censored": [">4"], "null_values": ["-9"],
+                 **CLIP}),
+    (d.Numeric, {"lower": 1.0, "upper": 2.0, "grid": [1.0, 1.5, 2.0], "decimal_mark": ",", "null_values": ["-"],
+                 **CLIP}),
+    (d.Numeric, {"lower": 0.0, "upper": 2.0, "step": 0.5, "null_values": ["-"], **CLIP}),
+    (d.Numeric, {"lower": 0.0, "upper": 2.0, "cells": 2, "censored": ["<0", ">2"], "null_values": ["-"], **CLIP}),
+    (d.Numeric, {"lower": 0.0, "upper": 2.0, "base": {"distribution": "norm", "loc": 1.0, "scale": 0.5}}),
+    (d.Time, {"step": LENGTH, "format": "%H.%M", "null_values": ["-"], **CLIP}),
+    (d.OpenLabels, {"prefix": "new_", "nulls": "category", "out_of_bounds": "null", "strip": True,
+                    "null_values": ["-"]}),
+    (privacy.Code, {"name": "x", "numbers": {"share": 0.5, "words": "y", "all": ["a", "b"], "of": {"a": 0.25}}}),
+]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("kind", "arguments"), NOTATIONS, ids=[f"{i}-{k.__name__}" for i, (k, _) in enumerate(NOTATIONS)]
+)
+def test_each_field_is_plain_or_refused(kind: Any, arguments: dict[str, Any]) -> None:
+    """Notations, choices among texts, lists of anything."""
+    assert not list(faults(kind.__name__, kind, arguments))
 
 
 PLAIN = {"int", "float", "str", "bool"}

@@ -95,8 +95,14 @@ def real(
         and (most is None or number <= most)
         and (below is None or number < below)
     )
-    if inside and down and math.isfinite(number) and _is_written_above(number, value):
-        return math.nextafter(number, -math.inf)
+    if inside and down and math.isfinite(number):
+        exact: Any = float
+        if isinstance(value, Exact):
+            exact = Exact
+        elif isinstance(value, Rational):
+            exact = Fraction
+        if exact(repr(number)) > value:  # the decimal that it is written as
+            return math.nextafter(number, -math.inf)
     if inside:
         return number
     finite = not infinite and most is None and below is None
@@ -184,15 +190,6 @@ def as_float(value: Any) -> float:
         return math.inf
     except ValueError:  # a signalling NaN
         return math.nan
-
-
-def _is_written_above(number: float, value: Any) -> bool:
-    """Whether a float, as the decimal that it is written as, exceeds the number that it was made of."""
-    if isinstance(value, Exact):
-        return Exact(repr(number)) > value
-    if isinstance(value, Rational):
-        return Fraction(repr(number)) > Fraction(value)
-    return bool(number > value)
 
 
 def _range(least: float | None, above: float | None, most: float | None, below: float | None) -> str:

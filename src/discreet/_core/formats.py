@@ -36,18 +36,23 @@ _INDEX = re.compile(r"__index_level_\d+__")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """How a table is written: ``kind`` is parquet, csv or arrow, and the rest is of CSV alone."""
+    """How a table is written: ``kind`` is parquet, csv, arrow or a program, and most of the rest is of CSV alone.
+
+    ``reader`` is a function of another library, for files of programs, which are never written.
+    """
 
     kind: str
     separator: str = ""
     compressed: bool = False
     encoding: str = "utf-8"
     decimal_comma: bool = False
+    reader: str = ""
+    sheet: str | None = None
 
     @property
     def texts(self) -> bool:
         """Whether all values are texts, and the file can say nothing of itself."""
-        return self.kind == "csv"
+        return self.kind in ("csv", "Excel")
 
 
 PARQUET = Format(kind="parquet")
@@ -63,29 +68,43 @@ _FORMATS = {
     ".arrow": _ARROW,
     ".ipc": _ARROW,
 }
-
 ENDINGS = ", ".join(list(_FORMATS)[:-1]) + f" or {list(_FORMATS)[-1]}"
-"""All endings, as a sentence names them."""
+"""The endings of files that are written, as a sentence names them."""
+
+_FORMATS |= {
+    ".xlsx": Format(kind="Excel", reader="python_calamine"),
+    **dict.fromkeys((".sav", ".zsav"), Format(kind="SPSS", encoding="", reader="pyreadstat.read_sav")),
+    ".dta": Format(kind="Stata", encoding="", reader="pyreadstat.read_dta"),
+    ".sas7bdat": Format(kind="SAS", encoding="", reader="pyreadstat.read_sas7bdat"),
+    ".xpt": Format(kind="SAS", encoding="", reader="pyreadstat.read_xport"),
+}
+READABLE = ", ".join(list(_FORMATS)[:-1]) + f" or {list(_FORMATS)[-1]}"
+"""The endings of all files that are read."""
 
 
 @dataclass(frozen=True, slots=True)
 class DelimitedFile(PathLike[str]):
-    """The path of a CSV file that is written in another way than usual; by default its ending tells the separator."""
+    """The path of a file, and how to read it. By default, the ending of CSV tells its separator."""
 
     path: str
     separator: str | None = None
-    encoding: str = "utf-8"
+    encoding: str | None = None
     decimal_comma: bool = False
+    sheet: str | None = None
 
     def __post_init__(self) -> None:
-        form = format_of(self.path)
-        if form is None or not form.texts:
-            raise ParameterError("a separator, an encoding and a decimal comma are for CSV files. Leave them out")
+        form = format_of(self.path) or PARQUET
+        if self.sheet is not None and form.kind != "Excel":
+            raise ParameterError("a sheet is for Excel files. Leave it out")
+        if (self.separator is not None or self.decimal_comma) and form.kind != "csv":
+            raise ParameterError("a separator and a decimal comma are for CSV files. Leave them out")
+        if self.encoding is not None and form.kind in ("Excel", "parquet", "arrow"):
+            raise ParameterError("an encoding is for files of CSV, SPSS, Stata and SAS. Leave it out")
         if self.separator is not None and not _SEPARATOR.fullmatch(self.separator):
             raise unfit("separator", "one character between fields, such as | or a tab", self.separator)
         try:
-            codecs.lookup(self.encoding)
-            "".encode(self.encoding)
+            codecs.lookup(encoding := "utf-8" if self.encoding is None else self.encoding)
+            "".encode(encoding)
         except (LookupError, ValueError):
             raise unfit("encoding", "the name of an encoding, such as latin-1 or utf-16", self.encoding) from None
 
@@ -100,8 +119,9 @@ def format_of(path: str | PathLike[str]) -> Format | None:
     form = _FORMATS.get(_known_ending(Path(path)))
     if form is None or not isinstance(path, DelimitedFile):
         return form
-    separator = path.separator or form.separator
-    return replace(form, separator=separator, encoding=path.encoding, decimal_comma=path.decimal_comma)
+    encoding = form.encoding if path.encoding is None else path.encoding
+    form = replace(form, separator=path.separator or form.separator, encoding=encoding, sheet=path.sheet)
+    return replace(form, decimal_comma=path.decimal_comma)
 
 
 def with_ending(path: Path, ending: str) -> Path:
@@ -119,6 +139,8 @@ def _known_ending(path: Path) -> str:
 def scanned(path: str | PathLike[str], form: Format) -> pl.LazyFrame:
     """Scan a file; of CSV every column is text, and nothing is inferred. The headers of Parquet are checked first."""
     path = Path(path)
+    if form.reader:
+        raise ValueError("another program's file is no scan")
     if form.kind == "arrow":
         from discreet._core import arrow
 
@@ -149,7 +171,7 @@ def texts(path: str | PathLike[str], form: Format) -> dict[str, str]:
         from discreet._core import arrow
 
         return arrow.texts(path)
-    if form.kind == "csv":
+    if form.kind != "parquet":
         return {}
     with _parquet(path) as (_, footer):
         return {pair[1].decode(): pair.get(2, b"").decode() for pair in footer.get(5, [])}

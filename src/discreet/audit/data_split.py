@@ -104,8 +104,9 @@ def split(
     """Draw records, or whole units, as a control, and write both parts in a random order, and a record of the draw."""
     share = real("share", share, above=0, below=1)
     paths = [Path(out_data), Path(out_control), Path(record)]
-    if len({Path(path).suffix.lower() for path in (data, *paths[:2])}) > 1:
-        raise ParameterError("the data, out_data and out_control must be files of one format. Give them one ending")
+    ending = {".csv": ".csv"}.get(Path(data).suffix.lower(), ".parquet")
+    if {path.suffix.lower() for path in paths[:2]} != {ending}:
+        raise ParameterError(f"out_data and out_control of such data must be {ending} files. Give them that ending")
     if paths[2].suffix.lower() != ".json":
         raise ParameterError("record must be a .json file. Give it that ending")
     check_outputs(paths, [data])

@@ -64,8 +64,10 @@ _TABLE: dict[str, Callable[[Any], Any]] = {
     # How DATA is to be read: a CSV file that is written in another way, or a table in a database.
     "separator": option("--separator", str, "Between the fields of DATA, where it is CSV. Such as ';' or '\\t'.",
                         metavar="CHARACTER"),
-    "encoding": option("--encoding", str, "Of DATA, where it is CSV and not UTF-8. Such as latin-1.", metavar="NAME"),
+    "encoding": option("--encoding", str, "Of DATA, where neither UTF-8 nor stated. Such as latin-1.",
+                       metavar="NAME"),
     "decimal-comma": option("--decimal-comma", bool, "Numbers of DATA, which is CSV, are written as 0,5."),
+    "sheet": option("--sheet", str, "The sheet of DATA, where it is an Excel file with several.", metavar="NAME"),
     "table": option("--table", str, "The table of DATA, where it is a database: a file or an address.", metavar="NAME"),
     "query": option("--query", str, "A query for the table, where DATA is a database.", metavar="SQL"),
     # What a request says.
@@ -102,7 +104,7 @@ _TABLE: dict[str, Callable[[Any], Any]] = {
 }  # fmt: skip
 """The options that several commands have, and those that say what a field of a request says."""
 
-SOURCE = ("separator", "encoding", "decimal-comma", "table", "query")
+SOURCE = ("separator", "encoding", "decimal-comma", "sheet", "table", "query")
 LEDGER = ("ledger", "dataset")
 
 
@@ -138,16 +140,16 @@ def parameters(options: dict[str, Any]) -> dict[str, Any]:
 def located(data: str, options: dict[str, Any]) -> str | PathLike[str]:
     """Return where a table is, and how it is to be read. Raises ParameterError when that does not fit the file."""
     table, query = options.pop("table"), options.pop("query")
-    separator, encoding, comma = (options.pop(name) for name in ("separator", "encoding", "decimal_comma"))
+    separator, encoding, comma, sheet = (options.pop(name.replace("-", "_")) for name in SOURCE[:4])
     if table is not None or query is not None:
         from discreet.confidential import addressed
 
         data = addressed(data, table=table, query=query)
-    if separator is None and encoding is None and not comma:
+    if separator is None and encoding is None and sheet is None and not comma:
         return data
     from discreet._core.formats import DelimitedFile
 
-    return DelimitedFile(data, _character(separator), encoding or "utf-8", comma)
+    return DelimitedFile(data, _character(separator), encoding, comma, sheet)
 
 
 def _character(separator: str | None) -> str | None:

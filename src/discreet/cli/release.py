@@ -337,15 +337,20 @@ domain = Commands("domain", help="Declare the public facts about a table.")
 @command("data", group=domain)
 @shared(*SOURCE)
 @option("--header", bool, "Confirm that the first line of a CSV file holds the names.")
+@option("--public-labels", bool, "Confirm that the labels of codes in DATA are public.")
 @option("--out", PATH, "File to write. By default standard output.")
-def init(data: str, header: bool, out: str | None, as_json: bool, **reading: Any) -> None:
+def init(data: str, header: bool, public_labels: bool, out: str | None, as_json: bool, **reading: Any) -> None:
     """Write a template for DATA from its column names and types alone. It says what you must fill in."""
     from discreet._core.formats import format_of
-    from discreet.confidential import table_schema
+    from discreet.confidential import open_source, table_schema
     from discreet.domain import Domain
 
     form, source = format_of(data), located(data, reading)
-    template, csv = Domain.template(table_schema(source, header=header)), form is not None and form.texts
+    schema, codes = table_schema(source, header=header), open_source(source).labels if public_labels else {}
+    labels = {name: [*dict.fromkeys(texts.values())] for name, texts in codes.items() if len({*texts.values()}) > 1}
+    if public_labels and not labels:
+        raise ParameterError("no column has labels of its codes. Leave --public-labels out")
+    template, csv = Domain.template(schema, labels=labels), form is not None and form.texts
     if out is not None:
         from discreet._core.files import together
 

@@ -29,6 +29,7 @@ def verify(certificate: str, data: str | None, settle: bool, seconds: float, as_
     CERTIFICATE is the file beside a release, or the folder of a release in parts or of several tables. The files in a
     folder are checked too.
     """
+    from discreet.releases import SAME_ROWS
     from discreet.releases import verify as run
 
     if settle:
@@ -48,7 +49,10 @@ def verify(certificate: str, data: str | None, settle: bool, seconds: float, as_
             echo(f"{harmless(check.what)}: the certificate says {check.claimed!r}, recomputed {check.found!r}")
         for erratum in dict.fromkeys(check.erratum for check in wrong if check.erratum is not None):
             echo(erratum)
-        echo(f"Claims that disagree: {len(wrong)} of {len(checks) - len(stated)}. Do not rely on this certificate.")
+        verdict = "Do not rely on this certificate."
+        if [check.found for check in wrong] == [SAME_ROWS]:
+            verdict = "The rows are those that were released. Get the file as it was written."
+        echo(f"Claims that disagree: {len(wrong)} of {len(checks) - len(stated)}. {verdict}")
     else:
         unchecked = "" if compared else " The released file was not checked: give it as --data."
         echo(f"All {len(checks) - len(stated)} claims agree.{unchecked}")

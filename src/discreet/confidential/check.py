@@ -324,7 +324,7 @@ class _Scan:
         column, everywhere = self.domain.columns[name], np.ones(len(raw), dtype=np.bool_)
         try:
             if name not in self.source.texts:
-                column.encode(raw.clear(), name=name)
+                column.encode(texts_of(raw.clear(), column, self.source), name=name)
             values = quietly(partial(texts_of, raw, column, self.source), column._unreadable(name))
         except DataError as refusal:
             self.add((name,), Misfit(refusal.problem, refusal.remedy, everywhere), [raw], times)

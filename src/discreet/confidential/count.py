@@ -66,9 +66,9 @@ def confidential(
     ----------
     data : dataframe, str or path
         Confidential. A pandas, Polars (eager or lazy), PyArrow, DuckDB, Dask, PySpark or Ibis frame, a PyArrow
-        data set, anything that gives Arrow's C stream, or the path of a file (Parquet, CSV or Arrow, by its ending) or
-        of a folder of Parquet files, or the address of a table or a query (``sqlite:///FILE?table=NAME``,
-        ``duckdb:///FILE?query=SELECT ...``, ``postgresql://USER@HOST/DATABASE?table=NAME``).
+        data set, anything that gives Arrow's C stream, or the path of a file (Parquet, CSV, Arrow; with the extra
+        ``foreign`` Excel, SPSS, Stata, SAS) or of a folder of Parquet files, or the address of a table or a query
+        (``sqlite:///FILE?table=NAME``, ``duckdb:///FILE?query=SELECT ...``, ``postgresql://USER@HOST/DATABASE?table=``).
         It is counted where it is: of an engine, only the cells that are held and their frequencies come back.
     domain : Domain
         Public. Every column it names has to be in the table.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -47,6 +47,7 @@ class Source:
     batches: Callable[[Sequence[str]], Iterator[pl.DataFrame]]
     texts: frozenset[str] = frozenset()  # columns still to be parsed: of CSV, of SQLite, of the names of folders
     decimal_comma: bool = False  # whether numbers in texts have a comma before their decimals
+    labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # of a file's codes, by column and code
     index: frozenset[str] = frozenset()  # columns of a file that pandas wrote as an index, and not among the names
     cells: Callable[[Mapping[str, Column]], EngineCells] | None = None  # of an engine with workers, instead of batches
     stays: bool = False  # whether the rows are elsewhere than in memory, and can be read as often as one likes
@@ -129,16 +130,19 @@ def declared_batches(source: Source, columns: Mapping[str, Column], *extra: str)
             schema = batch.schema
             for name, column in columns.items():
                 if name not in source.texts:
-                    column.encode(batch[name].clear(), name=name)
+                    column.encode(texts_of(batch[name].clear(), column, source), name=name)
         yield batch
 
 
 def texts_of(values: pl.Series, column: Column, source: Source) -> pl.Series:
-    """Return a column of a source, its texts without what stands for the form of its file."""
+    """Return a column of a source: texts without what stands for a file's form, codes as their declared labels."""
     if values.name in source.texts and column.textual:
         return column.parse(values)
     if source.decimal_comma and getattr(column, "decimal_mark", "") == ".":
         return values.str.replace_many([".", ","], ["?", "."])  # a point could stand between thousands
+    if column.textual and (labels := source.labels.get(values.name)) is not None:
+        declared = {code: label for code, label in labels.items() if label in column.words}
+        return values.cast(pl.String).str.strip_suffix(".0" * values.dtype.is_float()).replace(declared)
     return values
 
 
@@ -158,9 +162,13 @@ def read_rows(frame: Any, columns: Iterable[str]) -> pl.DataFrame:
 
 def _read_column(frame: Any, name: str) -> pl.Series:
     mixed = DataError(name, "its values have no common type", "cast the column to the declared type")
+    kind = quietly(lambda: str(getattr(frame[name].to_native(), "dtype", "")), mixed)
+    if kind.startswith("Sparse"):
+        raise DataError(name, "is a sparse column", "give it dense: column.sparse.to_dense()")
+    if kind.startswith("complex"):
+        raise DataError(name, "holds complex numbers", "give numpy.real and numpy.imag of it as two columns")
     values: pl.Series = quietly(lambda: frame.select(name).to_polars().to_series(), mixed)
-    objects = quietly(lambda: str(getattr(frame[name].to_native(), "dtype", "")) == "object", mixed)
-    if objects and values.null_count() == len(values):  # no value says of which type these pandas objects are
+    if kind == "object" and values.null_count() == len(values):  # no value says of which type these pandas objects are
         return pl.repeat(None, len(values), dtype=pl.Null(), eager=True).alias(name)
     return values
 

@@ -25,8 +25,8 @@ from discreet._core.checks import unfit
 from discreet._core.errors import DataError, FileProblem
 from discreet._core.files import require_settled
 from discreet._core.formats import (
-    ENDINGS,
     PARQUET,
+    READABLE,
     UTF8,
     Format,
     format_of,
@@ -48,6 +48,7 @@ from discreet.confidential.source import (
     require_names,
     require_once,
     scan_batches,
+    texts_of,
 )
 from discreet.domain import Domain, escaped, type_name, unescaped
 from discreet.privacy import Unit
@@ -94,7 +95,7 @@ def open_declared(data: Any, domain: Domain, *, unit: Unit | None = None, other_
         attempted(SparkSession.active)
         attempted(lambda: find(domain.columns))
     for name in frame.columns:
-        domain.columns[name].encode(frame[name], name=name)
+        domain.columns[name].encode(texts_of(frame[name], domain.columns[name], source), name=name)
     return source
 
 
@@ -141,6 +142,10 @@ def _open_path(data: str | PathLike[str]) -> Source:
     if quietly(path.stat, FileProblem(text, *_UNREAD)).st_size == 0:
         raise FileProblem(text, "is empty: it has no header and no rows", "give a file with a table")
     form = quietly(partial(require_kind, text, path, format_of(data)), FileProblem(text, *_UNREAD))
+    if form.reader:
+        from discreet.confidential.foreign import open_foreign
+
+        return open_foreign(text, path, form)
     if form.texts:
         return _open_csv(text, path, form)
     problem = f"is not a readable {form.kind.title()} file"
@@ -287,10 +292,12 @@ _KINDS = {  # first bytes: what they say, what to do where the ending says somet
     b"ARROW1\0\0": ("an Arrow file", "end its name in .arrow", "arrow"),
     b"SQLite format 3\0": ("an SQLite database", f"{_ADDRESS}: sqlite:///FILE?table=NAME", ""),
     b"DUCK": ("a DuckDB database", f"{_ADDRESS}: duckdb:///FILE?table=NAME", ""),
-    b"PK\3\4": ("an Excel file or another archive", _OTHER, ""),
-    b"\xd0\xcf\x11\xe0": ("an Excel file of an old version", _OTHER, ""),
-    b"<stata_dta>": ("a Stata file", _OTHER, ""),
-    b"$FL2@": ("an SPSS file", _OTHER, ""),
+    b"PK\3\4": ("an Excel file or another archive", f"end its name in .xlsx if it is Excel's, else {_OTHER}", "Excel"),
+    b"\xd0\xcf\x11\xe0": ("encrypted, or an old Excel file", "save it as .xlsx without a password", ""),
+    b"<stata_dta>": ("a Stata file", "end its name in .dta", "Stata"),
+    **dict.fromkeys((b"$FL2@", b"$FL3@"), ("an SPSS file", "end its name in .sav", "SPSS")),
+    b"HEADER RECORD***": ("a SAS transport file", "end its name in .xpt", "SAS"),
+    bytes(12) + b"\xc2\xea\x81\x60": ("a SAS file", "end its name in .sas7bdat", "SAS"),
     b"%PDF": ("a PDF file", _OTHER, ""),
     **dict.fromkeys((b"<html", b"<!DOC", b"<?xml"), ("a web page or XML", _OTHER, "")),
     **dict.fromkeys((b'{"', b'[{"'), ("JSON", _OTHER, "")),
@@ -307,7 +314,7 @@ def require_kind(text: str, path: Path, form: Format | None) -> Format:
     if (start in _KINDS and (form is None or form.kind != readable)) or is_packed != (readable == "csv"):
         raise FileProblem(text, f"its content is {kind}, whatever its name says", remedy.replace("FILE", text))
     if form is None:
-        raise FileProblem(text, "the format is not known by this ending", f"give a file in {ENDINGS}")
+        raise FileProblem(text, "the format is not known by this ending", f"give a file in {READABLE}")
     return form
 
 

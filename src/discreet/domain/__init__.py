@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         escaped_frame,
         escaped_series,
         missing_in,
+        span_text,
         type_name,
         unescaped,
         unescaped_frame,

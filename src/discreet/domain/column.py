@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from discreet._core.arrays import Booleans, Floats
 from discreet._core.boundary import quietly, sealed
-from discreet._core.checks import choice, shown
+from discreet._core.checks import choice, plain, shown
 from discreet._core.errors import DataError, DomainError, MissingPublicFact
 from discreet._core.lazy import pl
 from discreet.domain.texts import OTHER, Codes, Misfit, PublicFact, missing_in, settle, toml_value, type_name, type_text
@@ -78,6 +78,9 @@ class Column(ABC):
                 raise MissingPublicFact(f"({self.kind})", fact.words, f"{fact.key} = {fact.example}")
         for name, options in self._choices.items():
             settle(self, **{name: choice(name, getattr(self, name), options, error=self._error)})
+        for name in ("null_values", "censored"):
+            if isinstance(texts := getattr(self, name, None), (list, tuple)):
+                settle(self, **{name: tuple(map(plain, texts))})
         defaults = {item.name: item.default for item in fields(self) if item.name in _NOTATION}
         notation = {key: getattr(self, key) for key, default in defaults.items() if getattr(self, key) != default}
         settle(self, notation=notation)
@@ -86,7 +89,6 @@ class Column(ABC):
             from discreet.domain.notation import check_notation
 
             check_notation(self)
-            settle(self, **{key: tuple(value) for key, value in notation.items() if isinstance(value, (list, tuple))})
         if self.out_of_bounds == "null" and not self.nullable:
             self._refuse('out_of_bounds = "null" needs nulls = "category". Write both')
         if self.base is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import fields
 from decimal import Decimal as Exact
 from importlib import import_module
@@ -314,9 +314,10 @@ _HINTS = {
 }
 
 
-def template(schema: Mapping[str, str]) -> str:
+def template(schema: Mapping[str, str], labels: Mapping[str, Sequence[str]]) -> str:
     """Write a template of the declaration; see :meth:`Domain.template`."""
     kinds = {name: {"string": "category"}.get(declared, declared) for name, declared in schema.items()}
+    kinds |= dict.fromkeys(labels, "category")
     blocks = [_HEAD]
     if not set(kinds.values()) <= {*KINDS, "none"}:
         blocks[0] += _facts_by_type()
@@ -328,7 +329,8 @@ def template(schema: Mapping[str, str]) -> str:
             lines[1] = f'type = "{_BLANK}"  # one of: {_TYPES}'
         else:
             lines += [_HINTS[kind]] if kind in _HINTS else []
-            facts = column_type(kind).public_facts
+            facts = column_type(kind).public_facts * (name not in labels)
+            lines += [f"categories = {value(texts)}" for texts in [labels.get(name)] if texts is not None]
             lines += [f'{fact.key} = "{_BLANK}"  # {fact.description}, such as {fact.example}' for fact in facts]
             lines += _total_lines(kind)
         blocks.append("\n".join(lines) + "\n")

@@ -384,13 +384,14 @@ class Domain:
         return cls.from_toml(bounded_text(path, missing=missing, remedy="check that it is a readable TOML file"))
 
     @staticmethod
-    def template(schema: Mapping[str, str]) -> str:
+    def template(schema: Mapping[str, str], *, labels: Mapping[str, Sequence[str]] | None = None) -> str:
         """Write a TOML template from column names and types alone, with the public facts left to fill in.
 
         A type is numeric, integer, boolean, date, datetime, duration, time, decimal, string, unknown, or none where
-        no type of column takes the values. :meth:`from_toml` refuses the template until it is filled in.
+        no type of column takes the values. :meth:`from_toml` refuses the template until it is filled in. ``labels``,
+        where they are public, are the categories of some columns.
         """
-        return declaration.template(schema)
+        return declaration.template(schema, labels or {})
 
     def _flat_sizes(self) -> list[int]:
         sizes = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ import numpy as np
 from discreet import wording
 from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
-from discreet._core.checks import choice, integer, real, unfit
+from discreet._core.checks import choice, integer, plain, real, unfit
 from discreet._core.errors import BudgetError, GuaranteeKindError, ParameterError
 from discreet._core.numeric import log_ratio
 from discreet._core.text import as_written, counted, listing, paragraph, rounded_up, table
@@ -122,6 +123,13 @@ class Code:
 
     name: str
     numbers: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        try:
+            numbers = json.loads(json.dumps(dict(self.numbers), default=plain))
+        except (TypeError, ValueError, RecursionError):
+            raise ParameterError("numbers of a code must be JSON values by name. Write plain ones") from None
+        object.__setattr__(self, "numbers", numbers)
 
     def __str__(self) -> str:
         return wording.said(self.name, self.numbers)

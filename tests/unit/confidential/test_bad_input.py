@@ -15,7 +15,16 @@ from forms import CANARY, TEXT, Hostile, in_form, refused
 
 from discreet import Unit
 from discreet._core.boundary import enclosed
-from discreet.confidential import confidential, confidential_rows, count, frames, source, units
+from discreet.confidential import (
+    check_table,
+    confidential,
+    confidential_rows,
+    count,
+    frames,
+    reveal_to_custodian,
+    source,
+    units,
+)
 from discreet.confidential import values as values_module
 from discreet.confidential.closed import reveal
 from discreet.confidential.values import column_values, row_values, table_schema
@@ -353,3 +362,18 @@ def test_pandas_columns_of_nulls_alone_fit_every_declaration() -> None:
         columns={"x": Numeric(lower=0, upper=1, nulls="category"), "c": Category(categories=["a"], nulls="category")}
     )
     assert reveal(confidential(frame, domain)).n == 2
+
+
+def test_remedies_of_sparse_and_complex_columns_followed() -> None:
+    domain = Domain(columns={"a": Integer(lower=0, upper=9)})
+    table = pd.DataFrame({"a": pd.arrays.SparseArray([1, 0, 2])})
+    with pytest.raises(DataError, match=r"column 'a': is a sparse column. Give it dense: column.sparse.to_dense\(\)"):
+        confidential(table, domain)
+    assert reveal(confidential(table.assign(a=table["a"].sparse.to_dense()), domain)).n == 3
+    table = pd.DataFrame({"a": [1 + 0j, 2, 3]})
+    with pytest.raises(DataError, match=r"holds complex numbers. Give numpy.real and numpy.imag of it"):
+        confidential(table, domain)
+    found = reveal_to_custodian(check_table(table, domain)).findings
+    assert [finding.problem for finding in found] == ["holds complex numbers"]
+    parts = pd.DataFrame({"a": np.real(table["a"]), "b": np.imag(table["a"])})
+    assert reveal(confidential(parts, Domain(columns={**domain.columns, "b": Integer(lower=0, upper=1)}))).n == 3

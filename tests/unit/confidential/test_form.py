@@ -123,9 +123,9 @@ def test_what_is_not_is_told_with_its_cause(raw: bytes, problem: str, remedy: st
     ("name", "raw", "problem"),
     [
         ("t.csv.gz", b"a,b\n1,2\n", "not packed by gzip"),
-        ("t.xlsx", b"PK\x03\x04", "an Excel file"),
+        ("t.xls", b"PK\x03\x04", "an Excel file"),
         ("t.db", b"SQLite format 3\0", "an SQLite database"),
-        ("t.dta", b"<stata_dta>", "a Stata file"),
+        ("t.sav", b"<stata_dta>", "a Stata file"),
         ("t.json", b'{"a": 1}', "JSON"),
         ("t.txt", b"a,b\n", "not known by this ending"),
         ("t.parquet", b"ARROW1\0\0", "an Arrow file"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 import discreet
 from discreet import Budget
+from discreet.cli.entry import run
 from discreet.domain import Boolean, Category, Date, Datetime, Decimal, Domain, Duration, Integer, Numeric, OpenLabels
 from discreet.releases import Certificate, verify
 
@@ -129,3 +131,35 @@ def test_new_labels_are_no_strangers(ending: str, tmp_path: Path) -> None:
     made = discreet.release(table, Domain(columns={"town": OpenLabels()}), Budget(epsilon=1.0, delta=1e-6), **asked)
     assert made.records["town"].str.starts_with("new_category_").any()
     assert all(check.agrees for check in verify(made.write(out).certificate, data=out))
+
+
+def saved(path: Path, **options: Any) -> None:
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.reader(file))
+    with path.open("w", newline="", encoding=options.pop("encoding", "utf-8")) as file:
+        csv.writer(file, **options).writerows(rows)
+
+
+@pytest.mark.parametrize(
+    ("change", "same"),
+    [
+        (lambda path: saved(path, lineterminator="\r\n"), True),  # as Excel does
+        (lambda path: saved(path, lineterminator="\n", encoding="utf-8-sig"), True),
+        (lambda path: path.write_bytes(path.read_bytes().rstrip(b"\n")), True),
+        (lambda path: path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1])), False),
+        (lambda path: path.write_bytes(path.read_bytes() + path.read_bytes().splitlines(keepends=True)[-1]), False),
+        (lambda path: path.write_bytes(b"\n".join(sorted(path.read_bytes().splitlines(), reverse=True))), False),
+    ],
+)
+def test_a_file_that_was_saved_again_is_told_from_another_one(
+    change: Any, same: bool, tmp_path: Path, capsys: Any
+) -> None:
+    out, certificate = released(tmp_path / "r.csv"), tmp_path / "r.certificate.json"
+    original = out.read_bytes()
+    change(out)
+    assert run(["verify", str(certificate), "--data", str(out)]) == 1
+    told = capsys.readouterr().out
+    assert ("The rows are those that were released" in told) == same
+    assert ("Do not rely" in told) != same
+    out.write_bytes(original)
+    assert run(["verify", str(certificate), "--data", str(out)]) == 0
