@@ -1,9 +1,30 @@
 (** * The Dirichlet-multinomial law and the one-dimensional sum (docs/theory/dirichlet-multinomial.md) *)
 From mathcomp Require Import all_ssreflect all_algebra.
+From Coq Require Import Ring.
 From Discreet Require Import Definitions Urn T4.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
 Import Order.TTheory GRing.Theory Num.Theory.
 Local Open Scope ring_scope.
+
+(** Coq's [ring] for any field R of mathcomp. *)
+Section Ring.
+Variable R : realFieldType.
+Definition rzero : R := 0. Definition rone : R := 1. Definition radd (x y : R) : R := x + y.
+Definition rmul (x y : R) : R := x * y. Definition ropp (x : R) : R := - x.
+Lemma R_ring : ring_theory rzero rone radd rmul (fun x y => radd x (ropp y)) ropp eq.
+Proof.
+by split=> //=; [exact: add0r | exact: addrC | exact: addrA | exact: mul1r | exact: mulrC | exact: mulrA
+  | exact: mulrDl | exact: subrr].
+Qed.
+End Ring.
+Ltac ring_in R :=
+  repeat match goal with
+  | |- context [@GRing.add ?V ?x ?y] => change (@GRing.add V x y) with (@radd R x y)
+  | |- context [@GRing.mul ?V ?x ?y] => change (@GRing.mul V x y) with (@rmul R x y)
+  | |- context [@GRing.opp ?V ?x] => change (@GRing.opp V x) with (@ropp R x)
+  | |- context [GRing.zero ?V] => change (GRing.zero V) with (@rzero R)
+  | |- context [GRing.one ?V] => change (GRing.one V) with (@rone R)
+  end; match goal with |- @eq _ ?l ?r => change (@eq (Num.RealField.sort R) l r) end; ring.
 
 (** ** Rising factorials and counts of sequences *)
 Section Law.
@@ -108,3 +129,86 @@ rewrite -(orders sm) natrM natr_prod mulfK //.
 by rewrite prodf_seq_neq0; apply/allP => c _ /=; rewrite pnatr_eq0 -lt0n fact_gt0.
 Qed.
 End Law.
+
+(** ** The divergence of the worst pair as a sum over counts *)
+Section Sum.
+Variable R : realFieldType.
+Add Ring R_ring : (R_ring R).
+
+(** The sum of G over a binomial row, and Pascal's rule. *)
+Definition row (m : nat) (G : nat -> R) : R := \sum_(k < m.+1) 'C(m, k)%:R * G k.
+Lemma row0 G : row 0 G = G 0%N. Proof. by rewrite /row big_ord1 mul1r. Qed.
+Lemma eq_row m G G' : (forall k, (k <= m)%N -> G k = G' k) -> row m G = row m G'.
+Proof. by move=> h; apply: eq_bigr => k _; rewrite h // -ltnS. Qed.
+Lemma rowD m G G' : row m (fun k => G k + G' k) = row m G + row m G'.
+Proof. by rewrite /row -big_split; apply: eq_bigr => k _; rewrite mulrDr. Qed.
+Lemma rowM m c G : row m (fun k => c * G k) = c * row m G.
+Proof. by rewrite /row mulr_sumr; apply: eq_bigr => k _; rewrite mulrCA. Qed.
+Lemma rowS m G : row m.+1 G = row m (fun k => G k + G k.+1).
+Proof.
+rewrite rowD {1}/row big_ord_recl bin0 mul1r.
+rewrite (eq_bigr (fun k : 'I_m.+1 => 'C(m, k.+1)%:R * G k.+1 + 'C(m, k)%:R * G k.+1)); last first.
+  by move=> k _; rewrite lift0 binS natrD mulrDl.
+rewrite big_split /= addrA; congr (_ + _).
+rewrite [in LHS]big_ord_recr /= bin_small // mul0r addr0 /row big_ord_recl bin0 mul1r; congr (_ + _).
+Qed.
+Lemma row_rev m G : row m (fun k => G (m - k)%N) = row m G.
+Proof.
+rewrite /row (reindex_inj rev_ord_inj) /=; apply: eq_bigr => k _; rewrite subSS.
+by rewrite bin_sub ?subKn // -ltnS.
+Qed.
+
+Lemma big_three (V : Type) (idx : V) (op : Monoid.com_law idx) (F : option bool -> V) :
+  \big[op/idx]_c F c = op (F (Some true)) (op (F (Some false)) (F None)).
+Proof.
+rewrite (bigD1 (Some true)) //= (bigD1 (Some false)) //= (bigD1 None) //= big1 ?Monoid.mulm1 //.
+by case=> [[]|].
+Qed.
+
+(** A sum over sequences of draws from three cells is a sum over the counts of the first two. *)
+Lemma sum_three_cells m (F : nat -> nat -> R) :
+  \sum_(o : Seq [finType of option bool] m) F (drawn (Some true) o) (drawn (Some false) o)
+  = row m (fun u => row u (fun s => F s (u - s)%N)).
+Proof.
+elim: m F => [|m IH] F; first by rewrite !row0 /= (bigD1 tt) //= big1 ?addr0 // => -[].
+rewrite /= -(pair_bigA _ (fun c o => F ((c == Some true) + drawn (Some true) o)%N ((c == Some false) + drawn (Some false) o)%N)) /=.
+rewrite big_three /= (IH (fun s t => F (1 + s)%N (0 + t)%N)) (IH (fun s t => F (0 + s)%N (1 + t)%N)) (IH F) rowS.
+rewrite -!rowD; apply: eq_row => u _; rewrite addrA [RHS]addrC; congr (_ + _); rewrite rowS rowD [LHS]addrC; congr (_ + _).
+by apply: eq_row => s su; rewrite !add0n add1n subSn.
+Qed.
+
+Variables (a b rest : R).
+Hypotheses (a0 : 0 < a) (b0 : 0 < b) (rest0 : 0 <= rest).
+Let A := a + b + 1 + rest.
+
+Lemma urn3 (x y z : R) m (o : Seq [finType of option bool] m) : 0 < x -> 0 < y -> 0 <= z ->
+  urn (fun d => match d with Some true => x | Some false => y | None => z end) o
+  = rise 1 x (drawn (Some true) o) * rise 1 y (drawn (Some false) o)
+    * rise 1 z (m - (drawn (Some true) o + drawn (Some false) o)) / rise 1 (x + y + z) m.
+Proof.
+move=> x0 y0 z0.
+rewrite every_order_is_equally_likely ?big_three /=; last by rewrite ltr_paddr // addr_ge0 // ltW.
+  have -> : drawn None o = (m - (drawn (Some true) o + drawn (Some false) o))%N.
+    by have := drawn_sum o; rewrite big_three /= addnA => /(canRL (addKn _)).
+  by rewrite !mulrA !addrA.
+by move=> [[]|] //; exact: ltW.
+Qed.
+
+(** H(P||Q) as the sum over u = S_l + S_t and s = S_l of the two laws of the counts, with m!/(s! (u-s)! (m-u)!) the product
+  of two binomials. *)
+Theorem divergence_of_counts m (T : R) :
+  pair3 a b rest m T
+  = \sum_(u < m.+1) \sum_(s < u.+1) ('C(m, u) * 'C(u, s))%:R
+    * pos (rise 1 (a + 1) s * rise 1 b (u - s) * rise 1 rest (m - u) / rise 1 A m
+           - T * (rise 1 a s * rise 1 (b + 1) (u - s) * rise 1 rest (m - u) / rise 1 A m)).
+Proof.
+pose F s t := pos (rise 1 (a + 1) s * rise 1 b t * rise 1 rest (m - (s + t)) / rise 1 A m
+           - T * (rise 1 a s * rise 1 (b + 1) t * rise 1 rest (m - (s + t)) / rise 1 A m)).
+transitivity (\sum_(o : Seq [finType of option bool] m) F (drawn (Some true) o) (drawn (Some false) o)).
+  apply: eq_bigr => o _; rewrite /F /A (urn3 _ (_ : 0 < a + 1) b0 rest0) ?addr_gt0 ?ltr01 //.
+  rewrite (urn3 _ a0 (_ : 0 < b + 1) rest0) ?addr_gt0 ?ltr01 //.
+  by rewrite [a + 1 + b]addrAC [a + (b + 1)]addrA.
+rewrite (sum_three_cells m F); apply: eq_bigr => u _; rewrite /row mulr_sumr; apply: eq_bigr => s _.
+by rewrite natrM mulrA /F subnKC // -ltnS.
+Qed.
+End Sum.
