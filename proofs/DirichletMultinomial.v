@@ -212,3 +212,77 @@ rewrite (sum_three_cells m F); apply: eq_bigr => u _; rewrite /row mulr_sumr; ap
 by rewrite natrM mulrA /F subnKC // -ltnS.
 Qed.
 End Sum.
+
+(** ** The martingale: one more draw of the two cells *)
+Section Recursion.
+Variable R : realFieldType.
+Add Ring R_ring2 : (R_ring R).
+
+Lemma posM (c x : R) : 0 <= c -> pos (c * x) = c * pos x.
+Proof. by move=> c0; rewrite /pos maxr_pmulr // mulr0. Qed.
+Lemma pos_id (x : R) : 0 <= x -> pos x = x. Proof. by move=> x0; apply/max_idPr. Qed.
+Lemma pos_0 (x : R) : x <= 0 -> pos x = 0. Proof. by move=> x0; apply/max_idPl. Qed.
+Lemma pos_crossing (x y : R) : x <= 0 -> pos x + pos y = pos (x + y) + Num.min (- x) (pos y).
+Proof.
+move=> x0; rewrite (pos_0 x0) add0r; case: (leP 0 y) => y0; last first.
+  rewrite (pos_0 (ltW y0)) pos_0 ?add0r; last by rewrite ler_naddr // ltW.
+  by apply/esym/min_idPr; rewrite oppr_ge0.
+rewrite pos_id //; case: (leP (- x) y) => xy.
+  have s0 : 0 <= x + y by rewrite -ler_subl_addl sub0r.
+  by rewrite (pos_id s0) addrC addKr.
+have s0 : x + y <= 0 by rewrite -ler_subr_addl sub0r ltW.
+by rewrite (pos_0 s0) add0r.
+Qed.
+
+Variables (d a b p q : R).
+Hypotheses (d0 : 0 < d) (a0 : 0 < a) (b0 : 0 < b) (p0 : 0 <= p) (q0 : 0 <= q).
+
+(** With p/q in the place of e^epsilon; f is a b q times the unnormalised difference P - (p/q) Q at counts (s, u - s). *)
+Definition loss (u s : nat) : R := q * b * (a + s%:R * d) - p * a * (b + (u - s)%:R * d).
+Definition base (u s : nat) : R := rise d a s * rise d b (u - s).
+Definition gap (u s : nat) : R := base u s * loss u s.
+Definition conditional (u : nat) : R := row u (fun s => pos (gap u s)).
+
+Lemma base_ge0 u s : 0 <= base u s. Proof. by rewrite mulr_ge0 // ltW // rise_gt0 // ltW. Qed.
+Lemma loss_up u s s' : (s <= s')%N -> loss u s <= loss u s'.
+Proof.
+move=> le; rewrite /loss; apply: ler_sub.
+  apply: ler_wpmul2l; first by rewrite mulr_ge0 // ltW.
+  by rewrite ler_add2l; apply: ler_wpmul2r; [exact: ltW | rewrite ler_nat].
+apply: ler_wpmul2l; first by rewrite mulr_ge0 // ltW.
+by rewrite ler_add2l; apply: ler_wpmul2r; [exact: ltW | rewrite ler_nat leq_sub2l].
+Qed.
+Lemma gap_le0 u s : loss u s <= 0 -> gap u s <= 0.
+Proof. by move=> l0; rewrite /gap mulr_ge0_le0 // base_ge0. Qed.
+Lemma gap_ge0 u s : 0 <= loss u s -> 0 <= gap u s.
+Proof. by move=> l0; rewrite /gap mulr_ge0 // base_ge0. Qed.
+
+(** The martingale property. *)
+Lemma martingale u s : (s <= u)%N -> gap u.+1 s + gap u.+1 s.+1 = (a + b + d + u%:R * d) * gap u s.
+Proof.
+move=> su; rewrite /gap /base /loss -(subnKC su); move: (u - s)%N => k {su}.
+rewrite subSS -addnS !addKn !riseS natrD -[s.+1]addn1 -[k.+1]addn1 !natrD.
+move: (s%:R : R) (k%:R : R) (rise d a s) (rise d b k) => s' t x y.
+change (1%:R : R) with (1 : R); ring_in R.
+Qed.
+
+(** Lemma 6: what one more draw adds comes from the one place where the sign changes. *)
+Theorem one_more_draw u s : (s <= u)%N -> loss u.+1 s <= 0 -> s = u \/ 0 <= loss u.+1 s.+1 ->
+  conditional u.+1 = (a + b + d + u%:R * d) * conditional u
+    + 'C(u, s)%:R * Num.min (- gap u.+1 s) (pos (gap u.+1 s.+1)).
+Proof.
+move=> su ls up; rewrite /conditional rowS -rowM.
+have keep k : (k <= u)%N -> k != s ->
+    pos (gap u.+1 k) + pos (gap u.+1 k.+1) = (a + b + d + u%:R * d) * pos (gap u k).
+  have c0 : 0 <= a + b + d + u%:R * d by rewrite !addr_ge0 ?mulr_ge0 ?ler0n // ltW.
+  move=> ku; rewrite -posM // -martingale // neq_ltn => /orP[lt|lt].
+    rewrite !pos_0 ?addr0 //; [|apply: gap_le0|apply: gap_le0]; rewrite ?(le_trans (loss_up _ _) ls) // 1?ltnW //.
+    by rewrite -[0]addr0 ler_add // gap_le0 // (le_trans (loss_up _ _) ls) // ltnW.
+  case: up => [e|up]; first by move: (leq_trans lt ku); rewrite e ltnn.
+  rewrite !pos_id ?addr_ge0 ?gap_ge0 // (le_trans up) // loss_up // ltnW // ltnS.
+have c0 : 0 <= a + b + d + u%:R * d by rewrite !addr_ge0 ?mulr_ge0 ?ler0n // ltW.
+pose S : 'I_u.+1 := Ordinal (su : s < u.+1)%N.
+rewrite /row (bigD1 S) //= [in RHS](bigD1 S) //= pos_crossing ?gap_le0 // martingale // posM // mulrDr.
+rewrite [RHS]addrAC; congr (_ + _); apply: eq_bigr => k ne; rewrite keep //; first by rewrite -ltnS.
+Qed.
+End Recursion.
