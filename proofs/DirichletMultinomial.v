@@ -286,3 +286,39 @@ rewrite /row (bigD1 S) //= [in RHS](bigD1 S) //= pos_crossing ?gap_le0 // martin
 rewrite [RHS]addrAC; congr (_ + _); apply: eq_bigr => k ne; rewrite keep //; first by rewrite -ltnS.
 Qed.
 End Recursion.
+
+(** ** The divergence from the recursion *)
+Section FromRecursion.
+Variable R : realFieldType.
+Add Ring R_ring3 : (R_ring R).
+
+(** The divergence from the recursion; masses may be put on a common denominator d. *)
+Theorem divergence_from_recursion (d a b rest p q : R) m :
+  0 < d -> 0 < a -> 0 < b -> 0 <= rest -> 0 < q ->
+  q * (d * a) * (d * b) * rise d (d * (a + b + 1 + rest)) m * pair3 a b rest m (p / q)
+  = row m (fun u => rise d (d * rest) (m - u) * conditional d (d * a) (d * b) p q u).
+Proof.
+move=> d0 a0 b0 r0 q0; rewrite divergence_of_counts // mulr_sumr /row; apply: eq_bigr => u _.
+rewrite /conditional /row !mulr_sumr; apply: eq_bigr => s _.
+set K := _ * rise d _ m; set X := _ - _ * _.
+have A0 : 0 < a + b + 1 + rest by rewrite ltr_paddr // !addr_gt0 ?ltr01.
+have K0 : 0 <= K by rewrite !mulr_ge0 ?(ltW q0) ?(ltW d0) ?(ltW a0) ?(ltW b0) // rise_ge0 ?mulr_ge0 // ltW.
+have key : K * X = rise d (d * rest) (m - u) * gap d (d * a) (d * b) p q u s.
+  rewrite /K /X /gap /base /loss !rise_scale.
+  have -> : d ^+ m = d ^+ s * d ^+ (u - s) * d ^+ (m - u).
+    by rewrite -!exprD !subnKC // -ltnS ltn_ord.
+  have ea : a * rise 1 (a + 1) s = rise 1 a s * (a + s%:R) by rewrite -riseSl riseS mulr1.
+  have eb : b * rise 1 (b + 1) (u - s) = rise 1 b (u - s) * (b + (u - s)%:R) by rewrite -riseSl riseS mulr1.
+  have Am : rise 1 (a + b + 1 + rest) m * (rise 1 (a + b + 1 + rest) m)^-1 = 1.
+    by rewrite divff // lt0r_neq0 // rise_gt0 ?ler01.
+  have qi : q * q^-1 = 1 by rewrite divff // lt0r_neq0.
+  move: ea eb Am qi; move: (rise 1 (a + 1) s) (rise 1 a s) (rise 1 (b + 1) (u - s)) (rise 1 b (u - s)) => x1 x y1 y.
+  move: (rise 1 rest (m - u)) (rise 1 (a + b + 1 + rest) m) (_^-1) (q^-1) => z M N qi.
+  move: (s%:R : R) (_%:R : R) (d ^+ s) (d ^+ (u - s)) (d ^+ (m - u)) => s' t' ds dt dr ea eb MN qq.
+  transitivity (d * d * (ds * dt * dr) * z * (M * N) * (q * (a * x1) * (b * y) - p * (q * qi) * (a * x) * (b * y1))).
+    ring_in R.
+  rewrite MN qq ea eb; ring_in R.
+rewrite mulrCA -[K * pos X]posM // key posM; last by rewrite rise_ge0 ?mulr_ge0 // ltW.
+by rewrite natrM; ring_in R.
+Qed.
+End FromRecursion.
