@@ -113,6 +113,8 @@ by rewrite -mulr_sumr; case: (kK s) => _ ->; rewrite mulr1.
 Qed.
 Lemma image_dominates (S T : finType) (P Q : S -> R) (P' Q' : T -> R) : image P Q P' Q' -> dominates P Q P' Q'.
 Proof. by case=> K [kK [p q]] t _; rewrite (H_ext t p q); exact: data_processing. Qed.
+Lemma dominates_refl (S : finType) (P Q : S -> R) : dominates P Q P Q.
+Proof. by move=> t _; exact: lexx. Qed.
 Lemma dominates_trans (S T U : finType) (P Q : S -> R) (P' Q' : T -> R) (P'' Q'' : U -> R) :
   dominates P Q P' Q' -> dominates P' Q' P'' Q'' -> dominates P Q P'' Q''.
 Proof. by move=> h1 h2 t t0; apply: le_trans (h2 t t0) (h1 t t0). Qed.
@@ -226,6 +228,30 @@ Fixpoint product (ps : seq pair) : pair :=
   if ps is p :: ps' then Pair (both_law (first_law p) (first_law (product ps')))
                               (both_law (second_law p) (second_law (product ps')))
   else Pair unit_law unit_law.
+
+Lemma both_dominates (S T S' T' : finType) (P Q : S -> R) (P2 Q2 : S' -> R) (P' Q' : T -> R) (P2' Q2' : T' -> R) :
+  law P2 -> law Q2 -> law P' -> law Q' -> law P2' -> law Q2' ->
+  dominates P Q P' Q' -> dominates P2 Q2 P2' Q2' -> dominates (both P P2) (both Q Q2) (both P' P2') (both Q' Q2').
+Proof.
+move=> l2 m2 l m l2' m2' d d2.
+exact: (adaptive_composition l m (fun _ => l2') (fun _ => m2') l2 m2 d (fun _ => d2)).
+Qed.
+(** The product of two sequences of pairs is that of their concatenation. *)
+Lemma product_cat (ps qs : seq pair) :
+  dominates (@first (product (ps ++ qs))) (@second (product (ps ++ qs)))
+            (both (@first (product ps)) (@first (product qs))) (both (@second (product ps)) (@second (product qs))).
+Proof.
+elim: ps => [|q ps IH] /=.
+  apply: image_dominates; exists (point R (fun s => (tt, s))); split; first exact: point_kernel.
+  by split=> -[[] b]; rewrite push_point /both mul1r (big_pred1 b).
+apply: (@dominates_trans _ _ _ _ _ _ (both (@first q) (both (@first (product ps)) (@first (product qs))))
+          (both (@second q) (both (@second (product ps)) (@second (product qs))))).
+  apply: both_dominates IH => //; try exact: first_law; try exact: second_law; try (by move=> t _);
+    by apply: both_law; (exact: first_law || exact: second_law).
+apply: image_dominates; exists (point R (fun s => ((s.1, s.2.1), s.2.2))); split; first exact: point_kernel.
+split=> -[[a b] c]; rewrite push_point (big_pred1 (a, (b, c))) /both /= ?mulrA // => -[a' [b' c']] /=;
+  by rewrite !xpair_eqE andbA.
+Qed.
 
 Lemma run_law (A : finType) (K : seq A -> A -> R) n h : kernel K -> law (run K h (n := n)).
 Proof.
