@@ -60,10 +60,50 @@ rewrite /count_in (eq_bigr (fun i => nat_of_bool (tnth (Tuple ss) i == c))); las
 rewrite -[RHS]cs -[s]/(tval (Tuple ss)) -sum1_count big_tuple [RHS]big_mkcond /=.
 by apply: eq_bigr => i _; case: (_ == _).
 Qed.
+
+Lemma count_le x c : (count_in x c <= n)%N.
+Proof. by rewrite -[X in (_ <= X)%N](sum_count x) (bigD1 c) //= leq_addr. Qed.
+
+(* one replaced record leaves cell u and enters cell v *)
+Definition moved x y (u v : C) : Prop :=
+  forall c, (count_in x c + (c == v) = count_in y c + (c == u))%N.
+
+Lemma neighbours_moved x y : neighbours 1 x y -> x = y \/ exists u v, u != v /\ moved x y u v.
+Proof.
+rewrite /neighbours => h; case: (pickP (fun i => x i != y i)) => [i ne|e]; last first.
+  by left; apply/ffunP => i; apply/eqP; have := e i => /negbFE.
+right; exists (x i), (y i); split=> // c.
+have same j : j != i -> x j = y j.
+  move=> ji; apply/eqP; move: h; rewrite /replaced (bigD1 i) //= ne (bigD1 j) //=.
+  by case: (x j == y j).
+rewrite /count_in (bigD1 i) //= [in RHS](bigD1 i) //= (eq_bigr (fun j => nat_of_bool (y j == c))) => [|j ji]; last by rewrite same.
+by rewrite addnC addnA [RHS]addnC addnA [(c == y i)]eq_sym [(c == x i)]eq_sym [(_ + (x i == c))%N in LHS]addnC.
+Qed.
+
+Lemma move_record x (u v : C) : (0 < count_in x u)%N -> exists y, neighbours 1 x y /\ moved x y u v.
+Proof.
+move=> h; have [i xi] : exists i, x i = u.
+  case: (pickP (fun i => x i == u)) => [i /eqP <-|e]; first by exists i.
+  by move: h; rewrite /count_in big1 // => i _; rewrite e.
+pose y : table C n := [ffun j => if j == i then v else x j]; exists y; split.
+  rewrite /neighbours /replaced (bigD1 i) //= big1 ?addn0 ?leq_b1 // => j /negbTE ji.
+  by rewrite ffunE ji eqxx.
+move=> c; rewrite /count_in (bigD1 i) //= [in RHS](bigD1 i) //= ffunE eqxx xi.
+rewrite [in RHS](eq_bigr (fun j => nat_of_bool (x j == c))) => [|j /negbTE ji]; last by rewrite ffunE ji.
+by rewrite addnAC [RHS]addnAC [(u == c)]eq_sym [(v == c)]eq_sym [((c == u) + _)%N]addnC.
+Qed.
 End Counts.
 
 Section Draws.
 Variable R : realFieldType.
+
+(* the profile is 0 at t exactly when no outcome is more than t times as likely *)
+Lemma H_le0 (T : finType) t (P Q : T -> R) : H t P Q <= 0 <-> forall o, P o <= t * Q o.
+Proof.
+split=> [h o|h]; last by rewrite /H big1 // => o _; rewrite pos_0 // subr_le0.
+rewrite -subr_le0; apply: le_trans (pos_ge _) _; apply: le_trans h.
+by rewrite /H (bigD1 o) //= ler_addl sumr_ge0 // => *; exact: pos_ge0.
+Qed.
 
 Lemma draws_ext (T : finType) m (p p' : T -> R) : p =1 p' -> draws m p =1 draws m p'.
 Proof. by move=> h o; apply: eq_bigr => i _; rewrite h. Qed.
