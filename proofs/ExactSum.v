@@ -98,6 +98,8 @@ Lemma zr_gt0 z : (0 < z)%Z -> 0 < zr z.
 Proof. by case: z => //= x _; rewrite ltr0n; apply/ssrnat.ltP; exact: Pos2Nat.is_pos. Qed.
 Lemma zr_le x y : (x <= y)%Z -> zr x <= zr y.
 Proof. by move=> le; rewrite -subr_ge0 -zrB; apply: zr_ge0; lia. Qed.
+Lemma zr_lt x y : (x < y)%Z -> zr x < zr y.
+Proof. by move=> lt; rewrite -subr_gt0 -zrB; apply: zr_gt0; lia. Qed.
 Lemma zr_max x : zr (Z.max 0 x) = pos (zr x).
 Proof.
 case: (Z.le_ge_cases 0 x) => le; first by rewrite Z.max_r // pos_id // zr_ge0.

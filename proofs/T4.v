@@ -225,3 +225,5 @@ by have := T4_bound T yx; rewrite /worst (max_idPr (ltW le)).
 Qed.
 End Main.
 End T4.
+Arguments release {R C n} alpha m x.
+Arguments replaced {C} n x y.
