@@ -65,8 +65,10 @@ Definition check : bool :=
   [&& in_range, at_most a b && ((a =? b)%Z || at_most b a) & at_least a b || at_least b a].
 End Check.
 
+Local Opaque lower upper scale numerator.
 Section Sound.
 Variable R : realFieldType.
+Add Ring R_ring : (R_ring R).
 Notation z := (zr R).
 
 Lemma pair3_down a b rest m (t t' : R) : 0 < a -> 0 < b -> 0 <= rest -> t <= t' ->
@@ -105,6 +107,20 @@ have rises : 0 < rise (z d) (z (a + b + d + others_mass c)%Z) (size c).
   by rewrite rise_gt0 ?(ltW zd0) // 3!zrD ltr_paddr ?zr_ge0 // !addr_gt0.
 by rewrite /denominator 3!zrM zr_rise; do 2![apply: mulr_gt0 => //]; rewrite mulr_gt0 ?scale_gt0 ?zr_gt0.
 Qed.
+Lemma ordered (s x y : Z) : 0 < z s -> z x / z s <= t -> t <= z y / z s -> (x <= y)%Z.
+Proof.
+move=> s0 h1 h2; apply/Z.le_ngt => /(zr_lt R); have := le_trans h1 h2.
+by rewrite ler_pmul2r ?invr_gt0 // leNgt => /negP.
+Qed.
+Lemma quotients (sn sd num den : R) : 0 < sd -> 0 < den ->
+  100%:R * (sn * den) <= 101%:R * (sd * num) -> sn / sd <= 101%:R / 100%:R * (num / den).
+Proof.
+move=> sd0 den0 le; rewrite ler_pdivr_mulr //.
+have -> : 101%:R / 100%:R * (num / den) * sd = 101%:R * (sd * num) / (100%:R * den).
+  rewrite invfM; move: (den^-1) ((100%:R : R)^-1) (101%:R : R) => x y k; ring_in R.
+rewrite ler_pdivl_mulr ?mulr_gt0 ?ltr0n //; apply: le_trans le.
+by rewrite mulrCA.
+Qed.
 Lemma at_most_sound : at_most c a b -> worth <= fraction R (stated c).
 Proof.
 have [[d0 _ _ r0 _] [_ e0 e1 s0 [e2 low]]] := ranges; have zd0 := zr_gt0 R d0; have zs0 := zr_gt0 R s0.
@@ -120,14 +136,10 @@ Proof.
 have [[d0 _ _ r0 _] [_ e0 e1 s0 [e2 low]]] := ranges; have zd0 := zr_gt0 R d0; have zs0 := zr_gt0 R s0.
 have [h1 h2] := exponential_in_integers e0 e1 e2 is_exp.
 have up : (scale <= upper (epsilon c).1 (epsilon c).2)%Z.
-  apply: Z.le_trans low _; apply/Z.le_ngt => /(zr_lt R); have := le_trans h1 h2.
-  by rewrite ler_pmul2r ?invr_gt0 ?scale_gt0 // leNgt => /negP.
+  by apply: Z.le_trans low _; exact: ordered (scale_gt0 R) h1 h2.
 move/Z.leb_le/(zr_le R); rewrite 4!zrM => le.
 apply: (@le_trans _ _ (101%:R / 100%:R * pair3 (z a / z d) (z b / z d) rest (size c) (z (upper (epsilon c).1 (epsilon c).2) / z scale))).
-  rewrite exact_sum // /fraction ler_pdivr_mulr // [_ * (_ / _)]mulrA mulrAC ler_pdivl_mulr ?denominator_gt0 //.
-  rewrite [X in _ <= X]mulrAC -mulrA [X in _ <= X]mulrAC ler_pdivl_mulr ?ltr0n //.
-  rewrite mulrC -[100%:R]/(z 100) -[101%:R]/(z 101); apply: le_trans le _.
-  by rewrite [z (stated c).2 * _]mulrC mulrA.
+  rewrite exact_sum // /fraction; exact: quotients zs0 denominator_gt0 le.
 apply: ler_wpmul2l; first by rewrite divr_ge0 ?ler0n.
 by apply: pair3_down h2; rewrite ?divr_gt0 ?divr_ge0 ?(ltW zd0) ?zr_gt0 ?zr_ge0 //.
 Qed.
@@ -144,8 +156,17 @@ exists (worst (alpha l) (alpha i) (others alpha n l i) (size c) t).
 have eR : others alpha n l i = zr R (others_mass c) / zr R (unit c).
   rewrite /others sum_al el ei /fraction /= /others_mass !(zrB, zrD, zrM) -en zr_nat !mulrBl mulrDl mulfK ?lt0r_neq0 //.
   by rewrite divff // lt0r_neq0.
-rewrite el ei eR; split; first by rewrite -eR -el -ei; apply: T4 => //; left.
-  rewrite /worst -pair3_swap le_maxl (at_most_sound range is_exp a0 b0) //=; last by case/andP: up.
-  case/andP: up => up; case/orP=> [/Z.eqb_eq e|]; last exact: at_most_sound.
-  by rewrite /fraction /= -e (at_most_sound range is_exp a0 a0) //; move: up; rewrite e.
+rewrite el ei eR; case/andP: up => up1 up2.
+have most1 := at_most_sound range is_exp a0 b0 up1.
+have most2 : pair3 (zr R (next_mass c) / zr R (unit c)) (zr R (least_mass c) / zr R (unit c))
+    (zr R (others_mass c) / zr R (unit c)) (size c) t <= fraction R (stated c).
+  case/orP: up2 => [/Z.eqb_eq e|up2]; last by refine (at_most_sound range is_exp b0 a0 up2).
+  by move: most1; rewrite /fraction /= e.
+split; first by rewrite -eR -el -ei; apply: T4 => //; left.
+  by rewrite /worst -pair3_swap le_maxl; apply/andP; split.
+rewrite /worst -pair3_swap; case/orP: low => low.
+  apply: le_trans (at_least_sound range is_exp a0 b0 low) _.
+  by apply: ler_wpmul2l; [rewrite divr_ge0 ?ler0n | rewrite le_maxr lexx].
+apply: le_trans (at_least_sound range is_exp b0 a0 low) _.
+by apply: ler_wpmul2l; [rewrite divr_ge0 ?ler0n | rewrite le_maxr lexx orbT].
 Qed.
