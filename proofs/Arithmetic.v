@@ -29,6 +29,9 @@ Qed.
 End Operations.
 Ltac to_field R :=
   repeat match goal with
+  | |- context [@GRing.natmul _ (GRing.one _) 0%N] => change (@GRing.natmul _ (GRing.one _) 0%N) with (@f0 R)
+  | |- context [@GRing.natmul _ (GRing.one _) 1%N] => change (@GRing.natmul _ (GRing.one _) 1%N) with (@f1 R)
+  | |- context [@GRing.natmul _ (GRing.one _) 2%N] => change (@GRing.natmul _ (GRing.one _) 2%N) with (fadd (@f1 R) (@f1 R))
   | |- context [@GRing.natmul _ (GRing.one _) ?m] => change (@GRing.natmul _ (GRing.one _) m) with (@fnat R m)
   | |- context [@GRing.exp _ ?x ?m] => change (@GRing.exp _ x m) with (@fexp R x m)
   | |- context [@GRing.add _ ?x ?y] => change (@GRing.add _ x y) with (@fadd R x y)

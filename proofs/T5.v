@@ -8,7 +8,10 @@
   epsilon >= 0, delta_g(epsilon) <= H_epsilon(P^m || Q^m), the m-fold product, with equality if k >= 3 or g = n.*
 
   - [T5_bound]: the bound, for every t and therefore every epsilon, also for q = 0.
-  - [T5_exact]: the equality.
+  - [T5_exact]: the equality. [T5_symmetric]: *both orders have the same profile.*
+  - [T5_pure]: *the mechanism is epsilon-differentially private, for one record, exactly when
+    epsilon >= m log(1 + (1 - q)k/(nq)).*
+  - [T5_one_draw]: the profile of one draw, *the positive part of (b + s) - e^epsilon b*, for all k >= 2.
 
   | here                       | on the page                                       |
   |----------------------------|---------------------------------------------------|
@@ -159,5 +162,78 @@ Proof.
 move=> gn hk; have up := T5_bound m t gn; split=> //.
 have [x [y [xy ge]]] := T5_attained m t gn hk.
 by exists x, y; split=> //; apply/eqP; rewrite eq_le ge up.
+Qed.
+
+(** The pair is symmetric: both orders have the same profile. *)
+Theorem T5_symmetric (c s' : R) m t :
+  H t (draws m (P3 c s')) (draws m (Q3 c s')) = H t (draws m (Q3 c s')) (draws m (P3 c s')).
+Proof.
+pose w (o : option bool) := omap negb o.
+have wi : involutive w by case=> [[]|].
+rewrite /H (reindex_inj (h := fun o : {ffun 'I_m -> option bool} => [ffun i => w (o i)])) /=; last first.
+  by move=> o o' /ffunP e; apply/ffunP => i; have := e i; rewrite !ffunE => /(inv_inj wi).
+apply: eq_bigr => o _; congr pos; congr (_ - t * _); apply: eq_bigr => i _; rewrite ffunE; by case: (o i) => [[]|].
+Qed.
+
+(* one record in a cell where there is none after it is replaced *)
+Lemma lone_record : exists (x y : table C n) (l : C), [/\ neighbours 1 x y, cell x l = b + s & cell y l = b].
+Proof.
+have /card_gt1P [l [r [_ _ lr]]] := k2; pose a : 'I_n := Ordinal n0.
+exists [ffun i => if i == a then l else r], [ffun=> r], l; split.
+- rewrite /neighbours /replaced (bigD1 a) //= big1 ?addn0 ?leq_b1 // => i /negbTE ia.
+  by rewrite !ffunE ia eqxx.
+- rewrite /cell /count_in (bigD1 a) //= ffunE !eqxx big1 ?addn0 ?mulr1 // => i /negbTE ia.
+  by rewrite ffunE ia eq_sym (negbTE lr).
+- rewrite /cell /count_in big1 ?mulr0 ?addr0 // => i _.
+  by rewrite ffunE eq_sym (negbTE lr).
+Qed.
+
+(** One draw, (roo-pure) on the page of Reveal-or-Obscure: exact for two cells, too. *)
+Lemma one_draw_pair (c s' t : R) : 0 <= c -> 0 <= s' -> 0 <= 1 - c - c - s' -> 1 <= t -> H t (P3 c s') (Q3 c s') = pos (c + s' - t * c).
+Proof.
+move=> c0 s0 r0 t1; rewrite /H sum3 /= [pos (c - _)]pos_0 ?[pos (1 - c - c - s' - _)]pos_0 ?addr0 // subr_le0.
+  by rewrite -[X in X <= _]mul1r; apply: ler_right.
+apply: (@le_trans _ _ (c + s')); first by rewrite ler_addl.
+by rewrite -[X in X <= _]mul1r; apply: ler_right; rewrite // addr_ge0.
+Qed.
+Theorem T5_one_draw t : 1 <= t -> exact (@neighbours C n 1) (release 1) t (pos (b + s - t * b)).
+Proof.
+move=> t1; have up : bounds (@neighbours C n 1) (release 1) t (pos (b + s - t * b)).
+  move=> x y xy; have := T5_bound 1 t (n0 : (1 <= n)%N) xy.
+  rewrite draws1 !mul1r one_draw_pair ?b_ge0 ?s_ge0 //.
+  by have := third_ge0 (n0 : (1 <= n)%N); rewrite mul1r.
+split=> //; have [x [y [l [xy ex ey]]]] := lone_record.
+exists x, y; split=> //; apply/eqP; rewrite eq_le up //=.
+by rewrite /release draws1 /H (bigD1 l) //= ex ey ler_addl sumr_ge0 // => *; exact: pos_ge0.
+Qed.
+
+(** Pure epsilon: (t5-pure), and (roo-pure) for m = 1. *)
+Theorem T5_pure m t : 0 < q ->
+  bounds (@neighbours C n 1) (release m) t 0 <-> (1 + (1 - q) * k%:R / (n%:R * q)) ^+ m <= t.
+Proof.
+move=> q0; set L := 1 + _; have b0 : 0 < b by rewrite divr_gt0 // ltr0n ltnW.
+have bL : b * L = b + s by rewrite /L; fieldR; do !split; apply/eqP; rewrite ?k_neq0 ?n_neq0 ?lt0r_neq0.
+have L0 : 0 <= L.
+  by rewrite -(pmulr_rge0 _ b0) bL addr_ge0 ?s_ge0 // ltW.
+split=> [pr|ht].
+  have [x [y [l [xy ex ey]]]] := lone_record.
+  have := pr x y xy => /H_le0 /(_ [ffun=> l]); rewrite /release /draws.
+  rewrite (eq_bigr (fun=> b + s)) => [|i _]; last by rewrite ffunE.
+  rewrite [X in _ <= _ * X](eq_bigr (fun=> b)) => [|i _]; last by rewrite ffunE.
+  by rewrite !prodr_const card_ord -bL exprMn mulrC ler_pmul2r // exprn_gt0.
+move=> x y xy; apply/H_le0 => o; apply: (@le_trans _ _ (L ^+ m * release m y o)); last first.
+  by apply: ler_right => //; apply: prodr_ge0 => i _; case: (cell_law y).
+have -> : L ^+ m = \prod_(i < m) L by rewrite prodr_const card_ord.
+rewrite /release /draws -big_split; apply: ler_prod => i _ /=.
+case: (cell_law x) => -> _ /=; set c := o i; have : (count_in x c <= (count_in y c).+1)%N.
+  rewrite -addn1 -leq_subLR; apply: leq_trans (leq_trans (sum_lost x y) xy).
+  by rewrite (bigD1 c) //= leq_addr.
+rewrite -(ler_nat R) natS => cxy.
+apply: (@le_trans _ _ (b + s * ((count_in y c)%:R + 1))); first by rewrite ler_add2l; apply: ler_left; rewrite ?s_ge0.
+have -> : b + s * ((count_in y c)%:R + 1) = b * L + s * (count_in y c)%:R by rewrite bL; ringR.
+rewrite -/(cell y c) /cell; have -> : L * (b + s * (count_in y c)%:R) = b * L + L * (s * (count_in y c)%:R) by ringR.
+rewrite ler_add2l -[X in X <= _]mul1r; apply: ler_right.
+  by rewrite mulr_ge0 ?s_ge0 ?ler0n.
+by rewrite -(ler_pmul2l b0) mulr1 bL ler_addl s_ge0.
 Qed.
 End T5.

@@ -68,14 +68,18 @@ Proof. by rewrite -[X in (_ <= X)%N](sum_count x) (bigD1 c) //= leq_addr. Qed.
 Definition moved x y (u v : C) : Prop :=
   forall c, (count_in x c + (c == v) = count_in y c + (c == u))%N.
 
-Lemma neighbours_moved x y : neighbours 1 x y -> x = y \/ exists u v, u != v /\ moved x y u v.
+Lemma neighbours_one x y : neighbours 1 x y -> x = y \/ exists a, x a != y a /\ forall r, r != a -> x r = y r.
 Proof.
 rewrite /neighbours => h; case: (pickP (fun i => x i != y i)) => [i ne|e]; last first.
   by left; apply/ffunP => i; apply/eqP; have := e i => /negbFE.
+right; exists i; split=> // j ji; apply/eqP; move: h; rewrite /replaced (bigD1 i) //= ne (bigD1 j) //=.
+by case: (x j == y j).
+Qed.
+
+Lemma neighbours_moved x y : neighbours 1 x y -> x = y \/ exists u v, u != v /\ moved x y u v.
+Proof.
+case/neighbours_one => [->|[i [ne same]]]; first by left.
 right; exists (x i), (y i); split=> // c.
-have same j : j != i -> x j = y j.
-  move=> ji; apply/eqP; move: h; rewrite /replaced (bigD1 i) //= ne (bigD1 j) //=.
-  by case: (x j == y j).
 rewrite /count_in (bigD1 i) //= [in RHS](bigD1 i) //= (eq_bigr (fun j => nat_of_bool (y j == c))) => [|j ji]; last by rewrite same.
 by rewrite addnC addnA [RHS]addnC addnA [(c == y i)]eq_sym [(c == x i)]eq_sym [(_ + (x i == c))%N in LHS]addnC.
 Qed.
