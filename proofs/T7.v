@@ -10,6 +10,18 @@
 
   - [T7_private], [T7_schedule], [T7_least]: these three sentences, the first two also for k = 2.
 
+  *For k = 2 let pi_i = f(i, d_i)/n be the smaller cell's probability and M = floor(n/2). The schedule is pi_M = 1/2 for n
+  even, max(M/n, 1/(1 + E)) for n odd, and pi_i = max(i/n, e^(-epsilon) pi_(i+1)). The same holds for it.*
+
+  - [T7_two_private], [T7_two_least].
+
+  *m draws have m times the pure epsilon. If one draw has total variation s and pure epsilon lambda, the profile of m draws
+  for one record is at most that of m draws of the pair of T5 with this s and b = s/(e^lambda - 1). For a group of g
+  replace them by min(gs, tanh(g lambda/2)) and g lambda.*
+
+  - [T7_draws_pure], [T7_draws] and [T7_third] (the third outcome is not negative), [T7_groups]: for every mechanism on
+    tables that releases one cell, among them [one_draw d].
+
   | here                       | on the page                                                                 |
   |----------------------------|-----------------------------------------------------------------------------|
   | E                          | e^epsilon, at least 1                                                       |
@@ -20,7 +32,9 @@
   | i * k <= n, i * k < n      | i <= N, i < N                                                               |
   | probabilities, increasing  | 0 <= d_i <= 1; d_(i-1) <= d_i, wherever i is a smallest count of some table |
   | schedule_bounds d          | the three bounds                                                            |
-  | schedule i                 | the schedule of the page                                                    | *)
+  | schedule i                 | the schedule of the page for k >= 3                                         |
+  | least_two i                | pi_i of the page's schedule for k = 2; [schedule_two] is its d_i            |
+  | L                          | e^lambda; (L^g - 1)/(L^g + 1) = tanh(g lambda/2)                            | *)
 From mathcomp Require Import all_ssreflect all_algebra.
 From Discreet Require Import Definitions DataProcessing Arithmetic Tables ThreeOutcomes T5.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
@@ -385,3 +399,384 @@ have [h1 h2] := at_step i iN; rewrite !le_minr d1 at_tau //=; apply/andP; split.
 rewrite -Cap_iff // in h2; apply: (le_trans h2); rewrite /Cap ler_add2r; exact: ler_left (ltW E0) ds.
 Qed.
 End T7.
+
+(** ** Two cells *)
+Section TwoCells.
+Variable R : realFieldType.
+Add Field field_R : (field_laws R).
+Ltac ringR := to_field R; ring.
+Ltac fieldR := to_field R; field; of_field.
+Variables (C : finType) (n : nat) (E : R).
+Hypotheses (n0 : (0 < n)%N) (k2 : #|C| = 2%N) (E1 : 1 <= E).
+Notation M := n./2.
+
+(** pi_(M - j) of the page, and the schedule with these probabilities of the smaller cell. *)
+Fixpoint least_down (j : nat) : R :=
+  if j is j'.+1 then Num.max ((M - j'.+1)%N%:R / n%:R) (least_down j' / E)
+  else if odd n then Num.max (M%:R / n%:R) (1 / (1 + E)) else 2%:R^-1.
+Definition least_two (i : nat) : R := least_down (M - i).
+Definition schedule_two (i : nat) : R :=
+  if (i * 2 == n)%N then 1 else (2%:R^-1 - least_two i) / (2%:R^-1 - i%:R / n%:R).
+
+Lemma two_neq0 : (2%:R : R) != 0. Proof. by rewrite pnatr_eq0. Qed.
+Lemma one_halves : (1 : R) = 2%:R^-1 + 2%:R^-1.
+Proof. by rewrite -mulr2n -[RHS]mulr_natr mulVf ?two_neq0. Qed.
+Lemma n_pos : 0 < n%:R :> R. Proof. by rewrite ltr0n. Qed.
+Lemma E_pos : 0 < E. Proof. exact: lt_le_trans ltr01 E1. Qed.
+Lemma half_ge0 : 0 <= 2%:R^-1 :> R. Proof. by rewrite invr_ge0 ler0n. Qed.
+Lemma share_half i : (i * 2 <= n)%N -> i%:R / n%:R <= 2%:R^-1 :> R.
+Proof. by move=> h; rewrite ler_pdivr_mulr ?n_pos // mulrC ler_pdivl_mulr ?ltr0n // -natrM ler_nat. Qed.
+Lemma half_le i : (i <= M)%N = (i * 2 <= n)%N.
+Proof. by rewrite -[in RHS](odd_double_half n) muln2; case: (odd n); rewrite ?add0n ?leq_double // add1n leq_Sdouble. Qed.
+
+Lemma least_two_step i : (i < M)%N -> least_two i = Num.max (i%:R / n%:R) (least_two i.+1 / E).
+Proof. by move=> h; rewrite /least_two subnS -(prednK (_ : 0 < M - i)%N) ?subn_gt0 //= prednK ?subn_gt0 // subKn // ltnW. Qed.
+Lemma least_two_range i : (i <= M)%N -> i%:R / n%:R <= least_two i /\ least_two i <= 2%:R^-1.
+Proof.
+move=> iM; rewrite -[in X in X%:R / _ <= _](subKn iM) /least_two; elim: (M - i)%N => [|j [_ h2]] /=.
+  rewrite subn0; case: (odd n); last by rewrite lexx share_half // -half_le.
+  rewrite le_maxr lexx; split=> //; rewrite le_maxl share_half -?half_le //= mul1r lef_pinv ?posrE ?ltr0n //.
+    by rewrite -[2%:R]/(1 + 1 : R) ler_add2l.
+  by rewrite addr_gt0 ?ltr01 ?E_pos.
+rewrite le_maxr lexx; split=> //; rewrite le_maxl share_half -?half_le ?leq_subr //=.
+rewrite ler_pdivr_mulr ?E_pos //; apply: (le_trans h2).
+by rewrite -[X in X <= _]mulr1; apply: ler_left; rewrite ?half_ge0.
+Qed.
+
+Notation N := (n%:R / #|C|%:R : R).
+Definition cell_two (d : nat -> R) (a : nat) : R := f C n a (d (minn a (n - a))) / n%:R.
+Lemma N_half : N / n%:R = 2%:R^-1.
+Proof. by rewrite k2 mulrAC divff ?lt0r_neq0 ?n_pos // mul1r. Qed.
+Lemma f_share a (d : R) : f C n a d / n%:R = 2%:R^-1 + (a%:R / n%:R - 2%:R^-1) * d.
+Proof. by rewrite -!N_half /f; ringR. Qed.
+
+Lemma counts_two (x : table C n) : exists r : C -> C, forall c, [/\ r c != c, count_in x (r c) = (n - count_in x c)%N & forall e, e = c \/ e = r c].
+Proof.
+have other (c : C) : exists r, r != c /\ forall e, e = c \/ e = r.
+  have /card1P [r hr] : #|predC1 c| == 1%N by rewrite cardC1 k2.
+  exists r; split; first by have := hr r; rewrite !inE eqxx.
+  move=> e; have := hr e; rewrite !inE; case: (altP (e =P c)) => [->|_] /=; first by left.
+  by move/esym/eqP; right.
+have ex (c : C) : exists r, r != c.
+  by have [r [h _]] := other c; exists r.
+exists (fun c => xchoose (ex c)) => c; have rc := xchooseP (ex c); set r := xchoose _ in rc *.
+have all e : e = c \/ e = r.
+  have [r' [h hr]] := other c; case: (hr e) => ->; first by left.
+  by case: (hr r) => e'; [move: rc; rewrite e' eqxx | right].
+split=> //; have := sum_count x; rewrite (bigD1 c) //= (bigD1 r) //= big1 => [|e /andP[ec er]].
+  by rewrite addn0 => e; rewrite -[X in (X - _)%N]e addKn.
+by case: (all e) => h; [move: ec | move: er]; rewrite h eqxx.
+Qed.
+
+Lemma smallest_two (x : table C n) c : smallest x = minn (count_in x c) (n - count_in x c).
+Proof.
+have [r /(_ c) [rc cr all]] := counts_two x.
+case: (leqP (count_in x c) (n - count_in x c)) => h.
+  apply: (@smallest_is _ _ _ _ c) => // e.
+  by case: (all e) => ->; rewrite ?cr.
+apply: (@smallest_is _ _ _ _ (r c)) => // e.
+by case: (all e) => ->; rewrite ?cr // ltnW.
+Qed.
+
+Lemma one_draw_two d (x : table C n) c : one_draw d x c = cell_two d (count_in x c).
+Proof. by rewrite one_drawE ?k2 // /cell_two (smallest_two x c). Qed.
+
+Lemma two_cells : exists c r : C, r != c /\ forall F : C -> nat, (\sum_e F e = F c + F r)%N.
+Proof.
+have [c _] : exists c : C, true by have /card_gt0P [c _] : (0 < #|C|)%N; [rewrite k2 | exists c].
+have /card1P [r hr] : #|predC1 c| == 1%N by rewrite cardC1 k2.
+have rc : r != c by have := hr r; rewrite !inE eqxx.
+exists c, r; split=> // F; rewrite (bigD1 c) //= (bigD1 r) //= big1 ?addn0 // => e /andP[ec er].
+by have := hr e; rewrite !inE ec (negbTE er).
+Qed.
+
+(* privacy is a matter of neighbouring counts of one cell *)
+Lemma private_two d : probabilities C n d -> (private C n E d <->
+  forall a, (a < n)%N -> cell_two d a.+1 <= E * cell_two d a /\ cell_two d a <= E * cell_two d a.+1).
+Proof.
+move=> p; split=> [pr a an|st x y xy].
+  have [c [r [rc sumE]]] := two_cells.
+  have [|x cx] := table_with_counts (N := fun e : C => if e == c then a.+1 else (n - a.+1)%N) (n := n).
+    by rewrite sumE eqxx (negbTE rc) subnKC.
+  have [|y [xy m]] := @move_record _ _ x c r; first by rewrite cx eqxx.
+  have cy : count_in y c = a.
+    by have := m c; rewrite cx eqxx [c == r]eq_sym (negbTE rc) addn0 addn1 => -[].
+  have yx : neighbours 1 y x by rewrite /neighbours replacedC.
+  have := pr x y xy => /H_le0 /(_ c); rewrite !one_draw_two cx eqxx cy => h.
+  by have := pr y x yx => /H_le0 /(_ c); rewrite !one_draw_two cx eqxx cy.
+apply/H_le0 => c; rewrite !one_draw_two.
+have near a : (a <= n)%N -> cell_two d a <= E * cell_two d a.
+  move=> an; rewrite -[X in X <= _]mul1r; apply: ler_right => //.
+  apply: divr_ge0; rewrite ?ler0n //; apply: f_ge0; rewrite ?k2 //; apply: p.
+  by rewrite k2 muln2 -addnn -[X in (_ <= X)%N](subnKC an) leq_add // ?geq_minl ?geq_minr.
+case: (neighbours_moved xy) => [->|[u [v [_ m]]]]; first by apply: near; exact: count_le.
+have [l1 [l2 _]] := moved_near c m.
+case: (ltngtP (count_in x c) (count_in y c)) => [lt|lt|->]; last by apply: near; exact: count_le.
+  have e : count_in y c = (count_in x c).+1 by apply/eqP; rewrite eqn_leq lt l2.
+  by rewrite e; case: (st (count_in x c)) => //; rewrite -e count_le.
+have e : count_in x c = (count_in y c).+1 by apply/eqP; rewrite eqn_leq lt l1.
+by rewrite e; case: (st (count_in y c)) => //; rewrite -e count_le.
+Qed.
+
+(* the smaller cell has pi, the larger 1 - pi *)
+Lemma small_le i : (i * 2 <= n)%N -> (i <= n)%N /\ (i <= n - i)%N.
+Proof.
+rewrite muln2 -addnn => h; have le : (i <= n)%N by apply: leq_trans h; rewrite leq_addr.
+by split=> //; rewrite leq_subRL.
+Qed.
+Lemma cell_small d i : (i * 2 <= n)%N -> cell_two d i = 2%:R^-1 - (2%:R^-1 - i%:R / n%:R) * d i.
+Proof. by move=> /small_le [_ /minn_idPl h]; rewrite /cell_two h f_share; ringR. Qed.
+Lemma cell_large d i : (i * 2 <= n)%N -> cell_two d (n - i) = 1 - cell_two d i.
+Proof.
+move=> /small_le [le /minn_idPl h]; rewrite /cell_two subKn // minnC h !f_share natrB // mulrBl divff ?lt0r_neq0 ?n_pos //.
+have gen (x z w : R) : 1 = x + x -> x + (1 - z - x) * w = 1 - (x + (z - x) * w) by move=> ->; ringR.
+exact: gen one_halves.
+Qed.
+
+(* the inequalities that are left *)
+Lemma steps_two d (P : nat -> R) :
+  (forall i, (i * 2 <= n)%N -> cell_two d i = P i) ->
+  (forall i, (i.+1 * 2 <= n)%N -> P i.+1 <= E * P i /\ P i <= E * P i.+1) ->
+  (forall i, (i.+1 * 2 <= n)%N -> 1 - P i.+1 <= E * (1 - P i) /\ 1 - P i <= E * (1 - P i.+1)) ->
+  (odd n -> P M <= E * (1 - P M) /\ 1 - P M <= E * P M) ->
+  forall a, (a < n)%N -> cell_two d a.+1 <= E * cell_two d a /\ cell_two d a <= E * cell_two d a.+1.
+Proof.
+move=> cE h1 h2 h3 a an; have oh := odd_double_half n.
+case: (leqP (a.+1 * 2) n) => ha.
+  have ha' : (a * 2 <= n)%N by apply: leq_trans ha; rewrite leq_mul2r leqnSn orbT.
+  by rewrite !cE //; exact: h1.
+case: (leqP n (a * 2)) => hb.
+  have aE : a = (n - (n - a.+1).+1)%N by rewrite -subSn // subSS subKn // ltnW.
+  have aE' : a.+1 = (n - (n - a.+1))%N by rewrite subKn.
+  have hi : ((n - a.+1).+1 * 2 <= n)%N.
+    by rewrite -subSn // subSS mulnBl leq_subLR muln2 -addnn leq_add2r.
+  have hi' : ((n - a.+1) * 2 <= n)%N by apply: leq_trans hi; rewrite leq_mul2r leqnSn orbT.
+  have -> : cell_two d a = 1 - P (n - a.+1).+1 by rewrite -cE // -cell_large // -aE.
+  have -> : cell_two d a.+1 = 1 - P (n - a.+1)%N by rewrite -cE // -cell_large // -aE'.
+  by case: (h2 _ hi).
+have e : (a * 2).+1 = n by apply/eqP; rewrite eqn_leq hb -ltnS; move: ha; rewrite mulSn add2n.
+have aM : a = M by rewrite -e muln2 -add1n halfD odd_double /= doubleK.
+have od : odd n by rewrite -e muln2 /= odd_double.
+have aE' : a.+1 = (n - a)%N by rewrite -e muln2 -addnn -addSn addnK.
+by rewrite aE' cell_large ?cE -?aM //; [case: (h3 od); rewrite -aM | exact: ltnW hb | exact: ltnW hb].
+Qed.
+
+Lemma half_le1 : 2%:R^-1 <= 1 :> R. Proof. by rewrite invf_le1 ?ltr0n // ler1n. Qed.
+Lemma grow (x y : R) : 0 <= y -> x <= y -> x <= E * y.
+Proof. by move=> y0 xy; apply: (le_trans xy); rewrite -[X in X <= _]mul1r; exact: ler_right. Qed.
+Lemma least_two_facts i : (i.+1 * 2 <= n)%N ->
+  [/\ 0 <= least_two i, least_two i <= least_two i.+1, least_two i.+1 <= E * least_two i & least_two i.+1 <= 2%:R^-1].
+Proof.
+move=> hi; have hM : (i < M)%N by rewrite half_le.
+have [h1 h2] := least_two_range hM; have [h3 h4] := least_two_range (ltnW hM).
+split=> //; first by apply: le_trans h3; rewrite divr_ge0 ?ler0n.
+  rewrite (least_two_step hM) le_maxl; apply/andP; split.
+    by apply: le_trans h1; rewrite ler_pmul2r ?invr_gt0 ?n_pos // ler_nat.
+  rewrite ler_pdivr_mulr ?E_pos // -[X in X <= _]mulr1; apply: ler_left => //.
+  by apply: le_trans h1; rewrite divr_ge0 ?ler0n.
+by rewrite (least_two_step hM) -ler_pdivr_mull ?E_pos // le_maxr mulrC lexx orbT.
+Qed.
+
+Theorem T7_two_private : probabilities C n schedule_two /\ private C n E schedule_two.
+Proof.
+have range i : (i * 2 <= n)%N -> i%:R / n%:R <= least_two i /\ least_two i <= 2%:R^-1.
+  by rewrite -half_le; exact: least_two_range.
+have lower i : (i.+1 * 2 <= n)%N -> (i * 2 <= n)%N by move=> h; apply: leq_trans h; rewrite leq_mul2r leqnSn orbT.
+have p : probabilities C n schedule_two.
+  move=> i; rewrite k2 => hi; have [h1 h2] := range i hi; rewrite /schedule_two; case: eqP => [_|/eqP ne]; first by rewrite ler01 lexx.
+  have lt : i%:R / n%:R < 2%:R^-1 :> R.
+    by rewrite ltr_pdivr_mulr ?n_pos // mulrC ltr_pdivl_mulr ?ltr0n // -natrM ltr_nat ltn_neqAle ne.
+  rewrite divr_ge0 ?subr_ge0 // ?(ltW lt) //= ler_pdivr_mulr ?subr_gt0 // mul1r.
+  by rewrite ler_add2l ler_opp2.
+split=> //; apply/(private_two p); apply: (@steps_two _ least_two) => [i hi|i hi|i hi|od].
+- rewrite cell_small // /schedule_two; have [h1 h2] := range i hi.
+  case: eqP => [e|/eqP ne].
+    have ie : i%:R / n%:R = 2%:R^-1 :> R.
+      have nE : n%:R = i%:R * 2%:R :> R by rewrite -natrM e.
+      have i0 : i%:R != 0 :> R by apply/eqP => i0; move: (lt0r_neq0 n_pos); rewrite nE i0 mul0r eqxx.
+      by rewrite nE invfM mulrA divff ?mul1r.
+    by rewrite ie subrr mul0r subr0; apply/eqP; rewrite eq_le h2 -ie h1.
+  have lt : 2%:R^-1 - i%:R / n%:R != 0 :> R.
+    rewrite subr_eq0 eq_sym lt_eqF // ltr_pdivr_mulr ?n_pos // mulrC ltr_pdivl_mulr ?ltr0n // -natrM ltr_nat.
+    by rewrite ltn_neqAle ne.
+  by rewrite [_ * (_ / _)]mulrC divfK // opprB addrC subrK.
+- by have [P0 up st half] := least_two_facts hi; split=> //; exact: grow (le_trans P0 up) up.
+- have [P0 up st half] := least_two_facts hi; split.
+    by apply: grow; rewrite ?subr_ge0 ?ler_add2l ?ler_opp2 //; exact: le_trans (le_trans up half) half_le1.
+  rewrite -(ler_pmul2l E_pos) -subr_ge0.
+  apply: (@le_trans _ _ ((E - 1) * (E - least_two i.+1 * (E + 1)))).
+    apply: mulr_ge0; rewrite subr_ge0 //; apply: (@le_trans _ _ (2%:R^-1 * (E + 1))).
+      by apply: ler_right => //; rewrite addr_ge0 ?ler01 // ltW ?E_pos.
+    by rewrite mulrC ler_pdivr_mulr ?ltr0n // [2%:R]/(1 + 1) mulrDr mulr1 ler_add2l.
+  rewrite -subr_ge0; have -> : E * (E * (1 - least_two i.+1)) - E * (1 - least_two i) -
+     (E - 1) * (E - least_two i.+1 * (E + 1)) = E * least_two i - least_two i.+1 by ringR.
+  by rewrite subr_ge0.
+have [h1 h2] := @least_two_range M (leqnn _).
+have hr : 2%:R^-1 <= 1 - least_two M.
+  by rewrite ler_subr_addl; apply: le_trans (ler_add h2 (lexx _)) _; rewrite -one_halves.
+have h3 : 1 <= (1 + E) * least_two M.
+  have pE : 0 < 1 + E by rewrite addr_gt0 ?ltr01 ?E_pos.
+  by rewrite mulrC -ler_pdivr_mulr // /least_two subnn /= od le_maxr lexx orbT.
+split; first by apply: grow (le_trans h2 hr); apply: le_trans half_ge0 hr.
+by move: h3; rewrite mulrDl mul1r -ler_subl_addl.
+Qed.
+
+Theorem T7_two_least d : probabilities C n d -> private C n E d -> forall i, (i * 2 <= n)%N -> d i <= schedule_two i.
+Proof.
+move=> p pr; have st := (private_two p).1 pr.
+have share i : (i * 2 <= n)%N -> i%:R / n%:R <= cell_two d i.
+  move=> hi; have /andP[_ d1] : 0 <= d i <= 1 by apply: p; rewrite k2.
+  rewrite cell_small // ler_subr_addl -ler_subr_addr -[X in _ <= X]mulr1; apply: ler_left => //.
+  by rewrite subr_ge0 share_half.
+have oh := odd_double_half n.
+have low i : (i <= M)%N -> least_two i <= cell_two d i.
+  move=> iM; rewrite -(subKn iM); elim: (M - i)%N (leq_subr i M) => [_|j IH jM].
+    rewrite subn0 /least_two subnn /=; have hM : (M * 2 <= n)%N by rewrite -half_le.
+    case: ifP => od.
+      rewrite le_maxl share //=; have pE : 0 < 1 + E by rewrite addr_gt0 ?ltr01 ?E_pos.
+      have aM : M.+1 = (n - M)%N by rewrite -[n in (n - _)%N]oh od -addnn addnA addnK.
+      have [|h _] := st M; first by rewrite -[X in (_ < X)%N]oh od -addnn add1n ltnS leq_addr.
+      move: h; rewrite aM cell_large // ler_subl_addl => h.
+      by rewrite ler_pdivr_mulr // mulrC mulrDl mul1r.
+    have e : (M * 2)%N = n by rewrite muln2 -[RHS]oh od.
+    have nE : n%:R = M%:R * 2%:R :> R by rewrite -natrM e.
+    have M0 : M%:R != 0 :> R by apply/eqP => i0; move: (lt0r_neq0 n_pos); rewrite nE i0 mul0r eqxx.
+    have h2 : 2%:R^-1 = M%:R / n%:R :> R by rewrite nE invfM mulrA divff ?mul1r.
+    by rewrite {1}h2 share.
+  have lt : (M - j.+1 < M)%N by rewrite ltn_subrL (leq_ltn_trans _ jM).
+  have e : (M - j.+1).+1 = (M - j)%N by rewrite -subSn // subSS.
+  rewrite (least_two_step lt) le_maxl share -?half_le ?leq_subr //= ler_pdivr_mulr ?E_pos // mulrC e.
+  apply: le_trans (IH (ltnW jM)) _; rewrite -e; have [] // := st (M - j.+1)%N.
+  by apply: (leq_trans lt); rewrite -[X in (_ <= X)%N]oh -addnn addnA leq_addl.
+move=> i hi; have iM : (i <= M)%N by rewrite half_le.
+have /andP[_ d1] : 0 <= d i <= 1 by apply: p; rewrite k2.
+rewrite /schedule_two; case: eqP => [//|/eqP ne].
+have pos' : 0 < 2%:R^-1 - i%:R / n%:R :> R.
+  by rewrite subr_gt0 ltr_pdivr_mulr ?n_pos // mulrC ltr_pdivl_mulr ?ltr0n // -natrM ltr_nat ltn_neqAle ne.
+by rewrite ler_pdivl_mulr // ler_subr_addl -ler_subr_addr mulrC -cell_small // low.
+Qed.
+End TwoCells.
+
+(** ** Several draws *)
+Section SeveralDraws.
+Variable R : realFieldType.
+Add Field field_R : (field_laws R).
+Ltac ringR := to_field R; ring.
+Ltac fieldR := to_field R; field; of_field.
+Variables (C : finType) (n m : nat) (M : table C n -> C -> R).
+Hypothesis kM : kernel M.
+Definition release (x : table C n) : {ffun 'I_m -> C} -> R := draws m (M x).
+
+Theorem T7_draws_pure g L : 0 <= L -> bounds (@neighbours C n g) M L 0 -> bounds (@neighbours C n g) release (L ^+ m) 0.
+Proof.
+move=> L0 pr x y xy; have /H_le0 le := pr x y xy; apply/H_le0 => o.
+have -> : L ^+ m = \prod_(i < m) L by rewrite prodr_const card_ord.
+rewrite /release /draws -big_split; apply: ler_prod => i _ /=.
+by rewrite le andbT; case: (kM x).
+Qed.
+
+Lemma in_common (P Q : C -> R) L c : 1 < L -> (forall c, P c <= L * Q c) -> (forall c, Q c <= L * P c) ->
+  pos (P c - Q c) + pos (Q c - P c) <= (L - 1) * (P c - pos (P c - Q c)).
+Proof.
+move=> L1 pq qp; case: (leP (Q c) (P c)) => h.
+  rewrite [pos (P c - _)]pos_id ?subr_ge0 // pos_0 ?subr_le0 // addr0 subKr.
+  by rewrite mulrBl mul1r ler_add2r.
+rewrite pos_0 ?subr_le0 ?(ltW h) // add0r pos_id ?subr_ge0 ?(ltW h) // subr0.
+by rewrite mulrBl mul1r ler_add2r.
+Qed.
+(* what one law has in common with another, summed *)
+Lemma variation (P Q : C -> R) L : 1 < L -> law P -> law Q -> (forall c, P c <= L * Q c) -> (forall c, Q c <= L * P c) ->
+  H 1 P Q * (L + 1) <= L - 1.
+Proof.
+move=> L1 [_ p1] [_ q1] pq qp.
+have e1 : H 1 P Q = \sum_c pos (P c - Q c) by apply: eq_bigr => c _; rewrite mul1r.
+have e2 : \sum_c pos (Q c - P c) = H 1 P Q.
+  rewrite e1 [RHS](eq_bigr (fun c => P c - Q c + pos (Q c - P c))) => [|c _]; last by rewrite pos_opp opprB.
+  by rewrite big_split /= sumrB p1 q1 subrr add0r.
+have : \sum_c (pos (P c - Q c) + pos (Q c - P c)) <= \sum_c (L - 1) * (P c - pos (P c - Q c)).
+  by apply: ler_sum => c _; exact: in_common.
+rewrite big_split /= -mulr_sumr sumrB p1 e2 -e1 => h.
+have -> : H 1 P Q * (L + 1) = H 1 P Q + H 1 P Q + (L - 1) * H 1 P Q by ringR.
+by move: h; rewrite mulrBr mulr1 ler_subr_addr.
+Qed.
+
+Lemma by_variation s L t x y : 1 < L -> 0 <= s -> H 1 (M x) (M y) <= s ->
+  (forall c, M x c <= L * M y c) -> (forall c, M y c <= L * M x c) ->
+  H t (release x) (release y) <= H t (draws m (P3 (s / (L - 1)) s)) (draws m (Q3 (s / (L - 1)) s)).
+Proof.
+move=> L1 s0 hs pq qp; have L1' : 0 < L - 1 by rewrite subr_gt0.
+have [||K [kK [ex ey]]] := @three_outcomes R (s / (L - 1)) s s0 C _ _ (kM x) (kM y).
+- by apply: le_trans hs; rewrite le_eqVlt; apply/orP; left; apply/eqP; apply: eq_bigr => c _; rewrite mul1r.
+- move=> c; rewrite -mulrA; apply: ler_left => //; rewrite mulrC ler_pdivr_mulr // mulrC.
+  exact: in_common.
+rewrite /release (H_ext t (draws_ext ex) (draws_ext ey)); exact: draws_processing.
+Qed.
+
+Theorem T7_draws s L t : 1 < L -> exact (@neighbours C n 1) M 1 s -> bounds (@neighbours C n 1) M L 0 ->
+  bounds (@neighbours C n 1) release t (H t (draws m (P3 (s / (L - 1)) s)) (draws m (Q3 (s / (L - 1)) s))).
+Proof.
+move=> L1 [tv [x0 [y0 [_ es]]]] pr x y xy.
+have yx : neighbours 1 y x by rewrite /neighbours replacedC.
+apply: by_variation; rewrite // ?tv // -?es ?H_ge0 //; [exact/H_le0/pr | exact/H_le0/pr].
+Qed.
+Theorem T7_third s L : 1 < L -> attains (@neighbours C n 1) M 1 s -> bounds (@neighbours C n 1) M L 0 ->
+  0 <= 1 - s / (L - 1) - s / (L - 1) - s.
+Proof.
+move=> L1 [x [y [xy es]]] pr; have yx : neighbours 1 y x by rewrite /neighbours replacedC.
+have L1' : 0 < L - 1 by rewrite subr_gt0.
+have := variation L1 (kM x) (kM y) ((H_le0 _ _ _).1 (pr x y xy)) ((H_le0 _ _ _).1 (pr y x yx)).
+rewrite es => h; rewrite -(pmulr_rge0 _ L1').
+have -> : (L - 1) * (1 - s / (L - 1) - s / (L - 1) - s) = (L - 1) - s * (L + 1) by fieldR; apply/eqP; rewrite lt0r_neq0.
+by rewrite subr_ge0.
+Qed.
+
+(** Groups: total variations and pure epsilons add along a chain of neighbours. *)
+Lemma chain g (x y : table C n) : (replaced x y <= g.+1)%N -> exists z, neighbours g x z /\ neighbours 1 z y.
+Proof.
+move=> h; case: (pickP (fun i => x i != y i)) => [i ne|e]; last first.
+  exists x; have -> : y = x by apply/ffunP => i; apply/esym/eqP; have := e i => /negbFE.
+  by rewrite /neighbours /replaced big1 // => i _; rewrite eqxx.
+pose z : table C n := [ffun j => if j == i then x i else y j]; exists z; split.
+  move: h; rewrite /neighbours /replaced (bigD1 i) //= ne add1n ltnS => h.
+  rewrite (bigD1 i) //= ffunE !eqxx add0n; apply: leq_trans h; apply: leq_sum => j /negbTE ji.
+  by rewrite ffunE ji.
+rewrite /neighbours /replaced (bigD1 i) //= big1 ?addn0 ?leq_b1 // => j /negbTE ji.
+by rewrite ffunE ji eqxx.
+Qed.
+Lemma group_variation s g x y : bounds (@neighbours C n 1) M 1 s -> neighbours g x y -> H 1 (M x) (M y) <= g%:R * s.
+Proof.
+move=> tv; elim: g y => [|g IH] y xy.
+  have -> : x = y.
+    apply/ffunP => i; apply/eqP; move: xy; rewrite /neighbours /replaced (bigD1 i) //=.
+    by case: (x i == y i).
+  by rewrite mul0r le_eqVlt; apply/orP; left; apply/eqP; rewrite /H big1 // => c _; rewrite mul1r subrr pos_0.
+have [z [xz zy]] := chain xy; rewrite natS mulrDl mul1r; apply: le_trans (ler_add (IH z xz) (tv z y zy)).
+rewrite /H -big_split /=; apply: ler_sum => c _; apply: pos_le; last by apply: addr_ge0; exact: pos_ge0.
+rewrite !mul1r; have -> : M x c - M y c = (M x c - M z c) + (M z c - M y c) by ringR.
+by apply: ler_add; exact: pos_ge.
+Qed.
+Lemma group_pure L g x y : 0 <= L -> bounds (@neighbours C n 1) M L 0 -> neighbours g x y -> forall c, M x c <= L ^+ g * M y c.
+Proof.
+move=> L0 pr; elim: g y => [|g IH] y xy c.
+  have -> : x = y.
+    apply/ffunP => i; apply/eqP; move: xy; rewrite /neighbours /replaced (bigD1 i) //=.
+    by case: (x i == y i).
+  by rewrite expr0 mul1r.
+have [z [xz zy]] := chain xy; apply: (le_trans (IH z xz c)).
+by rewrite exprSr -mulrA; apply: ler_left; [exact: exprn_ge0 | have /H_le0 := pr z y zy].
+Qed.
+Theorem T7_groups s L g t (s' := Num.min (g%:R * s) ((L ^+ g - 1) / (L ^+ g + 1))) : 1 < L -> (0 < g)%N -> 0 <= s ->
+  bounds (@neighbours C n 1) M 1 s -> bounds (@neighbours C n 1) M L 0 ->
+  bounds (@neighbours C n g) release t
+    (H t (draws m (P3 (s' / (L ^+ g - 1)) s')) (draws m (Q3 (s' / (L ^+ g - 1)) s'))).
+Proof.
+move=> L1 g0 s0 tv pr x y xy; have L0 : 0 <= L by apply: le_trans (ltW L1).
+have Lg : 1 < L ^+ g by rewrite exprn_egt1 // -lt0n.
+have yx : neighbours g y x by rewrite /neighbours replacedC.
+have p : 0 < L ^+ g + 1 by rewrite addr_gt0 ?ltr01 // (lt_trans ltr01).
+have p1 := group_pure L0 pr xy; have p2 := group_pure L0 pr yx.
+apply: by_variation => //.
+  by rewrite le_minr mulr_ge0 ?ler0n //= divr_ge0 ?subr_ge0 ?(ltW Lg) ?(ltW p).
+by rewrite le_minr group_variation //= ler_pdivl_mulr // variation.
+Qed.
+End SeveralDraws.
