@@ -37,7 +37,7 @@
   | sums, ratio           | what is done with the units' outputs, and p(w) / p*(w) of Lemma A, over all cells             | *)
 From mathcomp Require Import all_ssreflect all_algebra.
 From Coq Require Import ZArith.
-From Discreet Require Import Definitions DataProcessing T6.
+From Discreet Require Import Definitions DataProcessing Records T6.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
 Import Order.TTheory GRing.Theory Num.Theory.
 Local Open Scope ring_scope.

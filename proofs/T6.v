@@ -19,13 +19,11 @@
   | window L         | the integers from -L to L; L is so large that no noisy count is left out                 |
   | gap s a m u v    | the sum over z of (u Pr(Z = z) - v Pr(Z + a = z))_+; of Z - a where s is false           |
   | step1 .. step4   | Steps 1 to 4 ([unit_table] is Step 3 with the others)                                    |
-  | counts cell x i  | how many records of x are in cell i                                                      |
   | noisy_counts p c | the law of the counts c, plus independent noise in each of k cells                       |
-  | replaced g x y   | g records are replaced; the order of records does not matter                             |
   | Z0, Zup, Zdown   | the laws of Z, Z + g and Z - g                                                           | *)
 From mathcomp Require Import all_ssreflect all_algebra.
 From Coq Require Import ZArith Lia.
-From Discreet Require Import Definitions DataProcessing.
+From Discreet Require Import Definitions DataProcessing Records.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
 Import Order.TTheory GRing.Theory Num.Theory.
 Local Open Scope ring_scope.
@@ -315,37 +313,6 @@ rewrite -mulr_suml (unit_sum (f2 0%N isT) (leqnn w)) mul1r.
 by apply: IH => //; [exact: fits_tail f1 | exact: fits_tail f2].
 Qed.
 End Noise.
-
-(** ** Tables of records *)
-Section Tables.
-Variable D : eqType.
-(** x and y are tables (the order of records does not matter) of which one has the records b where the other has a. *)
-Definition replaced (g : nat) (x y : seq D) : Prop :=
-  exists common a b, [/\ perm_eq x (common ++ a), perm_eq y (common ++ b), size a = g & size b = g].
-(** y is x with g records added, or x is y with g records added. *)
-Definition added_to (g : nat) (x y : seq D) : Prop := exists a, perm_eq y (x ++ a) /\ size a = g.
-Definition added_or_removed (g : nat) (x y : seq D) : Prop := added_to g x y \/ added_to g y x.
-
-(** How many records are in cell i, where each record has one cell. *)
-Definition counts (cell : D -> nat) (x : seq D) (i : nat) : nat := count (fun r => cell r == i) x.
-Lemma counts_sum cell x k : (\sum_(i < k) counts cell x i <= size x)%N.
-Proof.
-elim: x => [|r x IH]; first by rewrite big1.
-rewrite /= big_split /= -addn1 addnC leq_add //.
-case: (ltnP (cell r) k) => lt; last first.
-  by rewrite big1 // => i _; case: eqP => // e; move: lt; rewrite e leqNgt ltn_ord.
-rewrite (bigD1 (Ordinal lt)) //= eqxx big1 // => i ne; case: eqP => // e.
-by case/eqP: ne; apply: val_inj.
-Qed.
-Lemma counts_le cell x i : (counts cell x i <= size x)%N. Proof. exact: count_size. Qed.
-Lemma replaced_sym g x y : replaced g x y -> replaced g y x.
-Proof. by case=> c [a [b [h1 h2 h3 h4]]]; exists c, b, a; split. Qed.
-Lemma gains_replaced g x y cell k : replaced g x y -> (\sum_(i < k) (counts cell y i - counts cell x i) <= g)%N.
-Proof.
-case=> c [a [b [px py _ <-]]]; apply: leq_trans (counts_sum cell b k); apply: leq_sum => i _.
-by rewrite /counts (permP px) (permP py) !count_cat leq_subLR -addnA leq_add2l leq_addl.
-Qed.
-End Tables.
 
 (** ** The table of a unit *)
 Section UnitTable.

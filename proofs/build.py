@@ -105,8 +105,8 @@ class Build:
         text = path.read_text(encoding="utf-8")
         try:
             right, line, words = variants(text)
-        except ValueError as error:
-            self.report(f"negative/{path.name}", 0, "", str(error))
+        except ValueError as unreadable:
+            self.report(f"negative/{path.name}", 0, "", str(unreadable))
             return
         folder = self.folder / "variants"
         folder.mkdir(exist_ok=True)
