@@ -218,11 +218,11 @@ rewrite big_mkcond /=; transitivity (\sum_(o : Seq [finType of option bool] m) F
 rewrite (sum_three_cells m F).
 have -> : row m (fun v => row v (fun s => F s (v - s)%N)) = 'C(m, u)%:R * row u (fun s => F s (u - s)%N).
   rewrite {1}/row (bigD1 (Ordinal (um : u < m.+1)%N)) //= big1 ?addr0 // => v ne.
-  rewrite /row big1 ?mulr0 // => s _; rewrite /F subnKC -?ltnS //.
+  rewrite /row big1 ?mulr0 // => s _; rewrite /F subnKC ?leq_ord //.
   by case: eqP => [e|]; rewrite ?mulr0 //; case/eqP: ne; apply: val_inj.
 rewrite /in_cells /beta_binomial -sum2 -/x -/y -[rise 1 (x + y) u]rise_sum.
 rewrite [in RHS]mulrAC -[RHS]mulrA -[in RHS]mulrA; congr (_ * _).
 rewrite mulrC -rowM; apply: eq_row => s su; rewrite /F subnKC // eqxx.
-by rewrite -!mulrA mulrC -!mulrA.
+by rewrite [RHS]mulrC [_^-1 * _]mulrC mulrA.
 Qed.
 End T4Sum.
