@@ -12,7 +12,7 @@ Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive
 
 Section Tables.
 Variable D : eqType.
-(** x and y are tables (the order of records does not matter) of which one has the records b where the other has a. *)
+(** y is x with the records a replaced by the records b, g of each; the order of records does not matter. *)
 Definition replaced (g : nat) (x y : seq D) : Prop :=
   exists common a b, [/\ perm_eq x (common ++ a), perm_eq y (common ++ b), size a = g & size b = g].
 (** y is x with g records added, or x is y with g records added. *)
