@@ -100,13 +100,8 @@ Variables a b : Z.
 Hypotheses (a0 : (0 < a)%Z) (b0 : (0 < b)%Z).
 Let worth := pair3 (z a / z d) (z b / z d) rest (size c) t.
 
-Lemma denominator_gt0 : 0 < z (denominator (size c) d a b (others_mass c) scale).
-Proof.
-have [[d0 _ _ r0 _] _] := ranges; have zd0 := zr_gt0 R d0; have za0 := zr_gt0 R a0; have zb0 := zr_gt0 R b0.
-have rises : 0 < rise (z d) (z (a + b + d + others_mass c)%Z) (size c).
-  by rewrite rise_gt0 ?(ltW zd0) // 3!zrD ltr_paddr ?zr_ge0 // !addr_gt0.
-by rewrite /denominator 3!zrM zr_rise; do 2![apply: mulr_gt0 => //]; rewrite mulr_gt0 ?scale_gt0 ?zr_gt0.
-Qed.
+Lemma positive : 0 < z (denominator (size c) d a b (others_mass c) scale).
+Proof. by have [[d0 _ _ r0 _] _] := ranges; apply: denominator_gt0. Qed.
 Lemma ordered (s x y : Z) : 0 < z s -> z x / z s <= t -> t <= z y / z s -> (x <= y)%Z.
 Proof.
 move=> s0 h1 h2; apply/Z.le_ngt => /(zr_lt R); have := le_trans h1 h2.
@@ -128,7 +123,7 @@ have [h1 _] := exponential_in_integers e0 e1 e2 is_exp.
 move/Z.leb_le/(zr_le R); rewrite 2!zrM => le.
 apply: (@le_trans _ _ (pair3 (z a / z d) (z b / z d) rest (size c) (z (lower (epsilon c).1 (epsilon c).2) / z scale))).
   by apply: pair3_down h1; rewrite ?divr_gt0 ?divr_ge0 ?(ltW zd0) ?zr_gt0 ?zr_ge0 //.
-rewrite exact_sum // /fraction ler_pdivr_mulr ?denominator_gt0 // mulrAC ler_pdivl_mulr // [X in X <= _]mulrC.
+rewrite exact_sum // /fraction ler_pdivr_mulr ?positive // mulrAC ler_pdivl_mulr // [X in X <= _]mulrC.
 exact: le.
 Qed.
 Lemma at_least_sound : at_least c a b -> fraction R (stated c) <= 101%:R / 100%:R * worth.
@@ -139,7 +134,7 @@ have up : (scale <= upper (epsilon c).1 (epsilon c).2)%Z.
   by apply: Z.le_trans low _; exact: ordered (scale_gt0 R) h1 h2.
 move/Z.leb_le/(zr_le R); rewrite 4!zrM => le.
 apply: (@le_trans _ _ (101%:R / 100%:R * pair3 (z a / z d) (z b / z d) rest (size c) (z (upper (epsilon c).1 (epsilon c).2) / z scale))).
-  rewrite exact_sum // /fraction; exact: quotients zs0 denominator_gt0 le.
+  rewrite exact_sum // /fraction; exact: quotients zs0 positive le.
 apply: ler_wpmul2l; first by rewrite divr_ge0 ?ler0n.
 by apply: pair3_down h2; rewrite ?divr_gt0 ?divr_ge0 ?(ltW zd0) ?zr_gt0 ?zr_ge0 //.
 Qed.

@@ -244,6 +244,14 @@ rewrite -!nat_succ; apply: IH => //; split=> //.
   by rewrite ler_add2l; apply: ler_wpmul2r; [exact: ltW | rewrite ler_nat].
 Qed.
 
+Lemma denominator_gt0 : (0 <= r)%Z -> 0 < z (denominator m d a b r q).
+Proof.
+move=> r0; have zd0 := zr_gt0 R d0; have za0 := zr_gt0 R a0; have zb0 := zr_gt0 R b0; have zr0 := zr_ge0 R r0.
+have rises : 0 < rise (z d) (z (a + b + d + r)%Z) m.
+  by apply: rise_gt0; [exact: ltW | rewrite 3!zrD ltr_paddr // !addr_gt0].
+by rewrite /denominator 3!zrM zr_rise; do 3!apply: mulr_gt0 => //; exact: zr_gt0.
+Qed.
+
 (** The divergence of the worst pair, in the order (a, b), is a quotient of two integers. *)
 Theorem exact_sum : (0 <= r)%Z ->
   pair3 (z a / z d) (z b / z d) (z r / z d) m (z p / z q)
@@ -255,10 +263,8 @@ have zr0 := zr_ge0 R r0.
 have e1 : z (denominator m d a b r q)
     = z q * (z d * (z a / z d)) * (z d * (z b / z d)) * rise (z d) (z d * (z a / z d + z b / z d + 1 + z r / z d)) m.
   by rewrite !mulrDr !zd mulr1 /denominator !zrM zr_rise !zrD.
-have : 0 < z (denominator m d a b r q).
-  rewrite !zrM zr_rise !mulr_gt0 // rise_gt0 //; first exact: ltW.
-  by rewrite !zrD ltr_paddr // !addr_gt0.
-move=> den0; apply/eqP; rewrite eq_sym (can2_eq (divfK (lt0r_neq0 den0)) (mulfK (lt0r_neq0 den0))) mulrC; apply/eqP.
+have den0 := denominator_gt0 r0.
+apply/eqP; rewrite eq_sym (can2_eq (divfK (lt0r_neq0 den0)) (mulfK (lt0r_neq0 den0))) mulrC; apply/eqP.
 rewrite e1 divergence_from_recursion ?divr_gt0 ?divr_ge0 ?(ltW zd0) // !zd.
 have h1 : (0 <= (p - q) * (a * b))%Z by apply: Z.mul_nonneg_nonneg; nia.
 have h2 : (0 <= p * a * d)%Z by apply: Z.mul_nonneg_nonneg; nia.

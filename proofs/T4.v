@@ -17,7 +17,7 @@
   | worst a b R m T     | max {H(P||Q), H(Q||P)}, with T in the place of e^epsilon                               |
 
   T4_bound holds for every k >= 2 and n, and every T (epsilon < 0, too). T4 is the equality. For k = 2 and n >= 2 the
-  page claims the bound alone; T4_two_cells (DirichletMultinomial.v) shows that equality indeed fails there. *)
+  page claims the bound alone; T4_two_cells (TwoCells.v) shows that equality indeed fails there. *)
 From mathcomp Require Import all_ssreflect all_algebra.
 From Discreet Require Import Definitions Urn.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
