@@ -1,4 +1,20 @@
-(** * The Dirichlet-multinomial law and the one-dimensional sum (docs/theory/dirichlet-multinomial.md) *)
+(** * The Dirichlet-multinomial law (docs/theory/dirichlet-multinomial.md, and Lemmas 3 and 6 of sampling-is-noise.md)
+
+  In the pages' words: "The counts of the draws follow the Dirichlet-multinomial law, with (a)_s = a (a+1) ... (a+s-1),
+  DirMult(m; w)(s) = m! / (prod s_c!) * (prod (w_c)_(s_c)) / (A)_m. Given the counts, every order of the records is equally
+  likely. The loss at an outcome with counts S_l, S_t in the first two cells is log (a+S_l)/a - log (b+S_t)/b." Then the
+  divergence of T4's pair is a finite sum over the counts (divergence_of_counts), and Lemma 6's martingale gives it in one
+  step per draw (one_more_draw, divergence_from_recursion).
+
+  | here               | on the pages                                                                                   |
+  |--------------------|------------------------------------------------------------------------------------------------|
+  | rise 1 a s         | (a)_s; [rise d a s] has steps of d, so that all may be put on a common denominator             |
+  | drawn c o          | how often the cell c was drawn in the sequence o                                               |
+  | counts_are s o     | o has the counts s                                                                             |
+  | row m G            | the sum of C(m, k) G(k) over k from 0 to m                                                     |
+  | p / q              | e^epsilon                                                                                      |
+  | loss, base, gap    | g_u(s), w_u(s) and their product, not normalised                                               |
+  | conditional u      | delta_u, not normalised                                                                        | *)
 From mathcomp Require Import all_ssreflect all_algebra.
 From Coq Require Import Ring.
 From Discreet Require Import Definitions Urn T4.
@@ -192,6 +208,22 @@ rewrite every_order_is_equally_likely ?big_three /=; last by rewrite ltr_paddr /
     by have := drawn_sum o; rewrite big_three /= addnA => /(canRL (addKn _)).
   by rewrite !mulrA !addrA.
 by move=> [[]|] //; exact: ltW.
+Qed.
+
+(** The loss at an outcome: P(o)/Q(o) = (a + S_l)/a * b/(b + S_t). *)
+Theorem loss_of_outcome m (o : Seq [finType of option bool] m) :
+  urn (P3 a b rest) o * (a * (b + (drawn (Some false) o)%:R)) = urn (Q3 a b rest) o * ((a + (drawn (Some true) o)%:R) * b).
+Proof.
+have a1 : 0 < a + 1 by rewrite addr_gt0 ?ltr01.
+have b1 : 0 < b + 1 by rewrite addr_gt0 ?ltr01.
+rewrite (urn3 o a1 b0 rest0) (urn3 o a0 b1 rest0) [a + 1 + b]addrAC [a + (b + 1)]addrA.
+set s := drawn (Some true) o; set k := drawn (Some false) o.
+have ea : a * rise 1 (a + 1) s = rise 1 a s * (a + s%:R) by rewrite -riseSl riseS mulr1.
+have eb : b * rise 1 (b + 1) k = rise 1 b k * (b + k%:R) by rewrite -riseSl riseS mulr1.
+move: ea eb; move: (rise 1 (a + 1) s) (rise 1 a s) (rise 1 (b + 1) k) (rise 1 b k) (rise 1 rest _) (_^-1).
+move: (s%:R : R) (k%:R : R) => s' k' x1 x y1 y v w ea eb.
+transitivity (v * w * (a * x1) * (y * (b + k'))); first by ring_in R.
+by rewrite ea -eb; ring_in R.
 Qed.
 
 (** H(P||Q) as the sum over u = S_l + S_t and s = S_l of the two laws of the counts, with m!/(s! (u-s)! (m-u)!) the product
