@@ -2,11 +2,12 @@
   docs/theory/data-specific-reveal-or-obscure.md.
 
   *For any schedule, the profile of one draw is the maximum over the types of pairs listed in the proof, two for each
-  smallest count in each order.* Here for k >= 3 and every epsilon' >= 0:
+  smallest count in each order.* Here for every epsilon' >= 0:
 
-  *Same smallest count i < N: the cell that lost a record had i + 1 of them. x has i >= 1 and y has i - 1: one cell fell from
+  *Same smallest count i: the cell that lost a record had i + 1 of them. Such a pair exists if k >= 3 and n > ki, or if k = 2
+  and n = 2i + 1. x has i >= 1 and y has i - 1: one cell fell from
   i to i - 1, one rose from a to a + 1, and k - 2 kept their counts; the divergence is largest where all counts but one are
-  i: the cell that rose has the rest, or one that kept its count has.*
+  i: the cell that rose has the rest, or (for k >= 3) one that kept its count has.*
 
   - [T7_profile]: this maximum is the profile, and neighbours attain it.
 
@@ -20,6 +21,7 @@
   | same i                   | the divergence of the pair with the same smallest count i                                |
   | rises o i                | that of the pair with smallest counts i and i - 1 in which the cell that rose has the rest |
   | stays o i                | that in which a cell that kept its count has the rest                                    |
+  | same_exists i            | there is a pair with the same smallest count i                                           |
   | listed i                 | the largest of these that exist at i                                                     | *)
 From mathcomp Require Import all_ssreflect all_algebra.
 From Discreet Require Import Definitions DataProcessing Arithmetic Tables ThreeOutcomes T5 T7.
@@ -49,13 +51,15 @@ Definition rises (o : bool) (i : nat) : R :=
   (term o i i.-1 i i.-1 + term o i i.-1 (top i) (top i).+1 + (k - 2)%N%:R * term o i i.-1 i i) / n%:R.
 Definition stays (o : bool) (i : nat) : R :=
   (term o i i.-1 i i.-1 + term o i i.-1 i i.+1 + (term o i i.-1 (top i) (top i) + (k - 3)%N%:R * term o i i.-1 i i)) / n%:R.
+Definition same_exists (i : nat) : bool := if (2 < k)%N then (i * k < n)%N else n == (i * 2).+1.
 Definition listed (i : nat) : R :=
-  Num.max (if (i * k < n)%N then same i else 0)
+  Num.max (if same_exists i then same i else 0)
     (if (0 < i)%N && (i * k <= n)%N
-     then Num.max (Num.max (rises true i) (rises false i)) (Num.max (stays true i) (stays false i)) else 0).
+     then Num.max (Num.max (rises true i) (rises false i))
+                  (if (2 < k)%N then Num.max (stays true i) (stays false i) else 0)
+     else 0).
 
-Hypotheses (n0 : (0 < n)%N) (k3 : (2 < k)%N) (t1 : 1 <= t) (p : probabilities C n d).
-Let k2 : (1 < k)%N := ltnW k3.
+Hypotheses (n0 : (0 < n)%N) (k2 : (1 < k)%N) (t1 : 1 <= t) (p : probabilities C n d).
 
 Lemma pos_convex (l z w : R) : 0 <= l <= 1 -> pos ((1 - l) * z + l * w) <= (1 - l) * pos z + l * pos w.
 Proof.
@@ -118,7 +122,7 @@ Qed.
 
 (* different smallest counts *)
 Lemma different_bound o (x y : table C n) u v i : u != v -> moved x y u v -> smallest x = i.+1 -> smallest y = i ->
-  ordered o (one_draw d x) (one_draw d y) <= Num.max (rises o i.+1) (stays o i.+1).
+  ordered o (one_draw d x) (one_draw d y) <= if (2 < k)%N then Num.max (rises o i.+1) (stays o i.+1) else rises o i.+1.
 Proof.
 move=> uv m ex ey; rewrite (by_cell o uv m) ex ey.
 have lx e : (i.+1 <= count_in x e)%N by rewrite -ex smallest_le.
@@ -140,7 +144,14 @@ have cc : (count_in x v + \sum_(e | (e != u) && (e != v)) count_in x e = n - i.+
 have cardP : #|[pred e : C | (e != u) && (e != v)]| = (k - 2)%N.
   have := cardC (mem [:: u; v]); rewrite (card_uniqP _) /=; last by rewrite inE uv.
   by move=> <-; rewrite addKn; apply: eq_card => e; rewrite !inE negb_or orbF.
-rewrite cxu cyu cyv.
+rewrite cxu cyu cyv; case: (ltnP 2 k) => [k3|k2']; last first.
+  have k2E : k = 2%N by apply/eqP; rewrite eqn_leq k2' k2.
+  have none : (\sum_(e | (e != u) && (e != v)) count_in x e = 0)%N.
+    by rewrite big_pred0 // => e; have := card0_eq (etrans cardP (_ : k - 2 = 0)%N); rewrite k2E => /(_ erefl e).
+  have cv : count_in x v = A by move: cc; rewrite none addn0 => ->; rewrite /A /top k2E mul1n.
+  rewrite /rises /= -/A cv; apply: ler_right; first by rewrite invr_ge0 ler0n.
+  rewrite ler_add2l big_pred0; first by rewrite mulr_ge0 ?ler0n ?term_ge0.
+  by move=> e; have := card0_eq (etrans cardP (_ : k - 2 = 0)%N); rewrite k2E => /(_ erefl e).
 apply: (@le_trans _ _ (Num.max (rises o i.+1 * n%:R) (stays o i.+1 * n%:R) / n%:R)); last first.
   have np : 0 < n%:R :> R by rewrite ltr0n.
   by rewrite -(maxr_pmull _ _ (ltW np)) mulfK ?lexx ?lt0r_neq0.
@@ -210,6 +221,20 @@ have half (x' y' : table C n) u' v' : moved x' y' u' v' -> (smallest x' <= (smal
 by move=> m; split; [exact: half m | exact: half (moved_sym m)].
 Qed.
 
+Lemma same_exists_at (x y : table C n) u v : u != v -> moved x y u v -> smallest x = smallest y -> same_exists (smallest x).
+Proof.
+move=> uv m e; rewrite /same_exists; case: (ltnP 2 k) => [_|k2']; first exact: (not_uniform k2 m uv erefl (esym e)).
+have k2E : k = 2%N by apply/eqP; rewrite eqn_leq k2' k2.
+have := m u; rewrite eqxx (negbTE uv) addn0 addn1 => cx.
+have an := count_le x u; rewrite cx in an; move: e; rewrite !(smallest_two k2E _ u) cx.
+move: (count_in y u) an => a an; have nE : (n - a = (n - a.+1).+1)%N by rewrite subnSK.
+rewrite -[X in X == _](subnKC an) nE; move: (n - a.+1)%N => b e.
+have -> : b = a.
+  case: (ltngtP a b) e => // ab; last by rewrite (minn_idPr (ltnW (leqW ab))) (minn_idPr ab) => /eqP; rewrite eqn_leq ltnn andbF.
+  by rewrite (minn_idPl ab) (minn_idPl (ltnW (leqW ab))) => /eqP; rewrite eqn_leq ltnn.
+by rewrite (minn_idPr (leqnSn a)) muln2 -addnn addSn.
+Qed.
+
 Lemma profile_bound : bounds (@neighbours C n 1) (one_draw d) t (\big[Num.max/0]_(i < n.+1) listed i).
 Proof.
 have [B0 Bi _] := big_max (fun i : 'I_n.+1 => listed i).
@@ -224,20 +249,32 @@ case: (ltngtP (smallest x) (smallest y)) => [lt|lt|e].
 - have e : smallest y = (smallest x).+1 by apply/eqP; rewrite eqn_leq lt n2.
   have iN := smallest_le_n k2 y u; rewrite e in iN; apply: le_trans (Bi (Ordinal (le_k _ iN))).
   have := different_bound false vu (moved_sym m) e erefl => /le_trans; apply.
-  by rewrite /listed /= iN /= !le_maxl !le_maxr !lexx ?orbT.
+  by rewrite /listed /= iN /=; case: ifP => _; rewrite ?le_maxl !le_maxr !lexx ?orbT.
 - have e : smallest x = (smallest y).+1 by apply/eqP; rewrite eqn_leq lt n1.
   have iN := smallest_le_n k2 x u; rewrite e in iN; apply: le_trans (Bi (Ordinal (le_k _ iN))).
   have := different_bound true uv m e erefl => /le_trans; apply.
-  by rewrite /listed /= iN /= !le_maxl !le_maxr !lexx ?orbT.
+  by rewrite /listed /= iN /=; case: ifP => _; rewrite ?le_maxl !le_maxr !lexx ?orbT.
 - have iN := not_uniform k2 m uv erefl (esym e); apply: le_trans (Bi (Ordinal (le_k _ (ltnW iN)))).
   rewrite (same_pair uv m erefl (esym e)); apply: le_trans (same_bound iN _) _.
     by rewrite e.
-  by rewrite /listed /= iN le_maxr lexx.
+  by rewrite /listed (same_exists_at uv m e) le_maxr lexx.
 Qed.
 
-Lemma same_attained i : (i * k < n)%N -> attains (@neighbours C n 1) (one_draw d) t (same i).
+Lemma same_attained i : same_exists i -> attains (@neighbours C n 1) (one_draw d) t (same i).
 Proof.
-move=> iN; have /card_gt2P [u [v [w [_ [uv vw wu]]]]] := k3.
+rewrite /same_exists; case: (ltnP 2 k) => [k3|k2'] iN; last first.
+  have k2E : k = 2%N by apply/eqP; rewrite eqn_leq k2' k2.
+  have [u [v [vu sumE]]] := two_cells k2E; have uv : u != v by rewrite eq_sym.
+  have [|x cx] := table_with_counts (N := fun e : C => if e == u then i.+1 else i) (n := n).
+    by rewrite sumE eqxx (negbTE vu) (eqP iN) addSn addnn muln2.
+  have [|y [xy m]] := @move_record _ _ x u v; first by rewrite cx eqxx.
+  have cy : count_in y u = i by have := m u; rewrite cx eqxx (negbTE uv) addn0 addn1 => -[].
+  have sub1 : (n - i.+1 = i)%N by rewrite (eqP iN) muln2 -addnn subSS addnK.
+  have sx : smallest x = i by rewrite (smallest_two k2E _ u) cx eqxx sub1 (minn_idPr (leqnSn i)).
+  have sy : smallest y = i.
+    by rewrite (smallest_two k2E _ u) cy (eqP iN) muln2 -addnn -addnS addKn (minn_idPl (leqnSn i)).
+  by exists x, y; split=> //; rewrite (same_pair uv m sx sy) cy.
+have /card_gt2P [u [v [w [_ [uv vw wu]]]]] := k3.
 have [x cx] := extreme_table w (ltnW iN).
 have tx : (i < n - k.-1 * i)%N by rewrite ltn_subRL addnC -mulSn (prednK (ltnW k2)) mulnC.
 have [|y [xy m]] := @move_record _ _ x w u; first by rewrite cx eqxx (leq_ltn_trans _ tx).
@@ -296,9 +333,9 @@ rewrite cv cx eqxx; congr (_ + _).
 rewrite (eq_bigr (fun=> term o i.+1 i i.+1 i.+1)) => [|e /andP[_ /negbTE ev]]; last by rewrite cx ev.
 by rewrite sumr_const others_card // mulr_natl.
 Qed.
-Lemma stays_attained o i : (i.+1 * k <= n)%N -> attains (@neighbours C n 1) (one_draw d) t (stays o i.+1).
+Lemma stays_attained o i : (2 < k)%N -> (i.+1 * k <= n)%N -> attains (@neighbours C n 1) (one_draw d) t (stays o i.+1).
 Proof.
-move=> iN; have /card_gt2P [u [v [w [_ [uv vw wu]]]]] := k3.
+move=> k3 iN; have /card_gt2P [u [v [w [_ [uv vw wu]]]]] := k3.
 have uw : u != w by rewrite eq_sym.
 have [x [y [xy m [sx sy] cx cu]]] := extreme_pair uv uw iN.
 apply: (@by_order o); exists x, y; split=> //; rewrite (by_cell o uv m) sx sy cu /stays /=; congr (_ / _).
@@ -324,8 +361,11 @@ have zero : attains (@neighbours C n 1) (one_draw d) t 0.
   apply/eqP; rewrite eq_le H_ge0 andbT; apply/H_le0 => e; rewrite -[X in X <= _]mul1r; apply: ler_right => //.
   by rewrite one_drawE // divr_ge0 ?ler0n // f_ge0 // p // (smallest_le_n k2 _ e).
 have [_ _ [->|[i ->]]] := big_max (fun i : 'I_n.+1 => listed i) => //.
-rewrite /listed; case: (leP (if _ then same _ else _) _) => _; last by case: ifP => // h; exact: same_attained.
-case: (nat_of_ord i) => [|j] //=; case: ifP => // h.
-case: leP => _; case: leP => _; by [exact: rises_attained | exact: stays_attained].
+have both_attained z w : attains (@neighbours C n 1) (one_draw d) t z -> attains (@neighbours C n 1) (one_draw d) t w ->
+  attains (@neighbours C n 1) (one_draw d) t (Num.max z w) by case: leP.
+apply: (both_attained); first by case: ifP => // h; exact: same_attained.
+case: (nat_of_ord i) => [|j] //=; case: ifP => // h; apply: (both_attained).
+  by apply: (both_attained); exact: rises_attained.
+by case: ifP => // k3; apply: (both_attained); exact: stays_attained.
 Qed.
 End Profile.
