@@ -434,7 +434,7 @@ class MarginalsReading(Reading):
     def losses(self, relation: Relation, contents: Contents, *, rng: np.random.Generator) -> tuple[Code, ...]:
         """Return the losses of the model that the next records are drawn from; of several tables, one of all tables."""
         measured, codes = self.measured, []
-        if unmeasured := len(measured.facts.pairs) - len(measured.two_way):
+        if unmeasured := len(set(measured.facts.pairs) - measured.two_way.keys()):
             share = hidden_dependence(measured, exact=relation.name == "replacement")
             codes.append(Code("unmeasured-pairs", {"pairs": unmeasured, "share": math.ceil(1e4 * share) / 1e4}))
         if contents.size is not None and self.facts.given is None and measured.two_way:
