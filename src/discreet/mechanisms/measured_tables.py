@@ -442,9 +442,9 @@ class MarginalsReading(Reading):
                 self._fitted.append(measured.model(rng))
             losses = pair_losses(measured, (self._fitted or [measured.model(seeded(0))])[-1])
             numbers = {
-                "tables": ["*".join(self._closed.names[i] for i in row.columns) for row in losses],
-                "losses": [round(row.loss, 4) for row in losses],
-                "errors": [round(row.error, 4) for row in losses],
+                "tables": ["*".join([self._closed.names[i] for i in pair]) for _, _, pair in losses],
+                "losses": [round(loss, 4) for loss, _, _ in losses],
+                "errors": [round(error, 4) for _, error, _ in losses],
             }
             codes.append(Code("pair-losses", numbers))
         return tuple(codes)

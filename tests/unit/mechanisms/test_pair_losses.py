@@ -122,7 +122,7 @@ def test_true_losses_lie_within_two_standard_errors() -> None:
         reading: Any = made.reading(made.kernel(x, rng=approximate(seed)), n=x.n)
         fitted = reading.measured.model(approximate(seed))
         tables = _ModelTables(reading.measured, fitted)
-        for pair, loss, error in pair_losses.pair_losses(reading.measured, fitted):
+        for loss, error, pair in pair_losses.pair_losses(reading.measured, fitted):
             true, noisy = true_loss(reading, tables, x, pair), reading.measured.two_way[pair][1] / x.n
             within["ours"].append(abs(true - loss) < 2.0 * error)
             raw = 0.5 * float(np.abs(noisy - tables.pair(*pair)).sum())
