@@ -79,7 +79,7 @@ def measure(name: str, epsilon: float, relation: str, seed: int) -> dict[str, An
     measured = mechanism.reading(mechanism.kernel(held, rng=rng), n=n).measured
     cells, model = measured.choice.merged, measured.model(rng)
     tables, within, raw, sizes_of_losses = _ModelTables(measured, model), [], [], []
-    for pair, loss, error in pair_losses(measured, model):
+    for loss, error, pair in pair_losses(measured, model):
         truth, modelled = merged_table(codes, cells, *pair) / n, tables.pair(*pair)
         true = 0.5 * float(np.abs(truth - modelled).sum())
         noisy = 0.5 * float(np.abs(measured.two_way[pair][1] / measured.total - modelled).sum())

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 import warnings
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
-from discreet._core.errors import DiscreetError
 from discreet._core.text import comma_items, counted, harmless
 from discreet.cli.console import Commands, alarm, answer, echo, show, tell
 from discreet.cli.options import PATH, RELATIONS, SOURCE, command, located, option, parameters, shared
@@ -73,19 +71,13 @@ def compare(
 ) -> None:
     """Compare a RELEASED table with the confidential DATA. The result is confidential."""
     from discreet.confidential import public_domain, reveal_to_custodian
-    from discreet.releases import read_certificate
     from discreet.utility import compare as run
-    from discreet.wording import lost_pairs
 
     source = located(data, options)
     domain = public_domain(domain_file, data=source)
     names = {"measures": _measure_names(measures), "known": known and comma_items(known)}
     comparison = reveal_to_custodian(run(source, released, domain, **names, **options))
-    notes: list[str] = []
-    with suppress(DiscreetError):  # no certificate is beside it
-        outcome = read_certificate(released).facts.released.outcome
-        notes = lost_pairs(outcome, domain.names) * (measures is not None)
-    answer(as_json, comparison.to_dict() | {"notes": notes}, str(comparison), *(f"- {note}" for note in notes))
+    answer(as_json, comparison.to_dict(), str(comparison))
 
 
 def _measure_names(names: str | None) -> Any:

@@ -437,7 +437,7 @@ class MarginalsReading(Reading):
     def losses(self, relation: Relation, contents: Contents, *, rng: np.random.Generator) -> tuple[Code, ...]:
         """Return the losses of the model that the next records are drawn from; of several tables, one of all tables."""
         measured, codes = self.measured, []
-        if unmeasured := len(measured.facts.pairs) - len(measured.two_way):
+        if unmeasured := len(set(measured.facts.pairs) - measured.two_way.keys()):
             share = hidden_dependence(measured, exact=relation.name == "replacement")
             codes.append(Code("unmeasured-pairs", {"pairs": unmeasured, "share": math.ceil(1e4 * share) / 1e4}))
         if contents.size is not None and self.facts.given is None and measured.two_way:
@@ -445,9 +445,9 @@ class MarginalsReading(Reading):
                 self._fitted.append(measured.model(rng))
             losses = pair_losses(measured, (self._fitted or [measured.model(seeded(0))])[-1])
             numbers = {
-                "tables": ["*".join(self._closed.names[i] for i in row.columns) for row in losses],
-                "losses": [round(row.loss, 4) for row in losses],
-                "errors": [round(row.error, 4) for row in losses],
+                "tables": ["*".join([self._closed.names[i] for i in pair]) for _, _, pair in losses],
+                "losses": [round(loss, 4) for loss, _, _ in losses],
+                "errors": [round(error, 4) for _, error, _ in losses],
             }
             codes.append(Code("pair-losses", numbers))
         return tuple(codes)

@@ -6,8 +6,7 @@ All of it is public. Theory: docs/theory/marginals.md, "What is lost".
 from __future__ import annotations
 
 import math
-from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -33,16 +32,11 @@ _MISFITS = np.concatenate(([0.0], np.geomspace(0.2, 20.0, 10)))  # of the model,
 _ROUGH = 0.1  # share of an estimate that is part of its standard error
 
 
-class PairLoss(NamedTuple):
-    """What share of the records is elsewhere in the model's table of two columns, estimated, on merged cells."""
+def pair_losses(measured: MeasuredTables, model: LatentClasses) -> list[tuple[float, float, Pair]]:
+    """Estimate what a model loses of each measured pair, the largest loss first; with its standard error.
 
-    columns: Pair
-    loss: float  # total variation from the confidential table
-    error: float  # standard error
-
-
-def pair_losses(measured: MeasuredTables, model: LatentClasses) -> list[PairLoss]:
-    """Estimate what a model loses of each measured pair, the largest loss first."""
+    A loss is the total variation of the model's table, on merged cells, from the confidential one.
+    """
     sizes, total = measured.choice.counts, measured.total
     pairs = {(i, j): table for (i, j), table in measured.excess.items() if min(sizes[i], sizes[j]) > 1}
     if not pairs:
@@ -60,8 +54,8 @@ def pair_losses(measured: MeasuredTables, model: LatentClasses) -> list[PairLoss
         residual = centred(noisy.excess + expected - model_counts)
         counts = np.maximum(model_counts, 0.0) + _UNSEEN * expected
         loss, error = _posterior(residual.ravel(), noisy.error.ravel(), counts.ravel(), min(_MOST, share), free)
-        losses.append(PairLoss((i, j), min(1.0, loss / total), error / total))
-    return sorted(losses, key=attrgetter("loss"), reverse=True)
+        losses.append((min(1.0, loss / total), error / total, (i, j)))
+    return sorted(losses, reverse=True)
 
 
 def _posterior(residual: Floats, error: Floats, counts: Floats, share: float, free: float) -> tuple[float, float]:

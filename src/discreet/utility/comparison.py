@@ -5,25 +5,29 @@ Every number here is computed from confidential data, so it comes closed; one lo
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from discreet._core.arrays import Floats, Integers
 from discreet._core.boundary import sealed
-from discreet._core.errors import DataError, ParameterError
+from discreet._core.errors import DataError, DiscreetError, ParameterError
 from discreet._core.random import public, secure
-from discreet._core.text import aligned, counted
+from discreet._core.text import aligned, counted, harmless
 from discreet.confidential import Confidential, open_confidential, row_values
 from discreet.domain import Domain, Records, moment_text, require_domain
 from discreet.evolution import API, closeness
 from discreet.mechanisms import embedded, settled_api
+from discreet.releases import read_certificate
 from discreet.utility.columns import IN_RELEASE, ColumnComparison, compare_column
 from discreet.utility.disclosure import AttackRate, Disclosure, disclosures
 from discreet.utility.measures import Measured, compute_measures, parse_measures
 from discreet.utility.rows import Reader, problems_of, tables
+from discreet.wording import lost_pairs
 
 # How near a release is to the confidential table where an API of an evolution says that records lie. Confidential.
 
@@ -76,6 +80,7 @@ BANNER = "CONFIDENTIAL: computed from the private data"
 """How the text of a comparison begins."""
 
 _MOST_SHARES = 10
+_OF_SEVERAL = frozenset({"transport", "marginals-2", "marginals-3", "correlation", "pmse"})  # measures of columns
 
 
 @sealed
@@ -88,6 +93,7 @@ class Comparison:
     ``columns``: one per column of the domain, in its order.
     ``measures``: the measures asked for, each beside its baselines.
     ``disclosure``: what attacks on single records reach, where a sensitive column was named.
+    ``notes``: where measures of several columns were asked for, what the certificate beside the release says was lost.
     """
 
     records: int
@@ -95,6 +101,7 @@ class Comparison:
     columns: tuple[ColumnComparison, ...]
     measures: tuple[Measured, ...] = ()
     disclosure: tuple[Disclosure, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the comparison as plain data, marked ``"confidential": true``."""
@@ -125,6 +132,7 @@ class Comparison:
             lines += ["", *_measure_lines(self.measures)]
         if self.disclosure:
             lines += ["", *_disclosure_lines(self.disclosure)]
+        lines += [f"- {harmless(note)}" for note in self.notes]
         return "\n".join(lines)
 
 
@@ -238,9 +246,14 @@ def compare(
             attacks = disclosures(*rows, sensitive=sensitive, known=known, rng=rng)
     if api is not None:
         values += closeness_measures(sources, settled_api(api, domain), read, rng=rng)
-    return Confidential(
-        Comparison(records=records[0], released=released[0], columns=columns, measures=values, disclosure=attacks)
+    comparison = Comparison(
+        records=records[0], released=released[0], columns=columns, measures=values, disclosure=attacks
     )
+    if isinstance(release, (str, os.PathLike)) and _OF_SEVERAL.intersection(names):
+        with suppress(DiscreetError):  # no certificate is beside it
+            notes = lost_pairs(read_certificate(release).facts.released.outcome, domain.names)
+            comparison = replace(comparison, notes=tuple(notes))
+    return Confidential(comparison)
 
 
 # -- text -------------------------------------------------------------------------------------------------------------

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
@@ -120,7 +122,7 @@ def test_true_losses_lie_within_two_standard_errors() -> None:
         reading: Any = made.reading(made.kernel(x, rng=approximate(seed)), n=x.n)
         fitted = reading.measured.model(approximate(seed))
         tables = _ModelTables(reading.measured, fitted)
-        for pair, loss, error in pair_losses.pair_losses(reading.measured, fitted):
+        for loss, error, pair in pair_losses.pair_losses(reading.measured, fitted):
             true, noisy = true_loss(reading, tables, x, pair), reading.measured.two_way[pair][1] / x.n
             within["ours"].append(abs(true - loss) < 2.0 * error)
             raw = 0.5 * float(np.abs(noisy - tables.pair(*pair)).sum())
@@ -186,6 +188,8 @@ def test_the_certificate_states_them_and_what_can_be_compared_is(folder: Path) -
     assert 0.0 < unmeasured["share"] <= 1.0
     assert "in other merged cells" in str(released.certificate)
     assert all(check.agrees for check in verify(file, data=folder / "r.parquet"))
+    second = [sys.executable, str(Path(__file__).parents[3] / "tools" / "verify_certificate"), str(file)]
+    assert subprocess.run(second, check=False, capture_output=True).returncode == 0
     document = json.loads(file.read_text())
     places = {code["code"]: code for code in document["released"]["outcome"]}
     for code, name, value in (
