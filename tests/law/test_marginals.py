@@ -114,7 +114,7 @@ def test_every_table_changes_as_the_pair_assumes(sizes: tuple[int, ...], most: i
     ones = [one_way_tables(mechanism, source.parts()) for source in sources]
     tables = [np.array([one[i] for one in ones]) for i in range(len(sizes))]
     for merged in merges:
-        choice: Any = SimpleNamespace(facts=mechanism, fine=merged)
+        choice: Any = SimpleNamespace(candidates=mechanism.pairs, fine=merged)
         two = [two_way_tables(choice, source.parts()) for source in sources]
         tables += [np.array([each[pair].ravel() for each in two]) for pair in mechanism.pairs]
     for group in (1, 2):
