@@ -278,9 +278,10 @@ def measurable_pairs(domain: Domain, workload: Sequence[str] | None) -> tuple[li
     """
     place = {name: i for i, name in enumerate(domain.columns)}
     outcome = {place[name] for name in domain.outcome}
-    pairs = list(combinations(range(len(place)), 2))
-    others = [pair for pair in pairs if outcome.isdisjoint(pair)]
-    always = sorted(set(pairs).difference(others))
+    always = sorted({(min(i, j), max(i, j)) for i in outcome for j in place.values() if i != j})
+    others = list(combinations(range(len(place)), 2))
+    if always:
+        others = sorted(set(others).difference(always))
     if workload is None:
         return always, others
     items = []
