@@ -47,7 +47,7 @@ _LONG = 512  # cells of an ordered column, beyond which sums of them are measure
 
 _DEPENDENCE = 6  # numbers in which a table of two columns differs from independence, as far as noise is concerned
 _FIRST = 0.15  # share of the units that all one-way tables get before anything is known
-OUTCOMES = 0.4  # share of the remaining units that tables of declared outcomes get
+OUTCOMES = 0.7, 0.4  # share of the remaining units that tables of declared outcomes get: alone, and beside others
 USUAL = 0.7  # share that they are worth in the end, about: two-way tables tell of columns too
 _SCORES = 0.17  # share of the squared budget that scores get, at most
 _CLEAR_SCORE = 0.05  # noise of a score, as a share of the records, that is little enough
@@ -135,7 +135,7 @@ class Allocation:
         dearer = fine_cost - cost
         losses = [np.array([1.0 / a**2 + 1.0 / b**2 for a, b in level]) for level in (shapes, finer)]
         outcomes = np.flatnonzero(fine_cost[:always] > 0.0)
-        share, none = int(OUTCOMES * self.remaining) * bool(outcomes.size), np.zeros(len(outcomes))
+        share, none = int(OUTCOMES[len(scores) > 0] * self.remaining) * bool(outcomes.size), np.zeros(len(outcomes))
         outcome_q = _whole(fine_cost[outcomes], np.ones_like(outcomes), none, share)
         remaining = self.remaining - int(outcome_q @ outcome_q)
         clear_outcomes = dearer[outcomes] > 0.0
