@@ -114,7 +114,7 @@ def test_every_table_changes_as_the_pair_assumes(sizes: tuple[int, ...], most: i
     ones = [one_way_tables(mechanism, source.parts()) for source in sources]
     tables = [np.array([one[i] for one in ones]) for i in range(len(sizes))]
     for merged in merges:
-        choice: Any = SimpleNamespace(facts=mechanism, fine=merged)
+        choice: Any = SimpleNamespace(candidates=mechanism.pairs, fine=merged)
         two = [two_way_tables(choice, source.parts()) for source in sources]
         tables += [np.array([each[pair].ravel() for each in two]) for pair in mechanism.pairs]
     for group in (1, 2):
@@ -159,7 +159,7 @@ def test_no_more_units_are_spent_than_are_paid(data: st.DataObject) -> None:
     others = allocation.worth(10.0 - scores, shapes, finer, scale, 1e4)  # what outcomes get does not depend on scores
     assert others[1][:place].tolist() == q[:place].tolist()
     assert [taken[:place].tolist()] == [[i for i in range(always) if min(max(shapes[i], finer[i])) > 1]]
-    assert int((q[:place] ** 2).sum()) <= wide_facts.OUTCOMES * left
+    assert int((q[:place] ** 2).sum()) <= wide_facts.OUTCOMES[scored > 0] * left
 
 
 def test_many_columns_and_few_units() -> None:
@@ -628,7 +628,7 @@ class Unscored(Exact):
             for place, counts in enumerate((x, y)):
                 with pytest.MonkeyPatch.context() as patch:
                     if self.shares:
-                        patch.setattr(wide_facts, "OUTCOMES", self.shares[place])
+                        patch.setattr(wide_facts, "OUTCOMES", self.shares[place : place + 1])
                     pair.append(self.exact(read, output, counts)[3:])
             total[self._moved(*pair)][_MIDDLE + least : _MIDDLE + least + len(law)] += law
         return self._summed(total, epsilons)

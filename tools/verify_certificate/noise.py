@@ -214,8 +214,8 @@ def marginals(facts: Facts) -> Promise:
 def pairs_of(facts: Facts) -> int:
     """Return how many pairs get a score: those that the workload names, or all, but for those of outcomes."""
     names, workload = list(facts.columns), facts.parameters.get("workload")
-    if len(facts.outcome) > 3 or not set(facts.outcome) <= set(names):
-        raise StoppedError(WRONG, "the outcome is up to three columns of the domain")
+    if len(facts.outcome) > 3 or len(set(names).intersection(facts.outcome)) < len(facts.outcome):
+        raise StoppedError(WRONG, "the outcome is up to three different columns of the domain")
     if workload is None:
         return math.comb(len(names) - len(facts.outcome), 2)
     named: set[frozenset[str]] = set()

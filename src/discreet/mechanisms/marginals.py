@@ -131,7 +131,7 @@ class Marginals(WideFacts, PartsMechanism):
     ``S = sum of max(0, N - R)`` over its cells, with ``R`` the table that the *released* one-way tables would make if
     the columns were independent, in integers; scores get ``score_units``. (3) What is left of the units goes to
     two-way tables and again to one-way tables, by the released scores. (4) These tables get noise. Tables with an
-    outcome that the domain declares need no score: they get 40 % of what is left, and the others the rest.
+    outcome that the domain declares need no score: they get 40 % of what is left, or 70 % if they are alone.
 
     Guarantee (theorem T20): ``units`` units are spent whatever is released, each a table in which two counts change by
     one (replacement) or one count does (add/remove), and each score changes by at most one. The profile is that of
@@ -379,7 +379,7 @@ class Marginals(WideFacts, PartsMechanism):
             lost_is="prediction",
             lost_to=lost_to,
             remedies=helpful(self.domain, "cells", "columns", "epsilon", "delta"),
-            outcomes=(len(measurable_pairs(self.domain, self.workload)[0]), OUTCOMES),
+            outcomes=(len(measurable_pairs(self.domain, self.workload)[0]), OUTCOMES[len(self.pairs) > 0]),
             pair_scores=(math.comb(len(self.sizes), 2), len(self.pairs), self.scale / math.sqrt(self.score_units or 1)),
             visible_dependence=visible_dependence(closed, n) if self.pairs else None,
             stratified=self.sampling == "stratified",

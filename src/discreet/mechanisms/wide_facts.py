@@ -53,7 +53,7 @@ _LEAF_Q = 2  # of the q of sums of cells, that of the cells
 
 _DEPENDENCE = 6  # numbers in which a table of two columns differs from independence, as far as noise is concerned
 _FIRST = 0.15  # share of the units that all one-way tables get before anything is known
-OUTCOMES = 0.4  # share of the remaining units that tables of declared outcomes get
+OUTCOMES = 0.7, 0.4  # share of the remaining units that tables of declared outcomes get: alone, and beside others
 USUAL = 0.7  # share that they are worth in the end, about: two-way tables tell of columns too
 _SCORES = 0.17  # share of the squared budget that scores get, at most
 _CLEAR_SCORE = 0.05  # noise of a score, as a share of the records, that is little enough
@@ -142,7 +142,7 @@ class Allocation:
         dearer = fine_cost - cost
         losses = [np.array([1.0 / a**2 + 1.0 / b**2 for a, b in level]) for level in (shapes, finer)]
         outcomes = np.flatnonzero(fine_cost[:always] > 0.0)
-        share, none = int(OUTCOMES * self.remaining) * bool(outcomes.size), np.zeros(len(outcomes))
+        share, none = int(OUTCOMES[len(scores) > 0] * self.remaining) * bool(outcomes.size), np.zeros(len(outcomes))
         outcome_q = _whole(fine_cost[outcomes], np.ones_like(outcomes), none, share)
         remaining = self.remaining - int(outcome_q @ outcome_q)
         clear_outcomes = dearer[outcomes] > 0.0
@@ -294,9 +294,10 @@ def measurable_pairs(domain: Domain, workload: Sequence[str] | None) -> tuple[li
     """
     place = {name: i for i, name in enumerate(domain.columns)}
     outcome = {place[name] for name in domain.outcome}
-    pairs = list(combinations(range(len(place)), 2))
-    others = [pair for pair in pairs if outcome.isdisjoint(pair)]
-    always = sorted(set(pairs).difference(others))
+    always = sorted({(min(i, j), max(i, j)) for i in outcome for j in place.values() if i != j})
+    others = list(combinations(range(len(place)), 2))
+    if always:
+        others = sorted(set(others).difference(always))
     if workload is None:
         return always, others
     items = []

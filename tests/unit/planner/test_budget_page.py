@@ -244,7 +244,7 @@ def test_without_a_public_table_no_error_of_a_pair_is_shown_and_what_is_known_is
     assert cost in str(wide(reference=None, outcome=("c",)).notes)
     assert "--outcome c" in text
     assert 'outcome=["c"]' in html.unescape(text)
-    assert unknown(wide(reference=None, outcome="c", workload="c*d"))[0].endswith("1.3 times as large.")
+    assert unknown(wide(reference=None, outcome="c", workload="c*d"))[0].endswith("1.8 times as large.")
     assert unknown(small(TWO, "smoothed-histogram"))[0].endswith("so that no pair of columns is left out.")
     assert "because only records of some kind are released." in unknown(wide(given="c = true"))[0]
     nothing, text = unknown(small(SCORES, "smoothed-histogram"))
