@@ -148,6 +148,14 @@ def test_formats_of_times(ending: str, form: str, number: float, value: Any, tmp
         assert values.to_list() == [value, None]
 
 
+@pytest.mark.parametrize(("program", "unit"), [("SPSS", 86400.0), ("Stata", 1.0), ("SAS", 1.0)])
+def test_every_day_is_that_day(program: str, unit: float) -> None:
+    origin = dt.date(1582, 10, 14) if program == "SPSS" else dt.date(1960, 1, 1)
+    days = pl.Series(range(200_000))
+    found = foreign._as_kind(days * unit, "date", program).to_physical()
+    assert (found - days).unique().to_list() == [(origin - dt.date(1970, 1, 1)).days]
+
+
 def test_sas(tmp_path: Path) -> None:
     path = tmp_path / "sample.sas7bdat"
     path.write_bytes(gzip.decompress(Path(__file__).with_name("sample.sas7bdat.gz").read_bytes()))
