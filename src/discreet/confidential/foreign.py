@@ -265,7 +265,7 @@ def _open_sheet(workbook: Any, form: Format, refuse: Any) -> Any:
     if not filled:
         raise refuse("has no table on a visible sheet", "give a file with a table, or name a hidden sheet")
     if len(filled) > 1:
-        remedy = "write sheet=... in the command, or give a dataframe"
+        remedy = "name one by the option sheet, or save it as a workbook of its own"
         raise refuse(f"has {len(filled)} sheets: {', '.join(map(repr, filled))}", remedy)
     return next(iter(filled.values()))
 

@@ -296,7 +296,7 @@ def test_a_workbook_that_is_harmless(case: str, tmp_path: Path) -> None:
 
 
 WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
-    "sheets": ({"a": [["x"], [1]], "b b": [["x"], [2]]}, "has 2 sheets: 'a', 'b b'", "write sheet=... in the command"),
+    "sheets": ({"a": [["x"], [1]], "b b": [["x"], [2]]}, "has 2 sheets: 'a', 'b b'", "name one by the option sheet"),
     "no sheet": ({"a": []}, "has no table on a visible sheet", "give a file with a table"),
     "a title": ({"a": [["Report"], ["x", "y"], [1, 2]]}, "row 1 has one cell", "rows above"),
     "merged": ({"a": [[], ["x", "y"], [1, 2]], "merged": "A1:B1"}, "row 1 has merged cells", "unmerge"),
@@ -397,7 +397,7 @@ def test_a_release_of_each_and_remedies_followed(tmp_path: Path, monkeypatch: An
         assert run([*RELEASE, name, "--out", f"{name}.csv"]) == 0
         assert run(["compare", name, f"{name}.csv", "--domain", "d.toml"]) == 0
     assert run([*RELEASE, "t.xlsx", "--out", "o.csv"]) != 0
-    assert "--sheet" in capsys.readouterr().err
+    assert "by the option sheet" in capsys.readouterr().err
     assert run([*RELEASE, "t.xlsx", "--sheet", "a", "--out", "o.xlsx"]) != 0
     told = capsys.readouterr().err
     assert "a file of Excel is read, and not written" in told
