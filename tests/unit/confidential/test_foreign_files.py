@@ -356,7 +356,7 @@ FORM: dict[str, tuple[str, Any, str]] = {
     "cut": ("t.sav", lambda: survey_bytes()[:-40], "not a readable SPSS file"),
     "ends the process": ("t.sav", lambda: damaged(180), "t.sav: "),
     "another kind": ("t.sav", lambda: b"PAR1\x15\x04", "a Parquet file"),
-    "CSV in another name": ("t.sav", lambda: b"age\n31\n", "not that of a file of SPSS"),
+    "CSV in another name": ("t.sav", lambda: b"age\n31\n", "its content is not of SPSS"),
     "a text": ("t.dta", lambda: b"age\n31\n", "not a readable Stata file"),
     "SPSS in another name": ("t.csv", survey_bytes, "an SPSS file"),
     "SPSS as Excel": ("t.xlsx", survey_bytes, "an SPSS file"),
