@@ -133,8 +133,8 @@ def _of_variables(text: str, path: Path, form: Format, _version: object, broken:
     ranges = {"SPSS": {"user_missing": True}}.get(form.kind, {})  # so that it tells which codes are missing
     _, facts = _read(path, form, metadataonly=True, **ranges)
     kinds = {name: _kind(facts, name, form.kind) for name in facts.column_names}
-    stored = {"string": pl.String(), "int": pl.Int64(), "integer": pl.Float64()}
-    types = {name: stored.get(re.sub(r"\d", "", facts.readstat_variable_types[name]), pl.Float64()) for name in kinds}
+    stored = {"s": pl.String(), "i": pl.Int64(), "d": pl.Float64(), "f": pl.Float64()}  # string, int8, double, float
+    types = {name: stored[facts.readstat_variable_types[name][0]] for name in kinds}
 
     def typed(frame: pl.DataFrame, columns: Collection[str]) -> pl.DataFrame:
         parts = [frame[name].cast(types[name]) for name in columns]
@@ -176,7 +176,7 @@ def _as_kind(values: pl.Series, kind: str, program: str) -> pl.Series:
     origin, day, unit = _CLOCKS[program]
     number, days = values.cast(pl.Float64).fill_nan(None), (origin - dt.date(1970, 1, 1)).days
     if kind == "date":
-        number = (number * (day / _DAY)).floor() + days
+        number = (number * day / _DAY).floor() + days  # of whole days, each of the three is exact
         return number.clip(-(2.0**31), 2.0**31 - 1).cast(pl.Int32).cast(pl.Date)
     length = (number * unit).round().clip(-_REACH, _REACH)
     if kind == "time":
@@ -265,7 +265,7 @@ def _open_sheet(workbook: Any, form: Format, refuse: Any) -> Any:
     if not filled:
         raise refuse("has no table on a visible sheet", "give a file with a table, or name a hidden sheet")
     if len(filled) > 1:
-        remedy = "write sheet=... in the command, or give a dataframe"
+        remedy = "name one by the option sheet, or save it as a workbook of its own"
         raise refuse(f"has {len(filled)} sheets: {', '.join(map(repr, filled))}", remedy)
     return next(iter(filled.values()))
 

@@ -37,7 +37,7 @@ T = TypeVar("T")
 class Source:
     """A confidential table: its public names and types, and what reads its rows."""
 
-    kind: str  # the dataframe library, or the format of a file: parquet, csv, arrow or database
+    kind: str  # the dataframe library, the format of a file (parquet, csv, spss), or database
     path: str | None = None  # the file, as the caller gave it
     files: Sequence[str] = ()  # those that are read, as far as they are known; a pattern stands for what it matches
     names: tuple[str, ...]

@@ -313,6 +313,8 @@ def require_kind(text: str, path: Path, form: Format | None) -> Format:
     is_packed = form is not None and form.compressed
     if (start in _KINDS and (form is None or form.kind != readable)) or is_packed != (readable == "csv"):
         raise FileProblem(text, f"its content is {kind}, whatever its name says", remedy.replace("FILE", text))
+    if form is not None and form.kind in ("Excel", "SPSS", "SAS") and start not in _KINDS:  # Stata had no mark once
+        raise FileProblem(text, f"its content is not of {form.kind}", "end its name in .csv if it is CSV")
     if form is None:
         raise FileProblem(text, "the format is not known by this ending", f"give a file in {READABLE}")
     return form

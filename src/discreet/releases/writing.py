@@ -84,8 +84,8 @@ def check_output(
     if form is None:
         raise FileProblem(out, "the format is not known by this ending", f"end the name in {ENDINGS}")
     if form.reader:
-        problem = f"a file of {form.kind} is read, and not written"
-        raise FileProblem(out, problem, f"end the name in {ENDINGS}, which {form.kind} can import")
+        remedy = f"end the name in {ENDINGS}. {form.kind} imports CSV"
+        raise FileProblem(out, f"a file of {form.kind} is read, and not written", remedy)
     if form.kind == "arrow":
         from discreet._core.arrow import pyarrow
 

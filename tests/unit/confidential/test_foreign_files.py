@@ -148,6 +148,14 @@ def test_formats_of_times(ending: str, form: str, number: float, value: Any, tmp
         assert values.to_list() == [value, None]
 
 
+@pytest.mark.parametrize(("program", "unit"), [("SPSS", 86400.0), ("Stata", 1.0), ("SAS", 1.0)])
+def test_every_day_is_that_day(program: str, unit: float) -> None:
+    origin = dt.date(1582, 10, 14) if program == "SPSS" else dt.date(1960, 1, 1)
+    days = pl.Series(range(200_000))
+    found = foreign._as_kind(days * unit, "date", program).to_physical()
+    assert (found - days).unique().to_list() == [(origin - dt.date(1970, 1, 1)).days]
+
+
 def test_sas(tmp_path: Path) -> None:
     path = tmp_path / "sample.sas7bdat"
     path.write_bytes(gzip.decompress(Path(__file__).with_name("sample.sas7bdat.gz").read_bytes()))
@@ -288,7 +296,7 @@ def test_a_workbook_that_is_harmless(case: str, tmp_path: Path) -> None:
 
 
 WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
-    "sheets": ({"a": [["x"], [1]], "b b": [["x"], [2]]}, "has 2 sheets: 'a', 'b b'", "write sheet=... in the command"),
+    "sheets": ({"a": [["x"], [1]], "b b": [["x"], [2]]}, "has 2 sheets: 'a', 'b b'", "name one by the option sheet"),
     "no sheet": ({"a": []}, "has no table on a visible sheet", "give a file with a table"),
     "a title": ({"a": [["Report"], ["x", "y"], [1, 2]]}, "row 1 has one cell", "rows above"),
     "merged": ({"a": [[], ["x", "y"], [1, 2]], "merged": "A1:B1"}, "row 1 has merged cells", "unmerge"),
@@ -348,6 +356,7 @@ FORM: dict[str, tuple[str, Any, str]] = {
     "cut": ("t.sav", lambda: survey_bytes()[:-40], "not a readable SPSS file"),
     "ends the process": ("t.sav", lambda: damaged(180), "t.sav: "),
     "another kind": ("t.sav", lambda: b"PAR1\x15\x04", "a Parquet file"),
+    "CSV in another name": ("t.sav", lambda: b"age\n31\n", "its content is not of SPSS"),
     "a text": ("t.dta", lambda: b"age\n31\n", "not a readable Stata file"),
     "SPSS in another name": ("t.csv", survey_bytes, "an SPSS file"),
     "SPSS as Excel": ("t.xlsx", survey_bytes, "an SPSS file"),
@@ -388,7 +397,7 @@ def test_a_release_of_each_and_remedies_followed(tmp_path: Path, monkeypatch: An
         assert run([*RELEASE, name, "--out", f"{name}.csv"]) == 0
         assert run(["compare", name, f"{name}.csv", "--domain", "d.toml"]) == 0
     assert run([*RELEASE, "t.xlsx", "--out", "o.csv"]) != 0
-    assert "--sheet" in capsys.readouterr().err
+    assert "by the option sheet" in capsys.readouterr().err
     assert run([*RELEASE, "t.xlsx", "--sheet", "a", "--out", "o.xlsx"]) != 0
     told = capsys.readouterr().err
     assert "a file of Excel is read, and not written" in told
