@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from discreet.mechanisms.calibration import require_budget, scale_solution
     from discreet.mechanisms.data_specific_reveal_or_obscure import DataSpecificRevealOrObscure
     from discreet.mechanisms.dirichlet_multinomial import DirichletMultinomial
-    from discreet.mechanisms.drawn import DrawnMechanism
+    from discreet.mechanisms.drawn import DrawnMechanism, HeldMechanism
     from discreet.mechanisms.exponential_histogram import ExponentialHistogram
     from discreet.mechanisms.forecast import Forecast, Traits
     from discreet.mechanisms.gaussian_smoothed_histogram import GaussianSmoothedHistogram
@@ -87,7 +87,6 @@ if TYPE_CHECKING:
     from discreet.mechanisms.steps import StepsFile, checkpoint_state, steps_taken
     from discreet.mechanisms.subsampled_randomised_response import SubsampledRandomisedResponse
     from discreet.mechanisms.tree import Consistent, Tree
-    from discreet.mechanisms.urn import HeldMechanism
     from discreet.mechanisms.urn_histogram import UrnHistogram
 
 __all__ = [

@@ -16,7 +16,7 @@ from discreet._core.errors import GuaranteeKindError
 from discreet.domain import Commonness, Counts
 from discreet.mechanisms.base import NEIGHBOURS, require_neighbours
 from discreet.mechanisms.calibration import SIZE, Free, Search, one_solution
-from discreet.mechanisms.drawn import UNIT, MixtureDraws
+from discreet.mechanisms.drawn import MIXING_UNIT, MixtureDraws
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import ExactLaw
 from discreet.privacy import Code, ConstantProfile, Guarantee, MinimumPairs, Profile, Relation
@@ -88,7 +88,7 @@ class DataSpecificRevealOrObscure(MixtureDraws):
     def probabilities(self, n: int) -> Floats:
         """Return ``q_0, .., q_(n//k)``, the probabilities of a uniform cell at each smallest count, as used."""
         positive = self._positive_units(positive_size("n", n))
-        return np.append(positive, np.zeros(n // self._cells + 1 - len(positive), dtype=np.int64)) / UNIT
+        return np.append(positive, np.zeros(n // self._cells + 1 - len(positive), dtype=np.int64)) / MIXING_UNIT
 
     def _positive_units(self, n: int) -> Any:
         return _schedule(n, self._cells, self.draw_epsilon, self.schedule)
@@ -121,7 +121,7 @@ class DataSpecificRevealOrObscure(MixtureDraws):
         profile: Profile = ConstantProfile(value=0.0)
         largest = 0.0
         if cells > 1:
-            weights = self._positive_units(n) / UNIT
+            weights = self._positive_units(n) / MIXING_UNIT
             largest = float(weights[0])
             pairs = MinimumPairs(n=n, cells=cells, weights=weights, size=self.size)
             if pairs.loss > 0.0:  # else every record is obscured
@@ -137,7 +137,7 @@ class DataSpecificRevealOrObscure(MixtureDraws):
         lost = worst = 0.0
         if self.domain.size != 1:
             least = (like or Commonness.invented(self.domain)).least
-            lost, worst = self._units_of(n, math.floor(n * least)) / UNIT, self._units_of(n, 0) / UNIT
+            lost, worst = self._units_of(n, math.floor(n * least)) / MIXING_UNIT, self._units_of(n, 0) / MIXING_UNIT
         return Forecast(
             lost=lost,
             lost_is="prediction",
@@ -173,7 +173,7 @@ def _schedule(n: int, cells: int, epsilon: float, schedule: Schedule) -> Any:
 
 
 def _rounded(q: float) -> int:
-    return min(UNIT, math.ceil(max(0.0, q) * UNIT))
+    return min(MIXING_UNIT, math.ceil(max(0.0, q) * MIXING_UNIT))
 
 
 def _optimal(n: int, cells: int, epsilon: float) -> list[int]:
@@ -185,7 +185,7 @@ def _optimal(n: int, cells: int, epsilon: float) -> list[int]:
         room = (n - cells * i) / cells  # N - i
         if room == 0.0 or units[-1] == 0:
             break
-        previous = (UNIT - units[-1]) / UNIT
+        previous = (MIXING_UNIT - units[-1]) / MIXING_UNIT
         d = min(h * share / (1.0 + h * room), e * previous + h * share / ((cells - 1) * room))
         if room >= 1.0:
             d = min(d, (h * share + (room - 1.0) * previous) / (e * room))
@@ -200,10 +200,10 @@ def _two_cells(n: int, epsilon: float) -> list[int]:
     units = [0] * (start + 1)
     if start == most and n % 2 == 1:
         units[start] = _rounded((n / (1.0 + math.exp(epsilon)) - start) / (0.5 * n - start))
-    chance = (start + (0.5 * n - start) * units[start] / UNIT) / n
+    chance = (start + (0.5 * n - start) * units[start] / MIXING_UNIT) / n
     for i in range(start - 1, -1, -1):
         units[i] = _rounded((n * math.exp(-epsilon) * chance - i) / (0.5 * n - i))
-        chance = (i + (0.5 * n - i) * units[i] / UNIT) / n
+        chance = (i + (0.5 * n - i) * units[i] / MIXING_UNIT) / n
     return units
 
 

@@ -19,10 +19,10 @@ from discreet._core.numeric import log_rising
 from discreet.domain import Commonness, Counts, Records
 from discreet.mechanisms.base import MOST_CELLS, NEIGHBOURS, held_frequencies, require_neighbours
 from discreet.mechanisms.calibration import SIZE, Free, Search, one_solution
+from discreet.mechanisms.drawn import UNIT, HeldMechanism, draw_blocks, held_cells, records_of
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import DrawnFromCounts
 from discreet.mechanisms.projections import NumberedCells
-from discreet.mechanisms.urn import UNIT, HeldMechanism, draw_blocks, held_cells, records_of
 from discreet.privacy import (
     ChainProfile,
     Code,

@@ -17,10 +17,10 @@ from discreet._core.errors import LawNotAvailable, ParameterError
 from discreet._core.numeric import log_rising
 from discreet.domain import Commonness, Counts, Records
 from discreet.mechanisms.base import NEIGHBOURS, Mechanism, require_neighbours
+from discreet.mechanisms.drawn import PitmanYorUrn, draw_blocks, held_cells, moved_mass, records_of
 from discreet.mechanisms.forecast import Forecast, helpful
 from discreet.mechanisms.likelihood import ContinuedUrn
 from discreet.mechanisms.reading import BLOCK
-from discreet.mechanisms.urn import PitmanYorUrn, draw_blocks, held_cells, moved_mass, records_of
 from discreet.privacy import Code, ConstantProfile, Guarantee, HeldTable, Kind, PitmanYorPairs, Profile, Relation
 
 

@@ -12,12 +12,12 @@ from discreet._core.boundary import sealed
 from discreet._core.checks import positive_size, real
 from discreet.domain import Commonness, Counts, Records
 from discreet.mechanisms.base import numbered_cells, require_made_for
+from discreet.mechanisms.drawn import UNIT, draw_blocks, records_of, rounded_urn
 from discreet.mechanisms.likelihood import NoLikelihood, ThresholdedUrn
 from discreet.mechanisms.noise import LAPLACE
 from discreet.mechanisms.projections import NumberedCells
 from discreet.mechanisms.reading import READING_ONLY, ColumnShares, Reading
 from discreet.mechanisms.stability import LabelReading, StableCounts
-from discreet.mechanisms.urn import UNIT, draw_blocks, records_of, rounded_urn
 
 _MOST_FOLLOWED = 10**6  # records times cells: intervals take some ten seconds
 

@@ -15,9 +15,9 @@ from discreet._core.boundary import sealed
 from discreet._core.numeric import log_rising
 from discreet.domain import Commonness, Counts, Records
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, Outputs, listed, require_neighbours
+from discreet.mechanisms.drawn import PitmanYorUrn, moved_mass
 from discreet.mechanisms.forecast import Forecast, Traits
 from discreet.mechanisms.likelihood import DrawnFromCounts
-from discreet.mechanisms.urn import PitmanYorUrn, moved_mass
 from discreet.privacy import Code, ConstantProfile, Guarantee, HeldTable, Relation
 
 

@@ -15,8 +15,8 @@ import pytest
 from discreet._core.random import seeded
 from discreet.domain import Counts, Domain, Integer, Numeric, OpenLabels, Records
 from discreet.mechanisms import DirichletMultinomial, PitmanYor, SmoothedHistogram
-from discreet.mechanisms import urn as urn_module
-from discreet.mechanisms.urn import draw_blocks
+from discreet.mechanisms import drawn as urn_module
+from discreet.mechanisms.drawn import draw_blocks
 from discreet.testing import assert_law, check_kernel_follows_law
 from discreet.testing.enumeration import outcome_of
 from discreet.testing.statistics import sample_size_for_distance
