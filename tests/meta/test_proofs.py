@@ -27,7 +27,7 @@ def unknown(text: str) -> list[str]:
     for line in text.splitlines():
         names = [name.removeprefix("proofs/") for name in re.findall(r"`([\w'/]+(?:\.v)?)`", line)]
         names += re.findall(r"\]\((\w+\.v)\)", line)
-        files = [name for name in names if name.endswith(".v")]
+        files = [name for name in names if name.endswith(".v")] if line.startswith("|") else []
         known = {theorem for name in files or THEOREMS for theorem in THEOREMS.get(name, ())}
         missing += [name for name in names if name and name not in known and name not in THEOREMS]
     return missing
