@@ -12,7 +12,7 @@
   | extra alpha h         | the prior masses alpha_c + h_c                                                            | *)
 From mathcomp Require Import all_ssreflect all_algebra.
 From Coq Require Import Ring.
-From Discreet Require Import Definitions Urn T4 DirichletMultinomial.
+From Discreet Require Import Definitions DataProcessing Urn T4 DirichletMultinomial.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
 Import Order.TTheory GRing.Theory Num.Theory.
 Local Open Scope ring_scope.
@@ -24,8 +24,8 @@ Variable t : R.
 
 Lemma pos_sum (I : finType) (F : I -> R) : pos (\sum_i F i) <= \sum_i pos (F i).
 Proof.
-apply: pos_least; first by apply: ler_sum => i _; exact: pos_above.
-by apply: sumr_ge0 => i _; exact: pos_nonneg.
+apply: pos_le; first by apply: ler_sum => i _; exact: pos_ge.
+by apply: sumr_ge0 => i _; exact: pos_ge0.
 Qed.
 
 Section Value.
