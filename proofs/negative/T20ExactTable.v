@@ -10,7 +10,7 @@ Delimit Scope Z_scope with Z. Delimit Scope nat_scope with N.
 
 Section Wrong.
 Variable R : realFieldType.
-Variables (w : nat) (p : Z -> R) (N : noise w p).
+Variables (w : nat) (p : Z -> R) (N : noise w p) (even : forall z, p (- z)%Z = p z).
 Variables (D : eqType) (g n L k : nat).
 Hypothesis large : (n + w <= L)%N.
 Implicit Types x y : seq D.

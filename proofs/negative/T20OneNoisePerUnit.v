@@ -10,7 +10,7 @@ Delimit Scope Z_scope with Z. Delimit Scope nat_scope with N.
 
 Section Wrong.
 Variable R : realFieldType.
-Variables (w : nat) (p : Z -> R) (N : noise w p).
+Variables (w : nat) (p : Z -> R) (N : noise w p) (even : forall z, p (- z)%Z = p z).
 Variables (D : eqType) (g n L k : nat).
 Hypothesis large : (n + w <= L)%N.
 Implicit Types x y : seq D.
@@ -21,5 +21,5 @@ Lemma units_replaced x y : (size x <= n)%N -> (size y <= n)%N -> replaced g x y 
   noises_dominate N g (1 * count_mem true kinds + count_mem false kinds)
   (* right:   noises_dominate N g (2 * count_mem true kinds + count_mem false kinds) *)
     (units p kinds ask_table ask_score x) (units p kinds ask_table ask_score y).
-Proof. by move=> sx sy r; apply: (@units_dominated _ _ _ N _ _ _ _ _ large kinds ask_table ask_score 2) => // [|cell]; [left | exact: (lemmaC_table_replaced N k large)]. Qed.
+Proof. by move=> sx sy r; apply: (@units_dominated _ _ _ N even _ _ _ _ _ large kinds ask_table ask_score 2) => // [|cell]; [left | exact: (lemmaC_table_replaced N even k large)]. Qed.
 End Wrong.
