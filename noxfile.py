@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import sys
 import tarfile
 import tempfile
 import tomllib
@@ -131,6 +132,14 @@ def r(session: nox.Session) -> None:
     """The page about R, run by R: skips with a message where R is missing (Debian: r-base-core, r-cran-jsonlite)."""
     session.install("-e", ".[demo]", *GROUPS["test"])
     session.run("pytest", "-m", "r", "tests/r")
+
+
+@nox.session(venv_backend="none")
+def proofs(session: nox.Session) -> None:
+    """The proofs that Coq checks, and what each assumes (Debian: coq, libcoq-mathcomp-algebra): skips without Coq."""
+    if shutil.which("coqc") is None:
+        session.skip("Coq is not installed. On Debian, run apt-get install coq libcoq-mathcomp-algebra")
+    session.run(sys.executable, "proofs/build.py", *session.posargs, external=True)
 
 
 @nox.session

@@ -18,7 +18,7 @@
   | stated             | (numerator, denominator) of the stated delta, the decimal that the library writes            | *)
 From mathcomp Require Import all_ssreflect all_algebra.
 From Coq Require Import ZArith Lia.
-From Discreet Require Import Definitions Urn T4 DirichletMultinomial ExactSum Exponential.
+From Discreet Require Import Definitions DataProcessing Urn T4 DirichletMultinomial ExactSum Exponential.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
 Import Order.TTheory GRing.Theory Num.Theory.
 Local Open Scope ring_scope.
@@ -38,15 +38,7 @@ Definition certifies (c : certificate) : Prop :=
     [/\ exact (replaced n) (release alpha (size c)) e_epsilon delta,
         delta <= fraction R (stated c) & fraction R (stated c) <= 101%:R / 100%:R * delta].
 
-(** H is decreasing in t = e^epsilon: a bracket of t gives a bracket of delta. *)
-Theorem divergence_decreases (R : realFieldType) (T : finType) (P Q : T -> R) t t' :
-  (forall o, 0 <= Q o) -> t <= t' -> H t' P Q <= H t P Q.
-Proof.
-move=> Q0 le; apply: ler_sum => o _; apply: pos_least; last exact: pos_nonneg.
-by apply: le_trans (pos_above _); rewrite ler_add2l ler_opp2 ler_wpmul2r.
-Qed.
-
-(** The computation: from above at the lower end of the bracket of e^epsilon, from below at its upper end. *)
+(** The computation. The divergence falls with e^epsilon (H_decreasing): from above at the lower end of the bracket of e^epsilon, from below at its upper end. *)
 Section Check.
 Variable c : certificate.
 Definition others_mass : Z := (records c * unit c + prior c - least_mass c - next_mass c - unit c)%Z.
@@ -74,7 +66,7 @@ Notation z := (zr R).
 Lemma pair3_down a b rest m (t t' : R) : 0 < a -> 0 < b -> 0 <= rest -> t <= t' ->
   pair3 a b rest m t' <= pair3 a b rest m t.
 Proof.
-move=> a0 b0 r0; apply: divergence_decreases => o; apply: urn_ge0 => -[[]|] //=; rewrite ?ltW //.
+move=> a0 b0 r0; apply: H_decreasing => o; apply: urn_ge0 => -[[]|] //=; rewrite ?ltW //.
 by rewrite addr_gt0 ?ltr01.
 Qed.
 

@@ -17,7 +17,7 @@
   | conditional u      | delta_u, not normalised                                                                        | *)
 From mathcomp Require Import all_ssreflect all_algebra.
 From Coq Require Import Ring.
-From Discreet Require Import Definitions Urn T4.
+From Discreet Require Import Definitions DataProcessing Urn T4.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
 Import Order.TTheory GRing.Theory Num.Theory.
 Local Open Scope ring_scope.
@@ -250,10 +250,6 @@ Section Recursion.
 Variable R : realFieldType.
 Add Ring R_ring2 : (R_ring R).
 
-Lemma posM (c x : R) : 0 <= c -> pos (c * x) = c * pos x.
-Proof. by move=> c0; rewrite /pos maxr_pmulr // mulr0. Qed.
-Lemma pos_id (x : R) : 0 <= x -> pos x = x. Proof. by move=> x0; apply/max_idPr. Qed.
-Lemma pos_0 (x : R) : x <= 0 -> pos x = 0. Proof. by move=> x0; apply/max_idPl. Qed.
 Lemma pos_crossing (x y : R) : x <= 0 -> pos x + pos y = pos (x + y) + Num.min (- x) (pos y).
 Proof.
 move=> x0; rewrite (pos_0 x0) add0r; case: (leP 0 y) => y0; last first.

@@ -15,7 +15,7 @@
   | total       | the sum over all numbers up to u of the law of U times delta_u, not normalised                          | *)
 From mathcomp Require Import all_ssreflect all_algebra.
 From Coq Require Import ZArith Lia.
-From Discreet Require Import Definitions Urn T4 DirichletMultinomial.
+From Discreet Require Import Definitions DataProcessing Urn T4 DirichletMultinomial.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
 Import Order.TTheory GRing.Theory Num.Theory.
 Local Open Scope ring_scope.

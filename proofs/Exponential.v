@@ -14,7 +14,7 @@
   | lower n d, upper n d| integers with lower / 2^64 <= e^(n/d) <= upper / 2^64                                           | *)
 From mathcomp Require Import all_ssreflect all_algebra.
 From Coq Require Import ZArith Lia.
-From Discreet Require Import Definitions Urn T4 DirichletMultinomial ExactSum.
+From Discreet Require Import Definitions DataProcessing Urn T4 DirichletMultinomial ExactSum.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
 Import Order.TTheory GRing.Theory Num.Theory.
 Local Open Scope ring_scope.

@@ -87,7 +87,6 @@ Proof. by move/(congr1 val) => /= e; apply: val_inj. Qed.
 (* one of the pages' multinomial outcomes for each draw: S, T, another cell, or G *)
 Definition four (o : option (option bool)) : R :=
   match o with Some (Some _) => b | Some None => q - b - b | None => 1 - q end.
-Definition times (T : finType) (z : T) (w : {ffun 'I_m -> T}) : nat := (\sum_(i < m) (w i == z))%N.
 Definition gain (t : R) (S T G : nat) : R := lambda * (S%:R - t * T%:R) - (n%:R - G%:R) * (t - 1).
 Definition bound (t : R) : R :=
   n%:R^-1 * \sum_(w : {ffun 'I_m -> option (option bool)})

@@ -18,7 +18,7 @@
 
   **Lemma A stays on paper** (the discrete Gaussian's arithmetic: a sum of q^2 unit noises has the law of one noise of scale qs, up
   to a ratio that depends on the outcome alone and is at most e^zeta). It enters as the hypothesis [lemmaA]. For the unit noise
-  itself nothing is assumed but what [noise] of T6 says, which holds for the discrete Gaussian, cut at any w ([gaussian_noise]).
+  itself nothing is assumed but what [noise] of T6 says and that it is symmetric. Both hold for the discrete Gaussian, cut at any w ([gaussian_noise]).
   Open labels (Lemma D) and the profile's formula (T9) are not treated here.
 
   | here                  | on the page                                                                                   |
@@ -72,7 +72,7 @@ End LemmaB.
 
 Section Unit.
 Variable R : realFieldType.
-Variables (w : nat) (p : Z -> R) (N : noise w p).
+Variables (w : nat) (p : Z -> R) (N : noise w p) (even : forall z, p (- z)%Z = p z).
 Variables (D : eqType) (g n L k : nat).
 Hypothesis large : (n + w <= L)%N.
 Implicit Types x y : seq D.
@@ -124,7 +124,7 @@ apply: (adaptive_composition (Nx := fun _ => Z0 w p g) (Ny := fun _ => Zdown w p
 - exact: Z0_law N g.
 - exact: Zup_law N g.
 - by move=> t _.
-- by move=> _; exact: down_is_up.
+- by move=> _; exact: down_is_up even.
 Qed.
 
 Theorem lemmaC_table_replaced cell x y : (size x <= n)%N -> (size y <= n)%N -> replaced g x y ->
@@ -144,7 +144,7 @@ Qed.
 Lemma up_or_down s (T : finType) (P Q : T -> R) :
   dominates (Z0 w p g) (if s then Zup w p g else Zdown w p g) P Q -> noises_dominate 1 P Q.
 Proof.
-by case: s => h; apply: one_unit => //; apply: dominates_trans h; exact: down_is_up.
+by case: s => h; apply: one_unit => //; apply: dominates_trans h; exact: down_is_up even.
 Qed.
 Theorem lemmaC_table_added cell x y : (size x <= n)%N -> (size y <= n)%N -> added_or_removed g x y ->
   noises_dominate 1 (noisy_table cell x) (noisy_table cell y).
@@ -260,7 +260,7 @@ Arguments noises {R w p} N g C.
 (** ** Theorem T20 *)
 Section T20.
 Variable R : realFieldType.
-Variables (w : nat) (p : Z -> R) (N : noise w p).
+Variables (w : nat) (p : Z -> R) (N : noise w p) (even : forall z, p (- z)%Z = p z).
 Variables (D : eqType) (g n L k : nat).
 Hypothesis large : (n + w <= L)%N.
 Variables (U1 U P r : nat).
@@ -295,7 +295,7 @@ Theorem T20_replaced t : 0 <= t ->
     (z * H t (@first _ (noises N g (2 * U + r ^ 2 * P))) (@second _ (noises N g (2 * U + r ^ 2 * P)))).
 Proof.
 move=> t0 x y [sx sy nb]; apply: after_the_units => //.
-have [e1 e2] := number_of_kinds; have := units_replaced N large kinds ask_table ask_score sx sy nb.
+have [e1 e2] := number_of_kinds; have := units_replaced N even large kinds ask_table ask_score sx sy nb.
 by rewrite e1 e2.
 Qed.
 Theorem T20_added_or_removed t : 0 <= t ->
@@ -303,7 +303,7 @@ Theorem T20_added_or_removed t : 0 <= t ->
     (z * H t (@first _ (noises N g (U + r ^ 2 * P))) (@second _ (noises N g (U + r ^ 2 * P)))).
 Proof.
 move=> t0 x y [sx sy nb]; apply: after_the_units => //.
-have [e1 e2] := number_of_kinds; have := units_added_or_removed N large kinds ask_table ask_score sx sy nb.
+have [e1 e2] := number_of_kinds; have := units_added_or_removed N even large kinds ask_table ask_score sx sy nb.
 by rewrite e1 e2.
 Qed.
 End T20.

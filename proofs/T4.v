@@ -19,7 +19,7 @@
   T4_bound holds for every k >= 2 and n, and every T (epsilon < 0, too). T4 is the equality. For k = 2 and n >= 2 the
   page claims the bound alone; T4_two_cells (TwoCells.v) shows that equality indeed fails there. *)
 From mathcomp Require Import all_ssreflect all_algebra.
-From Discreet Require Import Definitions Urn.
+From Discreet Require Import Definitions DataProcessing Urn.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
 Import Order.TTheory GRing.Theory Num.Theory.
 Local Open Scope ring_scope.

@@ -11,7 +11,7 @@
   | all_in l m                          | m draws of the cell l: the outcome of the largest loss   | *)
 From mathcomp Require Import all_ssreflect all_algebra.
 From Coq Require Import Ring.
-From Discreet Require Import Definitions Urn T4 DirichletMultinomial.
+From Discreet Require Import Definitions DataProcessing Urn T4 DirichletMultinomial.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
 Import Order.TTheory GRing.Theory Num.Theory.
 Local Open Scope ring_scope.
@@ -27,7 +27,7 @@ elim: m w => [|m IH] w /=; first by rewrite !rise0 divr1.
 by rewrite IH add_sum {1}/add eqxx !riseSl invfM mulrACA.
 Qed.
 Lemma H_outcome (T : finType) (t : R) (P Q : T -> R) o : P o - t * Q o <= H t P Q.
-Proof. by rewrite /H (bigD1 o) //=; apply: ler_paddr (pos_above _); apply: sumr_ge0 => *; exact: pos_nonneg. Qed.
+Proof. by rewrite /H (bigD1 o) //=; apply: ler_paddr (pos_ge _); apply: sumr_ge0 => *; exact: pos_ge0. Qed.
 
 (** Where no loss exceeds epsilon, the divergence is 0. *)
 Lemma no_divergence (a b rest t : R) m : 0 < a -> 0 < b -> 0 <= rest -> 1 + m%:R / a <= t -> pair3 a b rest m t = 0.

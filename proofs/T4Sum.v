@@ -18,7 +18,7 @@
   | beyond m u      | Pr(U > u)                                                                                          | *)
 From mathcomp Require Import all_ssreflect all_algebra.
 From Coq Require Import Ring.
-From Discreet Require Import Definitions Urn T4 DirichletMultinomial.
+From Discreet Require Import Definitions DataProcessing Urn T4 DirichletMultinomial.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
 Import Order.TTheory GRing.Theory Num.Theory.
 Local Open Scope ring_scope.
@@ -84,7 +84,7 @@ Proof. exact: (gap_ge0 one0 a0 b0). Qed.
 Lemma delta_conditional u : conditional 1 a b T 1 u = a * b * rise 1 (a + b + 1) u * delta u.
 Proof.
 rewrite /conditional /row /delta mulr_sumr; apply: eq_bigr => s _.
-rewrite /gap posM // mulrA base_beta.
+rewrite /gap posM //. rewrite [LHS]mulrA base_beta.
 have -> : loss 1 a b T 1 u s = a * b * (a + b + u%:R) / (a + b) * g u s.
   rewrite g_loss [RHS]mulrA -[LHS]mul1r; congr (_ * _).
   have ab0 : 0 < a + b by exact: addr_gt0.

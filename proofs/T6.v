@@ -4,7 +4,7 @@
   *Let Z be integer-valued noise with a log-concave probability mass function. When g <= n records are replaced, the exact
   profile is that of the pair P = (Z_1, Z_2), Q = (Z_1 + g, Z_2 - g).*
 
-  Proved for every symmetric log-concave noise on the integers from -w to w, for every w ([T6]), and so for the discrete
+  Proved for every log-concave noise on the integers from -w to w, for every w ([T6]), and so for the discrete
   Gaussian and the discrete Laplace, cut at w ([gaussian_noise], [laplace_noise]). That the noise of the library has no w is
   a limit that stays on paper: cut noise differs from it by the mass outside of w, in total variation, for every count.
 
@@ -14,7 +14,7 @@
 
   | here             | on the page                                                                              |
   |------------------|------------------------------------------------------------------------------------------|
-  | noise w p        | p is the law of Z: symmetric, log-concave, 0 outside of -w .. w                          |
+  | noise w p        | p is the law of Z: log-concave, and 0 outside of -w .. w                                 |
   | noise_concave    | the likelihood ratio of Z to Z + a is non-increasing                                     |
   | window L         | the integers from -L to L; L is so large that no noisy count is left out                 |
   | gap s a m u v    | the sum over z of (u Pr(Z = z) - v Pr(Z + a = z))_+; of Z - a where s is false           |
@@ -83,14 +83,13 @@ by rewrite /value /= subSS -minusE; have /ssrnat.ltP := ltn_ord (o : 'I__); have
 Qed.
 End Windows.
 
-(** Noise: a law on the integers from -w to w that is symmetric and log-concave. *)
+(** Noise: a law on the integers from -w to w that is log-concave. *)
 Section Noise.
 Variable R : realFieldType.
 Record noise (w : nat) (p : Z -> R) : Prop := Noise {
   noise_ge0 : forall z, 0 <= p z;
   noise_zero : forall z, (z < - Z.of_nat w \/ Z.of_nat w < z)%Z -> p z = 0;
   noise_sum : \sum_(o : window w) p (value o) = 1;
-  noise_even : forall z, p (- z)%Z = p z;
   noise_concave : forall x y a, (x <= y)%Z -> (0 <= a)%Z -> p y * p (x - a)%Z <= p x * p (y - a)%Z }.
 
 Variables (w : nat) (p : Z -> R).
@@ -164,17 +163,17 @@ Lemma between s u v (a b : nat) : 0 <= u -> 0 <= v ->
     pos (u * p z - v * p (z - shift s a - shift s b)%Z) =
     pos (u * p z - c * p (z - shift s a)%Z) + pos (c * p (z - shift s a)%Z - v * p (z - shift s a - shift s b)%Z).
 Proof.
-move=> u0 v0; have [c [c0 h]] := between_up u0 v0 (Zle_0_nat a) (Zle_0_nat b).
-exists c; split=> // z.
+move=> u0 v0.
 have pos_between (x y y' : R) : (x <= y <= y') || (y' <= y <= x) -> pos (x - y') = pos (x - y) + pos (y - y').
   case/orP=> /andP[h1 h2].
     by rewrite !pos_0 ?addr0 // subr_le0 //; exact: le_trans h1 h2.
   by rewrite !pos_id ?subr_ge0 //; [rewrite addrA subrK | exact: le_trans h1 h2].
-apply: pos_between; case: s => /=; first exact: h.
-have := h (- z)%Z; rewrite (noise_even N).
-rewrite (_ : (- z - Z.of_nat a = - (z - - Z.of_nat a))%Z); last by lia.
-rewrite (_ : (- (z - - Z.of_nat a) - Z.of_nat b = - (z - - Z.of_nat a - - Z.of_nat b))%Z); last by lia.
-by rewrite !(noise_even N).
+case: s => /=.
+  by have [c [c0 h]] := between_up u0 v0 (Zle_0_nat a) (Zle_0_nat b); exists c; split=> // z; exact: pos_between.
+have [c [c0 h]] := between_up v0 u0 (Zle_0_nat b) (Zle_0_nat a); exists c; split=> // z; apply: pos_between.
+have := h (z - - Z.of_nat a - - Z.of_nat b)%Z.
+rewrite (_ : (z - - Z.of_nat a - - Z.of_nat b - Z.of_nat b = z - - Z.of_nat a)%Z); last by lia.
+by rewrite (_ : (z - - Z.of_nat a - Z.of_nat a = z)%Z) 1?orbC; last by lia.
 Qed.
 
 (** The unit: noise Z, and noise that is shifted. *)
@@ -249,12 +248,14 @@ have a0 : 0 <= unit_noise s a o by exact: p0.
 rewrite [X in _ <= _ + X]mulrC -posM // mulrBr [_ * c]mulrC [_ * v]mulrC.
 by apply: le_trans (posD _ _); rewrite addrA subrK.
 Qed.
-Lemma mirrored a m u v : gap false a m u v = gap true a m u v.
+Lemma mirrored a m u v : (forall z, p (- z)%Z = p z) ->
+  gap false a m u v = gap true a m u v.
 Proof.
+move=> even.
 rewrite /gap -(window_mirror (fun z => pos (u * p (z - shift true 0)%Z - v * p (z - shift true a)%Z))).
 apply: eq_bigr => o _; rewrite /unit_noise /shift; congr (pos (_ * _ - _ * _)).
-  by rewrite -(noise_even N); congr p; lia.
-by rewrite -(noise_even N); congr p; lia.
+  by rewrite -even; congr p; lia.
+by rewrite -even; congr p; lia.
 Qed.
 
 (** A table with independent noise in each of k cells. *)
@@ -441,14 +442,14 @@ split=> o; rewrite pick_noisy //; apply: noisy_ext => i _; rewrite /f /hi /lo; f
 by case: (leqP (c i) (c' i)).
 Qed.
 
-(** Noise is symmetric: a shift down is no different from one up. *)
+(** Where noise is symmetric, a shift down is no different from one up. *)
 Lemma H_gap s t : H t Z0 (if s then Zup else Zdown) = gap p s g m 1 t.
 Proof.
 apply: eq_bigr => o _; rewrite mul1r.
 by case: (s); rewrite /Z0 /Zup /Zdown /unit_noise !shift0.
 Qed.
-Lemma down_is_up : dominates Z0 Zup Z0 Zdown.
-Proof. by move=> t _; rewrite (H_gap false) (H_gap true) (mirrored N). Qed.
+Lemma down_is_up : (forall z, p (- z)%Z = p z) -> dominates Z0 Zup Z0 Zdown.
+Proof. by move=> even t _; rewrite (H_gap false) (H_gap true) mirrored. Qed.
 
 (** *It is attained by moving g records from one cell to another.* *)
 Lemma unit_table_attained k c c' t : 0 <= t -> small c k.+2 -> small c' k.+2 ->
@@ -540,15 +541,18 @@ rewrite (bigD1 (at_value w 0%Z)) //=; apply: ltr_paddr.
   by apply: sumr_ge0 => o _; exact: weight_ge0.
 by rewrite /weight in0 exprn_gt0.
 Qed.
+Lemma cut_even z : cut (- z)%Z = cut z.
+Proof.
+rewrite /cut /weight even (_ : inside (- z)%Z = inside z) //.
+by apply/idP/idP => /andP[/Z.leb_le h1 /Z.leb_le h2]; apply/andP; split; apply/Z.leb_le; lia.
+Qed.
 Theorem cut_noise : noise w cut.
 Proof.
 have S0 := weight_sum_gt0; have S1 : 0 <= (\sum_(o : window w) weight (value o))^-1 by rewrite invr_ge0 ltW.
-split=> [z|z out||z|x y a xy a0].
+split=> [z|z out||x y a xy a0].
 - by rewrite divr_ge0 ?weight_ge0 ?ltW.
 - rewrite /cut /weight (_ : inside z = false) ?mul0r //; apply/negbTE/negP => /andP[/Z.leb_le h1 /Z.leb_le h2]; lia.
 - by rewrite -mulr_suml divff ?lt0r_neq0.
-- rewrite /cut /weight even (_ : inside (- z)%Z = inside z) //; apply/idP/idP => /andP[/Z.leb_le h1 /Z.leb_le h2];
-    by apply/andP; split; apply/Z.leb_le; lia.
 rewrite /cut mulrACA [X in _ <= X]mulrACA; apply: ler_wpmul2r; first exact: mulr_ge0.
 rewrite {1 2}/weight; case iy: (inside y); last by rewrite mul0r mulr_ge0 // weight_ge0.
 case ix: (inside (x - a)%Z); last by rewrite mulr0 mulr_ge0 // weight_ge0.
@@ -562,14 +566,18 @@ End Examples.
 
 Definition gaussian (R : realFieldType) (w : nat) (q : R) : Z -> R := cut w q (fun z => Z.to_nat (z * z)).
 Definition laplace (R : realFieldType) (w : nat) (q : R) : Z -> R := cut w q (fun z => Z.to_nat (Z.abs z)).
-Theorem gaussian_noise (R : realFieldType) w (q : R) : 0 < q -> q <= 1 -> noise w (gaussian w q).
+Theorem gaussian_noise (R : realFieldType) w (q : R) : 0 < q -> q <= 1 ->
+  noise w (gaussian w q) /\ forall z, gaussian w q (- z)%Z = gaussian w q z.
 Proof.
-move=> q0 q1; apply: cut_noise => // [z|x y a xy a0]; first by congr Z.to_nat; lia.
+move=> q0 q1; split; last by move=> z; apply: cut_even => z'; congr Z.to_nat; lia.
+apply: cut_noise => // x y a xy a0.
 have sq z : Z.of_nat (Z.to_nat (z * z)) = (z * z)%Z by rewrite Z2Nat.id //; nia.
 apply/ssrnat.leP; rewrite -!plusE; apply/Nat2Z.inj_le; rewrite !Nat2Z.inj_add !sq; nia.
 Qed.
-Theorem laplace_noise (R : realFieldType) w (q : R) : 0 < q -> q <= 1 -> noise w (laplace w q).
+Theorem laplace_noise (R : realFieldType) w (q : R) : 0 < q -> q <= 1 ->
+  noise w (laplace w q) /\ forall z, laplace w q (- z)%Z = laplace w q z.
 Proof.
-move=> q0 q1; apply: cut_noise => // [z|x y a xy a0]; first by congr Z.to_nat; lia.
+move=> q0 q1; split; last by move=> z; apply: cut_even => z'; congr Z.to_nat; lia.
+apply: cut_noise => // x y a xy a0.
 by apply/ssrnat.leP; rewrite -!plusE; lia.
 Qed.

@@ -8,6 +8,7 @@
   | count_in x c   | n_c, the number of records of x in cell c                                  |
   | replaced x y   | the number of records in which x and y differ                              |
   | draws m p      | the law of m independent draws from p; *P^m* for a law P                   |
+  | times z w      | how often the outcome z is among the m draws w                             |
   | neighbours g   | tables that differ in g records at most                                    | *)
 From mathcomp Require Import all_ssreflect all_algebra.
 From Discreet Require Import Definitions DataProcessing.
@@ -21,6 +22,7 @@ Definition replaced (C : finType) (n : nat) (x y : table C n) : nat := (\sum_(i 
 Definition neighbours (C : finType) (n : nat) (g : nat) (x y : table C n) : Prop := (replaced x y <= g)%N.
 Definition draws (R : realFieldType) (T : finType) (m : nat) (p : T -> R) (o : {ffun 'I_m -> T}) : R := \prod_(i < m) p (o i).
 Arguments draws {R T} m p o.
+Definition times (T : finType) (m : nat) (z : T) (w : {ffun 'I_m -> T}) : nat := (\sum_(i < m) (w i == z))%N.
 
 Section Counts.
 Variables (C : finType) (n : nat).

@@ -14,7 +14,7 @@
   | two n a b m c T | the larger of both orders, with c others in the first cell; pair3 with a third cell of mass 0    | *)
 From mathcomp Require Import all_ssreflect all_algebra.
 From Coq Require Import ZArith.
-From Discreet Require Import Definitions Urn T4 DirichletMultinomial ExactSum.
+From Discreet Require Import Definitions DataProcessing Urn T4 DirichletMultinomial ExactSum.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
 Import Order.TTheory GRing.Theory Num.Theory.
 Local Open Scope ring_scope.

@@ -15,18 +15,13 @@
   | split f w     | the kernel that splits: given the merged draws, the sub-cells are urns of their own           |
   | alike f wx wy | x and y have the same masses in every cell that is split in earnest                          | *)
 From mathcomp Require Import all_ssreflect all_algebra.
-From Discreet Require Import Definitions.
+From Discreet Require Import Definitions DataProcessing.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
 Import Order.TTheory GRing.Theory Num.Theory.
 Local Open Scope ring_scope.
 
 Section Urn.
 Variable R : realFieldType.
-
-Lemma pos_nonneg (x : R) : 0 <= pos x. Proof. by rewrite /pos le_maxr lexx. Qed.
-Lemma pos_above (x : R) : x <= pos x. Proof. by rewrite /pos le_maxr lexx orbT. Qed.
-Lemma pos_least (x y : R) : x <= y -> 0 <= y -> pos x <= y.
-Proof. by move=> h1 h2; rewrite /pos le_maxl h1 h2. Qed.
 
 (** Data processing where the kernel may also lose outcomes: a merged cell of mass 0 is never drawn, nor split. *)
 Lemma subkernel_processing (S T : finType) (K : S -> T -> R) t (P Q : S -> R) (P' Q' : T -> R) :
@@ -35,12 +30,12 @@ Lemma subkernel_processing (S T : finType) (K : S -> T -> R) t (P Q : S -> R) (P
 Proof.
 move=> K0 K1 eP eQ; rewrite /H.
 apply: (@le_trans _ _ (\sum_(o : T) \sum_(s : S) pos (P s - t * Q s) * K s o)).
-  apply: ler_sum => o _; rewrite eP eQ /push; apply: pos_least.
+  apply: ler_sum => o _; rewrite eP eQ /push; apply: pos_le.
     rewrite mulr_sumr -sumrB; apply: ler_sum => s _.
-    by rewrite mulrA -mulrBl; apply: ler_wpmul2r (pos_above _) => //.
-  by apply: sumr_ge0 => s _; apply: mulr_ge0 => //; apply: pos_nonneg.
+    by rewrite mulrA -mulrBl; apply: ler_wpmul2r (pos_ge _) => //.
+  by apply: sumr_ge0 => s _; apply: mulr_ge0 => //; apply: pos_ge0.
 rewrite exchange_big /=; apply: ler_sum => s _.
-by rewrite -mulr_sumr; apply: ler_pimulr; rewrite ?pos_nonneg.
+by rewrite -mulr_sumr; apply: ler_pimulr; rewrite ?pos_ge0.
 Qed.
 
 Definition add (C : finType) (w : C -> R) (c : C) : C -> R := fun x => w x + (x == c)%:R.
@@ -61,8 +56,6 @@ elim: n w w' o => [|n IH] w w' o h //=.
 rewrite h (eq_bigr w'); last by move=> c _; exact: h.
 by congr (_ * _); apply: IH => x; rewrite /add h.
 Qed.
-Lemma H_ext (T : finType) t (P Q P' Q' : T -> R) : P =1 P' -> Q =1 Q' -> H t P Q = H t P' Q'.
-Proof. by move=> eP eQ; apply: eq_bigr => o _; rewrite eP eQ. Qed.
 Lemma add_ge0 (C : finType) (w : C -> R) c : (forall x, 0 <= w x) -> forall x, 0 <= add w c x.
 Proof. by move=> w0 x; rewrite /add addr_ge0 ?ler0n. Qed.
 Lemma add_sum (C : finType) (w : C -> R) c : \sum_x add w c x = \sum_x w x + 1.

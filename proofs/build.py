@@ -97,7 +97,7 @@ class Build:
         path.write_text(f"From Discreet Require {name}.\n{asked}", encoding="utf-8")
         status, output, seconds = self.coqc(path)
         closed = status == 0 and output.split("\n")[:-1] == [CLOSED] * len(names)
-        told = f"{len(names)} theorems, no assumptions"
+        told = f"{len(names)} theorem{'s' * (len(names) > 1)} without assumptions"
         self.report(f"{name}.v", seconds, told, "" if closed else f"a theorem assumes something\n{asked}{output}")
 
     def negative(self, path: Path) -> None:

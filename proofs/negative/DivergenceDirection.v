@@ -1,7 +1,7 @@
 (** Wrong: the divergence taken to increase with e^epsilon, so that the lower end of a bracket would bound it from below.
     fails with: while it is expected to have type "is_true (H (R:=R) (T:=T) t P Q <= H (R:=R) (T:=T) t' P Q)" *)
 From mathcomp Require Import all_ssreflect all_algebra.
-From Discreet Require Import Definitions CertificateCheck.
+From Discreet Require Import Definitions DataProcessing.
 Import Order.TTheory GRing.Theory Num.Theory.
 Local Open Scope ring_scope.
 
@@ -10,5 +10,5 @@ Theorem direction (R : realFieldType) (T : finType) (P Q : T -> R) t t' : (foral
   (* right:   H t' P Q <= H t P Q. *)
 Proof.
 move=> Q0 le.
-exact (divergence_decreases P Q0 le).
+exact (H_decreasing P Q0 le).
 Qed.

@@ -1,7 +1,7 @@
 (** Wrong: the mass of all other cells is n + sum alpha - a - b, without the moved record taken off (R = A - a - b).
     fails with: Cannot apply view addrK *)
 From mathcomp Require Import all_ssreflect all_algebra.
-From Discreet Require Import Definitions Urn T4.
+From Discreet Require Import Definitions DataProcessing Urn T4.
 Import Order.TTheory GRing.Theory Num.Theory.
 Local Open Scope ring_scope.
 

@@ -1,7 +1,7 @@
 (** Wrong: T4's equality without a third cell (k >= 2 and any n; false for k = n = 2, T4_two_cells in TwoCells.v).
     fails with: The term "size" has type *)
 From mathcomp Require Import all_ssreflect all_algebra.
-From Discreet Require Import Definitions Urn T4.
+From Discreet Require Import Definitions DataProcessing Urn T4.
 Import Order.TTheory GRing.Theory Num.Theory.
 Local Open Scope ring_scope.
 
