@@ -41,7 +41,7 @@ BANNER = (
 
 _TRACKED = 1000  # distinct values per finding whose rows are counted: what memory holds
 _LONGEST = 60  # characters of a value that are kept
-_CONTRADICTION = "contradicts what is declared under impossible or implies"
+_CONTRADICTION = "contradicts a rule of the domain"
 _FATES = {
     "clip": "a release takes the nearest, else null or the lower bound",
     "null": "a release takes each for a null",

@@ -1,16 +1,17 @@
-"""Constraints of a domain: impossible and implied combinations, published totals."""
+"""Constraints of a domain: combinations that cannot occur, by several kinds of rules, and published totals."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 from math import prod
-from operator import itemgetter
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from discreet._core.arrays import Booleans, Integers
+from discreet._core.arrays import Booleans, Floats, Integers
 from discreet._core.boundary import sealed
 from discreet._core.checks import flag
 from discreet._core.errors import DomainError, ParameterError
@@ -67,9 +68,10 @@ class CellReader:
         return cells
 
 
-# What cannot occur together: ``impossible`` and ``implies``, compiled to tables of the records that are allowed.
+# What cannot occur together: rules, compiled to tables of the records that are allowed.
 #
-# Both forbid boxes of cells. All boxes on the same columns make one table. It is made from the domain alone.
+# ``impossible`` and ``implies`` forbid boxes of cells; the others say of a set of columns what is allowed. All that is
+# said of the same columns makes one table. It is made from the domain alone.
 
 MOST_ROWS = 1 << 16
 """Entries of ``impossible`` and rows of ``implies`` together."""
@@ -120,17 +122,53 @@ class Readers(dict[str, CellReader]):
         return sizes
 
 
-def compiled(
-    readers: Readers, impossible: Sequence[Mapping[str, Any]], implies: Sequence[Mapping[str, Any]]
-) -> tuple[Constraint, ...]:
-    """Return what plain entries forbid, as one constraint per set of columns.
+class _Tables(dict[tuple[int, ...], Booleans]):
+    """Which combinations of the cells of sets of columns are allowed, by the columns' places."""
+
+    def __init__(self, readers: Readers) -> None:
+        super().__init__()
+        self.readers, self.cells = readers, 0
+
+    def of_columns(self, names: Sequence[str]) -> tuple[tuple[int, ...], Booleans]:
+        """Return columns in the order of their places, and the table of what they allow so far."""
+        axes = sorted(range(len(names)), key=lambda axis: self.readers.place[names[axis]])
+        places = tuple(self.readers.place[names[axis]] for axis in axes)
+        if places not in self:
+            sizes = self.readers.sizes([names[axis] for axis in axes])
+            self.cells += prod(sizes)
+            if self.cells > MOST_CELLS:
+                raise DomainError(f"all constraints together must have at most {MOST_CELLS:,} cells. Declare fewer")
+            self[places] = np.ones(sizes, dtype=np.bool_)
+        return tuple(axes), self[places]
+
+
+def compiled(readers: Readers, rules: Mapping[str, Any]) -> tuple[tuple[Constraint, ...], tuple[tuple[str, str], ...]]:
+    """Return what plain rules allow, as one constraint per set of columns, and ordered pairs of the same intervals.
 
     Raises DomainError when an entry does not fit the columns, or all together are too large to hold.
     """
-    if len(impossible) + sum(len(entry["table"]) for entry in implies) > MOST_ROWS:
-        raise DomainError(f"impossible and implies must have at most {MOST_ROWS:,} rows together")
-    tables: dict[tuple[int, ...], Booleans] = {}
-    cells = forbidden = 0
+    tables, intervals = _Tables(readers), []
+    _forbid(tables, rules)
+    for rule, names, combinations in _allowed(readers, rules):
+        try:
+            readers.sizes(names)
+            part, same = combinations()
+        except DomainError as problem:
+            raise DomainError(f"{rule}: {problem}") from None
+        axes, allowed = tables.of_columns(names)
+        allowed &= part.transpose(axes)
+        intervals += [(names[0], names[-1])] * same
+    for allowed in tables.values():
+        allowed.setflags(write=False)
+    constraints = tuple(Constraint(columns=places, allowed=allowed) for places, allowed in sorted(tables.items()))
+    return constraints, tuple(intervals)
+
+
+def _forbid(tables: _Tables, rules: Mapping[str, Any]) -> None:
+    """Take the boxes of ``impossible`` and ``implies`` out of the tables."""
+    impossible, implies, readers, forbidden = rules["impossible"], rules["implies"], tables.readers, 0
+    if len(impossible) + len(rules["possible"]) + sum(len(entry["table"]) for entry in implies) > MOST_ROWS:
+        raise DomainError(f"impossible, possible and implies must have at most {MOST_ROWS:,} rows together")
     for place, columns, conditions, determines in _table_rows(impossible, implies):
         try:
             sizes = readers.sizes(columns)  # refused before a cell is listed
@@ -143,18 +181,8 @@ def compiled(
         forbidden += prod(map(len, box))
         if forbidden > _MOST_FORBIDDEN:
             raise DomainError(f"all rows together must forbid at most {_MOST_FORBIDDEN:,} cells. Declare fewer")
-        axes = sorted(zip([readers.place[name] for name in columns], columns, box, strict=True), key=itemgetter(0))
-        places, names, parts = zip(*axes, strict=True)
-        if places not in tables:
-            sizes = readers.sizes(names)
-            cells += prod(sizes)
-            if cells > MOST_CELLS:
-                raise DomainError(f"all constraints together must have at most {MOST_CELLS:,} cells. Declare fewer")
-            tables[places] = np.ones(sizes, dtype=np.bool_)
-        tables[places][np.ix_(*parts)] = False
-    for table in tables.values():
-        table.setflags(write=False)
-    return tuple(Constraint(columns=places, allowed=table) for places, table in sorted(tables.items()))
+        axes, allowed = tables.of_columns(columns)
+        allowed[np.ix_(*(box[axis] for axis in axes))] = False
 
 
 _Row: TypeAlias = "tuple[str, Sequence[str], Sequence[Any], bool]"
@@ -170,7 +198,73 @@ def _table_rows(impossible: Sequence[Mapping[str, Any]], implies: Sequence[Mappi
             yield f"[[implies]] number {number}", names, row, True
 
 
-def possible(readers: Readers, constraints: Sequence[Constraint]) -> dict[int, Booleans]:
+_Allowed: TypeAlias = "tuple[str, Sequence[str], Callable[[], tuple[Booleans, bool]]]"
+"""A rule, its columns, and what returns which combinations it allows and if both columns have the same intervals."""
+
+
+def _allowed(readers: Readers, rules: Mapping[str, Any]) -> Iterator[_Allowed]:
+    boxes: dict[frozenset[str], list[Mapping[str, Any]]] = {}
+    for entry in rules["possible"]:
+        boxes.setdefault(frozenset(entry), []).append(entry)
+    for entries in boxes.values():
+        yield "possible", list(entries[0]), partial(_union, readers, entries)
+    for names in rules["nulls_together"]:
+        yield from (("nulls_together", pair, partial(_same_nulls, readers, pair)) for pair in pairwise(names))
+    for names in rules["order"]:
+        yield from (("order", pair, partial(_ascending, readers, pair)) for pair in pairwise(names))
+    yield from (("at_most", pair, partial(_ascending, readers, pair)) for pair in rules["at_most"].items())
+
+
+def _union(readers: Readers, entries: Sequence[Mapping[str, Any]]) -> tuple[Booleans, bool]:
+    names = list(entries[0])
+    allowed = np.zeros(readers.sizes(names), dtype=np.bool_)
+    for entry in entries:
+        allowed[np.ix_(*(readers[name].codes(entry[name]) for name in names))] = True
+    return allowed, False
+
+
+def _same_nulls(readers: Readers, names: Sequence[str]) -> tuple[Booleans, bool]:
+    nulls = []
+    for name, size in zip(names, readers.sizes(names), strict=True):
+        if not readers[name].column.nullable:
+            raise DomainError(f'column {name!r} has no nulls. Declare nulls = "category" for it, or leave it out')
+        nulls.append(np.arange(size) == readers[name].column.null_code)
+    return np.equal.outer(*nulls), False
+
+
+def _ascending(readers: Readers, names: Sequence[str]) -> tuple[Booleans, bool]:
+    """Return which cells of two columns have the second's value at or above the first's; nulls are in any order."""
+    (low, high), (low_above, high_above) = (_ends(readers[name]) for name in names)
+    same = np.equal.outer(low, low_above) & np.equal.outer(high, high_above)
+    before = np.less_equal.outer(high, low_above)
+    if not (same | before | np.greater_equal.outer(low, high_above)).all():
+        raise DomainError(
+            f"cells of the columns {_listed(names)} overlap in part. Declare the same cells for both, or cells of "
+            "single values"
+        )
+    allowed = np.ones(readers.sizes(names), dtype=np.bool_)
+    allowed[: len(low), : len(low_above)] = same | before
+    return allowed, bool((same & (low < high)[:, None]).any())
+
+
+def _ends(reader: CellReader) -> tuple[Floats, Floats]:
+    """Return the least and greatest value of each cell, as numbers."""
+    import polars as pl
+
+    from discreet._core.random import seeded
+
+    column = reader.column
+    if not column.on_a_line:
+        raise DomainError(f"column {reader.name!r} has no order. Leave it out")
+    codes = np.arange(column.values or 0)
+    ends = column.interval(codes) or (column.decode(codes, rng=seeded(0)),)
+    if ends[0].dtype == pl.String:
+        raise DomainError(f"column {reader.name!r} has texts for values. Leave it out")
+    numbers = [end.to_physical().cast(pl.Float64).to_numpy() for end in ends]
+    return numbers[0], numbers[-1]
+
+
+def remaining(readers: Readers, constraints: Sequence[Constraint]) -> dict[int, Booleans]:
     """Return the cells of each constrained column that every constraint by itself allows.
 
     Raises DomainError when a column has none, or a constraint allows nothing among those. Constraints are looked at one
@@ -184,12 +278,12 @@ def possible(readers: Readers, constraints: Sequence[Constraint]) -> dict[int, B
             occurs = constraint.allowed.any(axis=tuple(set(axes) - {axis}))
             live[place] = live.get(place, True) & np.asarray(occurs)
             if not live[place].any():
-                raise DomainError(f"impossible and implies leave no value of column {names[place]!r}. Correct a rule")
+                raise DomainError(f"the rules leave no value of column {names[place]!r}. Correct a rule")
     for constraint in constraints:
         cells = np.ix_(*(np.flatnonzero(live[place]) for place in constraint.columns))
         if not constraint.allowed[cells].any():
             shown = _listed([names[place] for place in constraint.columns])
-            raise DomainError(f"impossible and implies leave no values of the columns {shown} together. Correct a rule")
+            raise DomainError(f"the rules leave no values of the columns {shown} together. Correct a rule")
     return live
 
 

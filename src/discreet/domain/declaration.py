@@ -157,8 +157,34 @@ def _parsed_count(count: Any) -> int:
     return integer("a count", count, least=0, most=_MOST, error=DomainError)
 
 
-DECLARED = {"impossible": _impossible, "implies": _implies, "totals": _totals}
+DECLARED = {"impossible": _impossible, "possible": _impossible, "implies": _implies, "totals": _totals}
 """Tables of a domain beside its columns, and what reads an entry of each."""
+
+RULES = (*DECLARED, "order", "at_most", "nulls_together")
+"""All that a domain declares of its records besides columns, weights and outcome."""
+
+
+def plain_rules(name: str, names: Any) -> list[list[str]]:
+    """Return sets of columns that a rule is about, ``order`` or ``nulls_together``, given one or several of them.
+
+    Raises DomainError when it is neither a list of names nor a list of such lists.
+    """
+    rules = names if isinstance(names, (list, tuple)) else [names]
+    rules = [rules] if rules and all(isinstance(rule, str) for rule in rules) else list(rules)
+    for rule in rules:
+        if not isinstance(rule, (list, tuple)) or len({*map(repr, rule)}) != len(rule) or len(rule) < 2:
+            raise DomainError(f'{name} must be a list of different columns, such as {name} = ["collected", "received"]')
+    return [[_text(column) for column in rule] for rule in rules]
+
+
+def plain_limits(limits: Any) -> dict[str, str]:
+    """Return the column that each column of ``at_most`` never exceeds. Raises DomainError when it has another form."""
+    if not isinstance(limits, Mapping) or not all(isinstance(limit, str) for limit in limits.values()):
+        raise DomainError(
+            'at_most must be a table of columns, such as at_most = {discount = "price"}. Where a column is at most a '
+            "number, declare that number as its upper bound"
+        )
+    return {_text(name): _text(limit) for name, limit in limits.items()}
 
 
 # Writing declarations as TOML. Ledgers, plans and checkpoints know a domain by the hash of these bytes: they must stay.
@@ -175,14 +201,14 @@ def write(spec: Mapping[str, Any]) -> str:
     for name, part in spec.items():
         if name == "columns":
             tables += [(f"[columns.{key(column)}]", facts) for column, facts in part.items()]
-        elif name == "outcome":
-            top = f"{name} = {value(part)}\n\n"
+        elif isinstance(part, list) and not isinstance(part[0], Mapping):
+            top += f"{name} = {value(part)}\n"
         elif isinstance(part, list):
             tables += [(f"[[{key(name)}]]", entry) for entry in part]
         else:
             tables.append((f"[{key(name)}]", part))
     blocks = [[head, *[f"{key(k)} = {value(v)}" for k, v in facts.items()], ""] for head, facts in tables]
-    return top + "\n".join(map("\n".join, blocks))
+    return top + "\n" * bool(top) + "\n".join(map("\n".join, blocks))
 
 
 def key(name: str) -> str:
@@ -240,9 +266,9 @@ def domain_facts(spec: Mapping[str, Any]) -> dict[str, Any]:
         raise DomainError("a domain must have one table [columns.NAME] per column")
     if not isinstance(spec.get("metric_weights", {}), Mapping):
         raise DomainError("metric_weights must be a table of one number per column")
-    unknown = set(spec) - {"outcome", "columns", "metric_weights", *DECLARED}
+    unknown = set(spec) - {"columns", "metric_weights", "outcome", *RULES}
     if unknown:
-        lists = ", ".join([*(f"[[{name}]]" for name in DECLARED), "outcome"])
+        lists = ", ".join([*(f"[[{name}]]" for name in DECLARED), *RULES[len(DECLARED) :], "outcome"])
         raise DomainError(f"unknown table {min(unknown)!r}: a domain has [columns.NAME], [metric_weights], {lists}")
     named = spec.get("columns", {})
     if len(named) > MOST_COLUMNS:
@@ -251,7 +277,7 @@ def domain_facts(spec: Mapping[str, Any]) -> dict[str, Any]:
     if sum([number for number in cells if isinstance(number, int)]) > MOST_CELLS:  # before one of them is made
         raise DomainError(f"all columns together must have at most {MOST_CELLS:,} cells. Declare fewer")
     columns = {name: _column(name, facts) for name, facts in named.items()}
-    declared = {name: spec[name] for name in (*DECLARED, "outcome") if name in spec}
+    declared = {name: spec[name] for name in ("outcome", *RULES) if name in spec}
     return {"columns": columns, "metric_weights": spec.get("metric_weights"), **declared}
 
 

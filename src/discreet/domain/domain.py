@@ -24,7 +24,7 @@ from discreet._core.reading import MOST_COLUMNS, bounded_text, parsed_toml
 from discreet._core.text import counted, paragraph, table
 from discreet.domain import declaration
 from discreet.domain.column import Column
-from discreet.domain.declaration import DECLARED, plain_entries, plain_outcome
+from discreet.domain.declaration import DECLARED, RULES, plain_entries, plain_limits, plain_outcome, plain_rules
 from discreet.domain.records import Records
 from discreet.domain.texts import encodable, settle
 
@@ -67,6 +67,15 @@ class Domain:
         Functional dependencies. Each entry has ``columns``, a list of names; ``determine``, a name; and ``table``,
         ``{label: condition}`` for one column, or rows of a condition per column and one on the column that is
         determined. A record that fulfils the others fulfils the last; one that no row is about may be anything.
+    possible : sequence of mapping, optional
+        Conditions as under ``impossible``. Of the columns of an entry, what fulfils none of the entries on the same
+        columns is impossible.
+    order : sequence of str, or of such sequences, optional
+        Columns whose values never decrease from left to right. A null is in any order.
+    at_most : mapping of str to str, optional
+        Columns that are never above another column.
+    nulls_together : sequence of str, or of such sequences, optional
+        Columns that are null in the same records.
     totals : sequence of mapping, optional
         Published totals. Each entry has ``column``, ``source`` and ``counts``, ``{label: count}`` or rows of a
         condition and a count, which hold each value of the column once; or ``source`` and ``count``, for the whole
@@ -126,9 +135,14 @@ class Domain:
     implies: Sequence[Mapping[str, Any]] = ()
     totals: Sequence[Mapping[str, Any]] = ()
     outcome: str | Sequence[str] = ()
+    possible: Sequence[Mapping[str, Any]] = ()
+    order: Sequence[Any] = ()
+    at_most: Mapping[str, str] | None = None
+    nulls_together: Sequence[Any] = ()
     _size: int | None = field(init=False, repr=False, default=None)
     _constraints: tuple[Constraint, ...] = field(init=False, repr=False, default=())
     _published: tuple[PublishedTotals, ...] = field(init=False, repr=False, default=())
+    _sorted: tuple[tuple[str, str], ...] = field(init=False, repr=False, default=())  # columns of the same intervals
 
     def __post_init__(self) -> None:
         if not isinstance(self.columns, Mapping) or not self.columns:
@@ -154,17 +168,19 @@ class Domain:
             metric_weights=_Frozen(weights) if weights else None,
             _size=None if None in sizes else prod(filter(None, sizes)),
         )
-        if (self.impossible, self.implies, self.totals, self.outcome) == ((), (), (), ()):
+        if not any(getattr(self, name) for name in (*RULES, "outcome")):
             return
         settle(self, outcome=plain_outcome(self.outcome, self.columns))
-        from discreet.domain.constraints import Readers, compiled, possible, published
+        from discreet.domain.constraints import Readers, compiled, published, remaining
 
-        plain = {name: plain_entries(name, getattr(self, name)) for name in DECLARED}
+        plain: dict[str, Any] = {name: plain_entries(name, getattr(self, name)) for name in DECLARED}
+        plain |= {name: plain_rules(name, getattr(self, name)) for name in ("order", "nulls_together")}
+        plain["at_most"] = plain_limits(self.at_most or {})
         settle(self, **{name: _frozen(entries) for name, entries in plain.items()})
         readers = Readers(self.columns)
-        constraints = compiled(readers, plain["impossible"], plain["implies"])
-        totals = published(readers, plain["totals"], possible(readers, constraints))
-        settle(self, _constraints=constraints, _published=totals)
+        constraints, intervals = compiled(readers, plain)
+        totals = published(readers, plain["totals"], remaining(readers, constraints))
+        settle(self, _constraints=constraints, _published=totals, _sorted=intervals)
 
     def __eq__(self, other: object) -> bool:
         return self is other or (
@@ -188,7 +204,7 @@ class Domain:
         if len(self.columns) > _SHOWN:
             notes.append(f"and {counted(len(self.columns) - _SHOWN, 'more column')}")
         notes += [f"outcome: {', '.join(self.outcome)}"] * bool(self.outcome)
-        notes += [f"{len(getattr(self, name)):,} declared under {name}" for name in DECLARED if getattr(self, name)]
+        notes += [f"{len(getattr(self, name)):,} declared under {name}" for name in RULES if getattr(self, name)]
         return paragraph(", ".join(head)) + table(("column", "kind", "cells", "declared"), rows) + paragraph(*notes)
 
     # -- facts --------------------------------------------------------------------------------------------------
@@ -210,7 +226,7 @@ class Domain:
 
     @property
     def constraints(self) -> tuple[Constraint, ...]:
-        """What ``impossible`` and ``implies`` come to: one table of allowed combinations per set of columns.
+        """What the rules on combinations come to: one table of allowed combinations per set of columns.
 
         Each has ``columns``, positions in the domain, ascending, and ``allowed``, an array of truth values with one
         axis per column, as long as the column has cells. A record can occur where all of them allow it.
@@ -267,7 +283,7 @@ class Domain:
         return Records(columns=(cells, *reversed(columns)))
 
     def allowed(self, records: Records) -> Booleans:
-        """Return which encoded records can occur, by what is declared under ``impossible`` and ``implies``.
+        """Return which encoded records can occur, by the rules on combinations that are declared.
 
         The result has shape (len(records),), and is all true where nothing is declared.
         """
@@ -307,7 +323,12 @@ class Domain:
         ``rng`` is the source of the draws within cells.
         """
         parts = zip(self.columns.items(), records.columns, strict=True)
-        return pl.DataFrame([column.decode(codes, rng=rng).alias(name) for (name, column), codes in parts])
+        frame = pl.DataFrame([column.decode(codes, rng=rng).alias(name) for (name, column), codes in parts])
+        for name, above in self._sorted * len(self._sorted):  # values of one cell, drawn without regard to the order
+            low, high = pl.col(name), pl.col(above)
+            first, last = pl.when(low > high).then(high).otherwise(low), pl.when(low > high).then(low).otherwise(high)
+            frame = frame.with_columns(first.alias(name), last.alias(above))
+        return frame
 
     def describe(self, records: Records, *, rng: np.random.Generator) -> pl.DataFrame:
         """Name cells: one row per record, a column that holds the value where cells are values.
@@ -350,7 +371,7 @@ class Domain:
         if self.metric_weights is not None:
             plain["metric_weights"] = dict(self.metric_weights)
         plain["columns"] = {name: column.to_dict() for name, column in self.columns.items()}
-        declared = {name: getattr(self, name) for name in DECLARED if getattr(self, name)}
+        declared = {name: getattr(self, name) for name in RULES if getattr(self, name)}
         thawed: dict[str, Any] = json.loads(json.dumps(declared))  # which are plain values
         return plain | thawed
 

@@ -10,7 +10,7 @@ from discreet._core.boundary import sealed
 from discreet._core.checks import integer
 from discreet._core.errors import ParameterError
 from discreet._core.text import as_written
-from discreet.domain import DECLARED, Domain, Integer
+from discreet.domain import DECLARED, RULES, Domain, Integer
 from discreet.mechanisms.base import Mechanism, parameter_names, require_relation
 from discreet.privacy import Budget, Guarantee, Relation, RelationName
 
@@ -101,7 +101,7 @@ def first_names() -> list[str]:
 
 def require_kept(name: str, domain: Domain, *, keeps: bool) -> None:
     """Raise ParameterError where a domain declares more than its columns, and a mechanism or model keeps none of it."""
-    declared = [f"[[{table}]]" for table in DECLARED if getattr(domain, table)]
+    declared = [f"[[{name}]]" if name in DECLARED else name for name in RULES if getattr(domain, name)]
     if keeps or not declared:
         return
     keepers = " or ".join(other for other in first_names() if named(other).traits.keeps_declared)

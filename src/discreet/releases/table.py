@@ -256,7 +256,7 @@ def misfits(data: str | os.PathLike[str], certificate: Certificate) -> dict[str,
     texts = set(schema) if _format_of(data).texts else {certificate.facts.released.partition_by}
     problems, records = dict.fromkeys(domain.names, ""), contents.size is not None
     if domain.constraints and records:
-        problems["impossible and implies"] = ""
+        problems["the rules"] = ""
     for batch in scan_batches(scan, list(schema), unreadable()):
         codes = []
         for name, column in domain.columns.items():
@@ -267,7 +267,7 @@ def misfits(data: str | os.PathLike[str], certificate: Certificate) -> dict[str,
             except DataError as error:
                 problems[name] = error.problem
         if records and not any(problems.values()) and not domain.allowed(Records(columns=tuple(codes))).all():
-            problems["impossible and implies"] = "holds a record that is declared impossible"
+            problems["the rules"] = "holds a record that is declared impossible"
     return problems
 
 
