@@ -135,8 +135,8 @@ class Allocation:
         dearer = fine_cost - cost
         losses = [np.array([1.0 / a**2 + 1.0 / b**2 for a, b in level]) for level in (shapes, finer)]
         outcomes = np.flatnonzero(fine_cost[:first_scored] > 0.0)
-        share, none = int(OUTCOMES[len(scores) > 0] * self.remaining) * bool(outcomes.size), np.zeros(len(outcomes))
-        outcome_q = _whole(fine_cost[outcomes], np.ones_like(outcomes), none, share)
+        share, nothing = int(OUTCOMES[len(scores) > 0] * self.remaining) * bool(outcomes.size), np.zeros(len(outcomes))
+        outcome_q = _whole(fine_cost[outcomes], np.ones_like(outcomes), nothing, share)
         remaining = self.remaining - int(outcome_q @ outcome_q)
         clear_outcomes = dearer[outcomes] > 0.0
         cost, dearer, losses = cost[first_scored:], dearer[first_scored:], [level[first_scored:] for level in losses]

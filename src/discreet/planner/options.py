@@ -371,8 +371,8 @@ def tried_remedies(
     costly.sort(key=lambda name: columns[name].size or math.inf, reverse=True)
 
     def without(count: int) -> Domain:
-        kept = {name: column for name, column in columns.items() if name not in costly[:count]}
-        return Domain(columns=kept, outcome=outcome)
+        rest = {name: column for name, column in columns.items() if name not in costly[:count]}
+        return Domain(columns=rest, outcome=outcome)
 
     most = min(_MOST_LEFT_OUT, len(columns) - 1, len(costly))
     if (count := least_integer(lambda i: enough(domain=without(i)), 1, most)) is not None:
