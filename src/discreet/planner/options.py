@@ -364,8 +364,8 @@ def tried_remedies(
     costly.sort(key=lambda name: columns[name].size or math.inf, reverse=True)
 
     def without(count: int) -> Domain:
-        kept = {name: column for name, column in columns.items() if name not in costly[:count]}
-        return Domain(columns=kept, outcome=outcome)
+        rest = {name: column for name, column in columns.items() if name not in costly[:count]}
+        return Domain(columns=rest, outcome=outcome)
 
     traits = [named(name).traits for name in quick]
     widest = max((trait.most_columns for trait in traits if trait.least_columns > 1), default=len(columns))
