@@ -17,15 +17,14 @@
   | delta u         | delta_u, the divergence after u draws in the two cells                                             |
   | beyond m u      | Pr(U > u)                                                                                          | *)
 From mathcomp Require Import all_ssreflect all_algebra.
-From Coq Require Import Ring.
-From Discreet Require Import Definitions DataProcessing Urn T4 DirichletMultinomial.
+From Discreet Require Import Definitions Arithmetic DataProcessing Urn T4 DirichletMultinomial.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
 Import Order.TTheory GRing.Theory Num.Theory.
 Local Open Scope ring_scope.
 
 Section T4Sum.
 Variable R : realFieldType.
-Add Ring R_ring : (R_ring R).
+Add Field field_R : (field_laws R).
 Variables (a b rest T : R).
 Hypotheses (a0 : 0 < a) (b0 : 0 < b) (rest0 : 0 <= rest) (T1 : 1 <= T).
 
