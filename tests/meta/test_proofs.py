@@ -52,8 +52,9 @@ def test_a_theory_page_names_theorems_that_are_there(page: Path) -> None:
     assert unknown(text) == []
 
 
-def test_the_readme_of_the_proofs_names_theorems_that_are_there() -> None:
+def test_the_readme_of_the_proofs_names_theorems_that_are_there_and_every_file() -> None:
     text = README.read_text(encoding="utf-8")
+    assert set(re.findall(r"\]\((\w+\.v)\)", text)) == set(THEOREMS)
     table = "\n".join(line for line in text.splitlines() if line.startswith("| ["))
     assert unknown(table) == []
 
