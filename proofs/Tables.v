@@ -103,6 +103,19 @@ Proof.
 move=> uv; have := cardC (mem [:: u; v]); rewrite (card_uniqP _) /=; last by rewrite inE uv.
 by move=> <-; rewrite addKn; apply: eq_card => e; rewrite !inE negb_or orbF.
 Qed.
+(* g + 1 replacements are g, and one more *)
+Lemma one_step g x y : (replaced x y <= g.+1)%N -> exists z, neighbours g x z /\ neighbours 1 z y.
+Proof.
+move=> h; case: (pickP (fun i => x i != y i)) => [i ne|e]; last first.
+  exists x; have -> : y = x by apply/ffunP => i; apply/esym/eqP; have := e i => /negbFE.
+  by rewrite /neighbours /replaced big1 // => i _; rewrite eqxx.
+pose z : table C n := [ffun j => if j == i then x i else y j]; exists z; split.
+  move: h; rewrite /neighbours /replaced (bigD1 i) //= ne add1n ltnS => h.
+  rewrite (bigD1 i) //= ffunE !eqxx add0n; apply: leq_trans h; apply: leq_sum => j /negbTE ji.
+  by rewrite ffunE ji.
+rewrite /neighbours /replaced (bigD1 i) //= big1 ?addn0 ?leq_b1 // => j /negbTE ji.
+by rewrite ffunE ji eqxx.
+Qed.
 End Counts.
 
 Section Draws.
