@@ -42,7 +42,7 @@ DEPTH = 32
 _MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32"}
 _MARKS |= dict.fromkeys((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE), "utf-16")  # UTF-32 begins with the first of them
 _PART = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+"""
-_LONG_PARTS = re.compile(rf"(?<![A-Za-z0-9_-])(?:{_PART}){{{DEPTH}}}")
+_LONG_KEY = re.compile(rf"(?<![A-Za-z0-9_-])(?:{_PART}){{{DEPTH}}}")
 _PARTS = re.compile(rf"(?:{_PART})+")
 _NAME = re.compile(r"(?m)^ *(?:\[columns\.(.+)\]|([^\s{\[#=][^=\n]*?) *=)")
 
@@ -76,7 +76,7 @@ def parsed_toml(text: str, *, what: str = "the domain") -> dict[str, Any]:
     """Parse TOML. Raises DomainError when it is not TOML, or beyond a bound of this module; it says what is wrong."""
     if len(text) > MOST_BYTES:
         raise DomainError(f"{what} has more than {MOST_BYTES:,} characters")
-    if _LONG_PARTS.search(text):  # the parser's time goes with the square of the parts of a key
+    if _LONG_KEY.search(text):  # the parser's time goes with the square of the parts of a key
         raise DomainError(f"{what} holds a key of more than {DEPTH} parts")
     try:
         document = tomllib.loads(text)
