@@ -302,9 +302,9 @@ def measurable_pairs(domain: Domain, workload: Sequence[str] | None) -> tuple[li
         return outcome_pairs, scored_pairs
     items = []
     for item in workload:
-        stars = [match.start() for match in re.finditer(r"\*", item)]
-        cuts = [[item], *([item[:i].strip(), item[i + 1 :].strip()] for i in stars), item.split("*")]
-        names = next((names for names in cuts if set(names) <= set(place)), cuts[-1])
+        cuts = [(item[: star.start()], item[star.end() :]) for star in re.finditer(r"\*", item)]
+        forms = [[part if part in place else part.strip() for part in form] for form in [*cuts, item.split("*")]]
+        names = next((form for form in [[item], *forms] if set(form) <= set(place)), forms[-1])
         if unknown := [name for name in names if name not in place]:
             raise ParameterError(
                 f"workload names {unknown[0]!r}, which is no column. Write COLUMN or COLUMN*COLUMN, in double quotes "
