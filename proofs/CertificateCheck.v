@@ -18,7 +18,7 @@
   | stated             | (numerator, denominator) of the stated delta, the decimal that the library writes            | *)
 From mathcomp Require Import all_ssreflect all_algebra.
 From Coq Require Import ZArith Lia.
-From Discreet Require Import Definitions DataProcessing Urn T4 DirichletMultinomial ExactSum Exponential.
+From Discreet Require Import Definitions Arithmetic DataProcessing Urn T4 DirichletMultinomial ExactSum Exponential.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
 Import Order.TTheory GRing.Theory Num.Theory.
 Local Open Scope ring_scope.
@@ -60,7 +60,7 @@ End Check.
 Local Opaque lower upper scale numerator.
 Section Sound.
 Variable R : realFieldType.
-Add Ring R_ring : (R_ring R).
+Add Field field_R : (field_laws R).
 Notation z := (zr R).
 
 Lemma pair3_down a b rest m (t t' : R) : 0 < a -> 0 < b -> 0 <= rest -> t <= t' ->

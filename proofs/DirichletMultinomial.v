@@ -16,31 +16,12 @@
   | loss, base, gap    | g_u(s), w_u(s) and their product, not normalised                                               |
   | conditional u      | delta_u, not normalised                                                                        | *)
 From mathcomp Require Import all_ssreflect all_algebra.
-From Coq Require Import Ring.
-From Discreet Require Import Definitions DataProcessing Urn T4.
+From Discreet Require Import Definitions Arithmetic DataProcessing Urn T4.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
 Import Order.TTheory GRing.Theory Num.Theory.
 Local Open Scope ring_scope.
 
-(** Coq's [ring] for any field R of mathcomp. *)
-Section Ring.
-Variable R : realFieldType.
-Definition rzero : R := 0. Definition rone : R := 1. Definition radd (x y : R) : R := x + y.
-Definition rmul (x y : R) : R := x * y. Definition ropp (x : R) : R := - x.
-Lemma R_ring : ring_theory rzero rone radd rmul (fun x y => radd x (ropp y)) ropp eq.
-Proof.
-by split=> //=; [exact: add0r | exact: addrC | exact: addrA | exact: mul1r | exact: mulrC | exact: mulrA
-  | exact: mulrDl | exact: subrr].
-Qed.
-End Ring.
-Ltac ring_in R :=
-  repeat match goal with
-  | |- context [@GRing.add ?V ?x ?y] => change (@GRing.add V x y) with (@radd R x y)
-  | |- context [@GRing.mul ?V ?x ?y] => change (@GRing.mul V x y) with (@rmul R x y)
-  | |- context [@GRing.opp ?V ?x] => change (@GRing.opp V x) with (@ropp R x)
-  | |- context [GRing.zero ?V] => change (GRing.zero V) with (@rzero R)
-  | |- context [GRing.one ?V] => change (GRing.one V) with (@rone R)
-  end; match goal with |- @eq _ ?l ?r => change (@eq (Num.RealField.sort R) l r) end; ring.
+Ltac ring_in R := to_field R; ring.
 
 (** ** Rising factorials and counts of sequences *)
 Section Law.
@@ -149,7 +130,7 @@ End Law.
 (** ** The divergence of the worst pair as a sum over counts *)
 Section Sum.
 Variable R : realFieldType.
-Add Ring R_ring : (R_ring R).
+Add Field field_R : (field_laws R).
 
 (** The sum of G over a binomial row, and Pascal's rule. *)
 Definition row (m : nat) (G : nat -> R) : R := \sum_(k < m.+1) 'C(m, k)%:R * G k.
@@ -248,7 +229,7 @@ End Sum.
 (** ** The martingale: one more draw of the two cells *)
 Section Recursion.
 Variable R : realFieldType.
-Add Ring R_ring2 : (R_ring R).
+Add Field field_R2 : (field_laws R).
 
 Lemma pos_crossing (x y : R) : x <= 0 -> pos x + pos y = pos (x + y) + Num.min (- x) (pos y).
 Proof.
@@ -318,7 +299,7 @@ End Recursion.
 (** ** The divergence from the recursion *)
 Section FromRecursion.
 Variable R : realFieldType.
-Add Ring R_ring3 : (R_ring R).
+Add Field field_R3 : (field_laws R).
 
 (** The divergence from the recursion; masses may be put on a common denominator d. *)
 Theorem divergence_from_recursion (d a b rest p q : R) m :

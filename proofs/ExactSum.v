@@ -15,7 +15,7 @@
   | total       | the sum over all numbers up to u of the law of U times delta_u, not normalised                          | *)
 From mathcomp Require Import all_ssreflect all_algebra.
 From Coq Require Import ZArith Lia.
-From Discreet Require Import Definitions DataProcessing Urn T4 DirichletMultinomial.
+From Discreet Require Import Definitions Arithmetic DataProcessing Urn T4 DirichletMultinomial.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
 Import Order.TTheory GRing.Theory Num.Theory.
 Local Open Scope ring_scope.
@@ -52,7 +52,7 @@ Proof. by move/ssrnat.leP; exact: Nat2Z.inj_sub. Qed.
 Lemma nat_succ x : Z.of_nat x.+1 = (Z.of_nat x + 1)%Z. Proof. lia. Qed.
 Section Integers.
 Variable R : realFieldType.
-Add Ring R_ring : (R_ring R).
+Add Field field_R : (field_laws R).
 Definition zr (z : Z) : R :=
   match z with Z0 => 0 | Zpos x => (Pos.to_nat x)%:R | Zneg x => - (Pos.to_nat x)%:R end.
 Lemma zr_nat n : zr (Z.of_nat n) = n%:R.
@@ -131,7 +131,7 @@ Proof. by rewrite -!nat_succ -!nat_mul; congr Z.of_nat; rewrite mulnC [RHS]mulnC
 (** ** The computation is the sum *)
 Section Correct.
 Variable R : realFieldType.
-Add Ring R_ring2 : (R_ring R).
+Add Field field_R2 : (field_laws R).
 Variables (m : nat) (d a b r p q : Z).
 Hypotheses (d0 : (0 < d)%Z) (a0 : (0 < a)%Z) (b0 : (0 < b)%Z) (q0 : (0 < q)%Z) (qp : (q <= p)%Z).
 Notation z := (zr R).

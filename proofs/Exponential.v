@@ -14,7 +14,7 @@
   | lower n d, upper n d| integers with lower / 2^64 <= e^(n/d) <= upper / 2^64                                           | *)
 From mathcomp Require Import all_ssreflect all_algebra.
 From Coq Require Import ZArith Lia.
-From Discreet Require Import Definitions DataProcessing Urn T4 DirichletMultinomial ExactSum.
+From Discreet Require Import Definitions Arithmetic DataProcessing Urn T4 DirichletMultinomial ExactSum.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
 Import Order.TTheory GRing.Theory Num.Theory.
 Local Open Scope ring_scope.
@@ -83,7 +83,7 @@ Definition upper : Z -> Z -> Z := above_at terms.
 
 Section Computed.
 Variable R : realFieldType.
-Add Ring R_ring : (R_ring R).
+Add Field field_R : (field_laws R).
 Notation z := (zr R).
 Lemma sumsS n d N : sums n d N.+1 =
   let '(sum, power, den) := sums n d N in

@@ -11,15 +11,14 @@
   | both_masses w h       | an urn of the cells C, and of extra cells E of masses h                                   |
   | extra alpha h         | the prior masses alpha_c + h_c                                                            | *)
 From mathcomp Require Import all_ssreflect all_algebra.
-From Coq Require Import Ring.
-From Discreet Require Import Definitions DataProcessing Urn T4 DirichletMultinomial.
+From Discreet Require Import Definitions Arithmetic DataProcessing Urn T4 DirichletMultinomial.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
 Import Order.TTheory GRing.Theory Num.Theory.
 Local Open Scope ring_scope.
 
 Section Monotone.
 Variable R : realFieldType.
-Add Ring R_ring : (R_ring R).
+Add Field field_R : (field_laws R).
 Variable t : R.
 
 Lemma pos_sum (I : finType) (F : I -> R) : pos (\sum_i F i) <= \sum_i pos (F i).

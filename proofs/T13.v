@@ -7,7 +7,9 @@
   delta(epsilon) <= 1/n E[lambda (S - e^epsilon T) - (n - G)(e^epsilon - 1)]_+, with equality for m = 1. The release is
   epsilon-differentially private exactly when epsilon >= log(1 + m/n k(1 - q)/q).*
 
-  - [T13_bound]: the bound, for 0 < q <= 1. - [T13_pure]: the last sentence, for every m from 0 to n.
+  - [T13_bound]: the bound, for 0 < q <= 1.
+  - [T13_pure]: the last sentence, for every m from 0 to n.
+  - [T13_chain], [T13_groups]: *groups of g records: a chain of g replacements, or g delta(0); both are upper bounds.*
   - [T13_one_is_T5]: one draw is one draw of Reveal-or-Obscure, which also gives the groups of records of this page.
   - [T13_one_draw]: the equality, also for k = 2.
 
@@ -22,7 +24,7 @@
   | bound t                | the right side, t in the place of e^epsilon                                          |
   | neighbours 1           | one record is replaced                                                               | *)
 From mathcomp Require Import all_ssreflect all_fingroup all_algebra.
-From Discreet Require Import Definitions DataProcessing Arithmetic Tables ThreeOutcomes T5.
+From Discreet Require Import Definitions DataProcessing Arithmetic Groups Tables ThreeOutcomes T5.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
 Import Order.TTheory GRing.Theory Num.Theory.
 Local Open Scope ring_scope.
@@ -291,6 +293,30 @@ Lemma bound_ge0 t : 0 <= bound t.
 Proof.
 apply: mulr_ge0; first by rewrite invr_ge0 ler0n.
 by apply: sumr_ge0 => w _; apply: mulr_ge0 (four_ge0 _) (pos_ge0 _).
+Qed.
+
+(** Groups: a chain of g replacements, or g delta(0); both are upper bounds. *)
+Lemma replacements g (x y : table C n) : neighbours g x y -> chain (@neighbours C n 1) g x y.
+Proof.
+elim: g y => [|g IH] y xy /=; last by have [z [xz zy]] := one_step xy; exists z; split=> //; exact: IH.
+apply/ffunP => i; apply/eqP; move: xy; rewrite /neighbours /replaced (bigD1 i) //=.
+by case: (x i == y i).
+Qed.
+Theorem T13_chain (ts : nat -> R) g : (forall i, 1 <= ts i) ->
+  bounds (@neighbours C n g) release (upto ts g) (\sum_(i < g) upto ts i * bound (ts i)).
+Proof.
+move=> ts1 x y /replacements; apply: (@groups _ _ _ (@neighbours C n 1) release ts (fun i => bound (ts i))) => i.
+  exact: le_trans ler01 (ts1 i).
+exact: T13_bound.
+Qed.
+Theorem T13_groups g t : 1 <= t -> bounds (@neighbours C n g) release t (g%:R * bound 1).
+Proof.
+move=> t1 x y xy; apply: (@le_trans _ _ (H 1 (release x) (release y))).
+  apply: H_decreasing => // o; apply: divr_ge0; rewrite ?ler0n //; apply: sumr_ge0 => s _; apply: prodr_ge0 => i _.
+  by apply: addr_ge0 (ltW bpos) (mulr_ge0 q1 (ler0n _ _)).
+have one i : upto (fun=> 1 : R) i = 1 by rewrite /upto big1.
+have := @T13_chain (fun=> 1) g (fun _ => lexx 1) x y xy; rewrite one.
+by rewrite (eq_bigr (fun=> bound 1)) => [|i _]; rewrite ?one ?mul1r // sumr_const card_ord mulr_natl.
 Qed.
 
 (** Pure epsilon. *)

@@ -17,9 +17,11 @@
     of a table or of a score are several places with the same choice.
 
   **Lemma A stays on paper** (the discrete Gaussian's arithmetic: a sum of q^2 unit noises has the law of one noise of scale qs, up
-  to a ratio that depends on the outcome alone and is at most e^zeta). It enters as the hypothesis [lemmaA]. For the unit noise
-  itself nothing is assumed but what [noise] of T6 says and that it is symmetric. Both hold for the discrete Gaussian, cut at any w ([gaussian_noise]).
-  Open labels (Lemma D) and the profile's formula (T9) are not treated here.
+  to a ratio that depends on the residue alone). Here it enters as the hypothesis [lemmaA] about the whole mechanism: its law is that
+  of M*, which takes sums of unit noises, up to a ratio that depends on the outcome alone and is at most e^zeta. [T20Sums] derives
+  this from the ratio for one noise, for the mechanism whose tables have one noise in every cell. For the unit noise itself nothing
+  is assumed but what [noise] of T6 says and that it is symmetric. Both hold for the discrete Gaussian, cut at any w
+  ([gaussian_noise]). Open labels (Lemma D) and the profile's formula (T9) are not treated.
 
   | here                  | on the page                                                                                   |
   |-----------------------|-----------------------------------------------------------------------------------------------|

@@ -10,15 +10,14 @@
   | least alpha l i                     | alpha_l is alpha_min                                     |
   | all_in l m                          | m draws of the cell l: the outcome of the largest loss   | *)
 From mathcomp Require Import all_ssreflect all_algebra.
-From Coq Require Import Ring.
-From Discreet Require Import Definitions DataProcessing Urn T4 DirichletMultinomial.
+From Discreet Require Import Definitions Arithmetic DataProcessing Urn T4 DirichletMultinomial.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
 Import Order.TTheory GRing.Theory Num.Theory.
 Local Open Scope ring_scope.
 
 Section Pure.
 Variable R : realFieldType.
-Add Ring R_ring : (R_ring R).
+Add Field field_R : (field_laws R).
 
 Fixpoint all_in (C : finType) (l : C) (m : nat) : Seq C m := if m is m'.+1 then (l, all_in l m') else tt.
 Lemma urn_all_in (C : finType) (w : C -> R) l m : urn w (all_in l m) = rise 1 (w l) m / rise 1 (\sum_c w c) m.

@@ -11,21 +11,21 @@
   |-----------------|----------------------------------------------------------------------------------------------------|
   | T               | e^epsilon, at least 1                                                                              |
   | beta_binomial   | BetaBin(n; x, y)(s)                                                                                |
-  | share u s       | pi_u(s) = (a+s)/(a+b+u)                                                                            |
-  | g u s           | g_u(s) = p_u(s) - T q_u(s)                                                                         |
+  | p, q, g         | p_u(s), q_u(s) and g_u(s) = p_u(s) - T q_u(s); w_u(s) is beta_binomial u a b s                     |
+  | gain u s        | w_u(s) min {(a+s)/(a+b+u) g_(u+1)(s+1), (b+u-s)/(a+b+u) |g_(u+1)(s)|}                              |
+  | in_cells m u    | Pr(U = u), BetaBin(m; a+b+1, R)(u)                                                                 |
   | crossing u s    | g_(u+1)(s) <= 0 < g_(u+1)(s+1)                                                                     |
   | delta u         | delta_u, the divergence after u draws in the two cells                                             |
   | beyond m u      | Pr(U > u)                                                                                          | *)
 From mathcomp Require Import all_ssreflect all_algebra.
-From Coq Require Import Ring.
-From Discreet Require Import Definitions DataProcessing Urn T4 DirichletMultinomial.
+From Discreet Require Import Definitions Arithmetic DataProcessing Urn T4 DirichletMultinomial.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
 Import Order.TTheory GRing.Theory Num.Theory.
 Local Open Scope ring_scope.
 
 Section T4Sum.
 Variable R : realFieldType.
-Add Ring R_ring : (R_ring R).
+Add Field field_R : (field_laws R).
 Variables (a b rest T : R).
 Hypotheses (a0 : 0 < a) (b0 : 0 < b) (rest0 : 0 <= rest) (T1 : 1 <= T).
 

@@ -237,3 +237,4 @@ rewrite ler_add2l -[X in X <= _]mul1r; apply: ler_right.
 by rewrite -(ler_pmul2l b0) mulr1 bL ler_addl s_ge0.
 Qed.
 End T5.
+Arguments release {R C n} q m x.

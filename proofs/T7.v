@@ -731,18 +731,6 @@ by rewrite subr_ge0.
 Qed.
 
 (** Groups: total variations and pure epsilons add along a chain of neighbours. *)
-Lemma chain g (x y : table C n) : (replaced x y <= g.+1)%N -> exists z, neighbours g x z /\ neighbours 1 z y.
-Proof.
-move=> h; case: (pickP (fun i => x i != y i)) => [i ne|e]; last first.
-  exists x; have -> : y = x by apply/ffunP => i; apply/esym/eqP; have := e i => /negbFE.
-  by rewrite /neighbours /replaced big1 // => i _; rewrite eqxx.
-pose z : table C n := [ffun j => if j == i then x i else y j]; exists z; split.
-  move: h; rewrite /neighbours /replaced (bigD1 i) //= ne add1n ltnS => h.
-  rewrite (bigD1 i) //= ffunE !eqxx add0n; apply: leq_trans h; apply: leq_sum => j /negbTE ji.
-  by rewrite ffunE ji.
-rewrite /neighbours /replaced (bigD1 i) //= big1 ?addn0 ?leq_b1 // => j /negbTE ji.
-by rewrite ffunE ji eqxx.
-Qed.
 Lemma group_variation s g x y : bounds (@neighbours C n 1) M 1 s -> neighbours g x y -> H 1 (M x) (M y) <= g%:R * s.
 Proof.
 move=> tv; elim: g y => [|g IH] y xy.
@@ -750,7 +738,7 @@ move=> tv; elim: g y => [|g IH] y xy.
     apply/ffunP => i; apply/eqP; move: xy; rewrite /neighbours /replaced (bigD1 i) //=.
     by case: (x i == y i).
   by rewrite mul0r le_eqVlt; apply/orP; left; apply/eqP; rewrite /H big1 // => c _; rewrite mul1r subrr pos_0.
-have [z [xz zy]] := chain xy; rewrite natS mulrDl mul1r; apply: le_trans (ler_add (IH z xz) (tv z y zy)).
+have [z [xz zy]] := one_step xy; rewrite natS mulrDl mul1r; apply: le_trans (ler_add (IH z xz) (tv z y zy)).
 rewrite /H -big_split /=; apply: ler_sum => c _; apply: pos_le; last by apply: addr_ge0; exact: pos_ge0.
 rewrite !mul1r; have -> : M x c - M y c = (M x c - M z c) + (M z c - M y c) by ringR.
 by apply: ler_add; exact: pos_ge.
@@ -762,7 +750,7 @@ move=> L0 pr; elim: g y => [|g IH] y xy c.
     apply/ffunP => i; apply/eqP; move: xy; rewrite /neighbours /replaced (bigD1 i) //=.
     by case: (x i == y i).
   by rewrite expr0 mul1r.
-have [z [xz zy]] := chain xy; apply: (le_trans (IH z xz c)).
+have [z [xz zy]] := one_step xy; apply: (le_trans (IH z xz c)).
 by rewrite exprSr -mulrA; apply: ler_left; [exact: exprn_ge0 | have /H_le0 := pr z y zy].
 Qed.
 Theorem T7_groups s L g t (s' := Num.min (g%:R * s) ((L ^+ g - 1) / (L ^+ g + 1))) : 1 < L -> (0 < g)%N -> 0 <= s ->

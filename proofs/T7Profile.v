@@ -201,17 +201,6 @@ set Z := Num.max _ _; apply: (@le_trans _ _ (lam v * Z + (1 - lam v) * Z)); last
 apply: ler_add; apply: ler_left; rewrite ?subr_ge0 // /Z le_maxr lexx ?orbT //.
 Qed.
 
-Lemma big_max m (F : 'I_m -> R) (B := \big[Num.max/0]_(i < m) F i) :
-  [/\ 0 <= B, forall i, F i <= B & B = 0 \/ exists i, B = F i].
-Proof.
-rewrite /B; split.
-- by elim/big_rec: _ => // i z _ z0; rewrite le_maxr z0 orbT.
-- move=> i; elim: (index_enum _) (mem_index_enum i) => //= a s IH.
-  by rewrite big_cons inE le_maxr => /orP[/eqP ->|/IH ->]; rewrite ?lexx ?orbT.
-- elim: (index_enum _) => [|a s IH]; first by rewrite big_nil; left.
-  by rewrite big_cons; case: leP => _ //; right; exists a.
-Qed.
-
 Lemma near_cells (x y : table C n) u v : moved x y u v ->
   (smallest x <= (smallest y).+1)%N /\ (smallest y <= (smallest x).+1)%N.
 Proof.
@@ -315,11 +304,6 @@ have sy : smallest y = i.
   apply: (@smallest_is _ _ _ _ u) => // c; have := moved_near c m; rewrite cx => -[h _].
   by rewrite -ltnS; apply: leq_trans h; case: ifP.
 by exists x, y; split.
-Qed.
-Lemma others_card (u v : C) : u != v -> #|[pred e : C | (e != u) && (e != v)]| = (k - 2)%N.
-Proof.
-move=> uv; have := cardC (mem [:: u; v]); rewrite (card_uniqP _) /=; last by rewrite inE uv.
-by move=> <-; rewrite addKn; apply: eq_card => e; rewrite !inE negb_or orbF.
 Qed.
 Lemma rises_attained o i : (i.+1 * k <= n)%N -> attains (@neighbours C n 1) (one_draw d) t (rises o i.+1).
 Proof.

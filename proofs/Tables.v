@@ -98,6 +98,24 @@ move=> c; rewrite /count_in (bigD1 i) //= [in RHS](bigD1 i) //= ffunE eqxx xi.
 rewrite [in RHS](eq_bigr (fun j => nat_of_bool (x j == c))) => [|j /negbTE ji]; last by rewrite ffunE ji.
 by rewrite addnAC [RHS]addnAC [(u == c)]eq_sym [(v == c)]eq_sym [((c == u) + _)%N]addnC.
 Qed.
+Lemma others_card (u v : C) : u != v -> #|[pred e : C | (e != u) && (e != v)]| = (#|C| - 2)%N.
+Proof.
+move=> uv; have := cardC (mem [:: u; v]); rewrite (card_uniqP _) /=; last by rewrite inE uv.
+by move=> <-; rewrite addKn; apply: eq_card => e; rewrite !inE negb_or orbF.
+Qed.
+(* g + 1 replacements are g, and one more *)
+Lemma one_step g x y : (replaced x y <= g.+1)%N -> exists z, neighbours g x z /\ neighbours 1 z y.
+Proof.
+move=> h; case: (pickP (fun i => x i != y i)) => [i ne|e]; last first.
+  exists x; have -> : y = x by apply/ffunP => i; apply/esym/eqP; have := e i => /negbFE.
+  by rewrite /neighbours /replaced big1 // => i _; rewrite eqxx.
+pose z : table C n := [ffun j => if j == i then x i else y j]; exists z; split.
+  move: h; rewrite /neighbours /replaced (bigD1 i) //= ne add1n ltnS => h.
+  rewrite (bigD1 i) //= ffunE !eqxx add0n; apply: leq_trans h; apply: leq_sum => j /negbTE ji.
+  by rewrite ffunE ji.
+rewrite /neighbours /replaced (bigD1 i) //= big1 ?addn0 ?leq_b1 // => j /negbTE ji.
+by rewrite ffunE ji eqxx.
+Qed.
 End Counts.
 
 Section Draws.
@@ -109,6 +127,18 @@ Proof.
 split=> [h o|h]; last by rewrite /H big1 // => o _; rewrite pos_0 // subr_le0.
 rewrite -subr_le0; apply: le_trans (pos_ge _) _; apply: le_trans h.
 by rewrite /H (bigD1 o) //= ler_addl sumr_ge0 // => *; exact: pos_ge0.
+Qed.
+
+(* the largest of finitely many numbers, and 0 *)
+Lemma big_max m (F : 'I_m -> R) (B := \big[Num.max/0]_(i < m) F i) :
+  [/\ 0 <= B, forall i, F i <= B & B = 0 \/ exists i, B = F i].
+Proof.
+rewrite /B; split.
+- by elim/big_rec: _ => // i z _ z0; rewrite le_maxr z0 orbT.
+- move=> i; elim: (index_enum _) (mem_index_enum i) => //= a s IH.
+  by rewrite big_cons inE le_maxr => /orP[/eqP ->|/IH ->]; rewrite ?lexx ?orbT.
+- elim: (index_enum _) => [|a s IH]; first by rewrite big_nil; left.
+  by rewrite big_cons; case: leP => _ //; right; exists a.
 Qed.
 
 Lemma draws_ext (T : finType) m (p p' : T -> R) : p =1 p' -> draws m p =1 draws m p'.

@@ -86,10 +86,10 @@ def pairs(forecast: Forecast, n: int) -> list[str]:
     if forecast.pair_scores is None:
         return ["All columns are worked on together, so that no pair of columns is left out."]
     count, candidates, noise = forecast.pair_scores
-    always = outcomes(forecast)
-    count, other = count - forecast.outcomes[0], "other " * bool(always)
-    if not candidates and always:
-        return always
+    cost = outcomes(forecast)
+    count, other = count - forecast.outcomes[0], "other " * bool(cost)
+    if not candidates and cost:
+        return cost
     if not candidates:
         return ["No pair of columns is measured, because the workload names none."] if count else []
     columns = counted(count, f"{other}pair of columns", f"{other}pairs of columns")
@@ -99,7 +99,7 @@ def pairs(forecast: Forecast, n: int) -> list[str]:
     elif count == 1:
         scope = f"The {other}pair of columns may be measured."
     return [
-        *always,
+        *cost,
         scope,
         *map(visible_relation, filter(None, [forecast.visible_dependence])),
         "For each of them it is counted how many records would be elsewhere if the two columns were independent. "

@@ -25,13 +25,14 @@ import pytest
 
 import discreet
 from discreet import AddRemove, Budget, Output, Replacement, Unit
+from discreet.audit.data_split import split as draw_control
 from discreet.confidential import check_table, confidential, reveal_to_custodian
 from discreet.confidential.database import addressed
 from discreet.confidential.values import table_schema
 from discreet.domain import Boolean, Category, Date, Datetime, Decimal, Domain, Duration, Integer, Numeric, OpenLabels
 from discreet.errors import DataError, DiscreetError
 from discreet.ledger import Ledger, Request
-from discreet.mechanisms import Marginals, PerturbedHistogram
+from discreet.mechanisms import HierarchicalHistogram, Marginals, PerturbedHistogram
 from discreet.planner import plan, plan_together
 from discreet.releases import read, verify
 from discreet.report import write_report
@@ -623,7 +624,7 @@ def fixed(domain: Domain) -> Any:
 
 
 def wide(domain: Domain) -> Any:
-    return Marginals(domain=domain, records=200, scale=10.0, units=10)
+    return Marginals(domain=domain, records=200, scale=10.0, units=200)
 
 
 def beside(first: str, second: str) -> str:
@@ -855,9 +856,163 @@ def of_releases() -> Iterator[Case]:
     )
 
 
+# -- mechanisms and plans ---------------------------------------------------------------------------------------------
+
+POINTS = pl.DataFrame({"x": np.linspace(0.0, 1.0, 200)})
+UNIT = Domain(columns={"x": Numeric(lower=0, upper=1)})
+LABELLED = Domain(columns={"x": Numeric(lower=0, upper=1), "y": Boolean()})
+RULED = Domain(columns=XY.columns, impossible=[{"x": True, "y": "a"}])
+
+
+def evolve(domain: Domain = UNIT, **request: Any) -> Any:
+    data = POINTS.with_columns(y=pl.Series([True, False] * 100))
+    accept = {"other-columns", "poor-utility"}
+    steps = {"steps": 1, "population": 10, "api": "table"}
+    return ask(domain, data=data, mechanism="private-evolution", accept=accept, **{**steps, **request})
+
+
+def booleans(count: int) -> Domain:
+    return Domain(columns={f"c{i}": Boolean() for i in range(count)})
+
+
+def declared_part(**facts: Any) -> Request:
+    return Request(
+        **{
+            "part": "a",
+            "domain": TOTAL,
+            "size": 20,
+            "mechanism": "perturbed-histogram",
+            "relation": Replacement(records=200),
+            **facts,
+        }
+    )
+
+
+def split(**options: Any) -> None:
+    TABLE.write_csv("all.csv")
+    draw_control(
+        "all.csv", **{"out_data": "data.csv", "out_control": "control.csv", "record": "record.json", **options}
+    )
+
+
+def of_mechanisms() -> Iterator[Case]:
+    budget, pure = Budget(epsilon=2.0, delta=1e-6), Budget(epsilon=2.0)
+    yield Case(
+        "columns, and the domain has {}. Declare fewer columns",
+        lambda: wide(booleans(129)),
+        lambda: wide(booleans(128)),
+    )
+    yield Case(
+        "records that the domain declares impossible. Take another",
+        lambda: ask(RULED, given='x = true, y = "a"', **TWO),
+        lambda: ask(RULED, given='x = true, y = "b"', **TWO),
+    )
+    yield Case(
+        "label_shares needs the column of the labels. Write by_label=...",
+        lambda: evolve(LABELLED, label_shares="0.5,0.5"),
+        lambda: evolve(LABELLED, label_shares="0.5,0.5", by_label="y"),
+    )
+    yield Case(
+        "label_shares must add up to 1. Divide them by their sum",
+        lambda: evolve(LABELLED, label_shares="1,1", by_label="y"),
+        lambda: evolve(LABELLED, label_shares="0.5,0.5", by_label="y"),
+    )
+    yield Case(
+        "need gaussian noise. Write noise='gaussian'",
+        lambda: evolve(nearest=2, noise="laplace"),
+        lambda: evolve(nearest=2, noise="gaussian"),
+    )
+    yield Case("cannot be seeded. Leave out the checkpoint or the seed", lambda: continued(seed=1), continued)
+    yield Case("does not hold. Use schedule='optimal'", lambda: scheduled("published"), lambda: scheduled("optimal"))
+    yield Case(
+        "cuts at most {} columns, not {}. Declare fewer",
+        lambda: HierarchicalHistogram.calibrated(budget, domain=booleans(61), n=200, size=20),
+        lambda: HierarchicalHistogram.calibrated(budget, domain=booleans(10), n=200, size=20),
+    )
+    yield Case(
+        "Declare fewer columns or fewer cells",
+        lambda: ask(booleans(70), data=table_of(70), **ONE),
+        lambda: ask(booleans(3), data=table_of(3), **ONE),
+    )
+    yield Case(
+        "Use marginals or stability-histogram, or declare fewer cells",
+        lambda: ask(booleans(30), data=table_of(30), **ONE),
+        lambda: ask(booleans(30), data=table_of(30), **TWO),
+    )
+    yield Case(
+        "two releases have the same name. Give each its own",
+        lambda: plan_together([declared_part(), declared_part()], budget),
+        lambda: plan_together([declared_part(), declared_part(part="b")], budget),
+    )
+    yield Case(
+        "is missing. Give all three",
+        lambda: plan_together([declared_part(size=None)], budget),
+        lambda: plan_together([declared_part()], budget),
+    )
+    yield Case(
+        "a plan takes replacement. Write relation=Replacement(records=...)",
+        lambda: plan_together([declared_part(relation=AddRemove(records=200))], budget),
+        lambda: plan_together([declared_part()], budget),
+    )
+    yield Case(
+        "parameters are of a mechanism. Name it, or leave them out",
+        lambda: plan_together([declared_part(mechanism=None, parameters={"noise": "laplace"})], pure),
+        lambda: plan_together([declared_part(parameters={"noise": "laplace"})], pure),
+    )
+    yield Case(
+        "nulls are not declared. Write: nulls = ",
+        lambda: NINE.null_code,
+        lambda: Integer(lower=0, upper=9, nulls="category").null_code,
+    )
+    yield Case(
+        "an unordered column has no ranges. List the labels",
+        lambda: Domain(columns=XY.columns, impossible=[{"y": {"from": "b"}}]),
+        lambda: Domain(columns=XY.columns, impossible=[{"y": ["b", "c"]}]),
+    )
+    yield Case(
+        "a domain cannot be changed. Build another",
+        lambda: RULED.impossible[0].update(x=False),
+        lambda: Domain(columns={"x": XY.columns["x"]}),
+    )
+    yield Case("must be files of one format. Give them one ending", lambda: split(out_data="data.parquet"), split)
+    yield Case("record must be a .json file. Give it that ending", lambda: split(record="record.txt"), split)
+    yield Case("Write unit=... with the column of the units", lambda: split(unit="whom"), lambda: split(unit="who"))
+    yield Case(
+        "give the whole release, since a selection of it has another law",
+        lambda: read(ask(**ONE).table().head(5), released("p.csv").replace(".csv", ".certificate.json")).posterior(
+            draws=5
+        ),
+        lambda: read(released("p.csv")).posterior(draws=5),
+    )
+    yield Case(
+        "this certificate is that of a folder of tables. Give the folder",
+        lambda: read(TABLE, folder() + "/certificate.json"),
+        lambda: read(folder()),
+    )
+
+
+def continued(**options: Any) -> Any:
+    return evolve(out=Output(checkpoint="c.npz"), relation=Replacement(records=200), **options)
+
+
+def scheduled(schedule: str) -> Any:
+    labels = Domain(columns={"y": XY.columns["y"]})
+    return ask(
+        labels,
+        Budget(epsilon=3.0),
+        mechanism="data-specific-reveal-or-obscure",
+        schedule=schedule,
+        accept={"other-columns", "poor-utility"},
+    )
+
+
+def table_of(count: int) -> pl.DataFrame:
+    return pl.DataFrame({f"c{i}": [True, False] * 100 for i in range(count)})
+
+
 # -- what is followed -------------------------------------------------------------------------------------------------
 
-CASES = [*of_declarations(), *of_values(), *of_files(), *of_requests(), *of_ledgers(), *of_releases()]
+CASES = [*of_declarations(), *of_values(), *of_files(), *of_requests(), *of_ledgers(), *of_releases(), *of_mechanisms()]
 
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{place} {case.remedy[:40]}" for place, case in enumerate(CASES)])

@@ -43,7 +43,7 @@ _MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF32_LE: "utf-32", codecs.BO
 _MARKS |= dict.fromkeys((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE), "utf-16")  # UTF-32 begins with the first of them
 _PART = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+"""
 _LONG_KEY = re.compile(rf"(?<![A-Za-z0-9_-])(?:{_PART}){{{DEPTH}}}")
-_KEY = re.compile(rf"(?:{_PART})+")
+_PARTS = re.compile(rf"(?:{_PART})+")
 _NAME = re.compile(r"(?m)^ *(?:\[columns\.(.+)\]|([^\s{\[#=][^=\n]*?) *=)")
 
 
@@ -81,7 +81,7 @@ def parsed_toml(text: str, *, what: str = "the domain") -> dict[str, Any]:
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
-        remedy, names = "", [name for name in _NAME.findall(text) if not _KEY.fullmatch("".join(name) + ".")]
+        remedy, names = "", [name for name in _NAME.findall(text) if not _PARTS.fullmatch("".join(name) + ".")]
         for head, key in names[:1]:
             quoted = json.dumps(head or key, ensure_ascii=False)
             remedy = ". Quote the name: " + (f"[columns.{quoted}]" if head else quoted)

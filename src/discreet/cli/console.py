@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import json
 import re
 import sys
@@ -82,14 +81,7 @@ def alarm(text: str, *, err: bool = False) -> None:
 
 def _shown(text: str, *, err: bool) -> str:
     encoding = (sys.stderr if err else sys.stdout).encoding or "ascii"
-    return harmless(text, lines=True).encode(encoding, "discreet").decode(encoding)
-
-
-def _escapes(problem: Any) -> tuple[str, int]:
-    return "".join(map(escape, problem.object[problem.start : problem.end])), problem.end
-
-
-codecs.register_error("discreet", _escapes)
+    return "".join(c if c.encode(encoding, "ignore") else escape(c) for c in harmless(text, lines=True))
 
 
 def show(document: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from discreet._core.errors import ParameterError
+from discreet._core.text import comma_items
 
 if TYPE_CHECKING:
     from discreet import AddRemove, Output, Replacement
@@ -100,7 +101,8 @@ _TABLE: dict[str, Callable[[Any], Any]] = {
     # Of what was released.
     "certificate": option("--certificate", PATH, "Its certificate. By default RELEASED with .certificate.json."),
     "level": option("--level", float, "Probability of the intervals.", default=0.95),
-    "known": option("--known", str, "Columns known of a record, such as age,region. By default all but --sensitive."),
+    "known": option("--known", comma_items, "Columns known of a record, such as age,region. By default all but "
+                    "--sensitive.", metavar="TEXT"),
 }  # fmt: skip
 """The options that several commands have, and those that say what a field of a request says."""
 

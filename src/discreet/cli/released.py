@@ -61,27 +61,21 @@ def verify(certificate: str, data: str | None, settle: bool, seconds: float, as_
 
 @command("data", "released")
 @shared(*SOURCE, "domain")
-@option("--measures", str, "Measures to add to those of bootstrap samples: all, or names such as w1,ks,transport,pmse.")
+@option("--measures", comma_items, "Measures to add to those of bootstrap samples: all, or names such as "
+        "w1,ks,transport,pmse.", metavar="TEXT")  # fmt: skip
 @option("--holdout", PATH, "CONFIDENTIAL holdout: a table of the same population that the release was not made from.")
 @option("--sensitive", str, "Column to attack: how often is it found for a record of which others are known?")
 @shared("known")
 @option("--resamples", int, "Number of bootstrap samples.", default=100)
-def compare(
-    data: str, released: str, domain_file: str, measures: str | None, known: str | None, as_json: bool, **options: Any
-) -> None:
+def compare(data: str, released: str, domain_file: str, as_json: bool, **options: Any) -> None:
     """Compare a RELEASED table with the confidential DATA. The result is confidential."""
     from discreet.confidential import public_domain, reveal_to_custodian
     from discreet.utility import compare as run
 
     source = located(data, options)
     domain = public_domain(domain_file, data=source)
-    names = {"measures": _measure_names(measures), "known": known and comma_items(known)}
-    comparison = reveal_to_custodian(run(source, released, domain, **names, **options))
+    comparison = reveal_to_custodian(run(source, released, domain, **options))
     answer(as_json, comparison.to_dict(), str(comparison))
-
-
-def _measure_names(names: str | None) -> Any:
-    return names if names in ("all", None) else comma_items(names)
 
 
 @command("released")
@@ -91,23 +85,20 @@ def _measure_names(names: str | None) -> Any:
 @option("--dataset", str, "Name of the data set in --ledger. By default that of the certificate.")
 @option("--data", PATH, "CONFIDENTIAL table to compare with. The report is then confidential.")
 @option("--domain domain_file", PATH, "TOML file of the public facts of --data.")
-@option("--measures", str, "Measures to compare by, as in compare.", default="w1,ks,tv")
+@option("--measures", comma_items, "Measures to compare by, as in compare.", default="w1,ks,tv", metavar="TEXT")
 @option("--resamples", int, "Number of bootstrap samples of --data.", default=100)
 @option("--holdout", PATH, "CONFIDENTIAL records that the release was not made from.")
 @option("--sensitive", str, "Column to attack, as in compare: how often is it found for a known record?")
 @shared("known")
 @option("--out", PATH, "File to write: .html.", required=True)
-def report(
-    released: str, out: str, domain_file: str | None, measures: str, known: str | None, as_json: bool, **options: Any
-) -> int:
+def report(released: str, out: str, domain_file: str | None, as_json: bool, **options: Any) -> int:
     """Write what a RELEASED table promises as one HTML page.
 
     The exit status is 1 where a certificate is not confirmed.
     """
     from discreet.report import write_report
 
-    names = {"measures": _measure_names(measures), "known": known and comma_items(known)}
-    page = write_report(released, out, domain=domain_file, **names, **options)
+    page = write_report(released, out, domain=domain_file, **options)
     wrong = sum(not check.agrees for check in page.checks)
     warning = ": CONFIDENTIAL, since it contains numbers computed from the private data" * page.confidential
     document = {"out": str(page.path), "confidential": page.confidential, "agrees": page.agrees}

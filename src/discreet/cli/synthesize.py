@@ -43,8 +43,8 @@ from discreet.cli.options import LEDGER, PATH, accepted, command, ledger_of, opt
 @option("--out", PATH, "Folder to write. It must not exist.")
 @option("--frontier", PATH, "CONFIDENTIAL: release nothing. Fit several weightings, and write what each costs, keeps "
         "and tells of single records into this folder.")  # fmt: skip
-@option("--known", str, "With --frontier: columns known of a record, such as age,region. By default all but the "
-        "attacked one, the first of --sensitive.")  # fmt: skip
+@option("--known", comma_items, "With --frontier: columns known of a record, such as age,region. By default all but "
+        "the attacked one, the first of --sensitive.", metavar="TEXT")  # fmt: skip
 @option("--holdout", PATH, "With --frontier: CONFIDENTIAL records of the same population that are not in DATA, the "
         "control of the attacks.")  # fmt: skip
 @shared("ignore-other-columns", *LEDGER, "accept", "accept-weak-promise")
@@ -75,7 +75,7 @@ def synthesize(
 
     attack = {
         "folder": options.pop("frontier"),
-        "known": (known := options.pop("known")) and comma_items(known),
+        "known": options.pop("known"),
         "holdout": options.pop("holdout"),
     }
     out, domain_file, empirical = (options.pop(name) for name in ("out", "domain_file", "accept_empirical"))

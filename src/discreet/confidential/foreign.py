@@ -17,8 +17,8 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from functools import lru_cache, partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -29,8 +29,8 @@ from discreet._core.boundary import quietly
 from discreet._core.errors import FileProblem, MissingExtra
 from discreet._core.formats import Format
 from discreet._core.lazy import pl
-from discreet.confidential.source import BATCH, Source
-from discreet.domain import span_text, unescaped
+from discreet.confidential.source import BATCH, TYPED, Source
+from discreet.domain import Column, span_text, unescaped
 
 _DAY = 86_400_000  # milliseconds, in which all times are counted here
 _SPSS, _SIXTIES = dt.date(1582, 10, 14), dt.date(1960, 1, 1)
@@ -54,6 +54,7 @@ _TIMES = {  # by program: how formats of numbers begin that are no numbers
         "time": r"TIME|TOD|HHMM|MMSS|HOUR|..?8601T[MZ]",
     },
 }
+_WHOLE = 1e15  # below which a whole number of Excel has all its digits
 _REACH = 2.0**62 / 1000  # milliseconds that can be counted in microseconds
 
 
@@ -145,6 +146,7 @@ def _of_variables(text: str, path: Path, form: Format, _version: object, broken:
         while (part := quietly(partial(next, parts, None), broken)) is not None:
             yield quietly(partial(typed, part, columns), broken)
 
+    labels = {name: _labels_of(facts, name) for name in facts.variable_value_labels}
     return Source(
         kind=form.kind.lower(),
         path=text,
@@ -153,7 +155,8 @@ def _of_variables(text: str, path: Path, form: Format, _version: object, broken:
         types=lambda: kinds,
         empty_frame=partial(typed, pl.DataFrame(schema=types)),
         batches=batches,
-        labels={name: _labels_of(facts, name) for name in facts.variable_value_labels},
+        labels=labels,
+        convert=partial(_labelled, labels),
     )
 
 
@@ -200,6 +203,14 @@ def _labels_of(facts: Any, name: str) -> dict[str, str]:
     return {text: labels[code] for text, code in zip(texts, codes, strict=True) if labels[code]}
 
 
+def _labelled(labels: Mapping[str, Mapping[str, str]], values: pl.Series, column: Column) -> pl.Series:
+    """Return codes as those of their labels that a column declares, and else as texts."""
+    if values.name not in labels or not column.textual:
+        return values
+    declared = {code: label for code, label in labels[values.name].items() if label in column.words}
+    return values.cast(pl.String).str.strip_suffix(".0" * values.dtype.is_float()).replace(declared)
+
+
 # -- Excel -------------------------------------------------------------------------------------------------------------
 
 
@@ -213,7 +224,25 @@ def _of_workbook(text: str, path: Path, form: Format, version: object, _broken: 
         types=lambda: dict.fromkeys(frame.columns, "unknown"),
         batches=lambda columns: frame[list(columns)].iter_slices(BATCH),
         texts=frozenset(frame.columns),
+        convert=_in_notation,
     )
+
+
+def _in_notation(values: pl.Series, column: Column) -> pl.Series:
+    """Return cells as a column reads texts: numbers and times of the workbook in its notation."""
+    typed = values.str.starts_with(TYPED)
+    if not typed.any():
+        return values
+    texts = written = values.str.strip_prefix(TYPED)
+    notation: Any = column
+    if "decimal_mark" in column.notation:
+        written = texts.str.replace(".", notation.decimal_mark, literal=True)
+    if "format" in column.notation:
+        times = replace(notation, format=None).parse(texts)
+        if getattr(column, "time_zone", None) is not None:
+            times = times.dt.convert_time_zone(notation.time_zone)
+        written = pl.select(pl.coalesce(times.dt.to_string(notation.format), texts)).to_series()
+    return pl.select(pl.when(typed).then(written).otherwise(values).alias(values.name)).to_series()
 
 
 @lru_cache(maxsize=1)
@@ -232,7 +261,7 @@ def _cells(path: Path, form: Format, _version: object) -> pl.DataFrame:
         problem = f"row {sheet.merged_cell_ranges[0][0][0] + 1} has merged cells"
         raise refuse(problem, "unmerge them, and leave no rows above the names of the columns")
     top, *records = filled
-    names = [name or "" for name in rows[top - 1]]
+    names = [(name or "").removeprefix(TYPED) for name in rows[top - 1]]
     if len(names) > 1 and sum(map(bool, names)) == 1 and records and sum(map(bool, rows[records[0] - 1])) > 1:
         raise refuse(f"row {top} has one cell, and those below it more", "save it without rows above the names")
     if len(names) == 1 and len(records) < filled[-1] - top:
@@ -278,9 +307,9 @@ def _cell_text(cell: Any) -> str | None:
         case bool():
             return str(cell).lower()
         case float():
-            return repr(cell).removesuffix(".0")
+            return str(int(cell)) if cell.is_integer() and abs(cell) < _WHOLE else f"{TYPED}{cell!r}"
         case dt.timedelta():
             return span_text(cell)
         case dt.datetime():
-            return cell.isoformat(" ")
-    return str(cell)
+            return TYPED + cell.isoformat(" ")
+    return f"{TYPED}{cell}"

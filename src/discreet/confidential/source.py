@@ -28,6 +28,9 @@ RESERVED = "discreet: "
 FREQUENCY = f"{RESERVED}frequency"
 """Name of the column that holds the frequencies of grouped batches."""
 
+TYPED = "\ue000"
+"""How a text begins that is a number or a time in its file, and is not written in the notation of its column."""
+
 BATCH = 2**18
 
 T = TypeVar("T")
@@ -48,6 +51,7 @@ class Source:
     texts: frozenset[str] = frozenset()  # columns still to be parsed: of CSV, of SQLite, of the names of folders
     decimal_comma: bool = False  # whether numbers in texts have a comma before their decimals
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # of a file's codes, by column and code
+    convert: Callable[[pl.Series, Column], pl.Series] | None = None  # into what a column reads, of a program's file
     index: frozenset[str] = frozenset()  # columns of a file that pandas wrote as an index, and not among the names
     cells: Callable[[Mapping[str, Column]], EngineCells] | None = None  # of an engine with workers, instead of batches
     stays: bool = False  # whether the rows are elsewhere than in memory, and can be read as often as one likes
@@ -136,13 +140,12 @@ def declared_batches(source: Source, columns: Mapping[str, Column], *extra: str)
 
 def texts_of(values: pl.Series, column: Column, source: Source) -> pl.Series:
     """Return a column of a source: texts without what stands for a file's form, codes as their declared labels."""
+    if source.convert is not None:
+        values = source.convert(values, column)
     if values.name in source.texts and column.textual:
         return column.parse(values)
     if source.decimal_comma and getattr(column, "decimal_mark", "") == ".":
         return values.str.replace_many([".", ","], ["?", "."])  # a point could stand between thousands
-    if column.textual and (labels := source.labels.get(values.name)) is not None:
-        declared = {code: label for code, label in labels.items() if label in column.words}
-        return values.cast(pl.String).str.strip_suffix(".0" * values.dtype.is_float()).replace(declared)
     return values
 
 

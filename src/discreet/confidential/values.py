@@ -11,7 +11,7 @@ from discreet._core.boundary import enclosed
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
 from discreet.confidential.closed import Confidential, Provenance
-from discreet.confidential.source import FREQUENCY, Source, declared_batches, require_names, texts_of
+from discreet.confidential.source import FREQUENCY, TYPED, Source, declared_batches, require_names, texts_of
 from discreet.confidential.tables import open_source
 from discreet.domain import Column, unescaped
 
@@ -77,6 +77,8 @@ def raw_rows(data: Any, columns: Collection[str] | None = None, *, what: str = "
     names = source.names if columns is None else tuple(columns)
     require_names(source, names, table=what)
     frame = all_rows(source, names)
+    if source.convert is not None:
+        frame = frame.with_columns(pl.selectors.string().str.strip_prefix(TYPED))
     if frame.height == 0:
         raise DataError(None, f"the {what} has no rows", "give one with rows")
     return Confidential(frame, provenance=Provenance(frame_kind=source.kind, columns=names, path=source.path))
@@ -118,7 +120,7 @@ def _fits_as_record(source: Source) -> bool:
     """
     rows, identified, repeated = next(iter(source.batches(source.names)), pl.DataFrame()).head(_SHOWN), False, False
     for name in rows.columns:
-        values = [unescaped(text).strip() for text in rows[name].fill_null("")]
+        values = [unescaped(text.lstrip(TYPED)).strip() for text in rows[name].fill_null("")]
         words = [value for value in values if not _VALUE.fullmatch(value)]
         if not words:
             return False

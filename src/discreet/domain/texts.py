@@ -142,14 +142,9 @@ def type_text(dtype: pl.DataType) -> str:
     return f"{name} (with a time zone)" if getattr(dtype, "time_zone", None) else f"{name} (without a time zone)"
 
 
-_KINDS = {
-    "Float": "numeric",
-    "Int": "integer",
-    "UInt": "integer",
-    **dict.fromkeys(("String", "Categorical", "Enum"), "string"),
-    **{name: name.lower() for name in ("Boolean", "Datetime", "Date", "Duration", "Decimal", "Time")},
-    **dict.fromkeys(("Binary", "List", "Array", "Struct"), "none"),
-}
+_KINDS = {"Float": "numeric", "Int": "integer", "UInt": "integer", "String": "string", "Categorical": "string"}
+_KINDS |= {"Enum": "string", **dict.fromkeys(("Binary", "List", "Array", "Struct"), "none")}
+_KINDS |= {name: name.lower() for name in ("Boolean", "Datetime", "Date", "Duration", "Decimal", "Time")}
 
 
 def type_name(dtype: Any) -> str:

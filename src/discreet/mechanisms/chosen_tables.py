@@ -315,8 +315,8 @@ class ChosenTables:
         self.scored = sum(facts.lengths)  # where the scores begin
         first, self._pair_scores = y[: self.scored], y[self.scored : self.scored + len(facts.pairs)]
         self.one_way = one_way_counts(facts, np.asarray(first, dtype=np.int64))
-        always, scored = measurable_pairs(facts.domain, facts.workload)
-        self.candidates = always + scored  # two-way tables that may be measured
+        outcome_pairs, scored_pairs = measurable_pairs(facts.domain, facts.workload)
+        self.candidates = outcome_pairs + scored_pairs  # two-way tables that may be measured
         self._clearness = math.sqrt(facts.units) / (facts.scale * len(facts.sizes))  # of a record, in standard errors
 
     @cached_property

@@ -137,16 +137,16 @@ class Allocation:
         ``scores``, shape (tables,): released: how many records a table of independent columns would put elsewhere.
         ``shapes``, ``finer``: first those of outcomes, which are measured without a score, on finer cells.
         """
-        always = len(shapes) - len(scores)
+        first_scored = len(shapes) - len(scores)
         cost, fine_cost = [np.array([table_cost(a, b) for a, b in level]) for level in (shapes, finer)]
         dearer = fine_cost - cost
         losses = [np.array([1.0 / a**2 + 1.0 / b**2 for a, b in level]) for level in (shapes, finer)]
-        outcomes = np.flatnonzero(fine_cost[:always] > 0.0)
-        share, none = int(OUTCOMES[len(scores) > 0] * self.remaining) * bool(outcomes.size), np.zeros(len(outcomes))
-        outcome_q = _whole(fine_cost[outcomes], np.ones_like(outcomes), none, share)
+        outcomes = np.flatnonzero(fine_cost[:first_scored] > 0.0)
+        share, nothing = int(OUTCOMES[len(scores) > 0] * self.remaining) * bool(outcomes.size), np.zeros(len(outcomes))
+        outcome_q = _whole(fine_cost[outcomes], np.ones_like(outcomes), nothing, share)
         remaining = self.remaining - int(outcome_q @ outcome_q)
         clear_outcomes = dearer[outcomes] > 0.0
-        cost, dearer, losses = cost[always:], dearer[always:], [level[always:] for level in losses]
+        cost, dearer, losses = cost[first_scored:], dearer[first_scored:], [level[first_scored:] for level in losses]
         won = _WON * scores**2 / records * (losses[0] - losses[1])
         order = np.argsort(-scores / np.maximum(cost, 1e-9) ** (2.0 / 3.0), kind="stable")
         order = order[(scores[order] > 0.0) & (cost[order] > 0.0)]
@@ -169,7 +169,7 @@ class Allocation:
         clear &= dearer[order] > 0.0
         cost[columns:end] += np.where(clear, (_CLEARER - 1.0) * cost[columns:end] + _CLEARER * dearer[order], 0.0)
         q = _whole(cost[:end], copies[:end], spent[:end], remaining)
-        order, clear = np.append(outcomes, always + order), np.append(clear_outcomes, clear)
+        order, clear = np.append(outcomes, first_scored + order), np.append(clear_outcomes, clear)
         return order, np.append(outcome_q, q[columns:]), q[:columns], clear
 
 
@@ -294,17 +294,17 @@ def measurable_pairs(domain: Domain, workload: Sequence[str] | None) -> tuple[li
     """
     place = {name: i for i, name in enumerate(domain.columns)}
     outcome = {place[name] for name in domain.outcome}
-    always = sorted({(min(i, j), max(i, j)) for i in outcome for j in place.values() if i != j})
-    others = list(combinations(range(len(place)), 2))
-    if always:
-        others = sorted(set(others).difference(always))
+    outcome_pairs = sorted({(min(i, j), max(i, j)) for i in outcome for j in place.values() if i != j})
+    scored_pairs = list(combinations(range(len(place)), 2))
+    if outcome_pairs:
+        scored_pairs = sorted(set(scored_pairs).difference(outcome_pairs))
     if workload is None:
-        return always, others
+        return outcome_pairs, scored_pairs
     items = []
     for item in workload:
-        stars = [match.start() for match in re.finditer(r"\*", item)]
-        cuts = [[item], *([item[:i].strip(), item[i + 1 :].strip()] for i in stars), item.split("*")]
-        names = next((names for names in cuts if set(names) <= set(place)), cuts[-1])
+        cuts = [(item[: star.start()], item[star.end() :]) for star in re.finditer(r"\*", item)]
+        forms = [[part if part in place else part.strip() for part in form] for form in [*cuts, item.split("*")]]
+        names = next((form for form in [[item], *forms] if set(form) <= set(place)), forms[-1])
         if unknown := [name for name in names if name not in place]:
             raise ParameterError(
                 f"workload names {unknown[0]!r}, which is no column. Write COLUMN or COLUMN*COLUMN, in double quotes "
@@ -313,7 +313,7 @@ def measurable_pairs(domain: Domain, workload: Sequence[str] | None) -> tuple[li
         if len(names) > 2 or len(set(names)) != len(names):
             raise ParameterError(f"workload takes one or two columns an item, got {item!r}")
         items.append({place[name] for name in names})
-    return always, [pair for pair in others if any(item <= set(pair) for item in items)]
+    return outcome_pairs, [pair for pair in scored_pairs if any(item <= set(pair) for item in items)]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -55,8 +55,8 @@ def require_complete(request: Request) -> None:
     mechanism_type, parameters = request.mechanism_type, request.parameters
     if request.size is None and not request.counts:
         raise ParameterError(
-            "the number of records to release is a public choice that costs privacy or utility. Write size=.... "
-            "As many as the table has is a good start, and the plan compares others"
+            "the number of records to release is a public choice that costs privacy or utility. Write size=..., "
+            "for a start as many as the table has. The plan compares others"
         )
     required(request.budget)
     if request.several and (mechanism_type is None or "tables" not in parameter_names(mechanism_type)):

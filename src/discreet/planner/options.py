@@ -12,7 +12,7 @@ from discreet import wording
 from discreet._core.boundary import sealed
 from discreet._core.errors import DiscreetError, MissingExtra, Refused
 from discreet._core.numeric import least_integer
-from discreet._core.text import about, as_written, counted, percent
+from discreet._core.text import about, as_written, counted
 from discreet.domain import Domain
 from discreet.ledger import Request
 from discreet.mechanisms import (
@@ -35,7 +35,6 @@ _HOPELESS = 0.9  # share that is not from the data, from which on the error is n
 _MANY_CELLS = 1 << 20
 _PRECISION = 0.01  # of the largest size
 _MOST_CARRIED = 1 << 40  # cells
-_LISTED = 6  # columns that a sentence names
 
 UNIT = "UNIT"
 """Stands for the column of the privacy unit where a plan knows only how many records one has."""
@@ -286,7 +285,7 @@ def _largest_size(option: Option, mechanism: Mechanism) -> int:
     return low
 
 
-# What to do instead where a table has too many cells: how many a budget carries, and which columns have no more.
+# What to do instead where a table has too many cells: how many a budget carries.
 
 
 def carried_cells(n: int, budget: Budget, group: int = 1) -> int:
@@ -309,29 +308,15 @@ def carried_cells(n: int, budget: Budget, group: int = 1) -> int:
 
 
 def fewer_cells(comparison: PlanRequest) -> str | None:
-    """Say how many cells would do and which columns have no more together; None where cells are not what is wrong."""
+    """Say how many cells would do; None where cells are not what is wrong."""
     domain, n, budget = comparison.domain, comparison.n, comparison.budget
     most = carried_cells(n, budget, comparison.request.group)
     if domain.size is not None and domain.size <= most:
         return None
     if most < 2:
         return f"{budget} is too little for {counted(n, 'record')}, whatever the cells. Allow a larger epsilon or delta"
-    names, cells = [], 1
-    sizes = [(column.size, repr(name)) for name, column in domain.columns.items() if column.size is not None]
-    for size, name in sorted(sizes, key=lambda pair: pair[0]):
-        if cells * size > most:
-            break
-        names.append(name)
-        cells *= size
-    instead = "Declare fewer cells, or coarser labels"
-    if names:
-        columns = ", ".join(names[:_LISTED]) + ", ..." * (len(names) > _LISTED)
-        together = ("alone has", "together have")[len(names) > 1]
-        instead = f"Release fewer columns ({columns} {together} {cells:,}), or declare fewer cells"
-    return (
-        f"{counted(n, 'record')} at {budget} can support about {most:,} cells in all. With more, "
-        f"noise puts more than {percent(POOR_UTILITY, 0)} of the records out of place. {instead}"
-    )
+    together = ", all columns counted together" * (len(domain.columns) > 1)
+    return f"{counted(n, 'record')} at {budget} support about {most:,} cells{together}. Declare fewer"
 
 
 # What would be enough in its place: each remedy is tried, by a plan of its own.
@@ -364,8 +349,8 @@ def tried_remedies(
     costly.sort(key=lambda name: columns[name].size or math.inf, reverse=True)
 
     def without(count: int) -> Domain:
-        kept = {name: column for name, column in columns.items() if name not in costly[:count]}
-        return Domain(columns=kept, outcome=outcome)
+        rest = {name: column for name, column in columns.items() if name not in costly[:count]}
+        return Domain(columns=rest, outcome=outcome)
 
     traits = [named(name).traits for name in quick]
     widest = max((trait.most_columns for trait in traits if trait.least_columns > 1), default=len(columns))

@@ -53,7 +53,7 @@ class Measured:
 def parse_measures(measures: str | Iterable[str]) -> tuple[str, ...]:
     """Return the measures asked for, in the order of :data:`MEASURES`; ``"all"`` stands for all."""
     names = {measures} if isinstance(measures, str) else set(measures)
-    if measures == "all":
+    if names == {"all"}:
         names = set(MEASURES)
     unknown = sorted(names - set(MEASURES))
     if unknown:

@@ -440,3 +440,32 @@ def test_parts_of_such_a_table_are_parquet(tmp_path: Path, monkeypatch: Any, cap
     assert "must be .parquet files. Give them that ending" in capsys.readouterr().err
     assert run([*split, "a.parquet", "--out-control", "b.parquet"]) == 0
     assert pl.read_parquet("a.parquet").height + pl.read_parquet("b.parquet").height == 5
+
+
+def test_numbers_and_times_of_a_workbook_are_in_no_notation(tmp_path: Path) -> None:
+    """A number with a decimal point is none with thousands; a day of Excel fits a column of days in any format."""
+    when = dt.datetime(2020, 7, 2, 3, 4)
+    rows = [["x", "d", "t", "m", "z", "l"], [1.234, dt.date(2020, 2, 3), dt.time(7, 5), when, None, 1.5],
+            ["1.234", "03.02.2020", "7.05", "02.07.2020 03:04", when, "1.5"],
+            [12.5, "no", dt.date(2020, 1, 1), None, "02.07.2020 03:04", 2]]  # fmt: skip
+    workbook(tmp_path / "t.xlsx", data=rows)
+    number: dict[str, Any] = {"lower": 0.0, "upper": 2000.0, "decimal_mark": ",", "thousands": ".", "prefix": "€"}
+    total: dict[str, Any] = {"nulls": "category", "out_of_bounds": "null"}
+    moment: dict[str, Any] = {"lower": "2020-01-01T00:00:00", "upper": "2021-01-01T00:00:00", "step": "1m"}
+    columns = {
+        "x": Numeric(**number),
+        "d": Date(lower="2020-01-01", upper="2020-12-31", format="%d.%m.%Y", **total),
+        "t": Time(step="1m", format="%H.%M", **total),
+        "m": Datetime(**moment, format="%d.%m.%Y %H:%M", **total),
+        "z": Datetime(**moment, format="%d.%m.%Y %H:%M", time_zone="Europe/Paris", **total),
+        "l": Category(categories=["1.5", "2"]),
+    }
+    path = tmp_path / "t.xlsx"
+    read = {name: codes(path, Domain(columns={name: column})) for name, column in columns.items()}
+    assert read["x"] == [[1.234, 12.5, 1234.0], [1, 1, 1]]
+    assert read["d"] == [[33, 366], [2, 1]]
+    assert read["t"] == [[7 * 60 + 5, 24 * 60], [2, 1]]
+    assert read["m"][1] == [2, 1]
+    assert read["z"][1] == [2, 1]
+    assert read["l"] == [[0, 1], [2, 1]]
+    assert reveal(raw_rows(path))["x"].to_list() == ["1.234", "1.234", "12.5"]
