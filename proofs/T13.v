@@ -11,6 +11,7 @@
   - [T13_pure]: the last sentence, for every m from 0 to n.
   - [T13_distinct]: the first m records of the shuffled table are m distinct records, drawn uniformly, in random order.
   - [T13_chain], [T13_groups]: *groups of g records: a chain of g replacements, or g delta(0); both are upper bounds.*
+  - [T13_more_mixing]: *replacing more records is post-processing.*
   - [T13_one_is_T5]: one draw is one draw of Reveal-or-Obscure, which also gives the groups of records of this page.
   - [T13_one_draw]: the equality, also for k = 2.
 
@@ -495,3 +496,39 @@ rewrite -(shuffle (fun j => \prod_i message q x (j i) (o i))) /release; congr (_
 by apply: eq_bigr => i _; rewrite ffunE.
 Qed.
 End Distinct.
+
+(** A mixing that is rounded up keeps every guarantee: replacing more records is post-processing. *)
+Section Mixing.
+Variable R : realFieldType.
+Add Field field_R : (field_laws R).
+Ltac ringR := to_field R; ring.
+Ltac fieldR := to_field R; field; of_field.
+Variables (C : finType) (n m g : nat).
+Hypotheses (mn : (m <= n)%N) (k2 : (1 < #|C|)%N).
+
+Theorem T13_more_mixing (q q' t delta : R) : 0 <= q <= q' -> q' <= 1 ->
+  bounds (@neighbours C n g) (release q mn) t delta -> bounds (@neighbours C n g) (release q' mn) t delta.
+Proof.
+move=> /andP[q0 qq] q1 h x y xy.
+case: (eqVneq q 1) => [e|ne].
+  by have -> : q' = q; [apply/eqP; rewrite eq_le qq e q1 | exact: h].
+apply: le_trans (h x y xy).
+have d0 : 0 < 1 - q by rewrite subr_gt0 lt_neqAle ne (le_trans qq).
+have k0 : #|C|%:R != 0 :> R by rewrite pnatr_eq0 -lt0n ltnW.
+set r := (q' - q) / (1 - q); have r01 : 0 <= r <= 1.
+  by rewrite divr_ge0 ?subr_ge0 ?(le_trans qq) //= ler_pdivr_mulr // mul1r ler_add2r.
+have total (z : table C n) a : \sum_c message q z a c = 1.
+  rewrite big_split /= sumr_const -[_ / _ *+ _]mulr_natr divfK // -mulr_sumr (bigD1 (z a)) //= eqxx big1 ?addr0 ?mulr1 ?subrKC //.
+    by rewrite addrC subrK.
+  by move=> c; rewrite eq_sym => /negbTE ->.
+have e (z : table C n) : release q' mn z =1 push (fun (w o : {ffun 'I_m -> C}) => \prod_(i < m) mixed r (w i) (o i)) (release q mn z).
+  move=> o; rewrite /push /release (eq_bigr (fun w : {ffun 'I_m -> C} =>
+    (\sum_(s : {perm 'I_n}) \prod_(i < m) (message q z (s (place mn i)) (w i) * mixed r (w i) (o i))) / n`!%:R)); last first.
+    by move=> w _; rewrite mulrAC mulr_suml; congr (_ / _); apply: eq_bigr => s _; rewrite big_split.
+  rewrite -mulr_suml exchange_big /=; congr (_ / _); apply: eq_bigr => s _.
+  rewrite -(bigA_distr_bigA (fun i c => message q z (s (place mn i)) c * mixed r c (o i))) /=; apply: eq_bigr => i _.
+  rewrite -/(push (mixed r) (message q z (s (place mn i))) (o i)) push_mixed total /message /r.
+  by fieldR; do !split; apply/eqP; rewrite ?k0 // lt0r_neq0.
+rewrite (H_ext t (e x) (e y)); exact: data_processing (kernel_draws (mixed_kernel r01)).
+Qed.
+End Mixing.
