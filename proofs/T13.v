@@ -9,7 +9,9 @@
 
   - [T13_bound]: the bound, for 0 < q <= 1.
   - [T13_pure]: the last sentence, for every m from 0 to n.
+  - [T13_distinct]: the first m records of the shuffled table are m distinct records, drawn uniformly, in random order.
   - [T13_chain], [T13_groups]: *groups of g records: a chain of g replacements, or g delta(0); both are upper bounds.*
+  - [T13_more_mixing]: *replacing more records is post-processing.*
   - [T13_one_is_T5]: one draw is one draw of Reveal-or-Obscure, which also gives the groups of records of this page.
   - [T13_one_draw]: the equality, also for k = 2.
 
@@ -440,3 +442,93 @@ split=> [x' y' xy'|]; first by rewrite (H_ext t (T13_one_is_T5 x') (T13_one_is_T
 by exists x, y; split=> //; rewrite (H_ext t (T13_one_is_T5 x) (T13_one_is_T5 y)) bE.
 Qed.
 End OneDraw.
+
+(** The first m of a shuffled table are m distinct records, drawn uniformly, in random order. *)
+Section Distinct.
+Variable R : realFieldType.
+Variables (C : finType) (n m : nat) (q : R).
+Hypotheses (mn : (m <= n)%N).
+Notation place := (place mn).
+
+Lemma extension (j : {ffun 'I_m -> 'I_n}) : injectiveb j -> exists s : {perm 'I_n}, forall i, s (place i) = j i.
+Proof.
+move=> inj; pose A := codom j ++ [seq r <- enum 'I_n | r \notin codom j].
+have pA : perm_eq A (ord_tuple n).
+  apply: uniq_perm.
+  - rewrite cat_uniq filter_uniq ?enum_uniq // andbT; apply/andP; split; first exact: inj.
+    by apply/hasPn => r; rewrite mem_filter => /andP[].
+  - by rewrite val_ord_tuple enum_uniq.
+  - by move=> r; rewrite val_ord_tuple mem_cat mem_filter mem_enum andbT orbN.
+have [s eA] := tuple_permP pA; exists s => i.
+have -> : s (place i) = nth (place i) A (place i).
+  by rewrite eA -tnth_nth tnth_mktuple tnth_ord_tuple.
+rewrite (_ : nat_of_ord (place i) = i) // nth_cat size_codom card_ord ltn_ord /codom /image_mem (nth_map i) ?size_enum_ord //.
+by rewrite nth_ord_enum.
+Qed.
+
+Lemma shuffle (F : {ffun 'I_m -> 'I_n} -> R) :
+  (\sum_(s : {perm 'I_n}) F [ffun i => s (place i)]) / n`!%:R = (\sum_(j : {ffun 'I_m -> 'I_n} | injectiveb j) F j) / (n ^_ m)%:R.
+Proof.
+pose c : R := \sum_(s : {perm 'I_n} | [forall i, s (place i) == place i]) 1.
+have inj (s : {perm 'I_n}) : injectiveb [ffun i => s (place i)].
+  by apply/injectiveP => i i'; rewrite !ffunE => /perm_inj/place_inj.
+have count (j : {ffun 'I_m -> 'I_n}) : injectiveb j -> \sum_(s : {perm 'I_n} | [ffun i => s (place i)] == j) (1 : R) = c.
+  move=> /extension [z ez]; rewrite (reindex_inj (mulIg z)) /=; apply: eq_bigl => s.
+  apply/eqP/forallP => [/ffunP h i|h].
+    by apply/eqP; apply: (@perm_inj _ z); have := h i; rewrite ffunE permM ez.
+  by apply/ffunP => i; rewrite ffunE permM (eqP (h i)) ez.
+have total G : \sum_(s : {perm 'I_n}) G [ffun i => s (place i)] = c * \sum_(j : {ffun 'I_m -> 'I_n} | injectiveb j) (G j : R).
+  rewrite (partition_big (fun s : {perm 'I_n} => [ffun i => s (place i)]) (fun j : {ffun 'I_m -> 'I_n} => injectiveb j)) //= mulr_sumr.
+  apply: eq_bigr => j ij; rewrite -(count j ij) mulr_suml; apply: eq_bigr => s /eqP ->; by rewrite mul1r.
+have one : n`!%:R = c * (n ^_ m)%:R :> R.
+  have := total (fun=> 1); rewrite sumr_const card_Sn => ->; congr (_ * _).
+  rewrite sumr_const -[in RHS](card_ord n) -[X in _ ^_ X](card_ord m) -card_inj_ffuns; congr (_ *+ _).
+  by apply: eq_card => j; rewrite inE.
+have c0 : c != 0.
+  apply/eqP => c0; move: one; rewrite c0 mul0r => /eqP; rewrite pnatr_eq0 -leqn0 leqNgt fact_gt0 //.
+by rewrite total one invfM mulrA [c * _ / _]mulrAC divff // mul1r.
+Qed.
+
+Theorem T13_distinct (x : table C n) o :
+  release q mn x o = (\sum_(j : {ffun 'I_m -> 'I_n} | injectiveb j) \prod_i message q x (j i) (o i)) / (n ^_ m)%:R.
+Proof.
+rewrite -(shuffle (fun j => \prod_i message q x (j i) (o i))) /release; congr (_ / _); apply: eq_bigr => s _.
+by apply: eq_bigr => i _; rewrite ffunE.
+Qed.
+End Distinct.
+
+(** A mixing that is rounded up keeps every guarantee: replacing more records is post-processing. *)
+Section Mixing.
+Variable R : realFieldType.
+Add Field field_R : (field_laws R).
+Ltac ringR := to_field R; ring.
+Ltac fieldR := to_field R; field; of_field.
+Variables (C : finType) (n m g : nat).
+Hypotheses (mn : (m <= n)%N) (k2 : (1 < #|C|)%N).
+
+Theorem T13_more_mixing (q q' t delta : R) : 0 <= q <= q' -> q' <= 1 ->
+  bounds (@neighbours C n g) (release q mn) t delta -> bounds (@neighbours C n g) (release q' mn) t delta.
+Proof.
+move=> /andP[q0 qq] q1 h x y xy.
+case: (eqVneq q 1) => [e|ne].
+  by have -> : q' = q; [apply/eqP; rewrite eq_le qq e q1 | exact: h].
+apply: le_trans (h x y xy).
+have d0 : 0 < 1 - q by rewrite subr_gt0 lt_neqAle ne (le_trans qq).
+have k0 : #|C|%:R != 0 :> R by rewrite pnatr_eq0 -lt0n ltnW.
+set r := (q' - q) / (1 - q); have r01 : 0 <= r <= 1.
+  by rewrite divr_ge0 ?subr_ge0 ?(le_trans qq) //= ler_pdivr_mulr // mul1r ler_add2r.
+have total (z : table C n) a : \sum_c message q z a c = 1.
+  rewrite big_split /= sumr_const -[_ / _ *+ _]mulr_natr divfK // -mulr_sumr (bigD1 (z a)) //= eqxx big1 ?addr0 ?mulr1 ?subrKC //.
+    by rewrite addrC subrK.
+  by move=> c; rewrite eq_sym => /negbTE ->.
+have e (z : table C n) : release q' mn z =1 push (fun (w o : {ffun 'I_m -> C}) => \prod_(i < m) mixed r (w i) (o i)) (release q mn z).
+  move=> o; rewrite /push /release (eq_bigr (fun w : {ffun 'I_m -> C} =>
+    (\sum_(s : {perm 'I_n}) \prod_(i < m) (message q z (s (place mn i)) (w i) * mixed r (w i) (o i))) / n`!%:R)); last first.
+    by move=> w _; rewrite mulrAC mulr_suml; congr (_ / _); apply: eq_bigr => s _; rewrite big_split.
+  rewrite -mulr_suml exchange_big /=; congr (_ / _); apply: eq_bigr => s _.
+  rewrite -(bigA_distr_bigA (fun i c => message q z (s (place mn i)) c * mixed r c (o i))) /=; apply: eq_bigr => i _.
+  rewrite -/(push (mixed r) (message q z (s (place mn i))) (o i)) push_mixed total /message /r.
+  by fieldR; do !split; apply/eqP; rewrite ?k0 // lt0r_neq0.
+rewrite (H_ext t (e x) (e y)); exact: data_processing (kernel_draws (mixed_kernel r01)).
+Qed.
+End Mixing.

@@ -11,6 +11,7 @@
   - [T5_exact]: the equality. [T5_symmetric]: *both orders have the same profile.*
   - [T5_pure]: *the mechanism is epsilon-differentially private, for one record, exactly when
     epsilon >= m log(1 + (1 - q)k/(nq)).*
+  - [fewer_draws], [more_mixing]: Lemma 4, so that a mixing that is rounded up keeps every guarantee.
   - [T5_one_draw]: the profile of one draw, *the positive part of (b + s) - e^epsilon b*, for all k >= 2.
 
   | here                       | on the page                                       |
@@ -238,3 +239,45 @@ by rewrite -(ler_pmul2l b0) mulr1 bL ler_addl s_ge0.
 Qed.
 End T5.
 Arguments release {R C n} q m x.
+
+(** Lemma 4 of sampling-is-noise.md, for this mechanism: *the profile does not increase when the size m decreases, nor when
+    the mixing q increases.* So a mixing that is rounded up keeps every guarantee. *)
+Section Monotone.
+Variable R : realFieldType.
+Add Field field_R : (field_laws R).
+Ltac ringR := to_field R; ring.
+Ltac fieldR := to_field R; field; of_field.
+Variables (C : finType) (n g : nat).
+Hypotheses (n0 : (0 < n)%N) (k2 : (1 < #|C|)%N).
+
+Theorem fewer_draws (q t delta : R) m m' : 0 <= q <= 1 -> (m <= m')%N ->
+  bounds (@neighbours C n g) (release q m') t delta -> bounds (@neighbours C n g) (release q m) t delta.
+Proof.
+move=> q01 mm h x y xy; apply: le_trans (h x y xy).
+have e (z : table C n) : release q m z =1 push (point R (fun w : {ffun 'I_m' -> C} => [ffun i => w (widen_ord mm i)])) (release q m' z).
+  by move=> o; rewrite /release fewer //; case: (cell_law q01 n0 k2 z).
+rewrite (H_ext t (e x) (e y)); exact: data_processing (point_kernel R _).
+Qed.
+
+Lemma cell_mixed (q q' : R) (x : table C n) : 0 <= q <= 1 -> q != 1 -> cell q' x =1 push (mixed ((q' - q) / (1 - q))) (cell q x).
+Proof.
+move=> q01 q1 c; have d0 : 1 - q != 0 by rewrite subr_eq0 eq_sym.
+have k0 : #|C|%:R != 0 :> R by rewrite pnatr_eq0 -lt0n ltnW.
+rewrite push_mixed; case: (cell_law q01 n0 k2 x) => _ ->; rewrite /cell.
+have nz : n%:R != 0 :> R by rewrite pnatr_eq0 -lt0n.
+by fieldR; do !split; apply/eqP.
+Qed.
+Theorem more_mixing (q q' t delta : R) m : 0 <= q <= q' -> q' <= 1 ->
+  bounds (@neighbours C n g) (release q m) t delta -> bounds (@neighbours C n g) (release q' m) t delta.
+Proof.
+move=> /andP[q0 qq] q1 h x y xy; have q01 : 0 <= q <= 1 by rewrite q0 (le_trans qq).
+case: (eqVneq q 1) => [e|ne].
+  by have -> : q' = q; [apply/eqP; rewrite eq_le qq e q1 | exact: h].
+apply: le_trans (h x y xy).
+have d0 : 0 < 1 - q by rewrite subr_gt0 lt_neqAle ne (le_trans qq).
+have r01 : 0 <= (q' - q) / (1 - q) <= 1.
+  by rewrite divr_ge0 ?subr_ge0 ?(le_trans qq) //= ler_pdivr_mulr // mul1r ler_add2r.
+rewrite /release (H_ext t (draws_ext (cell_mixed q' x q01 ne)) (draws_ext (cell_mixed q' y q01 ne))).
+exact: draws_processing (mixed_kernel r01).
+Qed.
+End Monotone.

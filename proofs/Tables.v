@@ -170,4 +170,41 @@ rewrite /H (reindex (fun c => [ffun=> c] : {ffun 'I_1 -> T})) /=; last first.
   by apply/ffunP => i; rewrite ffunE [i]ord1.
 by apply: eq_bigr => c _; rewrite /draws !big_ord1 !ffunE.
 Qed.
+(* with probability r a draw is replaced by a uniform one *)
+Definition mixed (C : finType) (r : R) (c e : C) : R := (1 - r) * (c == e)%:R + r / #|C|%:R.
+Lemma mixed_kernel (C : finType) r : 0 <= r <= 1 -> kernel (@mixed C r).
+Proof.
+case/andP=> r0 r1 c; split=> [e|].
+  by apply: addr_ge0; [apply: mulr_ge0; rewrite ?subr_ge0 ?ler0n | apply: divr_ge0; rewrite ?ler0n].
+have k0 : #|C|%:R != 0 :> R by rewrite pnatr_eq0 -lt0n; apply/card_gt0P; exists c.
+rewrite big_split /= sumr_const -[_ / _ *+ _]mulr_natr divfK // -mulr_sumr (bigD1 c) //= eqxx big1 ?addr0 ?mulr1 ?subrK //.
+by move=> e; rewrite eq_sym => /negbTE ->.
+Qed.
+Lemma push_mixed (C : finType) r (p : C -> R) e : push (mixed r) p e = (1 - r) * p e + r / #|C|%:R * \sum_c p c.
+Proof.
+rewrite /push /mixed mulr_sumr (bigD1 e) //= [in RHS](bigD1 e) //= eqxx mulr1 mulrDr [p e * (1 - r)]mulrC -addrA [p e * _]mulrC.
+congr (_ + (_ + _)); apply: eq_bigr => c /negbTE ce; by rewrite ce mulr0 add0r mulrC.
+Qed.
+(* the first m of more draws *)
+Lemma fewer (C : finType) m m' (mm : (m <= m')%N) (p : C -> R) (o : {ffun 'I_m -> C}) : \sum_c p c = 1 ->
+  push (point R (fun w : {ffun 'I_m' -> C} => [ffun i => w (widen_ord mm i)])) (draws m' p) o = draws m p o.
+Proof.
+move=> p1; pose seen (j : 'I_m') (c : C) : R := if insub (j : nat) is Some i then (c == o i)%:R else 1.
+have e (w : {ffun 'I_m' -> C}) : draws m' p w * ([ffun i => w (widen_ord mm i)] == o)%:R = \prod_j (p (w j) * seen j (w j)).
+  rewrite big_split /seen; congr (_ * _); case: eqP => [<-|ne].
+    rewrite big1 // => j _; case: insubP => // i _ ij.
+    by rewrite ffunE (_ : widen_ord mm i = j) ?eqxx //; apply: val_inj.
+  have [i fi] : exists i, w (widen_ord mm i) != o i.
+    case: (pickP (fun i => w (widen_ord mm i) != o i)) => [i h|no]; first by exists i.
+    by case: ne; apply/ffunP => i; rewrite ffunE; apply/eqP; have := no i => /negbFE.
+  rewrite (bigD1 (widen_ord mm i)) //=; case: insubP => [i' _ ii|]; last by rewrite /= ltn_ord.
+  by rewrite (_ : i' = i) ?(negbTE fi) ?mul0r //; apply: val_inj.
+rewrite /push /point (eq_bigr _ (fun w _ => e w)) -(bigA_distr_bigA (fun j c => p c * seen j c)) /=.
+rewrite (eq_bigr (fun j : 'I_m' => if insub (j : nat) is Some i then p (o i) else 1)) => [|j _]; last first.
+  rewrite /seen; case: insub => [i|]; last by rewrite (eq_bigr p) // => c _; rewrite mulr1.
+  by rewrite (bigD1 (o i)) //= eqxx mulr1 big1 ?addr0 // => c /negbTE ->; rewrite mulr0.
+rewrite (bigID (fun j : 'I_m' => j < m)%N) /= [X in _ * X]big1 ?mulr1; last by move=> j; case: insubP => // i ->.
+rewrite (big_ord_narrow mm); apply: eq_bigr => i _; case: insubP => [i' _ ii|]; last by rewrite /= ltn_ord.
+by congr (p (o _)); apply: val_inj.
+Qed.
 End Draws.
