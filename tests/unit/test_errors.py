@@ -60,3 +60,4 @@ def test_infeasible_rounds_outwards(name: str, value: float, written: str) -> No
 
 def test_infeasible_without_anything_near() -> None:
     assert str(Infeasible("epsilon 0", {})) == "epsilon 0 cannot be met"
+    assert str(Infeasible("epsilon 0", {"delta >=": 0.5})) == "epsilon 0 cannot be met"  # which promises nothing

@@ -277,7 +277,13 @@ DECLARED = [  # of a whole domain
 ]  # fmt: skip
 
 
+def declared_in(encoding: str) -> Domain:
+    Path("d.toml").write_text('[columns."größe"]\ntype = "boolean"\n', encoding)
+    return Domain.read("d.toml")
+
+
 def of_declarations() -> Iterator[Case]:
+    yield Case("save it as UTF-8", lambda: declared_in("latin-1"), lambda: declared_in("utf-8"))
     for remedy, before, after in COLUMNS:
         texts = [f"[columns.x]\n{text}\n" for text in (before, after)]
         yield Case(remedy, lambda t=texts: Domain.from_toml(t[0]), lambda t=texts: Domain.from_toml(t[1]))  # type: ignore[misc]

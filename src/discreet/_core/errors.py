@@ -195,6 +195,9 @@ class Refused(DiscreetError):
     exit_status = 3
 
 
+_MOST_DELTA = 0.01  # that is told as the nearest one: more would publish records of a table of a hundred
+
+
 class Infeasible(Refused):
     """No parameter meets the budget.
 
@@ -212,6 +215,8 @@ class Infeasible(Refused):
         self.request, self.nearest = request, dict(nearest)
         options = []
         for name, value in nearest.items():  # what is written can itself be met
+            if name == "delta >=" and value > _MOST_DELTA:
+                continue
             text = rounded_down(value, 6) if name.endswith("<=") else rounded_up(value, 6)
             options.append(f"{name} {value:,}" if isinstance(value, int) else f"{name} {text}")
         hint = f". The nearest that can be met: {', or '.join(options)}" * bool(options)

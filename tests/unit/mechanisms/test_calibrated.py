@@ -139,9 +139,11 @@ def test_what_an_infeasible_request_names_is_feasible(
     asked: dict[str, Any] = {"domain": domain, "n": n, "size": size, "group": group, **fixed}
     with pytest.raises(Infeasible) as caught:
         kind.calibrated(budget, **asked)
-    written = [part.rsplit(" ", 1) for part in str(caught.value).split("can be met: ")[1].split(", or ")]
+    told = str(caught.value).partition("can be met: ")[2]
+    written = [part.rsplit(" ", 1) for part in told.split(", or ") if part]
     nearest = [*caught.value.nearest.items(), *((name, float(text.replace(",", ""))) for name, text in written)]
-    assert [name for name, _ in written] == list(caught.value.nearest)
+    worthless = {"delta >="} if caught.value.nearest.get("delta >=", 0.0) > 0.01 else set()  # would need consent
+    assert [name for name, _ in written] == [name for name in caught.value.nearest if name not in worthless]
     for name, value in nearest:
         parameter, sign = name.split()
         assert sign in (">=", "<=")
