@@ -229,9 +229,11 @@ def inner_half(column: Column, codes: Codes) -> Floats:
     below = np.empty(len(values))
     below[order] = np.cumsum(mass[order]) - mass[order] / 2.0
     share = below / mass.sum()
-    inner = np.where(np.isfinite(positions), np.maximum(0.0, 1.0 - np.abs(share - 0.5) / 0.25), 0.0)
-    some = np.count_nonzero(inner) > 1  # of three cells, the middle one is all that lies between the quartiles
-    return np.asarray((inner if some else np.isfinite(positions))[place], dtype=np.float64)
+    finite = np.isfinite(positions)
+    inner = np.where(finite, np.maximum(0.0, 1.0 - np.abs(share - 0.5) / 0.25), 0.0)
+    if np.count_nonzero(inner) == 1:  # of three cells, the middle one is all that lies between the quartiles
+        inner = np.where(finite, 1.0 - np.abs(share - 0.5) / 0.5, 0.0)
+    return np.asarray((inner if inner.any() else finite)[place], dtype=np.float64)
 
 
 def invented_records(domain: Domain, *, power: float = 1.0) -> Records:
