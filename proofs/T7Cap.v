@@ -59,8 +59,9 @@ move=> pr; have E1 : 1 <= E by rewrite -subr_ge0 hE divr_ge0 ?ler01 ?ler0n.
 have k2 : (1 < #|D|)%N by rewrite card_ord.
 have k3 : (2 < #|D|)%N by rewrite card_ord.
 have [_ [_ hc]] := T7_necessary (isT : (0 < 150)%N) k2 E1 k3 prob pr.
-have := hc 1%N; rewrite card_ord => /(_ isT); rewrite /repaired /Cap whole hE card_ord /=.
-apply/negP; rewrite -ltNge -subr_gt0 (_ : _ - _ = 1 / (16%:R * 5%:R * 49%:R)); last by numbers.
+have k1E : 50%:R - 1 = 7%:R * 7%:R :> R by rewrite (natS R 49) addrK -natrM.
+have := hc 1%N; rewrite card_ord => /(_ isT); rewrite /repaired /Cap whole hE card_ord k1E /=.
+apply/negP; rewrite -ltNge -subr_gt0 (_ : _ - _ = 1 / (4%:R * 4%:R * 5%:R * (7%:R * 7%:R))); last by numbers.
 by rewrite divr_gt0 ?ltr01 // !mulr_gt0 ?ltr0n.
 Qed.
 End Cap.
