@@ -200,11 +200,15 @@ Definition share (T : Type) (c : nat) (f : T -> nat) : T -> R := fun o => (f o)%
 Definition first_x : bool -> R := share 40 (fun o => if o then 2 else 38)%N.
 Definition first_y : bool -> R := share 40 (fun o => if o then 1 else 39)%N.
 (** Randomised response with probabilities 3/4 and 1/4. *)
-Definition response_x : option bool -> R := share 160 (fun o => match o with Some true => 120 | Some false => 40 | None => 0 end)%N.
-Definition response_y : option bool -> R := share 160 (fun o => match o with Some true => 40 | Some false => 120 | None => 0 end)%N.
+Definition response_x : option bool -> R :=
+  share 160 (fun o => match o with Some true => 120 | Some false => 40 | None => 0 end)%N.
+Definition response_y : option bool -> R :=
+  share 160 (fun o => match o with Some true => 40 | Some false => 120 | None => 0 end)%N.
 (** A release that shows everything with probability 3/160 and else nothing. *)
-Definition all_x : option bool -> R := share 160 (fun o => match o with Some true => 3 | Some false => 0 | None => 157 end)%N.
-Definition all_y : option bool -> R := share 160 (fun o => match o with Some true => 0 | Some false => 3 | None => 157 end)%N.
+Definition all_x : option bool -> R :=
+  share 160 (fun o => match o with Some true => 3 | Some false => 0 | None => 157 end)%N.
+Definition all_y : option bool -> R :=
+  share 160 (fun o => match o with Some true => 0 | Some false => 3 | None => 157 end)%N.
 (** The response after a 1, the other after a 0. *)
 Definition chosen_x (ab : bool * option bool) : R := first_x ab.1 * (if ab.1 then response_x else all_x) ab.2.
 Definition chosen_y (ab : bool * option bool) : R := first_y ab.1 * (if ab.1 then response_y else all_y) ab.2.
@@ -230,7 +234,8 @@ Lemma share_share (T T' : Type) c c' (f : T -> nat) (g : T' -> nat) a b :
   share c f a * share c' g b = share (c * c') (fun ab : T * T' => f ab.1 * g ab.2)%N (a, b).
 Proof. by rewrite /share /= mulrACA -natrM -invfM -natrM. Qed.
 Theorem no_filter :
-  [/\ H 3%:R (both first_x response_x) (both first_y response_y) = D /\ H 3%:R (both first_y response_y) (both first_x response_x) = D,
+  [/\ H 3%:R (both first_x response_x) (both first_y response_y) = D /\
+      H 3%:R (both first_y response_y) (both first_x response_x) = D,
       H 3%:R (both first_x all_x) (both first_y all_y) = D /\ H 3%:R (both first_y all_y) (both first_x all_x) = D &
       H 3%:R chosen_x chosen_y = 39%:R / 20%:R * D].
 Proof.
@@ -240,15 +245,19 @@ have same a b c d : a = c -> b = d -> a%:R / b%:R = c%:R / d%:R :> R by move=> -
 have eD : D = 120%:R / (40 * 160)%:R by rewrite /D -(simpler 3%N 160%N 39%N); apply: same.
 have eC : 39%:R / 20%:R * D = 234%:R / (40 * 160)%:R.
   by rewrite /D mulf_div -!natrM -(simpler (39 * 3)%N (20 * 160)%N 1%N); apply: same.
+have both_share c c' (f : bool -> nat) (g : option bool -> nat) o :
+    both (share c f) (share c' g) o = share (c * c') (fun ab => f ab.1 * g ab.2)%N o by case: o => a b; exact: share_share.
 have nats n k : n = k -> n%:R / (40 * 160)%:R = k%:R / (40 * 160)%:R :> R by move=> ->.
 rewrite eC eD; split; first split.
-- by rewrite (H_share (fun o => share_share _ _ _ _ o.1 o.2) (fun o => share_share _ _ _ _ o.1 o.2)); apply: nats; rewrite big_bool; vm_compute.
-- by rewrite (H_share (fun o => share_share _ _ _ _ o.1 o.2) (fun o => share_share _ _ _ _ o.1 o.2)); apply: nats; rewrite big_bool; vm_compute.
-- split; by rewrite (H_share (fun o => share_share _ _ _ _ o.1 o.2) (fun o => share_share _ _ _ _ o.1 o.2)); apply: nats; rewrite big_bool; vm_compute.
-pose f (o : bool * option bool) := ((if o.1 then 2 else 38) * (if o.1 then match o.2 with Some true => 120 | Some false => 40 | None => 0 end
-  else match o.2 with Some true => 3 | Some false => 0 | None => 157 end))%N.
-pose g (o : bool * option bool) := ((if o.1 then 1 else 39) * (if o.1 then match o.2 with Some true => 40 | Some false => 120 | None => 0 end
-  else match o.2 with Some true => 0 | Some false => 3 | None => 157 end))%N.
+- by rewrite (H_share (both_share _ _ _ _) (both_share _ _ _ _)); apply: nats; rewrite big_bool; vm_compute.
+- by rewrite (H_share (both_share _ _ _ _) (both_share _ _ _ _)); apply: nats; rewrite big_bool; vm_compute.
+- by split; rewrite (H_share (both_share _ _ _ _) (both_share _ _ _ _)); apply: nats; rewrite big_bool; vm_compute.
+pose f (o : bool * option bool) := ((if o.1 then 2 else 38) *
+  (if o.1 then match o.2 with Some true => 120 | Some false => 40 | None => 0 end
+   else match o.2 with Some true => 3 | Some false => 0 | None => 157 end))%N.
+pose g (o : bool * option bool) := ((if o.1 then 1 else 39) *
+  (if o.1 then match o.2 with Some true => 40 | Some false => 120 | None => 0 end
+   else match o.2 with Some true => 0 | Some false => 3 | None => 157 end))%N.
 rewrite (@H_share _ _ f g (40 * 160)).
 - by apply: nats; rewrite big_bool; vm_compute.
 - by move=> [[] b]; rewrite /chosen_x /first_x /response_x /all_x share_share.

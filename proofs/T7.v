@@ -9,6 +9,7 @@
   properties, and every private schedule has d_i at most as large: its q_i are the least at every smallest count at once.*
 
   - [T7_private], [T7_schedule], [T7_least]: these three sentences, the first two also for k = 2.
+  - [T7_necessary]: *each bound is the condition for one cell of one existing pair, so every private schedule satisfies it.*
 
   *For k = 2 let pi_i = f(i, d_i)/n be the smaller cell's probability and M = floor(n/2). The schedule is pi_M = 1/2 for n
   even, max(M/n, 1/(1 + E)) for n odd, and pi_i = max(i/n, e^(-epsilon) pi_(i+1)). The same holds for it.*
@@ -349,7 +350,7 @@ rewrite (eq_bigr (fun=> i)) => [|c /negbTE -> //]; rewrite sum_nat_const cardC1 
 by apply: leq_trans iN; rewrite mulnC leq_mul2l leq_pred orbT.
 Qed.
 
-Theorem T7_least d : (2 < k)%N -> probabilities d -> private d -> forall i, (i * k <= n)%N -> d i <= schedule i.
+Theorem T7_necessary d : (2 < k)%N -> probabilities d -> private d -> schedule_bounds d.
 Proof.
 move=> k3 p pr; have /card_gt2P [u [v [w [_ [uv vw wu]]]]] := k3.
 have lower i : (i.+1 * k <= n)%N -> (i * k < n)%N by move=> h; apply: leq_trans h; rewrite ltn_mul2r ltnSn andbT ltnW.
@@ -390,13 +391,23 @@ have at_step i : (i.+1 * k <= n)%N ->
   have yx : neighbours 1 y x by rewrite /neighbours replacedC.
   have := pr _ _ yx => /H_le0 /(_ v); rewrite one_draw_le sx sy cv cx (negbTE vw) => h1.
   by have := pr _ _ xy => /H_le0 /(_ w); rewrite one_draw_le sx sy cw cx eqxx.
-elim=> [|i IH] iN; first exact: (at_tau 0%N n0).
-have iN' := lower _ iN; have ds := IH (ltnW iN').
-have /andP[_ d1] := p _ iN; rewrite [X in _ <= X]/=; case: eqP => [//|/eqP e].
+split; [exact: at_tau | split] => i iN.
+  have lt : (i.+1 * k < n)%N by apply: leq_trans iN; rewrite ltn_mul2r ltnSn andbT ltnW.
+  by rewrite Rec_iff //; case: (at_step i (ltnW lt)).
+by rewrite Cap_iff //; case: (at_step i (ltnW iN)).
+Qed.
+
+Theorem T7_least d : (2 < k)%N -> probabilities d -> private d -> forall i, (i * k <= n)%N -> d i <= schedule i.
+Proof.
+move=> k3 p pr; have [ht [hr hc]] := T7_necessary k3 p pr.
+elim=> [|i IH] iN; first exact: (ht 0%N n0).
+have iN' : (i * k < n)%N by apply: leq_trans iN; rewrite ltn_mul2r ltnSn andbT ltnW.
+have ds := IH (ltnW iN'); have /andP[_ d1] := p _ iN; rewrite [X in _ <= X]/=; case: eqP => [//|/eqP e].
 have lt : (i.+1 * k < n)%N by rewrite ltn_neqAle e.
-have [h1 h2] := at_step i iN; rewrite !le_minr d1 at_tau //=; apply/andP; split.
-  case: ifP => // i2; rewrite Rec_iff //; apply: le_trans h1; apply: f_down ds; by rewrite le_N.
-rewrite -Cap_iff // in h2; apply: (le_trans h2); rewrite /Cap ler_add2r; exact: ler_left (ltW E0) ds.
+rewrite !le_minr d1 ht //=; apply/andP; split.
+  case: ifP => // i2; have := hr i i2; rewrite !Rec_iff // => h1; apply: le_trans h1.
+  by apply: f_down ds; rewrite le_N.
+by apply: (le_trans (hc i lt)); rewrite /Cap ler_add2r; exact: ler_left (ltW E0) ds.
 Qed.
 End T7.
 
