@@ -30,7 +30,6 @@ from discreet.confidential.source import (
     frame_records,
     grouped,
     no_records,
-    ones_or,
     require_names,
     rows_frame,
 )
@@ -115,7 +114,7 @@ def confidential(
     require_names(source, names, other_columns=OTHER_COLUMNS in accept)
     if unit is None:
         return _closed(counted(source, domain), source, domain, empty=empty)
-    rng = secure() if rng is None else rng
+    rng = rng or secure()
     count = _unit_records if by_unit else _slotted_counts
     unit_counts, row_counts = count(source, domain, unit=unit, rng=rng)
     seeded = not isinstance(rng, SecureGenerator)
@@ -217,7 +216,10 @@ class Rows:
         """
         n = 0
         for records, frequencies in self._encoded():
-            part = Counts(records=records, frequencies=ones_or(frequencies, len(records)))
+            times = frequencies
+            if times is None:
+                times = np.ones(len(records), dtype=np.int64)
+            part = Counts(records=records, frequencies=times)
             n += part.n
             yield part
         if self._n is not None and n != self._n:

@@ -288,16 +288,11 @@ def _joined(parts: list[_Keys]) -> _Keys:
         keys.sort()
         starts = _group_starts(keys)
         return keys[starts], np.diff(starts, append=len(keys))
-    times = [ones_or(frequencies, len(part)) for part, frequencies in parts]
+    times = [np.ones(len(part), dtype=np.int64) if times is None else times for part, times in parts]
     order = np.argsort(keys)
     keys = keys[order]
     starts = _group_starts(keys)
     return keys[starts], np.add.reduceat(np.concatenate(times)[order].astype(np.int64), starts)
-
-
-def ones_or(frequencies: Integers | None, count: int) -> Integers:
-    """Return frequencies, or one for each record."""
-    return np.ones(count, dtype=np.int64) if frequencies is None else frequencies
 
 
 def _group_starts(keys: npt.NDArray[Any]) -> Integers:

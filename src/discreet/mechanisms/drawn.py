@@ -181,7 +181,7 @@ def draw_blocks(
     while done < size:
         length = min(BLOCK, size - done)
         edges = np.cumsum(masses)
-        filled = int(edges[-1]) if len(edges) else 0
+        filled = int(masses.sum())
         # Layout: [values' units | this block's earlier draws | opening units]; the last move up as draws are added.
         # One bound for all is quicker to draw below; what falls beyond a draw's own bound is drawn again below that.
         steps = all_steps[:length]

@@ -349,7 +349,14 @@ def fitted(
     cells, classes = len(fit.margins), min(_MOST, max(_FEWEST, len(fit.margins) // 2))
     shares = np.full(classes, 1.0 / classes)
     inside = fit.normal((fit.margins[:, None] + _LEAST) * np.exp(0.5 * rng.normal(size=(cells, classes))))
-    shares, inside = fit.maximised(shares, inside, fit.square(targets), _ROUNDS if tables else _ROUNDS_OF_DRAWS)
+    goal = fit.square(targets)
+    for _ in range(_ROUNDS if tables else _ROUNDS_OF_DRAWS):
+        joint = inside * shares
+        ratio = goal / np.maximum(joint @ inside.T, _LEAST)
+        factor = ratio @ inside + (fit.margins / np.maximum(joint.sum(axis=1), _LEAST))[:, None]
+        joint *= factor
+        inside, shares = fit.normal(joint + 1e-15), joint.sum(axis=0)
+        shares /= shares.sum()
     if tables:
         noisy = {(i, j): np.outer(columns[i], columns[j]) + table.excess / total for (i, j), table in tables.items()}
         weight = {pair: (total / table.error) ** 2 for pair, table in tables.items()}
@@ -376,17 +383,6 @@ class _MixtureFit:
             rows, columns = slice(*self.ends[i : i + 2]), slice(*self.ends[j : j + 2])
             square[rows, columns], square[columns, rows] = table, table.T
         return square
-
-    def maximised(self, shares: Floats, inside: Floats, targets: Floats, rounds: int) -> tuple[Floats, Floats]:
-        """Return the mixture after rounds of expectation-maximisation."""
-        for _ in range(rounds):
-            joint = inside * shares
-            ratio = targets / np.maximum(joint @ inside.T, _LEAST)
-            factor = ratio @ inside + (self.margins / np.maximum(joint.sum(axis=1), _LEAST))[:, None]
-            joint *= factor
-            inside, shares = self.normal(joint + 1e-15), joint.sum(axis=0)
-            shares /= shares.sum()
-        return shares, inside
 
     def descended(self, shares: Floats, inside: Floats, noisy: Floats, weight: Floats) -> tuple[Floats, Floats]:
         """Return the mixture after steps of exponentiated gradient: each is kept if it lowers the squared error."""

@@ -6,14 +6,14 @@ All of it is public. Theory: docs/theory/marginals.md, "What is lost".
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from discreet._core.arrays import Floats
 from discreet.mechanisms.chosen_tables import most_runs
-from discreet.mechanisms.latent_classes import Block, LatentClasses, Pair, centred
+from discreet.mechanisms.latent_classes import LatentClasses, Pair, centred
 from discreet.mechanisms.noise import GAUSSIAN
 from discreet.mechanisms.wide_facts import HALF_FOLDED, WideFacts, table_cost
 
@@ -135,7 +135,7 @@ def visible_dependence(facts: WideFacts, n: int) -> float:
 def model_tables(measured: MeasuredTables, model: LatentClasses, pairs: Iterable[Pair]) -> Iterator[Floats]:
     """Yield the tables of pairs of columns that a model's records have on average, on merged cells, as shares."""
     blocks = {i: block for block in model.blocks for i in block.columns}
-    paths = {i: _path(blocks, i) for i in blocks}
+    paths: dict[int, list[int]] = {}  # of each column: it, the one that it is drawn given, and so on
     merging: dict[int, Floats] = {}  # shape (cells of a block, merged cells)
     masses: dict[int, Floats] = {}  # of a block's cells and each class
     for i, block in blocks.items():
@@ -144,10 +144,11 @@ def model_tables(measured: MeasuredTables, model: LatentClasses, pairs: Iterable
             cells = cells.grouping(measured.choice.fine[i])
         cell_of = cells.cell_of[block.codes[block.columns.index(i)]]
         merging[i] = (cell_of[:, None] == np.arange(cells.count)).astype(np.float64)
-        masses[i] = blocks[paths[i][-1]].inside * model.shares
-        for child in paths[i][-2::-1]:
-            factors, inside = blocks[child].link.factors, blocks[child].inside  # type: ignore[union-attr]
-            masses[i] = inside * (factors.T @ (masses[i] / np.maximum(factors @ inside, 1e-300)))
+        paths[i], masses[i] = [i], block.inside * model.shares
+        if (link := block.link) is not None:  # of a column that is drawn before
+            paths[i] += paths[link.column]
+            shares = masses[link.column] / np.maximum(link.factors @ block.inside, 1e-300)
+            masses[i] = block.inside * (link.factors.T @ shares)
     for i, j in pairs:
         common = [column for column in paths[i] if column in paths[j]]
         if blocks[i] is blocks[j]:
@@ -164,11 +165,3 @@ def model_tables(measured: MeasuredTables, model: LatentClasses, pairs: Iterable
                         sides[place] = step / np.maximum(step.sum(axis=1, keepdims=True), 1e-300) @ sides[place]
                 table += (sides[0] * mass[:, None]).T @ sides[1]
             yield table
-
-
-def _path(blocks: Mapping[int, Block], column: int) -> list[int]:
-    """Return a column, the one that it is drawn given, and so on."""
-    path = [column]
-    while (link := blocks[path[-1]].link) is not None:
-        path.append(link.column)
-    return path

@@ -100,7 +100,7 @@ def with_cells(
 
         declared = [column.size for name, column in domain.columns.items() if name not in columns]
         search = None not in declared and math.prod(filter(None, declared)) <= _MOST_DECLARED
-        cells = 1 << _exponent(judged, len(columns), n=n, size=n if size is None else size, search=search)
+        cells = 1 << _exponent(judged, len(columns), n=n, size=size or n, search=search)
     return replace(domain, columns=_cut(domain, columns, cells).columns)
 
 
