@@ -326,10 +326,8 @@ def _read_slots(source: Source, domain: Domain, *, unit: Unit, rng: np.random.Ge
 
 
 def public_size(counts: Confidential[Any]) -> int:
-    """Return the number of records, with a privacy unit units times slots: public under replacement, by definition.
-
-    Filtering the table beforehand by a confidential value makes the number a confidential statistic.
-    """
+    """Return the number of records, with a privacy unit units times slots: public under replacement, by definition."""
+    # Filtering the table beforehand by a confidential value makes the number a confidential statistic.
     return int(open_confidential(counts, caller=__name__).n)
 
 

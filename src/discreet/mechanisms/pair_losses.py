@@ -34,10 +34,8 @@ _ROUGH = 0.1  # share of an estimate that is part of its standard error
 
 
 def pair_losses(measured: MeasuredTables, model: LatentClasses) -> list[tuple[float, float, Pair]]:
-    """Estimate what a model loses of each measured pair, the largest loss first; with its standard error.
-
-    A loss is the total variation of the model's table, on merged cells, from the confidential one.
-    """
+    """Estimate what a model loses of each measured pair, the largest loss first; with its standard error."""
+    # A loss is the total variation of the model's table, on merged cells, from the confidential one.
     sizes, total = measured.choice.counts, measured.total
     pairs = {(i, j): table for (i, j), table in measured.excess.items() if min(sizes[i], sizes[j]) > 1}
     if not pairs:
@@ -84,11 +82,9 @@ def _posterior(residual: Floats, error: Floats, counts: Floats, share: float, fr
 
 
 def hidden_dependence(measured: MeasuredTables, *, exact: bool) -> float:
-    """Return a bound on the share of the records that is elsewhere than in some table of independent columns.
-
-    It holds for all pairs that were not measured, on merged cells, with probability :data:`LEVEL`: no noise of a score,
-    nor of the total where that is not ``exact``, is so far below zero that it fails.
-    """
+    """Return a bound on the share of the records that is elsewhere than in some table of independent columns."""
+    # It holds for all pairs that were not measured, on merged cells, with probability LEVEL: no noise of a score, nor
+    # of the total where that is not exact, is so far below zero that it fails.
     from scipy.special import ndtri
 
     choice, facts = measured.choice, measured.facts
@@ -111,10 +107,9 @@ def hidden_dependence(measured: MeasuredTables, *, exact: bool) -> float:
 
 
 def visible_dependence(facts: WideFacts, n: int) -> float:
-    """Return how strong a relation must be to be measured in half of the releases, as a share of ``n`` records.
-
-    By public facts: in a table in which as many pairs as there are columns are related, all by as much, and no others.
-    """
+    """Return how strong a relation must be to be measured in half of the releases, as a share of ``n`` records."""
+    # By public facts: in a table in which as many pairs as there are columns are related, all by as much, and no
+    # others.
     columns, pairs, scale, allocation = len(facts.sizes), len(facts.pairs), facts.scale, facts.allocation
     runs = most_runs(n * math.sqrt(facts.units) / (scale * columns))
     cells = max(2.0, float(np.median(np.minimum(facts.sizes, runs))))

@@ -89,10 +89,8 @@ class Projection(ABC):
 
     @abstractmethod
     def probabilities(self, y: Integers) -> Floats:
-        """Return probabilities of noisy counts, shape (.., k), left as they are; of exact ones their shares.
-
-        Within ``projection_error``: nowhere above, or below, the positive part of ``y / total``, shifted or not.
-        """
+        """Return probabilities of noisy counts, shape (.., k), left as they are; of exact ones their shares."""
+        # Within projection_error: nowhere above, or below, the positive part of y / total, shifted or not.
 
 
 class Clip(Projection):

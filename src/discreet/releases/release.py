@@ -348,10 +348,8 @@ def read(release: Any, certificate: Certificate | str | os.PathLike[str] | None 
 
 
 def read_certificate(release: Any, certificate: Any = None) -> Certificate:
-    """Return the certificate of a release: the one given (also as a path), its own, or the file beside it.
-
-    Raises ParameterError when there is none, FileProblem when it cannot be read.
-    """
+    """Return the certificate of a release: the one given (also as a path), its own, or the file beside it."""
+    # Raises ParameterError when there is none, FileProblem when it cannot be read.
     if isinstance(certificate, Certificate):
         return certificate
     if isinstance(certificate, (str, os.PathLike)):

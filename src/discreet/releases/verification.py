@@ -53,10 +53,8 @@ class _Late(BaseException):
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Stop what is done in the block after some time. Raises Refused when time is up.
-
-    Nothing is stopped outside of the main thread, without interval timers (Windows), or where one is running already.
-    """
+    """Stop what is done in the block after some time. Raises Refused when time is up."""
+    # Nothing is stopped outside of the main thread, without interval timers (Windows), or where one is running already.
     main_thread = threading.current_thread() is threading.main_thread()
     can_stop = main_thread and hasattr(signal, "setitimer") and signal.getitimer(signal.ITIMER_REAL)[0] == 0.0
     if real("seconds", seconds, above=0, infinite=True) > 1e6 or not can_stop:
