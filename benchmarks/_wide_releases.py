@@ -81,7 +81,7 @@ def noisy_columns(job: Job) -> np.ndarray:
 
     from discreet._core.random import secure
     from discreet.mechanisms.noise import GAUSSIAN
-    from discreet.mechanisms.projections import nearest_probabilities
+    from discreet.mechanisms.reading import nearest_probabilities
     from discreet.privacy import DiscreteGaussianPair
 
     def excess(log_scale: float) -> float:
@@ -195,9 +195,7 @@ METHODS = {
     "records themselves (not private)": Method("own", themselves, {}, seeds=1),
     "bootstrap sample (not private)": Method("own", bootstrap, {}),
     "independent columns (not private)": Method("own", shuffled, {}),
-    "independent columns": Method(
-        "own", noisy_columns, {}, modules=("scipy.optimize", "discreet.mechanisms.projections")
-    ),
+    "independent columns": Method("own", noisy_columns, {}, modules=("scipy.optimize", "discreet.mechanisms.reading")),
     "discreet marginals": peer("discreet", 5, mechanism="marginals"),
     **{
         f"discreet {name}": peer("discreet", 5, "small-6", mechanism=name, accept=["poor-utility"])

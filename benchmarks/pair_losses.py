@@ -23,7 +23,7 @@ from discreet._core.random import approximate
 from discreet.domain import Category, Counts, Domain, Integer, Records
 from discreet.mechanisms import Marginals
 from discreet.mechanisms.noise import GAUSSIAN
-from discreet.mechanisms.pair_losses import _ModelTables, hidden_dependence, pair_losses, visible_dependence
+from discreet.mechanisms.pair_losses import hidden_dependence, model_tables, pair_losses, visible_dependence
 from discreet.privacy import Budget
 
 PUBLIC = ("loans", "credit", "adult", "small-6", "small-10", "small-20", "nist-10", "nist-20")
@@ -78,9 +78,10 @@ def measure(name: str, epsilon: float, relation: str, seed: int) -> dict[str, An
     held = Counts(records=Records(columns=tuple(codes.T.copy())), frequencies=np.ones(n, dtype=np.int64))
     measured = mechanism.reading(mechanism.kernel(held, rng=rng), n=n).measured
     cells, model = measured.choice.merged, measured.model(rng)
-    tables, within, raw, sizes_of_losses = _ModelTables(measured, model), [], [], []
-    for loss, error, pair in pair_losses(measured, model):
-        truth, modelled = merged_table(codes, cells, *pair) / n, tables.pair(*pair)
+    within, raw, sizes_of_losses, losses = [], [], [], pair_losses(measured, model)
+    tables = model_tables(measured, model, [pair for _, _, pair in losses])
+    for (loss, error, pair), modelled in zip(losses, tables, strict=True):
+        truth = merged_table(codes, cells, *pair) / n
         true = 0.5 * float(np.abs(truth - modelled).sum())
         noisy = 0.5 * float(np.abs(measured.two_way[pair][1] / measured.total - modelled).sum())
         within.append(abs(true - loss) < 2.0 * error)

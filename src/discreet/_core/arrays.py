@@ -32,11 +32,9 @@ _UNSETTLED = -1
 
 
 def locate(edges: Integers, tickets: Integers, *, below: int) -> Integers:
-    """Return ``numpy.searchsorted(edges, tickets, side="right")``, sooner.
-
-    ``edges``, shape (j,): cumulative weights, not decreasing, at least 0; ``tickets``, shape (count,): integers in
-    ``[0, below)``. Returns, shape (count,): number of the first interval whose edge exceeds the ticket, else ``j``.
-    """
+    """Return ``numpy.searchsorted(edges, tickets, side="right")``, sooner."""
+    # edges, shape (j,): cumulative weights, not decreasing, at least 0; tickets, shape (count,): integers in [0,
+    # below). Returns, shape (count,): number of the first interval whose edge exceeds the ticket, else j.
     if len(tickets) < _FEW or 4 * len(edges) > len(tickets):
         return np.searchsorted(edges, tickets, side="right").astype(np.int64, copy=False)
     shift = max(0, below.bit_length() - min(_MOST_BITS, len(tickets).bit_length() - 2))

@@ -57,10 +57,8 @@ _LOOKED_AT = 1000  # elements of an argument, to say what is wrong with it
 
 
 def sealed(target: _T) -> _T:
-    """Return a public function with the boundary around it, or a class with its methods within; else what it is.
-
-    In a class and its bases it is around the constructor and the public methods.
-    """
+    """Return a public function with the boundary around it, or a class with its methods within; else what it is."""
+    # In a class and its bases it is around the constructor and the public methods.
     if inspect.isfunction(target):
         return total(target)
     for kind in target.__mro__ if inspect.isclass(target) else ():
@@ -266,11 +264,9 @@ def _cause_of(problem: BaseException) -> tuple[str, str]:
 
 
 def enclosed(function: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Make a function that reads confidential data raise errors of this library alone.
-
-    Whatever else is raised in it, a Rust panic included, becomes a :class:`~discreet.errors.DataError` that keeps no
-    trace of the first error: its text could quote a value.
-    """
+    """Make a function that reads confidential data raise errors of this library alone."""
+    # Whatever else is raised in it, a Rust panic included, becomes a DataError that keeps no trace of the first error:
+    # its text could quote a value.
 
     @functools.wraps(function)
     def inside(*args: _P.args, **kwargs: _P.kwargs) -> _T:

@@ -30,10 +30,8 @@ _T = TypeVar("_T", bound=str)
 
 
 def plain(value: Any) -> Any:
-    """Return a scalar of NumPy, or a text of a subclass, as the value of Python that it is; anything else as it is.
-
-    A date, a moment or a length of time is Python's, and a text where Python has none that equals it.
-    """
+    """Return a scalar of NumPy, or a text of a subclass, as the value of Python that it is; anything else as it is."""
+    # A date, a moment or a length of time is Python's, and a text where Python has none that equals it.
     if type(value) in _OWN:
         return value
     if type(value).__module__.partition(".")[0] == "pandas" and getattr(value, "tzinfo", None) is None:
@@ -81,11 +79,9 @@ def real(
     remedy: str = "",
     error: Refusal = ParameterError,
 ) -> float:
-    """Return a number of a range, an end in it (``least``, ``most``) or not (``above``, ``below``).
-
-    Raises ``error`` when it is none. NaN never is, and infinity only where it is ``infinite``, within the bounds. A
-    number that no float is written as, such as a third, is rounded ``down``, else to the nearest.
-    """
+    """Return a number of a range, an end in it (``least``, ``most``) or not (``above``, ``below``)."""
+    # Raises error when it is none. NaN never is, and infinity only where it is infinite, within the bounds. A number
+    # that no float is written as, such as a third, is rounded down, else to the nearest.
     value = plain(value)
     number = as_float(value)
     inside = (

@@ -184,12 +184,10 @@ def parquet_rows(path: str | PathLike[str]) -> int:
 
 
 def heading(path: Path, form: Format) -> tuple[str, str, list[str], int]:
-    """Return the encoding of a CSV file, what separates its fields, those of its header, and the lines above that.
-
-    A byte order mark tells the encoding. Lines above a header are empty, or ``sep=;`` of a spreadsheet. That tells the
-    separator, as does what comes after a first name in quotes: so files that are written with another separator than
-    that of their ending tell it themselves.
-    """
+    """Return the encoding of a CSV file, what separates its fields, those of its header, and the lines above that."""
+    # A byte order mark tells the encoding. Lines above a header are empty, or sep=; of a spreadsheet. That tells the
+    # separator, as does what comes after a first name in quotes: so files that are written with another separator than
+    # that of their ending tell it themselves.
     with unpacked(path, form) as raw:
         encoding = codecs.lookup(encoding_of(raw.read(4), form.encoding)).name
         raw.seek(0)

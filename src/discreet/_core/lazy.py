@@ -49,10 +49,8 @@ else:
 
 
 def door(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return ``__getattr__`` and ``__dir__`` of a package whose names are loaded when they are first used.
-
-    Which module has a name is read from the package's own imports ``if TYPE_CHECKING``.
-    """
+    """Return ``__getattr__`` and ``__dir__`` of a package whose names are loaded when they are first used."""
+    # Which module has a name is read from the package's own imports under TYPE_CHECKING.
     module, source = sys.modules[package], get_data(package, "__init__.py") or b""
     imports = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)]
     homes = {name.name: node.module for node in imports for name in node.names if node.module is not None}

@@ -160,11 +160,9 @@ def log_ratio(value: float, target: float) -> float:
 
 
 def least_integer(holds: Callable[[int], bool], low: int, high: int) -> int | None:
-    """Return the least integer in ``[low, high]`` where a monotone condition holds, or None.
-
-    ``holds`` is false up to some point and true from there on. The returned value was itself tested. The search gallops
-    from ``low``, so it costs about twice the logarithm of the distance to the answer.
-    """
+    """Return the least integer in ``[low, high]`` where a monotone condition holds, or None."""
+    # holds is false up to some point and true from there on. The returned value was itself tested. The search gallops
+    # from low, so it costs about twice the logarithm of the distance to the answer.
     step, below = 1, low - 1
     while (candidate := min(below + step, high)) <= high and not holds(candidate):
         if candidate == high:
@@ -182,12 +180,10 @@ def least_integer(holds: Callable[[int], bool], low: int, high: int) -> int | No
 def least_real(
     excess: Callable[[float], float], low: float, high: float, *, relative: float = 1e-10, absolute: float = 0.0
 ) -> float | None:
-    """Return a real in ``[low, high]``, within a relative distance of the least, at which an excess is at most 0.
-
-    ``excess`` is above 0 up to some point and at most 0 from there on; the returned value was itself tried, so it errs
-    upwards only. None where it is above 0 at ``high``. Chandrupatla's method (1997), on the logarithmic scale where
-    ``low`` is above 0: about a dozen tries where the excess is smooth, and never many more than bisection takes.
-    """
+    """Return a real in ``[low, high]``, within a relative distance of the least, at which an excess is at most 0."""
+    # excess is above 0 up to some point and at most 0 from there on; the returned value was itself tried, so it errs
+    # upwards only. None where it is above 0 at high. Chandrupatla's method (1997), on the logarithmic scale where low
+    # is above 0: about a dozen tries where the excess is smooth, and never many more than bisection takes.
     if (above := excess(low)) <= 0:
         return low
     if not (below := excess(high)) <= 0:

@@ -105,12 +105,10 @@ def approximate(seed: int) -> ApproximateGenerator:
 
 
 def public(generator: np.random.Generator) -> np.random.Generator:
-    """Return a fast generator for public post-processing, keyed by 128 bits of ``generator``.
-
-    What it decides (the place of a record within its cell, the order of records) may be known to everybody without any
-    loss of privacy; it only has to be independent of the private step, which used other output of ``generator``. In a
-    forecast, where nothing is private, it is the generator itself.
-    """
+    """Return a fast generator for public post-processing, keyed by 128 bits of ``generator``."""
+    # What it decides (the place of a record within its cell, the order of records) may be known to everybody without
+    # any loss of privacy; it only has to be independent of the private step, which used other output of generator. In a
+    # forecast, where nothing is private, it is the generator itself.
     if isinstance(generator, ApproximateGenerator):
         return generator
     return np.random.Generator(np.random.SFC64(generator.integers(0, 2**32, size=4, dtype=np.uint32).tolist()))
@@ -127,10 +125,8 @@ def public_key(generator: np.random.Generator) -> Key:
 
 
 def keyed(key: Key, stream: int) -> np.random.Generator:
-    """Return stream number ``stream`` of a key, for public post-processing: the same each time, in any process.
-
-    The streams of Philox, a counter-based generator, are 2^192 blocks apart.
-    """
+    """Return stream number ``stream`` of a key, for public post-processing: the same each time, in any process."""
+    # The streams of Philox, a counter-based generator, are 2^192 blocks apart.
     return np.random.Generator(np.random.Philox(key=np.array(key, np.uint64), counter=[0, 0, 0, stream]))
 
 
@@ -144,10 +140,8 @@ _BITS = 36
 
 
 def rounding(spread: float) -> float:
-    """Return a bound on how far a drawn log-weight is from the one given, in nats, by the spread of the given ones.
-
-    Half a unit of ``2^36`` at least, and the relative error of the spread's subtraction and division by ``log 2``.
-    """
+    """Return a bound on how far a drawn log-weight is from the one given, in nats, by the spread of the given ones."""
+    # Half a unit of 2^36 at least, and the relative error of the spread's subtraction and division by log 2.
     return 2.0**-_BITS + 2.0**-50 * spread
 
 

@@ -48,10 +48,8 @@ _NAME = re.compile(r"(?m)^ *(?:\[columns\.(.+)\]|([^\s{\[#=][^=\n]*?) *=)")
 
 
 def bounded_text(path: str | os.PathLike[str], *, missing: str, remedy: str) -> str:
-    """Return the text of a file of at most :data:`MOST_BYTES`: UTF-8, unless a byte order mark says otherwise.
-
-    Raises FileProblem when there is no such file (``missing`` says what to do), or it cannot be read (``remedy``).
-    """
+    """Return the text of a file of at most :data:`MOST_BYTES`: UTF-8, unless a byte order mark says otherwise."""
+    # Raises FileProblem when there is no such file (missing says what to do), or it cannot be read (remedy).
     try:
         with Path(path).open("rb") as file:
             raw = file.read(MOST_BYTES + 1)
@@ -96,10 +94,8 @@ def parsed_toml(text: str, *, what: str = "the domain") -> dict[str, Any]:
 
 
 def read_json(path: str | os.PathLike[str], *, remedy: str) -> dict[str, Any]:
-    """Read a JSON object. Raises FileProblem when the file holds none, or is beyond a bound of this module.
-
-    None is what names a key twice, or holds a number that is not finite or a text that is not Unicode.
-    """
+    """Read a JSON object. Raises FileProblem when the file holds none, or is beyond a bound of this module."""
+    # None is what names a key twice, or holds a number that is not finite or a text that is not Unicode.
 
     def finite(text: str) -> float:
         if not math.isfinite(number := float(text)):  # NaN, Infinity, or 1e999

@@ -30,7 +30,6 @@ from discreet.confidential.source import (
     frame_records,
     grouped,
     no_records,
-    ones_or,
     require_names,
     rows_frame,
 )
@@ -115,7 +114,7 @@ def confidential(
     require_names(source, names, other_columns=OTHER_COLUMNS in accept)
     if unit is None:
         return _closed(counted(source, domain), source, domain, empty=empty)
-    rng = secure() if rng is None else rng
+    rng = rng or secure()
     count = _unit_records if by_unit else _slotted_counts
     unit_counts, row_counts = count(source, domain, unit=unit, rng=rng)
     seeded = not isinstance(rng, SecureGenerator)
@@ -217,7 +216,10 @@ class Rows:
         """
         n = 0
         for records, frequencies in self._encoded():
-            part = Counts(records=records, frequencies=ones_or(frequencies, len(records)))
+            times = frequencies
+            if times is None:
+                times = np.ones(len(records), dtype=np.int64)
+            part = Counts(records=records, frequencies=times)
             n += part.n
             yield part
         if self._n is not None and n != self._n:
@@ -324,10 +326,8 @@ def _read_slots(source: Source, domain: Domain, *, unit: Unit, rng: np.random.Ge
 
 
 def public_size(counts: Confidential[Any]) -> int:
-    """Return the number of records, with a privacy unit units times slots: public under replacement, by definition.
-
-    Filtering the table beforehand by a confidential value makes the number a confidential statistic.
-    """
+    """Return the number of records, with a privacy unit units times slots: public under replacement, by definition."""
+    # Filtering the table beforehand by a confidential value makes the number a confidential statistic.
     return int(open_confidential(counts, caller=__name__).n)
 
 

@@ -123,10 +123,8 @@ def _table_or_query(pairs: list[tuple[str, str]], text: str, form: str) -> dict[
 
 
 def addressed(data: str | PathLike[str], *, table: str | None, query: str | None) -> str:
-    """Return the address of a table or a query of a database, from that of the database or the path of its file.
-
-    Raises ParameterError when both are given, or FileProblem when there is no such database.
-    """
+    """Return the address of a table or a query of a database, from that of the database or the path of its file."""
+    # Raises ParameterError when both are given, or FileProblem when there is no such database.
     if table is not None and query is not None:
         raise ParameterError("a table and a query are given. Leave one of them out")
     text, target = fspath(data), urlencode({"table": table} if query is None else {"query": query})
@@ -276,10 +274,8 @@ _SETTINGS = "SET TIME ZONE 'UTC'; SET datestyle = 'ISO'; SET extra_float_digits 
 
 
 def _postgresql_table(where: Address) -> tuple[dict[str, str], Callable[[Sequence[str]], Iterator[pl.DataFrame]]]:
-    """Return the columns of a table of PostgreSQL with the kinds that usually declare them, and what reads batches.
-
-    All batches are of one moment, in a transaction that writes nothing. A query of two statements is refused.
-    """
+    """Return the columns of a table of PostgreSQL with the kinds that usually declare them, and what reads batches."""
+    # All batches are of one moment, in a transaction that writes nothing. A query of two statements is refused.
     connection, oids = _session(where)
     lines: Iterator[bytes] = iter(())
 

@@ -44,10 +44,8 @@ T = TypeVar("T")
 
 
 def open_confidential(value: Confidential[T], *, caller: str) -> T:
-    """Return what is inside a confidential value to a module on the list, which gives its ``__name__``.
-
-    Raises ConfidentialAccessError if it is not on the list, or not the one it says it is.
-    """
+    """Return what is inside a confidential value to a module on the list, which gives its ``__name__``."""
+    # Raises ConfidentialAccessError if it is not on the list, or not the one it says it is.
     actual = sys._getframe(1).f_globals.get("__name__")
     if actual != caller or caller not in CALLERS:
         raise ConfidentialAccessError("opened by this caller")

@@ -40,10 +40,8 @@ def refuse_same(data: Any, *inputs: Any) -> None:
 
 
 def public_domain(domain: Domain | str | os.PathLike[str], *, data: Any) -> Domain:
-    """Return the declared domain of a confidential table, read from its TOML file where it is a path.
-
-    Raises NotPublic when the file is the confidential table, or ParameterError when it is neither.
-    """
+    """Return the declared domain of a confidential table, read from its TOML file where it is a path."""
+    # Raises NotPublic when the file is the confidential table, or ParameterError when it is neither.
     if not isinstance(domain, (Domain, str, os.PathLike)):
         raise ParameterError(f"domain must be a Domain or the path of its TOML file, got {type(domain).__name__}")
     refuse_same(data, domain)
@@ -66,11 +64,9 @@ def public_table(data: Any, domain: Domain) -> pl.DataFrame:
 
 
 def with_public(closed: Closed, tables: Mapping[str, Any], *, domain: Domain) -> Closed:
-    """Return a confidential table together with the hashes of what was declared public beside it.
-
-    Two tables are equal where they hold the same encoded rows equally often, in any order; those before the cut of
-    units. Public points are a set. Raises NotPublic where one equals the table, or DataError.
-    """
+    """Return a confidential table together with the hashes of what was declared public beside it."""
+    # Two tables are equal where they hold the same encoded rows equally often, in any order; those before the cut of
+    # units. Public points are a set. Raises NotPublic where one equals the table, or DataError.
     if not tables:
         return closed
     facts = closed.provenance or Provenance(frame_kind="polars", columns=domain.names, domain=domain)
@@ -104,10 +100,8 @@ def _equal(table: Parts, public: Counts, domain: Domain, *, as_set: bool) -> boo
 
 
 def _sha256(public: Counts) -> str:
-    """Return the hash of a public table: of its distinct encoded rows in ascending order, and how often each occurs.
-
-    Codes are little-endian numbers, with one zero and one NaN; texts are a JSON list.
-    """
+    """Return the hash of a public table: of its distinct encoded rows in ascending order, and how often each occurs."""
+    # Codes are little-endian numbers, with one zero and one NaN; texts are a JSON list.
     digest = hashlib.sha256()
     for codes in (*public.records.columns, public.frequencies):
         if codes.dtype.kind == "O":

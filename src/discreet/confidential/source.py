@@ -79,11 +79,9 @@ _SPELLING = "a column is named so but for blanks or capital letters. Give both o
 def wrong_names(
     source: Source, names: Iterable[str], *, other_columns: bool = True, table: str = "table"
 ) -> list[DataError]:
-    """Return an error for each declared column that is missing or reserved, and for each that is not declared.
-
-    Names of the table are told only if one of them is declared, and never of CSV: without a header line they are the
-    values of the first record.
-    """
+    """Return an error for each declared column that is missing or reserved, and for each that is not declared."""
+    # Names of the table are told only if one of them is declared, and never of CSV: without a header line they are the
+    # values of the first record.
     declared = dict.fromkeys(names)
     present = {name for name in source.names if name in declared}
     if source.kind != "csv" and present:
@@ -124,10 +122,8 @@ def require_names(source: Source, names: Iterable[str], *, other_columns: bool =
 
 
 def declared_batches(source: Source, columns: Mapping[str, Column], *extra: str) -> Iterator[pl.DataFrame]:
-    """Iterate over batches of declared columns, and others, of the declared types. Raises DataError of another type.
-
-    A library that cannot hash or compare values of another type would write them to the terminal as it fails.
-    """
+    """Iterate over batches of declared columns, and others, of the declared types. Raises DataError of another type."""
+    # A library that cannot hash or compare values of another type would write them to the terminal as it fails.
     schema = None
     for batch in source.batches(list(dict.fromkeys([*columns, *extra]))):
         if batch.schema != schema:
@@ -291,16 +287,11 @@ def _joined(parts: list[_Keys]) -> _Keys:
         keys.sort()
         starts = _group_starts(keys)
         return keys[starts], np.diff(starts, append=len(keys))
-    times = [ones_or(frequencies, len(part)) for part, frequencies in parts]
+    times = [np.ones(len(part), dtype=np.int64) if times is None else times for part, times in parts]
     order = np.argsort(keys)
     keys = keys[order]
     starts = _group_starts(keys)
     return keys[starts], np.add.reduceat(np.concatenate(times)[order].astype(np.int64), starts)
-
-
-def ones_or(frequencies: Integers | None, count: int) -> Integers:
-    """Return frequencies, or one for each record."""
-    return np.ones(count, dtype=np.int64) if frequencies is None else frequencies
 
 
 def _group_starts(keys: npt.NDArray[Any]) -> Integers:

@@ -322,11 +322,9 @@ def require_kind(text: str, path: Path, form: Format | None) -> Format:
 
 @lru_cache(maxsize=8)
 def csv_form(text: str, path: Path, form: Format, _version: object) -> tuple[list[str], list[int]]:
-    """Return the header of a CSV file, and the numbers of rows that are empty lines. Reads all of it.
-
-    Raises FileProblem where a row has not the fields of the header, or is no text. Columns without a name are left
-    aside: a first one is an index, and last ones are separators that end every line.
-    """
+    """Return the header of a CSV file, and the numbers of rows that are empty lines. Reads all of it."""
+    # Raises FileProblem where a row has not the fields of the header, or is no text. Columns without a name are left
+    # aside: a first one is an index, and last ones are separators that end every line.
     encoding, separator, names, line = heading(path, form)
     words, width, row, blank = _SEPARATORS.get(separator, repr(separator)), len(names), -1, []
     if not any(names):

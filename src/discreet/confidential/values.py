@@ -69,10 +69,8 @@ def _merged(parts: list[pl.DataFrame], columns: Mapping[str, Column]) -> pl.Data
 
 @enclosed
 def raw_rows(data: Any, columns: Collection[str] | None = None, *, what: str = "table") -> Confidential[pl.DataFrame]:
-    """Read the rows of a table, with the types that it has; all columns of a CSV file are texts.
-
-    Raises DataError or FileProblem if they cannot be read, or there are none. No message holds a value.
-    """
+    """Read the rows of a table, with the types that it has; all columns of a CSV file are texts."""
+    # Raises DataError or FileProblem if they cannot be read, or there are none. No message holds a value.
     source = open_source(data)
     names = source.names if columns is None else tuple(columns)
     require_names(source, names, table=what)
@@ -94,11 +92,9 @@ def all_rows(source: Source, names: Collection[str]) -> pl.DataFrame:
 
 
 def table_schema(table: Any, *, header: bool = False) -> dict[str, str]:
-    """Return the kinds of column that usually declare the types of a table, by name; no row is read but of CSV.
-
-    Raises DataError, FileProblem if the table cannot be read, or is a CSV file whose first line may be a record and
-    ``header`` does not say that it is none.
-    """
+    """Return the kinds of column that usually declare the types of a table, by name; no row is read but of CSV."""
+    # Raises DataError, FileProblem if the table cannot be read, or is a CSV file whose first line may be a record and
+    # header does not say that it is none.
     source, sign = open_source(table), None
     if source.kind == "csv" and not header:
         if any(_VALUE.fullmatch(name.strip()) for name in source.names):
@@ -114,10 +110,8 @@ def table_schema(table: Any, *, header: bool = False) -> dict[str, str]:
 
 @enclosed
 def _fits_as_record(source: Source) -> bool:
-    """Return whether nothing tells the first line of a CSV file from a record of words.
-
-    A column without words does, or an identifier that is not in the rows, where no name is among its column's values.
-    """
+    """Return whether nothing tells the first line of a CSV file from a record of words."""
+    # A column without words does, or an identifier that is not in the rows, where no name is among its column's values.
     rows, identified, repeated = next(iter(source.batches(source.names)), pl.DataFrame()).head(_SHOWN), False, False
     for name in rows.columns:
         values = [unescaped(text.lstrip(TYPED)).strip() for text in rows[name].fill_null("")]

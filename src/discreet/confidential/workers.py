@@ -82,13 +82,11 @@ class EngineCells(ABC):
 
     @abstractmethod
     def slots(self, unit: str, most: int, key: str) -> tuple[pl.DataFrame, int, int] | None:
-        """Cut every unit to at most ``most`` rows in the engine; None where it cannot.
-
-        A row stays by its place in the order of a keyed hash of its unit, its codes, and its number among the unit's
-        rows with these codes. So computing it again gives the same rows, other units have no part in it, and to who
-        does not know the secret key all of a unit's rows are alike. The result is the distinct rows of codes that stay
-        and their frequencies, the number of units, and that of rows without a unit.
-        """
+        """Cut every unit to at most ``most`` rows in the engine; None where it cannot."""
+        # A row stays by its place in the order of a keyed hash of its unit, its codes, and its number among the unit's
+        # rows with these codes. So computing it again gives the same rows, other units have no part in it, and to who
+        # does not know the secret key all of a unit's rows are alike. The result is the distinct rows of codes that
+        # stay and their frequencies, the number of units, and that of rows without a unit.
 
     def records(self, frame: pl.DataFrame) -> Records:
         """Return rows of codes as records. Raises DataError where a value does not fit."""
@@ -292,10 +290,8 @@ def _split(rows: pl.DataFrame, ways: int) -> list[pl.DataFrame]:
 
 
 def _cut(parts: list[pl.DataFrame], most: int, key: str) -> tuple[pl.DataFrame, int, int]:
-    """Keep the rows of each unit with the smallest numbers; return as :meth:`EngineCells.slots` does.
-
-    A unit's numbers are a hash of the key and the unit, and go to its rows in the order of their codes.
-    """
+    """Keep the rows of each unit with the smallest numbers; return as :meth:`EngineCells.slots` does."""
+    # A unit's numbers are a hash of the key and the unit, and go to its rows in the order of their codes.
     rows = pl.concat(parts, how="vertical_relaxed")
     unnamed = rows[_UNIT].null_count()
     rows = rows.filter(pl.col(_UNIT).is_not_null()).sort(rows.columns)
@@ -319,11 +315,9 @@ _MOST_PRODUCT = 2**62
 
 
 def code(column: Any, x: Any, kind: Any) -> Any | None:
-    """Return the expression of the code of a value; None where none is sure to be the very one that encoding gives.
-
-    There is one for the simplest declarations only: numbers whose cells division finds, whole numbers, truth values and
-    labels. Handing a row of others to Python workers takes Spark more time than counting it does.
-    """
+    """Return the expression of the code of a value; None where none is sure to be the very one that encoding gives."""
+    # There is one for the simplest declarations only: numbers whose cells division finds, whole numbers, truth values
+    # and labels. Handing a row of others to Python workers takes Spark more time than counting it does.
     from pyspark.sql import functions as f
 
     if not column.finite or column.notation:

@@ -212,10 +212,10 @@ def cheapest(rows: Floats, limits: Floats, columns: Floats, prices: Floats, *, k
     row_centres, row_radii = _balls(rows, row_blocks, metric)
     for block, centre, radius in zip(row_blocks, row_centres, row_radii, strict=True):
         least = metric.distances(centre[None], centres)[0] - radii - radius - highest
-        near = np.flatnonzero(least < limits[block].max() + _ROUNDING * metric.diameter)
-        if not len(near):
+        reachable = np.flatnonzero(least < limits[block].max() + _ROUNDING * metric.diameter)
+        if not len(reachable):
             continue
-        candidates = np.concatenate([column_blocks[b] for b in near])
+        candidates = np.concatenate([column_blocks[b] for b in reachable])
         distances = metric.distances(rows[block], columns[candidates])
         reduced = distances - prices[candidates]
         if keep == 1:
@@ -293,8 +293,8 @@ def _turned(arcs: Arcs) -> Arcs:
 def _joined(columns: int, *arcs: Arcs) -> Arcs:
     """Return the arcs of all, each once."""
     row, column, cost = (np.concatenate(part) for part in zip(*arcs, strict=True))
-    _, first = np.unique(row * columns + column, return_index=True)
-    return Arcs(row[first], column[first], cost[first])
+    _, places = np.unique(row * columns + column, return_index=True)
+    return Arcs(row[places], column[places], cost[places])
 
 
 def _solved(
@@ -311,11 +311,11 @@ def _solved(
     import ot
     import scipy.sparse
 
-    n, k, far = len(supplies), len(deficits), 2.0 * metric.diameter
+    n, k, dearest = len(supplies), len(deficits), 2.0 * metric.diameter
     every, stay, hub, detour = np.arange(k), k, n, n + 1
     row = np.concatenate((arcs.row, np.arange(n), np.full(k, hub), np.full(k, detour), [hub, detour]))
     column = np.concatenate((arcs.column, np.full(n, stay), every, every, [stay, stay]))
-    cost = np.concatenate((arcs.cost, np.zeros(n + k), np.full(k, far), [0.0, 0.0]))
+    cost = np.concatenate((arcs.cost, np.zeros(n + k), np.full(k, dearest), [0.0, 0.0]))
     out = np.concatenate((supplies, [created, deficits.sum()]))
     total = out.sum()
     into = np.append(deficits, total - deficits.sum())
@@ -338,7 +338,7 @@ def _solved(
     remains = supplies - np.bincount(i, mass, n)
     amiss = np.abs(deficits - inflow).sum() + np.maximum(-remains, 0.0).sum()
     lengths = scipy.sparse.csr_matrix((arcs.cost, (arcs.row, arcs.column)), shape=(n, k))
-    paid = float(mass @ np.asarray(lengths[i, j]).ravel() + far * amiss)
-    prices = np.clip(log["v"][:k] - log["v"][stay], 0.0, far)
+    paid = float(mass @ np.asarray(lengths[i, j]).ravel() + dearest * amiss)
+    prices = np.clip(log["v"][:k] - log["v"][stay], 0.0, dearest)
     rents = np.maximum(0.0, -log["u"][:n] - log["v"][stay])
     return np.maximum(remains, 0.0), paid, prices, rents

@@ -139,7 +139,7 @@ def one_solution(search: Search, *free: Free, promise: Callable[[Any], Guarantee
 def _request_text(search: Search, free: Sequence[Free]) -> str:
     """Write the budget, and which of the parameters that may be free are given."""
     names = [parameter.name for parameter in free]
-    size = f" at size {search.size}" if "size" in names and search.size is not None else ""
+    size = f" at size {search.size}" * ("size" in names and search.size is not None)
     values = [f" with {name} {as_written(search.parameters[name])}" for name in names if name in search.parameters]
     return "".join([str(search.budget), size, *values])
 

@@ -20,7 +20,7 @@ from discreet.domain import Column, Counts, Domain, Parts, Records
 from discreet.mechanisms.base import CellCounts
 from discreet.mechanisms.latent_classes import Pair
 from discreet.mechanisms.noise import GAUSSIAN
-from discreet.mechanisms.projections import nearest_probabilities
+from discreet.mechanisms.reading import nearest_probabilities
 from discreet.mechanisms.wide_facts import HALF_FOLDED, MOST_CELLS, Nodes, WideFacts, measurable_pairs, open_columns
 
 Statistic: TypeAlias = Callable[[Iterator[Any]], Any]

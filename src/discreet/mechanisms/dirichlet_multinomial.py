@@ -170,8 +170,8 @@ class DirichletMultinomial(HeldMechanism):
             ]
         else:
             tight = cells > 2 or n == 1
-            others = float(n + strength - least - next_least - 1)
-            pairs = [UrnPair(size=self.size, a=float(a), b=float(b), rest=others, tight=tight) for a, b in orders]
+            remainder = float(n + strength - least - next_least - 1)
+            pairs = [UrnPair(size=self.size, a=float(a), b=float(b), rest=remainder, tight=tight) for a, b in orders]
         return pairs[0] if len(pairs) == 1 else LargestProfile(profiles=pairs)
 
     def held_table(self, x: Counts) -> HeldTable:

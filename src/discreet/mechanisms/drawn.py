@@ -168,10 +168,8 @@ _MOST_MASSES = 1 << 20
 def draw_blocks(
     masses: Integers, *, strength: int, discount: int, size: int, rng: np.random.Generator, unit: int = UNIT
 ) -> Iterator[Integers]:
-    """Yield ``size`` draws from the urn, as value numbers, in blocks; new values are numbered as they appear.
-
-    A negative ``strength`` is above ``-discount``: the first value's founder then weighs ``unit + strength``.
-    """
+    """Yield ``size`` draws from the urn, as value numbers, in blocks; new values are numbered as they appear."""
+    # A negative strength is above -discount: the first value's founder then weighs unit + strength.
     masses = masses.astype(np.int64, copy=True)
     missing = max(0, -strength)
     opening = max(0, strength)
@@ -181,7 +179,7 @@ def draw_blocks(
     while done < size:
         length = min(BLOCK, size - done)
         edges = np.cumsum(masses)
-        filled = int(edges[-1]) if len(edges) else 0
+        filled = int(masses.sum())
         # Layout: [values' units | this block's earlier draws | opening units]; the last move up as draws are added.
         # One bound for all is quicker to draw below; what falls beyond a draw's own bound is drawn again below that.
         steps = all_steps[:length]

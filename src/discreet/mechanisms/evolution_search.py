@@ -94,10 +94,10 @@ def remedies(facts: EvolutionFacts, n: int) -> tuple[str, ...]:
     better = []
     for remedy, values in tried.items():
         try:
-            other = replace(facts, **values)
+            variant = replace(facts, **values)
         except ParameterError:
             continue
-        if other.steps and predicted_loss(other, n) < lost:
+        if variant.steps and predicted_loss(variant, n) < lost:
             better.append(remedy)
     return (*better, *helpful(facts.domain, "columns", "epsilon", "delta"))
 

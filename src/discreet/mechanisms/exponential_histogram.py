@@ -226,7 +226,7 @@ class ExponentialHistogram(DrawnMechanism):
     @classmethod
     def _solution(cls, search: Search) -> Any:
         """Solve for the largest ``pure_epsilon``; the size costs nothing and is ``n`` unless given."""
-        sized = replace(search, size=search.n if search.size is None else search.size)
+        sized = replace(search, size=search.size or search.n)
         pure = Free("pure_epsilon", 1e-6, _LARGEST, rising=False, relative=1e-10)
         return one_solution(sized, pure)
 

@@ -41,16 +41,12 @@ class PairTable:
 def denoised(
     tables: Mapping[Pair, PairTable], sizes: Sequence[int], rng: np.random.Generator | None = None
 ) -> dict[Pair, Floats]:
-    """Return the tables' excess with less noise: empirical Bayes in axes that each column shares among its tables.
-
-    What a column has to do with the others lies along few of its axes: the eigenvectors of the sum of ``D D^T /
-    error^2`` over its tables ``D``. In these axes, number ``(u, v)`` of table ``(i, j)`` has a prior variance ``t_ij
-    a_iu a_jv``, whose factors are fitted to all tables by expectation-maximisation; each number is then shrunk to its
-    posterior mean.
-
-    ``sizes``: numbers of cells of the columns.
-    ``rng``: draws each number from its posterior instead, with a flat prior where it is clear (T20, several tables).
-    """
+    """Return the tables' excess with less noise: empirical Bayes in axes that each column shares among its tables."""
+    # What a column has to do with the others lies along few of its axes: the eigenvectors of the sum of D D^T / error^2
+    # over its tables D. In these axes, number (u, v) of table (i, j) has a prior variance t_ij a_iu a_jv, whose factors
+    # are fitted to all tables by expectation-maximisation; each number is then shrunk to its posterior mean.
+    # sizes: numbers of cells of the columns. rng: draws each number from its posterior instead, with a flat prior where
+    # it is clear (T20, several tables).
     if not tables:
         return {}
     outer = [np.zeros((size, size)) for size in sizes]
@@ -334,22 +330,26 @@ def fitted(
     *,
     rng: np.random.Generator,
 ) -> tuple[Floats, list[Floats]]:
-    """Return the classes' shares, and the columns' probabilities in each class, of a mixture fitted to tables.
-
-    First, 200 rounds of expectation-maximisation for tables without noise. Then 200 steps of exponentiated gradient for
-    the measured tables, weighted by their errors: more steps fit better, and release worse. Tables that are a draw have
-    no noise to be kept from: 800 rounds, and no steps, which would follow its negative counts.
-
-    ``columns``, ``targets``: positive probabilities, of the tables less noise.
-    ``tables``: as they were measured, of ``total`` records; none where the targets are a draw.
-    """
+    """Return the classes' shares, and the columns' probabilities in each class, of a mixture fitted to tables."""
+    # First, 200 rounds of expectation-maximisation for tables without noise. Then 200 steps of exponentiated gradient
+    # for the measured tables, weighted by their errors: more steps fit better, and release worse. Tables that are a
+    # draw have no noise to be kept from: 800 rounds, and no steps, which would follow its negative counts.
+    # columns, targets: positive probabilities, of the tables less noise. tables: as they were measured, of total
+    # records; none where the targets are a draw.
     if not targets:
         return np.ones(1), [column[:, None] / column.sum() for column in columns]
     fit = _MixtureFit([0, *np.cumsum([len(column) for column in columns]).tolist()], np.concatenate(list(columns)))
     cells, classes = len(fit.margins), min(_MOST, max(_FEWEST, len(fit.margins) // 2))
     shares = np.full(classes, 1.0 / classes)
     inside = fit.normal((fit.margins[:, None] + _LEAST) * np.exp(0.5 * rng.normal(size=(cells, classes))))
-    shares, inside = fit.maximised(shares, inside, fit.square(targets), _ROUNDS if tables else _ROUNDS_OF_DRAWS)
+    goal = fit.square(targets)
+    for _ in range(_ROUNDS if tables else _ROUNDS_OF_DRAWS):
+        joint = inside * shares
+        ratio = goal / np.maximum(joint @ inside.T, _LEAST)
+        factor = ratio @ inside + (fit.margins / np.maximum(joint.sum(axis=1), _LEAST))[:, None]
+        joint *= factor
+        inside, shares = fit.normal(joint + 1e-15), joint.sum(axis=0)
+        shares /= shares.sum()
     if tables:
         noisy = {(i, j): np.outer(columns[i], columns[j]) + table.excess / total for (i, j), table in tables.items()}
         weight = {pair: (total / table.error) ** 2 for pair, table in tables.items()}
@@ -376,17 +376,6 @@ class _MixtureFit:
             rows, columns = slice(*self.ends[i : i + 2]), slice(*self.ends[j : j + 2])
             square[rows, columns], square[columns, rows] = table, table.T
         return square
-
-    def maximised(self, shares: Floats, inside: Floats, targets: Floats, rounds: int) -> tuple[Floats, Floats]:
-        """Return the mixture after rounds of expectation-maximisation."""
-        for _ in range(rounds):
-            joint = inside * shares
-            ratio = targets / np.maximum(joint @ inside.T, _LEAST)
-            factor = ratio @ inside + (self.margins / np.maximum(joint.sum(axis=1), _LEAST))[:, None]
-            joint *= factor
-            inside, shares = self.normal(joint + 1e-15), joint.sum(axis=0)
-            shares /= shares.sum()
-        return shares, inside
 
     def descended(self, shares: Floats, inside: Floats, noisy: Floats, weight: Floats) -> tuple[Floats, Floats]:
         """Return the mixture after steps of exponentiated gradient: each is kept if it lowers the squared error."""

@@ -38,7 +38,6 @@ from discreet.mechanisms.latent_classes import (
     nearest_table,
 )
 from discreet.mechanisms.pair_losses import hidden_dependence, pair_losses
-from discreet.mechanisms.projections import nearest_probabilities
 from discreet.mechanisms.reading import (
     BLOCK,
     WHOLE,
@@ -50,6 +49,7 @@ from discreet.mechanisms.reading import (
     Portion,
     Reading,
     copies,
+    nearest_probabilities,
 )
 from discreet.mechanisms.wide_facts import WideFacts
 from discreet.privacy import Code, Relation

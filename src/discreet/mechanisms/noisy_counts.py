@@ -149,10 +149,8 @@ class NoisyCounts(Mechanism):
     # -- what can be said beforehand ----------------------------------------------------------------------------
 
     def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
-        """Return a bound on the expected total variation from the table's shares: ``(k E|Z| + sqrt(k) s) / (2n)``.
-
-        Proof, for all the projections here: docs/theory/laplace-projection-sampler.md.
-        """
+        """Return a bound on the expected total variation from the table's shares: ``(k E|Z| + sqrt(k) s) / (2n)``."""
+        # Proof, for all the projections here: docs/theory/laplace-projection-sampler.md.
         return Forecast(
             lost=projection_error(self.law, self.scale, cells=self.cells.count, total=n) if self._pairs else 0.0,
             lost_is="bound",

@@ -6,6 +6,7 @@ All of it is public. Theory: docs/theory/marginals.md, "What is lost".
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,10 +34,8 @@ _ROUGH = 0.1  # share of an estimate that is part of its standard error
 
 
 def pair_losses(measured: MeasuredTables, model: LatentClasses) -> list[tuple[float, float, Pair]]:
-    """Estimate what a model loses of each measured pair, the largest loss first; with its standard error.
-
-    A loss is the total variation of the model's table, on merged cells, from the confidential one.
-    """
+    """Estimate what a model loses of each measured pair, the largest loss first; with its standard error."""
+    # A loss is the total variation of the model's table, on merged cells, from the confidential one.
     sizes, total = measured.choice.counts, measured.total
     pairs = {(i, j): table for (i, j), table in measured.excess.items() if min(sizes[i], sizes[j]) > 1}
     if not pairs:
@@ -44,11 +43,12 @@ def pair_losses(measured: MeasuredTables, model: LatentClasses) -> list[tuple[fl
     cells = np.array(sizes)[np.array(list(pairs))]
     numbers = float(np.prod(cells - 1, axis=1).sum())
     usual = _OVERFIT / (_OVERFIT + numbers / float(np.array(sizes)[np.unique(list(pairs))].sum()))
-    tables, losses = _ModelTables(measured, model), []
-    for (i, j), noisy in pairs.items():
-        expected, model_counts = measured.expected[i, j], total * tables.pair(i, j)
+    links = {(i, block.link.column) for block in model.blocks if block.link is not None for i in block.columns}
+    losses = []
+    for ((i, j), noisy), table in zip(pairs.items(), model_tables(measured, model, pairs), strict=True):
+        expected, model_counts = measured.expected[i, j], total * table
         share = usual * (_INDEPENDENT + 0.5 * _DEPENDENT * float(np.abs(model_counts - expected).sum()) / total)
-        if tables.paths[i][1:2] == [j] or tables.paths[j][1:2] == [i]:
+        if {(i, j), (j, i)} & links:
             share = max(share, _LINKED)
         free = (1.0 - 1.0 / sizes[i]) * (1.0 - 1.0 / sizes[j])  # of noise, what tables of one column do not tell
         residual = centred(noisy.excess + expected - model_counts)
@@ -82,11 +82,9 @@ def _posterior(residual: Floats, error: Floats, counts: Floats, share: float, fr
 
 
 def hidden_dependence(measured: MeasuredTables, *, exact: bool) -> float:
-    """Return a bound on the share of the records that is elsewhere than in some table of independent columns.
-
-    It holds for all pairs that were not measured, on merged cells, with probability :data:`LEVEL`: no noise of a score,
-    nor of the total where that is not ``exact``, is so far below zero that it fails.
-    """
+    """Return a bound on the share of the records that is elsewhere than in some table of independent columns."""
+    # It holds for all pairs that were not measured, on merged cells, with probability LEVEL: no noise of a score, nor
+    # of the total where that is not exact, is so far below zero that it fails.
     from scipy.special import ndtri
 
     choice, facts = measured.choice, measured.facts
@@ -109,10 +107,9 @@ def hidden_dependence(measured: MeasuredTables, *, exact: bool) -> float:
 
 
 def visible_dependence(facts: WideFacts, n: int) -> float:
-    """Return how strong a relation must be to be measured in half of the releases, as a share of ``n`` records.
-
-    By public facts: in a table in which as many pairs as there are columns are related, all by as much, and no others.
-    """
+    """Return how strong a relation must be to be measured in half of the releases, as a share of ``n`` records."""
+    # By public facts: in a table in which as many pairs as there are columns are related, all by as much, and no
+    # others.
     columns, pairs, scale, allocation = len(facts.sizes), len(facts.pairs), facts.scale, facts.allocation
     runs = most_runs(n * math.sqrt(facts.units) / (scale * columns))
     cells = max(2.0, float(np.median(np.minimum(facts.sizes, runs))))
@@ -130,46 +127,36 @@ def visible_dependence(facts: WideFacts, n: int) -> float:
     return min(1.0, (float(scores[gains >= least].min(initial=n)) + scatter) / n)
 
 
-class _ModelTables:
-    """The tables of two columns that a model's records have on average, on merged cells, as shares."""
-
-    def __init__(self, measured: MeasuredTables, model: LatentClasses) -> None:
-        self.blocks = {i: block for block in model.blocks for i in block.columns}
-        self.paths: dict[int, list[int]] = {}  # of each column: it, the one that it is drawn given, and so on
-        self.merging: dict[int, Floats] = {}  # shape (cells of a block, merged cells)
-        self.masses: dict[int, Floats] = {}  # of a block's cells and each class
-        self.shares = model.shares
-        for i, block in self.blocks.items():
-            self.paths[i] = [i]
-            while (link := self.blocks[self.paths[i][-1]].link) is not None:
-                self.paths[i].append(link.column)
-            cells = measured.choice.merged[i]
-            if block.within is not None:
-                cells = cells.grouping(measured.choice.fine[i])
-            cell_of = cells.cell_of[block.codes[block.columns.index(i)]]
-            self.merging[i] = (cell_of[:, None] == np.arange(cells.count)).astype(np.float64)
-            mass = self.blocks[self.paths[i][-1]].inside * self.shares
-            for child in self.paths[i][-2::-1]:
-                factors, inside = self.blocks[child].link.factors, self.blocks[child].inside  # type: ignore[union-attr]
-                mass = inside * (factors.T @ (mass / np.maximum(factors @ inside, 1e-300)))
-            self.masses[i] = mass
-
-    def pair(self, i: int, j: int) -> Floats:
-        """Return the table of two columns."""
-        if self.blocks[i] is self.blocks[j]:
-            return self.merging[i].T @ ((self.blocks[i].inside @ self.shares)[:, None] * self.merging[j])
-        common = [column for column in self.paths[i] if column in self.paths[j]]
-        if not common:
-            by_class = [self.merging[column].T @ self.masses[column] for column in (i, j)]
-            return np.asarray(by_class[0] / self.shares @ by_class[1].T)
-        table = np.zeros((self.merging[i].shape[1], self.merging[j].shape[1]))
-        for c, mass in enumerate(self.masses[common[0]].T):
-            sides = []
-            for column in (i, j):
-                side = self.merging[column]
-                for child in self.paths[column][: self.paths[column].index(common[0])]:
-                    step = self.blocks[child].link.factors * self.blocks[child].inside[:, c]  # type: ignore[union-attr]
-                    side = step / np.maximum(step.sum(axis=1, keepdims=True), 1e-300) @ side
-                sides.append(side)
-            table += (sides[0] * mass[:, None]).T @ sides[1]
-        return table
+def model_tables(measured: MeasuredTables, model: LatentClasses, pairs: Iterable[Pair]) -> Iterator[Floats]:
+    """Yield the tables of pairs of columns that a model's records have on average, on merged cells, as shares."""
+    blocks = {i: block for block in model.blocks for i in block.columns}
+    paths: dict[int, list[int]] = {}  # of each column: it, the one that it is drawn given, and so on
+    merging: dict[int, Floats] = {}  # shape (cells of a block, merged cells)
+    masses: dict[int, Floats] = {}  # of a block's cells and each class
+    for i, block in blocks.items():
+        cells = measured.choice.merged[i]
+        if block.within is not None:
+            cells = cells.grouping(measured.choice.fine[i])
+        cell_of = cells.cell_of[block.codes[block.columns.index(i)]]
+        merging[i] = (cell_of[:, None] == np.arange(cells.count)).astype(np.float64)
+        paths[i], masses[i] = [i], block.inside * model.shares
+        if (link := block.link) is not None:  # of a column that is drawn before
+            paths[i] += paths[link.column]
+            shares = masses[link.column] / np.maximum(link.factors @ block.inside, 1e-300)
+            masses[i] = block.inside * (link.factors.T @ shares)
+    for i, j in pairs:
+        common = [column for column in paths[i] if column in paths[j]]
+        if blocks[i] is blocks[j]:
+            yield merging[i].T @ ((blocks[i].inside @ model.shares)[:, None] * merging[j])
+        elif not common:
+            yield merging[i].T @ masses[i] / model.shares @ (merging[j].T @ masses[j]).T
+        else:
+            table = np.zeros((merging[i].shape[1], merging[j].shape[1]))
+            for c, mass in enumerate(masses[common[0]].T):
+                sides = [merging[i], merging[j]]
+                for place, column in enumerate((i, j)):
+                    for child in paths[column][: paths[column].index(common[0])]:
+                        step = blocks[child].link.factors * blocks[child].inside[:, c]  # type: ignore[union-attr]
+                        sides[place] = step / np.maximum(step.sum(axis=1, keepdims=True), 1e-300) @ sides[place]
+                table += (sides[0] * mass[:, None]).T @ sides[1]
+            yield table

@@ -135,7 +135,7 @@ class Embedded:
         if self._kept is not None:
             yield from self._kept
             return
-        kept, values = [], 0
+        parts, values = [], 0
         for part in self._x.parts():
             owners = part.owners if isinstance(part, Units) else None
             labels = self._facts._populations.labels(part.records)
@@ -143,9 +143,9 @@ class Embedded:
             yield voters
             values += voters.points.size
             if values <= _MOST_KEPT:
-                kept.append(voters)
+                parts.append(voters)
         if values <= _MOST_KEPT:
-            self._kept = kept
+            self._kept = parts
 
 
 def embedded(api: API, records: Records) -> Floats:
@@ -168,19 +168,19 @@ def finite_points(api: API, points: Floats, rows: int) -> Floats:
     return points
 
 
-def settled_api(given: Any, domain: Domain) -> API:
+def settled_api(source: Any, domain: Domain) -> API:
     """Return an API from an object, a name, or what a certificate says of one; refuse one of another domain."""
-    if isinstance(given, str):
-        given = {"name": given}
-    if isinstance(given, Mapping):
-        facts = {key: value for key, value in given.items() if key not in ("name", "variations_each")}
-        api = api_from(str(given.get("name")), facts, domain)
-        given = replace(api, each=given.get("variations_each")) if isinstance(api, NamedAPI) else api
-    if not isinstance(given, API):
-        raise unfit("api", "an API of discreet.evolution or the name of one", given)
-    if given.domain != domain:
+    if isinstance(source, str):
+        source = {"name": source}
+    if isinstance(source, Mapping):
+        facts = {key: value for key, value in source.items() if key not in ("name", "variations_each")}
+        api = api_from(str(source.get("name")), facts, domain)
+        source = replace(api, each=source.get("variations_each")) if isinstance(api, NamedAPI) else api
+    if not isinstance(source, API):
+        raise unfit("api", "an API of discreet.evolution or the name of one", source)
+    if source.domain != domain:
         raise ParameterError("the API's domain is not the mechanism's. Build it on the same declaration")
-    return given
+    return source
 
 
 def check_fits(records: Records, domain: Domain, rows: int, what: str) -> Records:

@@ -209,8 +209,8 @@ class PrivateEvolution(EvolutionFacts, SteppedMechanism):
             places, sizes = [], self._populations.sizes(self.population)
             for label, group in self._populations.groups(self._populations.labels(step.candidates)):
                 shares = weights[group] if weights[group].any() else np.ones(len(group))  # a label may have none
-                drawn = draw_cells(shares, int(sizes[label]), sampling=self.sampling, rng=rng)
-                places += [group[chunk] for chunk in drawn]
+                chunks = draw_cells(shares, int(sizes[label]), sampling=self.sampling, rng=rng)
+                places += [group[chunk] for chunk in chunks]
         return step.candidates.take(np.sort(np.concatenate(places)))
 
     def _votes(self, table: Iterable[Voters], candidates: Records, step: int) -> CellCounts:

@@ -14,6 +14,7 @@ from discreet._core.arrays import Floats, Integers
 from discreet._core.numeric import isotonic
 from discreet._core.text import counted
 from discreet.domain import Domain, Records, ground_diameter, ground_embedding
+from discreet.mechanisms.reading import nearest_probabilities
 
 _MOST_ON_A_LINE = 1 << 20
 _MOST_WORK = 1 << 31  # cells squared times coordinates: some seconds of projection
@@ -88,10 +89,8 @@ class Projection(ABC):
 
     @abstractmethod
     def probabilities(self, y: Integers) -> Floats:
-        """Return probabilities of noisy counts, shape (.., k), left as they are; of exact ones their shares.
-
-        Within ``projection_error``: nowhere above, or below, the positive part of ``y / total``, shifted or not.
-        """
+        """Return probabilities of noisy counts, shape (.., k), left as they are; of exact ones their shares."""
+        # Within projection_error: nowhere above, or below, the positive part of y / total, shifted or not.
 
 
 class Clip(Projection):
@@ -148,15 +147,6 @@ class Simplex(Projection):
     def probabilities(self, y: Integers) -> Floats:
         """Return the projections of ``y / total``."""
         return nearest_probabilities(y / self.total)
-
-
-def nearest_probabilities(v: Floats) -> Floats:
-    """Return the nearest probabilities to each row of numbers, in Euclidean distance."""
-    descending = np.sort(v, axis=-1)[..., ::-1]
-    excess = (np.cumsum(descending, axis=-1) - 1.0) / np.arange(1, v.shape[-1] + 1)
-    last = v.shape[-1] - 1 - np.argmax((descending > excess)[..., ::-1], axis=-1)
-    projected = np.maximum(v - np.take_along_axis(excess, last[..., None], axis=-1), 0.0)
-    return np.asarray(projected / projected.sum(axis=-1, keepdims=True))
 
 
 class W1(Projection):

@@ -93,6 +93,15 @@ def copies(n: int, size: int, rng: np.random.Generator) -> Iterator[Integers]:
         yield times[times > 0]
 
 
+def nearest_probabilities(v: Floats) -> Floats:
+    """Return the nearest probabilities to each row of numbers, in Euclidean distance."""
+    descending = np.sort(v, axis=-1)[..., ::-1]
+    excess = (np.cumsum(descending, axis=-1) - 1.0) / np.arange(1, v.shape[-1] + 1)
+    last = v.shape[-1] - 1 - np.argmax((descending > excess)[..., ::-1], axis=-1)
+    projected = np.maximum(v - np.take_along_axis(excess, last[..., None], axis=-1), 0.0)
+    return np.asarray(projected / projected.sum(axis=-1, keepdims=True))
+
+
 @dataclass(frozen=True, eq=False)
 class CellShares(ABC):
     """The items, such as cells, that records are drawn from: public, and sent to whoever draws a part."""

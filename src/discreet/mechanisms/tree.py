@@ -93,8 +93,8 @@ class Tree:
         for level in range(1, self.depth + 1):
             axis, starts, count = self._family(level)
             is_second = np.arange(count.sum()) - np.repeat(starts, count)
-            others = tuple(c for c in range(place.ndim) if c != axis)
-            place = 2 * np.repeat(place, count, axis=axis) + np.expand_dims(is_second, others)
+            across = tuple(c for c in range(place.ndim) if c != axis)
+            place = 2 * np.repeat(place, count, axis=axis) + np.expand_dims(is_second, across)
         return np.argsort(place, axis=None)
 
     def up(self, level: int, values: Floats) -> Floats:
@@ -228,8 +228,8 @@ def _predicted_errors(
     precision = np.zeros(len(measured))  # of a node's count, from its children
     uncut = 0.0  # what the tree does not cut, were it cut further
     for c, cuts in enumerate(tree.cuts[-1]):
-        whole = max(0.0, 1.0 - 2.0**cuts / tree.sizes[c])
-        uncut += weights[c] / diameter * whole * (0.5 * 2.0**-cuts if ordered[c] else 1.0)
+        uncut_share = max(0.0, 1.0 - 2.0**cuts / tree.sizes[c])
+        uncut += weights[c] / diameter * uncut_share * (0.5 * 2.0**-cuts if ordered[c] else 1.0)
     levels = [np.full(len(measured), uncut)]
     for level in range(measured.shape[1], 0, -1):
         precision = precision + measured[:, level - 1]

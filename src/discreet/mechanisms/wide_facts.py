@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,7 +22,9 @@ from discreet.domain import Column, Domain, Records
 from discreet.mechanisms.latent_classes import Pair
 from discreet.mechanisms.noise import GAUSSIAN
 from discreet.mechanisms.reading import MOST_TABLES, READING_ONLY, SAMPLINGS, Sampling
-from discreet.mechanisms.tree import Consistent, Tree, node_counts
+
+if TYPE_CHECKING:
+    from discreet.mechanisms.tree import Consistent, Tree
 
 LEAST_SCALE = 9.0
 """Below, sums of noise are not noise of a larger scale to within 1e-300."""
@@ -234,6 +236,8 @@ class Nodes:
         """Return the nodes of a long ordered column; None of another, whose cells are counted."""
         if not column.on_a_line or int(column.values or 0) <= _LONG:
             return None
+        from discreet.mechanisms.tree import Tree
+
         tree = Tree.from_domain(Domain(columns={"column": column}))
         cells = Records(columns=(np.arange(int(column.size or 0)),))
         return cls(tree, tuple(range(tree.depth, 0, -_STEP))[::-1], tree.leaf_of(cells))
@@ -250,10 +254,14 @@ class Nodes:
 
     def consistent(self, total: float) -> Consistent:
         """Return the best estimate of the cells, of so many records."""
+        from discreet.mechanisms.tree import Consistent
+
         return Consistent(self.tree, self.levels, total, above=float(_LEAF_Q**2))
 
     def sums(self, cells: Integers) -> Integers:
         """Return the nodes' counts, one level after the other."""
+        from discreet.mechanisms.tree import node_counts
+
         leaves = np.bincount(self.leaf, weights=cells, minlength=len(cells)).astype(np.float64)
         return node_counts(self.tree, self.levels, leaves)
 

@@ -80,10 +80,8 @@ def with_cells(
     group: int = 1,
     **fixed: Any,
 ) -> Domain:
-    """Return the domain with cells for every continuous numeric column, where the mechanism needs them.
-
-    They are the power of two of the least error that is predicted without a reference, or what the mechanism says.
-    """
+    """Return the domain with cells for every continuous numeric column, where the mechanism needs them."""
+    # They are the power of two of the least error that is predicted without a reference, or what the mechanism says.
     # Columns with a base measure of their own keep it and stay continuous.
     columns = [name for name, c in domain.columns.items() if not c.finite and not c.open and c.base is None]
     if not columns or not mechanism_type.traits.needs_cells:
@@ -100,7 +98,7 @@ def with_cells(
 
         declared = [column.size for name, column in domain.columns.items() if name not in columns]
         search = None not in declared and math.prod(filter(None, declared)) <= _MOST_DECLARED
-        cells = 1 << _exponent(judged, len(columns), n=n, size=n if size is None else size, search=search)
+        cells = 1 << _exponent(judged, len(columns), n=n, size=size or n, search=search)
     return replace(domain, columns=_cut(domain, columns, cells).columns)
 
 

@@ -335,7 +335,7 @@ def _largest_budgets(
     while too_large < feasible and excess(too_large) <= 0.0:
         feasible, too_large = too_large, max(minimum, too_large / _STEP)
     solution = least_real(excess, too_large, feasible, relative=_PRECISION)
-    return budgets(feasible if solution is None else solution)
+    return budgets(solution or feasible)
 
 
 def _part_budget(total: Budget, share: float, factor: float) -> Budget:

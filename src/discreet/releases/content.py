@@ -40,17 +40,13 @@ class MechanismFamily(ABC):
 
     @abstractmethod
     def on(self, domain: Domain, *, progress: Callable[..., None] | None = None) -> Mechanism:
-        """Return the mechanism on the domain of the confidential table, or refuse one that it does not fit.
-
-        By public facts alone. The kernel calls ``progress`` with how far it has come, in public numbers.
-        """
+        """Return the mechanism on the domain of the confidential table, or refuse one that it does not fit."""
+        # By public facts alone. The kernel calls progress with how far it has come, in public numbers.
 
 
 def contents_of(mechanism: Mechanism, n: int, *, size: int | None, counts: bool = False) -> Contents:
-    """Return what a release of ``n`` records holds, where so many records, or counts, are asked for.
-
-    Raises ParameterError when the mechanism does not release that, or does not keep what its domain declares.
-    """
+    """Return what a release of ``n`` records holds, where so many records, or counts, are asked for."""
+    # Raises ParameterError when the mechanism does not release that, or does not keep what its domain declares.
     require_kept(mechanism.name, mechanism.domain, keeps=mechanism.traits.keeps_declared)
     contents = mechanism.contents(n, counts=counts)
     if counts:

@@ -41,11 +41,9 @@ def _rule(
     part: type[Facts | Code] | None = None,
     where: str | None = None,
 ) -> dict[str, Any]:
-    """Return what holds of a field: its JSON Schema, by default that of its ``part``.
-
-    With ``kinds`` it is checked as a certificate is read; else it holds whatever was read. It is written ``where``
-    another field, or it itself, is there.
-    """
+    """Return what holds of a field: its JSON Schema, by default that of its ``part``."""
+    # With kinds it is checked as a certificate is read; else it holds whatever was read. It is written where another
+    # field, or it itself, is there.
     return {"schema": schema, "kinds": kinds, "part": part, "where": where, "required": where is None}
 
 

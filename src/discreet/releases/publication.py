@@ -71,10 +71,8 @@ class Offer(NamedTuple):
 
 
 def offer_of(mechanism: Mechanism, request: Request, n: int, profile: Commonness | None = None) -> Offer:
-    """Return what a mechanism offers for a request of a table of ``n`` records, by public facts alone.
-
-    Raises GuaranteeKindError, Infeasible, PoorUtility or ParameterError where that is not what was asked for.
-    """
+    """Return what a mechanism offers for a request of a table of ``n`` records, by public facts alone."""
+    # Raises GuaranteeKindError, Infeasible, PoorUtility or ParameterError where that is not what was asked for.
     request.require_steps(type(mechanism))
     require_promise(request, n)
     made_for = declared(mechanism, "records")
@@ -122,12 +120,9 @@ def carry_out(
     digest: str = "",
     waiting: tuple[Certificate, Any] | None = None,
 ) -> Release:
-    """Run a mechanism on confidential data once, by a run that is entered, and return what may be published.
-
-    In ``file`` the kernel's output waits until it is written. Where a run died it is ``waiting``: no table is opened.
-
-    Raises Refused when the chains of a model did not converge, or FileProblem when the output cannot be written.
-    """
+    """Run a mechanism on confidential data once, by a run that is entered, and return what may be published."""
+    # file: where the kernel's output waits until it is written. waiting: that of a run that died; no table is opened.
+    # Raises Refused when the chains of a model did not converge, or FileProblem when the output cannot be written.
     mechanism, contents, request = offer.mechanism, offer.contents, run.request
     if mechanism.parameters() != offer.parameters:
         raise Refused("the mechanism was changed after it was looked at. Nothing is released. Make another one instead")
@@ -210,10 +205,8 @@ def _promised(run: Run, offer: Offer, facts: Provenance, *, seeded: bool) -> Cer
 def _in_memory(
     tables: Iterator[Frames], document: Certificate, facts: Provenance, domain: Domain
 ) -> tuple[Any, Certificate]:
-    """Return tables as the kind that came in, and the certificate that says how many rows they have.
-
-    Nothing that a table's library says may lose what was paid for.
-    """
+    """Return tables as the kind that came in, and the certificate that says how many rows they have."""
+    # Nothing that a table's library says may lose what was paid for.
     polars = [pl.concat(list(frames)) for frames in tables]
     document = document.releasing(tables=[FileFacts(file=None, rows=table.height, sha256=None) for table in polars])
     records: list[Any] = polars

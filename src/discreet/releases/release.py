@@ -235,11 +235,11 @@ class Release:
 
     def __str__(self) -> str:
         tables = self.certificate.tables
-        several = f"{counted(len(tables), 'table')} of " if self.certificate.several else ""
+        several = f"{counted(len(tables), 'table')} of " * self.certificate.several
         return f"{several}{counted(tables[0].rows, 'released record')}\n{self.certificate}"
 
     def __repr__(self) -> str:
-        where = "" if self.path is None else f" in {self.path}"
+        where = f" in {self.path}" * (self.path is not None)
         columns = ", ".join(map(str, self.certificate.facts.released.columns))
         return f"<Release{harmless(where)}: {harmless(self.certificate.summary)}; columns {harmless(columns)}>"
 
@@ -249,7 +249,7 @@ class Release:
             table = getattr(records, "_repr_html_", lambda: "")() or ""
         except ImportError:  # Dask draws its own with Jinja
             table = paragraph(*repr(records).splitlines())
-        notes = [f"In {self.path}."] if self.path else []
+        notes = [f"In {self.path}."] * (self.path is not None)
         if "why" in self.info:
             notes.append(self.info["why"])
         if (warning := taken_for_sample(self.certificate)) is not None:
@@ -348,10 +348,8 @@ def read(release: Any, certificate: Certificate | str | os.PathLike[str] | None 
 
 
 def read_certificate(release: Any, certificate: Any = None) -> Certificate:
-    """Return the certificate of a release: the one given (also as a path), its own, or the file beside it.
-
-    Raises ParameterError when there is none, FileProblem when it cannot be read.
-    """
+    """Return the certificate of a release: the one given (also as a path), its own, or the file beside it."""
+    # Raises ParameterError when there is none, FileProblem when it cannot be read.
     if isinstance(certificate, Certificate):
         return certificate
     if isinstance(certificate, (str, os.PathLike)):

@@ -53,10 +53,8 @@ class _Late(BaseException):
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Stop what is done in the block after some time. Raises Refused when time is up.
-
-    Nothing is stopped outside of the main thread, without interval timers (Windows), or where one is running already.
-    """
+    """Stop what is done in the block after some time. Raises Refused when time is up."""
+    # Nothing is stopped outside of the main thread, without interval timers (Windows), or where one is running already.
     main_thread = threading.current_thread() is threading.main_thread()
     can_stop = main_thread and hasattr(signal, "setitimer") and signal.getitimer(signal.ITIMER_REAL)[0] == 0.0
     if real("seconds", seconds, above=0, infinite=True) > 1e6 or not can_stop:
@@ -309,14 +307,14 @@ def _pair_checks(facts: CertificateFacts, mechanism: Mechanism) -> Iterator[Chec
     codes = {code.name: code.numbers for code in facts.released.outcome}
     if "pair-losses" in codes:
         rows, tables = losses_of(facts.released.outcome), set(map("*".join, combinations(facts.domain["columns"], 2)))
-        fitting = [row for row in rows if row[0] in tables and max(row[1:]) <= 1.0 and min(row[1:]) >= 0.0]
-        agrees = bool(rows) and fitting == sorted(rows, key=lambda row: -row[1])
-        yield Check(what="released.outcome.pair-losses", claimed=len(rows), found=len(fitting), agrees=agrees)
+        matches = [row for row in rows if row[0] in tables and max(row[1:]) <= 1.0 and min(row[1:]) >= 0.0]
+        agrees = bool(rows) and matches == sorted(rows, key=lambda row: -row[1])
+        yield Check(what="released.outcome.pair-losses", claimed=len(rows), found=len(matches), agrees=agrees)
     if "unmeasured-pairs" in codes:
-        told = codes.get("pairs-measured") or codes.get("named-pairs-measured") or {}
+        numbers = codes.get("pairs-measured") or codes.get("named-pairs-measured") or {}
         scored, claimed = len(getattr(mechanism, "pairs", ())), codes["unmeasured-pairs"].get("pairs")
-        most = told.get("pairs", scored) - told.get("measured", 0)
-        agrees = isinstance(claimed, int) and max(1, scored - told.get("measured", 0)) <= claimed <= most
+        most = numbers.get("pairs", scored) - numbers.get("measured", 0)
+        agrees = isinstance(claimed, int) and max(1, scored - numbers.get("measured", 0)) <= claimed <= most
         yield Check(what="released.outcome.unmeasured-pairs", claimed=claimed, found=most, agrees=agrees)
 
 

@@ -45,10 +45,8 @@ def describe(
     licence: str | None = None,
     publisher: str | None = None,
 ) -> dict[str, Any]:
-    """Return the description of a release as a JSON-LD document, if its certificate is confirmed.
-
-    Without ``url``, the address of the folder that will hold the release, addresses are relative.
-    """
+    """Return the description of a release as a JSON-LD document, if its certificate is confirmed."""
+    # Without url, the address of the folder that will hold the release, addresses are relative.
     choice("as", standard, ("croissant", "dcat"))
     path, where = pair_of(release, certificate)
     promise = Promise.read(where, data=path)

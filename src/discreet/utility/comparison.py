@@ -232,7 +232,7 @@ def compare(
     sources = [(data, ""), (release, IN_RELEASE)]
     if holdout is not None:
         sources.append((holdout, "in the holdout: "))
-    rng = public(secure()) if rng is None else rng
+    rng = rng or public(secure())
 
     def read(table: Any) -> Any:
         return open_confidential(row_values(table, domain.columns), caller=__name__)
@@ -241,7 +241,8 @@ def compare(
     attacks: tuple[Disclosure, ...] = ()
     if names or sensitive is not None:
         rows: tuple[Any, ...] = (*tables(sources, domain, read), None)[:3]  # None where there is no holdout
-        values = compute_measures(*rows, measures=names, resamples=resamples, rng=rng) if names else ()
+        if names:
+            values = compute_measures(*rows, measures=names, resamples=resamples, rng=rng)
         if sensitive is not None:
             attacks = disclosures(*rows, sensitive=sensitive, known=known, rng=rng)
     if api is not None:

@@ -86,7 +86,7 @@ def disclosures(
     used = [names.index(choice("known", name, names)) for name in dict.fromkeys(known)]
     if not used or target in used:
         raise ParameterError("known columns are needed besides the sensitive one. Name at least one in known=")
-    sides = [data, release] if control is None else [data, release, control]
+    sides = [side for side in (data, release, control) if side is not None]
     tables = _targets(sides, used, target)
     knowledge = _Knowledge(tables.pop(1), rng)
     sets = [knowledge.rates(table) for table in tables]

@@ -14,9 +14,8 @@ from scipy.stats import gaussian_kde, ks_2samp, norm, wasserstein_distance
 
 from discreet._core.random import seeded
 from discreet.errors import ParameterError
-from discreet.utility import densities, distances, hellinger, kde_l2, ks_distance, total_variation, wasserstein_1d
-from discreet.utility.densities import bandwidth
-from discreet.utility.distances import summary
+from discreet.utility import distances, hellinger, kde_l2, ks_distance, total_variation, wasserstein_1d
+from discreet.utility.distances import bandwidth, summary
 
 DISTANCES = [wasserstein_1d, ks_distance, total_variation]
 
@@ -210,30 +209,30 @@ def test_the_grid_keeps_its_stated_error(width: float, scale: float) -> None:
     h = width * scale
     points, which = np.unique(np.concatenate((x, y)), return_inverse=True)
     signed = np.bincount(which, weights=np.repeat((1 / 700, -1 / 800), (700, 800)))
-    exact = np.sqrt(densities._all_pairs(points, signed, h))
+    exact = np.sqrt(distances._all_pairs(points, signed, h))
     kernel = 1 / np.sqrt(2 * h * np.sqrt(np.pi))
-    assert abs(np.sqrt(densities._binned(points, signed, h)) - exact) <= (1e-6 + 1e-8) * kernel
+    assert abs(np.sqrt(distances._binned(points, signed, h)) - exact) <= (1e-6 + 1e-8) * kernel
 
 
 def test_the_grid_at_its_largest_step(monkeypatch: pytest.MonkeyPatch) -> None:
     """A grid too coarse for h/500 errs by at most the bound in its step."""
-    monkeypatch.setattr(densities, "_MOST_BINS", 400)
+    monkeypatch.setattr(distances, "_MOST_BINS", 400)
     rng = seeded(3)
     points = np.sort(rng.random(300))
     signed = rng.normal(size=300)
     signed -= signed.mean()
     h, step = 0.02, (points[-1] - points[0]) / 400
     masses = np.abs(signed).sum() / 2
-    exact = np.sqrt(densities._all_pairs(points, signed, h))
+    exact = np.sqrt(distances._all_pairs(points, signed, h))
     bound = masses * step**2 / 4 * np.sqrt(3 / (8 * np.sqrt(np.pi))) * h**-2.5
-    assert abs(np.sqrt(densities._binned(points, signed, h)) - exact) <= bound
+    assert abs(np.sqrt(distances._binned(points, signed, h)) - exact) <= bound
 
 
 def test_many_values_go_to_the_grid_and_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = seeded(4)
     x, y = rng.random(2000), rng.random(1500) ** 1.1
     binned = kde_l2(x, y)
-    monkeypatch.setattr(densities, "_EXACT", 10_000)
+    monkeypatch.setattr(distances, "_EXACT", 10_000)
     assert kde_l2(x, y) == pytest.approx(binned, rel=1e-5)
 
 

@@ -27,8 +27,7 @@ from discreet.utility import (
 )
 from discreet.utility import measures as module
 from discreet.utility import rows as rows_module
-from discreet.utility.joint import marginal_distances
-from discreet.utility.measures import MEASURES
+from discreet.utility.measures import MEASURES, marginal_distances
 
 DOMAIN = Domain(
     columns={

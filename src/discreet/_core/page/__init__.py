@@ -40,10 +40,8 @@ NOTICE = "CONFIDENTIAL: computed from the private data"
 def rendered(
     package: str, template: str, page: dict[str, Any], *, script: str | None = None, style: str | None = None
 ) -> str:
-    """Return a page as text. Raises MissingExtra when Jinja2 is not installed.
-
-    ``template``, ``script`` and ``style`` are files of the folder ``page`` of ``package``; all pages share a style.
-    """
+    """Return a page as text. Raises MissingExtra when Jinja2 is not installed."""
+    # template, script and style are files of the folder "page" of the package; all pages share a style.
     try:
         import jinja2
     except ImportError:
@@ -218,10 +216,8 @@ def spending_chart(shares: Sequence[tuple[str, Points]], entries: int) -> Chart:
 def column_chart(
     name: str, starts: Sequence[str], released: Floats, confidential: Floats | None = None, *, points: bool
 ) -> Chart:
-    """Draw the shares of an ordered column's bins: bars for the release, an outline for the confidential table.
-
-    ``starts``: of the bins, and the end of the last; ``points``: whether each bin is a single value.
-    """
+    """Draw the shares of an ordered column's bins: bars for the release, an outline for the confidential table."""
+    # starts: of the bins, and the end of the last; points: whether each bin is a single value.
     count, outline = len(released), list[tuple[float, float]]()
     if confidential is not None:
         outline = [(i + end, float(share)) for i, share in enumerate(confidential) for end in (0, 1)]
@@ -250,10 +246,8 @@ def column_chart(
 
 
 def band_chart(name: str, places: Floats, curves: Floats, *, text: Callable[[float], str], level: str) -> Chart:
-    """Draw a distribution function with its intervals.
-
-    ``curves``, shape (5, places): the posterior mean, lower and upper ends at each value, and those of the whole band.
-    """
+    """Draw a distribution function with its intervals."""
+    # curves, shape (5, places): the posterior mean, lower and upper ends at each value, and those of the whole band.
     chart = Chart(
         title=f"Distribution of {name} in the population",
         description=f"Share of the population at or below each value, with the {level} interval at each value and, "
