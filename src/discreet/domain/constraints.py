@@ -244,12 +244,13 @@ def _same_nulls(readers: Readers, names: Sequence[str]) -> tuple[Booleans, bool]
 
 def _ascending(readers: Readers, names: Sequence[str]) -> tuple[Booleans, bool]:
     """Return which cells of two columns have the second's value at or above the first's; nulls are in any order."""
-    (scale, ends, points), (scale_above, ends_above, points_above) = (_ends(readers[name]) for name in names)
+    (scale, cells, points), (scale_above, cells_above, points_above) = (_ends(readers[name]) for name in names)
     if scale != scale_above:
         problem = f"columns {_listed(names)} hold {scale} and {scale_above} values, which have no common order"
         raise DomainError(f"{problem}. Declare one type for both")
-    _, ranks = np.unique(np.concatenate(ends + ends_above), return_inverse=True)
-    low, high, low_above, high_above = np.split(ranks, np.cumsum([*map(len, ends + ends_above)])[:-1])
+    sizes = [len(cells[0])] * 2 + [len(cells_above[0])] * 2
+    _, ranks = np.unique(np.concatenate(cells + cells_above), return_inverse=True)
+    low, high, low_above, high_above = np.split(ranks, np.cumsum(sizes)[:-1])
     same = np.equal.outer(low, low_above) & np.equal.outer(high, high_above)
     same &= (low == high)[:, None] | (points == points_above)  # of others, a value may not be one of both columns
     before = np.less_equal.outer(high, low_above)
@@ -270,14 +271,15 @@ def _ends(reader: CellReader) -> tuple[str, list[Any], Any]:
     column = reader.column
     if not column.on_a_line:
         raise DomainError(f"column {reader.name!r} has no order. Leave it out")
-    codes = np.arange(column.values or 0)
+    codes, scale = np.arange(column.values or 0), "number"
     values = column.decode(codes, rng=seeded(0))
+    ends, points = column.interval(codes) or (values, values), (values.dtype, getattr(column, "step", None))
     if is_text(values.dtype):
         raise DomainError(f"column {reader.name!r} has texts for values. Leave it out")
-    timed, ends = values.dtype.is_temporal(), column.interval(codes) or (values, values)
-    cells = [np.array((end.to_physical() if timed else end).to_list(), dtype=object) for end in ends]
-    points = values.dtype, getattr(column, "step", None), (getattr(column, "_lattice", None) or ())[:2]
-    return type_text(values.dtype) if timed else "number", cells, points
+    if values.dtype.is_temporal():
+        ends, scale = (ends[0].to_physical(), ends[1].to_physical()), type_text(values.dtype)
+    cells = [np.array(end.to_list(), dtype=object) for end in ends]
+    return scale, cells, (*points, *(getattr(column, "_lattice", None) or ())[:2])
 
 
 def remaining(readers: Readers, constraints: Sequence[Constraint]) -> dict[int, Booleans]:
