@@ -217,7 +217,8 @@ def _pair_losses(tables: Sequence[str], losses: Sequence[float], errors: Sequenc
     number = max(1, sum(loss > _LOST for loss in losses[:3]))
     shares = [[f"{about(100.0 * share, 2)} %" for share in column[:number]] for column in (losses, errors)]
     rows = [f"{table} {loss} (standard error {error})" for table, loss, error in zip(tables, *shares, strict=False)]
-    return f"of measured pairs, about this share of the released records is in other merged cells: {', '.join(rows)}"
+    pairs_have = "these measured pairs of columns have about this share of the records in other merged cells"
+    return f"{pairs_have} than the confidential table: {', '.join(rows)}"
 
 
 def losses_of(codes: Iterable[Code]) -> list[tuple[str, float, float]]:

@@ -370,6 +370,13 @@ def test_it_leaves_the_pairs_of_an_outcome_out_of_the_scores(tmp_path: Path) -> 
             assert wrong(facts)
 
 
+def test_it_reads_the_items_of_a_workload_as_they_stand() -> None:
+    facts = SimpleNamespace(columns=dict.fromkeys(["a,b", "c", "d", "e"]), outcome=["d"])
+    for workload, pairs in ((["a,b"], 2), (["a,b*c", "d"], 1), ("c, d*e", 2)):
+        facts.parameters = {"workload": workload}
+        assert program.pairs_of(facts) == pairs
+
+
 def test_it_says_what_it_cannot_check() -> None:
     facts = json.loads((HERE / "0.2.0.dev0" / "pitman-yor-discount.certificate.json").read_text(encoding="utf-8"))
     found = wrong(changed(facts | {"size": 2000}))

@@ -364,7 +364,7 @@ FILES: list[tuple[str, str, bytes, str, bytes]] = [  # remedy, a file's name and
     ("put the whole field in quotes, and double each quote within it", "t.csv", b'age,sex\n31,"f"f\n', "t.csv", ROWS.encode()),
     ("give the file a header line, and every column its own name", "t.csv", b"age,age\n31,f\n", "t.csv", ROWS.encode()),
     ("it has {} of {} asked for. Check {}", "t.csv", b"31,f\n40,m\n", "t.csv", ROWS.encode()),
-    ("a column is named so but for blanks or capital letters. Give both one name", "t.csv", b"Age,sex\n31,f\n", "t.csv", ROWS.encode()),
+    ("a column has this name but for blanks or capital letters. Give both the same name", "t.csv", b"Age,sex\n31,f\n", "t.csv", ROWS.encode()),
     ("declare it, or leave such columns aside", "t.csv", b"age,sex,zip\n31,f,9\n", "t.csv", ROWS.encode()),
     ("name it there. If that line is a record", "t.csv", b"age,\n31,f\n", "t.csv", ROWS.encode()),
     ("save the file without it. If it stands for a null", "one.csv", b"age\n31\n\n40\n", "t.csv", ROWS.encode()),

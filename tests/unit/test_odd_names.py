@@ -18,7 +18,7 @@ from discreet.domain import Boolean, Category, Domain
 from discreet.errors import ParameterError
 from discreet.inference.functionals import functional
 from discreet.inference.models import FormulaDesign
-from discreet.mechanisms.wide_facts import workload_pairs
+from discreet.mechanisms.wide_facts import measurable_pairs
 
 ODD = ["c.d", "P(>3)", "a,b", 'x"y', "new\nline", "😀", " lead", "trail ", "it's", "a`b", "C(x)", "-neg", "x*y", "{x}"]
 DOMAIN = Domain(columns={name: Boolean() for name in [*ODD, "y"]})
@@ -36,13 +36,15 @@ def test_lists_of_names() -> None:
 @pytest.mark.parametrize(("first", "second"), list(pairwise([*ODD, "y"])))
 def test_a_workload_names_pairs(first: str, second: str) -> None:
     places = (DOMAIN.names.index(first), DOMAIN.names.index(second))
-    assert workload_pairs(DOMAIN, comma_items(in_quotes(f"{first}*{second}"))) == [places]
-    assert len(workload_pairs(DOMAIN, [first])) == len(ODD)
+    assert measurable_pairs(DOMAIN, comma_items(in_quotes(f"{first}*{second}")))[1] == [places]
+    assert len(measurable_pairs(DOMAIN, [first])[1]) == len(ODD)
 
 
 def test_a_workload_that_needs_quotes_says_so() -> None:
-    with pytest.raises(ParameterError, match="'a', which is no column.* in double quotes where a name holds a comma"):
-        workload_pairs(DOMAIN, comma_items("a,b"))
+    with pytest.raises(
+        ParameterError, match="'a', which is no.* all of it in double quotes where a name holds a comma"
+    ):
+        measurable_pairs(DOMAIN, comma_items("a,b"))
 
 
 @pytest.mark.parametrize("name", ODD)
@@ -72,7 +74,7 @@ def test_conditions_take_quoted_names_and_say_so(name: str) -> None:
     given = f"{json.dumps(name, ensure_ascii=False)} = true"
     rows = discreet.release(table, domain, budget, given=given, workload=[name], **request).table()  # type: ignore[arg-type]
     assert rows[name].all()
-    with pytest.raises(ParameterError, match="which is no column. Quote a name"):
+    with pytest.raises(ParameterError, match="which is no column. Quote names"):
         discreet.release(table, domain, budget, given="a.b = true", size=50, mechanism="marginals")
 
 

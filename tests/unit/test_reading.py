@@ -73,6 +73,15 @@ def test_json_is_bounded(raw: bytes, problem: str, tmp_path: Path) -> None:
     assert found.value.__context__ is None or found.value.__suppress_context__
 
 
+@pytest.mark.parametrize(("raw", "remedy"), [(b"caf\xe9", "Save it as UTF-8"), (b"PAR1\x15\0\xff", "Give another")])
+def test_only_a_text_is_told_to_be_saved_in_another_encoding(raw: bytes, remedy: str, tmp_path: Path) -> None:
+    """A table that is given in place of its certificate is no text."""
+    path = tmp_path / "a.json"
+    path.write_bytes(raw)
+    with pytest.raises(FileProblem, match=f"{remedy}$"):
+        read_json(path, remedy="give another")
+
+
 @pytest.mark.parametrize("path", ["no-such-file", "a\0b", ".", "x" * 5000])
 def test_paths_that_are_none(path: str) -> None:
     with pytest.raises(FileProblem):

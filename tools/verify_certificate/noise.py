@@ -219,11 +219,10 @@ def pairs_of(facts: Facts) -> int:
     if workload is None:
         return math.comb(len(names) - len(facts.outcome), 2)
     named: set[frozenset[str]] = set()
-    for text in [workload] if isinstance(workload, str) else workload:
-        for entry in map(str.strip, text.split(",")):
-            found = {frozenset((one, two)) for one in names for two in names
-                     if one != two and entry in {one, f"{one}*{two}"}}  # fmt: skip
-            if not found:
-                raise StoppedError(CANNOT, f"the workload's entry {entry!r} names no pair of columns")
-            named |= found
+    for entry in map(str.strip, workload.split(",") if isinstance(workload, str) else workload):
+        found = {frozenset((one, two)) for one in names for two in names
+                 if one != two and entry in {one, f"{one}*{two}"}}  # fmt: skip
+        if not found:
+            raise StoppedError(CANNOT, f"the workload's entry {entry!r} names no pair of columns")
+        named |= found
     return sum(pair.isdisjoint(facts.outcome) for pair in named)

@@ -62,7 +62,7 @@ def bounded_text(path: str | os.PathLike[str], *, missing: str, remedy: str) -> 
     try:
         return raw.decode(encoding_of(raw))
     except UnicodeDecodeError:
-        raise FileProblem(path, "it cannot be read as UTF-8 text", "save it as UTF-8") from None
+        raise FileProblem(path, "it cannot be read as UTF-8 text", ["save it as UTF-8", remedy][b"\0" in raw]) from None
 
 
 def encoding_of(head: bytes, otherwise: str = "utf-8") -> str:

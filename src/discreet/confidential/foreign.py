@@ -116,7 +116,7 @@ def _read(path: Path, form: Format, **options: Any) -> tuple[pl.DataFrame, Any]:
     except Exception as problem:
         if isinstance(problem, UnicodeDecodeError) or "encoding" in str(problem):
             remedy = "name its encoding, often latin-1 or cp1252"
-            raise FileProblem(path, "holds a text that is not in the encoding it says", remedy) from None
+            raise FileProblem(path, "holds text that is not in the encoding that it states", remedy) from None
         raise
     return frame, facts
 

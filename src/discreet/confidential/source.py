@@ -73,7 +73,7 @@ def require_once(names: Sequence[str], kind: str) -> None:
     raise DataError(None, problem, "give the file a header line, and every column its own name")
 
 
-_SPELLING = "a column is named so but for blanks or capital letters. Give both one name"
+_SPELLING = "a column has this name but for blanks or capital letters. Give both the same name"
 
 
 def wrong_names(

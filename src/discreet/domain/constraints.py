@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from discreet._core.arrays import Booleans, Floats, Integers
+from discreet._core.arrays import Booleans, Integers
 from discreet._core.boundary import sealed
 from discreet._core.checks import flag
 from discreet._core.errors import DomainError, ParameterError
 from discreet._core.reading import MOST_CELLS
 from discreet._core.text import counted
 from discreet.domain.column import Column
+from discreet.domain.texts import is_text, type_text
 
 # Conditions on one column: which of its cells are meant by a label, a list of labels, or a range.
 #
@@ -158,6 +160,14 @@ def compiled(readers: Readers, rules: Mapping[str, Any]) -> tuple[tuple[Constrai
         axes, allowed = tables.of_columns(names)
         allowed &= part.transpose(axes)
         intervals += [(names[0], names[-1])] * same
+    try:
+        TopologicalSorter({high: [a for a, b in intervals if b == high] for _, high in intervals}).prepare()
+    except CycleError as problem:
+        names = sorted({*problem.args[1]}, key=list(readers.place).index)
+        raise DomainError(
+            f"order and at_most put the columns {_listed(names)} in a circle, which would make values within a cell "
+            "equal. Drop a rule on them, or declare cells of single values"
+        ) from None
     for allowed in tables.values():
         allowed.setflags(write=False)
     constraints = tuple(Constraint(columns=places, allowed=allowed) for places, allowed in sorted(tables.items()))
@@ -234,34 +244,42 @@ def _same_nulls(readers: Readers, names: Sequence[str]) -> tuple[Booleans, bool]
 
 def _ascending(readers: Readers, names: Sequence[str]) -> tuple[Booleans, bool]:
     """Return which cells of two columns have the second's value at or above the first's; nulls are in any order."""
-    (low, high), (low_above, high_above) = (_ends(readers[name]) for name in names)
+    (scale, cells, points), (scale_above, cells_above, points_above) = (_ends(readers[name]) for name in names)
+    if scale != scale_above:
+        problem = f"columns {_listed(names)} hold {scale} and {scale_above} values, which have no common order"
+        raise DomainError(f"{problem}. Declare one type for both")
+    sizes = [len(cells[0])] * 2 + [len(cells_above[0])] * 2
+    _, ranks = np.unique(np.concatenate(cells + cells_above), return_inverse=True)
+    low, high, low_above, high_above = np.split(ranks, np.cumsum(sizes)[:-1])
     same = np.equal.outer(low, low_above) & np.equal.outer(high, high_above)
+    same &= (low == high)[:, None] | (points == points_above)  # of others, a value may not be one of both columns
     before = np.less_equal.outer(high, low_above)
     if not (same | before | np.greater_equal.outer(low, high_above)).all():
         raise DomainError(
-            f"cells of the columns {_listed(names)} overlap in part. Declare the same cells for both, or cells of "
-            "single values"
+            f"cells of the columns {_listed(names)} overlap in part, or hold other values. Declare the same type, "
+            "bounds, step and cells for both, or cells of single values"
         )
     allowed = np.ones(readers.sizes(names), dtype=np.bool_)
     allowed[: len(low), : len(low_above)] = same | before
     return allowed, bool((same & (low < high)[:, None]).any())
 
 
-def _ends(reader: CellReader) -> tuple[Floats, Floats]:
-    """Return the least and greatest value of each cell, as numbers."""
-    import polars as pl
-
+def _ends(reader: CellReader) -> tuple[str, list[Any], Any]:
+    """Return what values are, the least and greatest value of each cell, exactly, and which ones are between."""
     from discreet._core.random import seeded
 
     column = reader.column
     if not column.on_a_line:
         raise DomainError(f"column {reader.name!r} has no order. Leave it out")
-    codes = np.arange(column.values or 0)
-    ends = column.interval(codes) or (column.decode(codes, rng=seeded(0)),)
-    if ends[0].dtype == pl.String:
+    codes, scale = np.arange(column.values or 0), "number"
+    values = column.decode(codes, rng=seeded(0))
+    ends, points = column.interval(codes) or (values, values), (values.dtype, getattr(column, "step", None))
+    if is_text(values.dtype):
         raise DomainError(f"column {reader.name!r} has texts for values. Leave it out")
-    numbers = [end.to_physical().cast(pl.Float64).to_numpy() for end in ends]
-    return numbers[0], numbers[-1]
+    if values.dtype.is_temporal():
+        ends, scale = (ends[0].to_physical(), ends[1].to_physical()), type_text(values.dtype)
+    cells = [np.array(end.to_list(), dtype=object) for end in ends]
+    return scale, cells, (*points, *(getattr(column, "_lattice", None) or ())[:2])
 
 
 def remaining(readers: Readers, constraints: Sequence[Constraint]) -> dict[int, Booleans]:

@@ -315,11 +315,11 @@ def measurable_pairs(domain: Domain, workload: Sequence[str] | None) -> tuple[li
         names = next((form for form in [[item], *forms] if set(form) <= set(place)), forms[-1])
         if unknown := [name for name in names if name not in place]:
             raise ParameterError(
-                f"workload names {unknown[0]!r}, which is no column. Write COLUMN or COLUMN*COLUMN, in double quotes "
-                "where a name holds a comma"
+                f"workload names {unknown[0]!r}, which is no column. Write COLUMN or COLUMN*COLUMN, all of it in "
+                "double quotes where a name holds a comma"
             )
         if len(names) > 2 or len(set(names)) != len(names):
-            raise ParameterError(f"workload takes one or two columns an item, got {item!r}")
+            raise ParameterError(f"an item of the workload must be one or two columns, got {item!r}")
         items.append({place[name] for name in names})
     return outcome_pairs, [pair for pair in scored_pairs if any(item <= set(pair) for item in items)]
 
@@ -508,7 +508,7 @@ class WideFacts:
         for name, condition in conditions:
             if name not in self.domain.columns:
                 raise ParameterError(
-                    f"given names {name!r}, which is no column. Quote a name that is not of letters, digits, - and _"
+                    f"given names {name!r}, which is no column. Quote names of more than letters, digits, - and _"
                 )
             reader = CellReader(name, self.domain.columns[name])
             cells[self.domain.names.index(name)] = reader.codes(plain_condition(condition))

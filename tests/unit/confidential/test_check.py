@@ -467,7 +467,7 @@ def test_a_line_per_column_says_all_of_it_and_what_to_do() -> None:
     assert told["age"].startswith('holds a null (1 row). Declare nulls = "category", or fill in')
     assert "Holds numbers that are not whole (1 row): 2.5 (1). " in told["age"]
     assert told["sex"].endswith("(7 rows). Leave the column out, or cast it: no type takes such values")
-    assert told["town"].endswith("A column is named so but for blanks or capital letters. Give both one name")
+    assert told["town"].endswith("A column has this name but for blanks or capital letters. Give both the same name")
     assert '(2 rows): "-inf" (1), 1 other value. ' in told["paid"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise, product
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 import discreet
 from discreet import AddRemove, Budget, Replacement
 from discreet._core.random import seeded
-from discreet.domain import Boolean, Category, Date, Domain, Integer, Numeric, Records
+from discreet.domain import Boolean, Category, Date, Datetime, Decimal, Domain, Duration, Integer, Numeric, Records
 from discreet.errors import DomainError, ParameterError
 
 
@@ -83,6 +84,58 @@ def test_cells_that_overlap_in_part_are_refused() -> None:
         Domain(columns=columns, order=["low", "high"])
     columns["high"] = Numeric(lower=0, upper=5, cells=5)  # as the remedy says
     Domain(columns=columns, order=["low", "high"])
+
+
+MOMENTS = {"lower": "2020-01-01T00:00", "upper": "2020-01-01T06:00", "step": "1h"}
+ZONED = Datetime(**MOMENTS, time_zone="Europe/Paris")
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [
+        (Decimal(lower="0", upper="0.20", digits=2), Decimal(lower="0", upper="0.4", digits=1)),
+        (Decimal(lower="0", upper="0.4", digits=1), Integer(lower=0, upper=2)),
+        (Integer(lower=0, upper=2), Numeric(lower=0, upper=2, step=0.5)),
+        (Integer(lower=2**60, upper=2**60 + 3), Integer(lower=2**60 + 1, upper=2**60 + 4)),  # one float for all
+        (ZONED, Datetime(**MOMENTS, time_zone="UTC")),
+    ],
+)
+def test_values_of_unlike_columns_are_compared_exactly(low: Any, high: Any) -> None:
+    domain = Domain(columns={"low": low, "high": high}, order=["low", "high"])
+    everything = Domain(columns=domain.columns).decode(domain.unflat(np.arange(domain.size or 0)), rng=seeded(0))
+    records = kept(domain)
+    assert records == {record for record in everything.rows() if in_order(*record)}
+    assert 0 < len(records) < everything.height
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "problem"),
+    [
+        (Date(lower="2020-01-01", upper="2020-01-06"), Datetime(**MOMENTS), "hold Date and Datetime"),
+        (ZONED, Datetime(**MOMENTS), "which have no common order"),
+        (Duration(lower="0s", upper="2h", step="1h"), Integer(lower=0, upper=2), "hold Duration and number"),
+        # values of one cell could not be exchanged: they are of different types, zones or steps
+        (Integer(lower=0, upper=3, cells=1), Numeric(lower=0, upper=3, cells=1), "or hold other values"),
+        (Numeric(lower=0, upper=4, cells=2), Numeric(lower=0, upper=4, cells=2, dtype="float32"), "other values"),
+        (Numeric(lower=0, upper=4, cells=2, step=0.5), Numeric(lower=0, upper=4, cells=2, step=0.2), "other values"),
+        (
+            Datetime(**MOMENTS, cells=2, time_zone="UTC"),
+            Datetime(lower="2020-01-01T01:00", upper="2020-01-01T07:00", step="1h", cells=2, time_zone="Europe/Paris"),
+            "other values",
+        ),
+    ],
+)
+def test_columns_that_no_order_can_hold_for_are_refused(low: Any, high: Any, problem: str) -> None:
+    with pytest.raises(DomainError, match=problem):
+        Domain(columns={"low": low, "high": high}, order=["low", "high"])
+    Domain(columns={"low": high, "high": replace(high)}, order=["low", "high"])  # of one type, as the remedy says
+
+
+def test_columns_in_a_circle_are_refused_where_cells_hold_several_values() -> None:
+    rules: dict[str, Any] = {"order": ["low", "middle", "high"], "at_most": {"high": "low"}}
+    with pytest.raises(DomainError, match="'low', 'middle', 'high' in a circle"):
+        Domain(columns=dict.fromkeys(INTERVALS, INTERVALS["low"]), **rules)
+    assert kept(Domain(columns=small(low=3, middle=3, high=3), **rules)) >= {(1, 1, 1), (None, 2, 2)}  # as it says
 
 
 @pytest.mark.parametrize(
