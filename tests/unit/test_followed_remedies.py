@@ -229,7 +229,29 @@ COLUMNS = [  # of one column: remedy, what is declared, and what is declared the
 A_B = '[columns.a]\ntype = "category"\ncategories = ["u", "v"]\n[columns.b]\ntype = "integer"\nlower = 1\nupper = 3\n'
 TOTALS = '[[totals]]\ncolumn = "a"\nsource = "census"\ncounts = '
 CROSSED = '[[impossible]]\na = "u"\nb = [2, 3]\n[[impossible]]\na = "v"\nb = [1, 3]\n'
+TWO_NUMBERS = "".join(f'[columns.{name}]\ntype = "numeric"\nlower = 0\nupper = 6\ncells = {{}}\n' for name in "xy")
 DECLARED = [  # of a whole domain
+    (
+        "overlap in part, or hold other values. Declare the same type, bounds, step and cells for both",
+        'order = ["x", "y"]\n' + TWO_NUMBERS.format(3, 2),
+        'order = ["x", "y"]\n' + TWO_NUMBERS.format(3, 3),
+    ),
+    (
+        "in a circle, which would make values within a cell equal. Drop a rule on them",
+        'order = [["x", "y"], ["y", "x"]]\n' + TWO_NUMBERS.format(3, 3),
+        'order = [["x", "y"]]\n' + TWO_NUMBERS.format(3, 3),
+    ),
+    (
+        "has no nulls. Declare nulls = ",
+        'nulls_together = ["x", "y"]\n' + TWO_NUMBERS.format(3, 3),
+        'nulls_together = ["x", "y"]\n' + TWO_NUMBERS.format('3\nnulls = "category"', '3\nnulls = "category"'),
+    ),
+    ("Write it above all [columns.NAME]", A_B + 'outcome = "a"', 'outcome = "a"\n' + A_B),
+    (
+        ". Declare one type for both",
+        'order = ["b", "c"]\n' + A_B + '[columns.c]\ntype = "date"\nlower = "2020-01-01"\nupper = "2020-01-09"',
+        'order = ["b", "c"]\n' + A_B + '[columns.c]\ntype = "integer"\nlower = 2\nupper = 9',
+    ),
     ("has no type. Quote a name with a dot: [columns.", '[columns.c.d]\ntype = "boolean"', '[columns."c.d"]\ntype = "boolean"'),
     (". Quote the name: ", '[columns.my col]\ntype = "boolean"', '[columns."my col"]\ntype = "boolean"'),
     ("must have at least one column. Declare it under [columns.NAME]", "", '[columns.x]\ntype = "boolean"'),
@@ -594,7 +616,7 @@ REQUESTS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("Name one, such as private-evolution, or leave it out", {"out": Output(checkpoint="c")}, {}),
     ("takes one step. Leave the checkpoint out", {"out": Output(checkpoint="c"), **ONE}, ONE),
     ("workload names {}, which is no column. Write COLUMN or COLUMN*COLUMN", {"workload": "z", **TWO}, {"workload": "x*y", **TWO}),
-    ("given names {}, which is no column. Quote a name", {"given": "a.b = 1", **TWO}, {"given": '"y" = "a"', **TWO}),
+    ("given names {}, which is no column. Quote names of more than letters", {"given": "a.b = 1", **TWO}, {"given": '"y" = "a"', **TWO}),
     ("Leave given out, and analyse the records", {"given": "x = true", "tables": 2, **TWO, "out": Output("g")}, {"tables": 2, **TWO, "out": Output("g2")}),
     ("is for columns of open labels, and the domain has none. Leave it out", {"threshold": 3, **TWO}, TWO),
     ("does not keep what the domain declares under {}. Use {}", {"domain": Domain(columns=XY.columns, impossible=[{"x": True, "y": "a"}]), **ONE}, {"domain": Domain(columns=XY.columns, impossible=[{"x": True, "y": "a"}]), **TWO}),
@@ -980,7 +1002,7 @@ def of_mechanisms() -> Iterator[Case]:
         lambda: RULED.impossible[0].update(x=False),
         lambda: Domain(columns={"x": XY.columns["x"]}),
     )
-    yield Case("must be files of one format. Give them one ending", lambda: split(out_data="data.parquet"), split)
+    yield Case("of such data must be {} files. Give them that ending", lambda: split(out_data="data.parquet"), split)
     yield Case("record must be a .json file. Give it that ending", lambda: split(record="record.txt"), split)
     yield Case("Write unit=... with the column of the units", lambda: split(unit="whom"), lambda: split(unit="who"))
     yield Case(
