@@ -58,6 +58,13 @@ ATTACKS = {
 }
 """What each attack on a released table measures."""
 
+CLOSENESS = {
+    "frechet": "squared Fréchet distance of two normal laws with their means and covariances",
+    "precision": "share of the records that lie among those of the table, 1 is best",
+    "recall": "share of the table's records that lie among them, 1 is best",
+}
+"""What each measure of closeness is, where an API says that records lie."""
+
 
 def marked_share(forecast: Forecast) -> str:
     """Return the share that is lost in per cent: ``<=`` before a bound, ``~`` before a prediction."""

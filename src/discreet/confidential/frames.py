@@ -128,7 +128,7 @@ def _empty_frame(frame: Any, broken: DiscreetError, columns: Sequence[str]) -> p
 def _batches(frame: Any, kind: str, broken: DiscreetError, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
     """Read a frame, where it is in memory or in an engine: texts as they are, else grouped where that is possible."""
     if isinstance(frame, nw.DataFrame):
-        return _sliced(frame, columns)
+        return (read_rows(frame[start : start + BATCH], columns) for start in range(0, len(frame), BATCH))
     if kind == "polars":
         return scan_batches(frame.to_native(), columns, broken)
     if (relation := _duckdb_relation(frame, broken)) is not None:
@@ -139,12 +139,6 @@ def _batches(frame: Any, kind: str, broken: DiscreetError, columns: Sequence[str
         native = frame.select(*columns).to_native()
         return _streamed(lambda: iter(native.to_pyarrow_batches(chunk_size=BATCH)), broken)
     return _grouped(frame, columns, broken)
-
-
-def _sliced(frame: Any, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-    """Take an in-memory frame in slices."""
-    for start in range(0, len(frame), BATCH):
-        yield read_rows(frame[start : start + BATCH], columns)
 
 
 def _grouped(frame: Any, columns: Sequence[str], broken: DiscreetError) -> Iterator[pl.DataFrame]:

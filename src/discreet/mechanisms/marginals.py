@@ -22,14 +22,7 @@ from discreet._core.numeric import log_ratio
 from discreet._core.random import seeded
 from discreet._core.text import as_written
 from discreet.domain import Commonness, Counts, Parts, Units, inner_half
-from discreet.mechanisms.base import (
-    NEIGHBOURS,
-    CellCounts,
-    Outputs,
-    PartsMechanism,
-    listed,
-    require_relation,
-)
+from discreet.mechanisms.base import NEIGHBOURS, CellCounts, Outputs, PartsMechanism, listed, require_relation
 from discreet.mechanisms.calibration import THRESHOLD, Free, Search, require_budget
 from discreet.mechanisms.chosen_tables import (
     ChosenTables,

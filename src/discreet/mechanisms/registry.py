@@ -38,10 +38,10 @@ _NAMES = (
 _ALIASES: Mapping[str, tuple[str, dict[str, Any]]] = {"dirichlet-process": ("pitman-yor", {"discount": 0.0})}
 """Names of mechanisms at a parameter that is fixed."""
 MODELS = {
-    "pseudo-posterior": "discreet.pseudo_posterior.pseudo.PseudoPosteriorMechanism",
-    "censored-posterior": "discreet.pseudo_posterior.censored.CensoredPosteriorMechanism",
+    "pseudo-posterior": "pseudo.PseudoPosteriorMechanism",
+    "censored-posterior": "censored.CensoredPosteriorMechanism",
 }
-"""Mechanisms of a package above this one, which certificates name and nobody can ask for by name."""
+"""Mechanisms of ``pseudo_posterior``, above this package, which certificates name and nobody can ask for by name."""
 
 
 class _Registry(Mapping[str, type[Mechanism]]):
@@ -85,7 +85,8 @@ def certified_type(name: str) -> type[Mechanism]:
     if name not in MODELS:
         return named(name)
     module, _, kind = MODELS[name].rpartition(".")
-    model: type[Mechanism] = getattr(import_module(module), kind)  # sealed by its own package
+    home = import_module(f"discreet.pseudo_posterior.{module}")
+    model: type[Mechanism] = getattr(home, kind)  # sealed by its own package
     return model
 
 

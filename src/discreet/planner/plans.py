@@ -15,17 +15,7 @@ from typing import Any
 from discreet import wording
 from discreet._core.boundary import sealed
 from discreet._core.errors import Infeasible
-from discreet._core.text import (
-    about,
-    alarm,
-    aligned,
-    counted,
-    listing,
-    percent,
-    rounded_up,
-    sentence,
-    table,
-)
+from discreet._core.text import about, alarm, aligned, counted, listing, percent, rounded_up, sentence, table
 from discreet.domain import Domain
 from discreet.ledger import Ledger, Replacement, Request
 from discreet.mechanisms import Mechanism, first_names, named, shown_cells
@@ -295,17 +285,10 @@ class Plan:
             if readings:
                 parameters += f"; the same private step, read otherwise: {', '.join(readings)}"
             largest = option.largest_size
-            rows.append(
-                (
-                    option.name,
-                    rounded_up(option.delta or 0.0),
-                    wording.marked_share(option.forecast),
-                    _estimate(option.w1),
-                    _estimate(option.times_sampling, 2),
-                    f"{largest:,}{'+' * (largest == most)}" if largest is not None else "",
-                    parameters,
-                )
-            )
+            size = f"{largest:,}{'+' * (largest == most)}" if largest is not None else ""
+            errors = _estimate(option.w1), _estimate(option.times_sampling, 2)
+            share = wording.marked_share(option.forecast)
+            rows.append((option.name, rounded_up(option.delta or 0.0), share, *errors, size, parameters))
         return rows
 
     def __str__(self) -> str:

@@ -27,18 +27,12 @@ from discreet.utility.columns import IN_RELEASE, ColumnComparison, compare_colum
 from discreet.utility.disclosure import AttackRate, Disclosure, disclosures
 from discreet.utility.measures import Measured, compute_measures, parse_measures
 from discreet.utility.rows import Reader, problems_of, tables
-from discreet.wording import lost_pairs
+from discreet.wording import CLOSENESS, lost_pairs
 
 # How near a release is to the confidential table where an API of an evolution says that records lie. Confidential.
 
 _MOST = 4_000  # distinct records of a table that are looked at
 _NEIGHBOURS = 3
-
-_HOW = {
-    "frechet": "squared Fréchet distance of two normal laws with their means and covariances",
-    "precision": "share of the records that lie among those of the table, 1 is best",
-    "recall": "share of the table's records that lie among them, 1 is best",
-}
 
 
 def closeness_measures(
@@ -59,7 +53,7 @@ def closeness_measures(
     of = f"where the API {api.name!r} says that records lie"
     return tuple(
         Measured(measure=name, of=of, release=release[name], bootstrap=None, holdout=holdout.get(name), how=how)
-        for name, how in _HOW.items()
+        for name, how in CLOSENESS.items()
     )
 
 
