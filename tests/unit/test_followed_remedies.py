@@ -304,6 +304,23 @@ def declared_in(encoding: str) -> Domain:
     return Domain.read("d.toml")
 
 
+HALVES, MILES = Numeric(lower=0, upper=4, cells=2, nulls="category"), Integer(lower=0, upper=4, nulls="category")
+RULED_COLUMNS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("or cells of single values", {"high": Numeric(lower=0, upper=4, cells=3), "order": ["low", "high"]}, {"order": ["low", "high"]}),
+    ("or cells of single values", {"low": Integer(lower=0, upper=4, cells=1), "high": Numeric(lower=0, upper=4, cells=1), "order": ["low", "high"]},
+     {"low": MILES, "high": MILES, "order": ["low", "high"]}),
+    ("{}. Declare one type for both", {"low": Duration(lower="0s", upper="4h", step="1h"), "order": ["low", "high"]}, {"order": ["low", "high"]}),
+    ("Drop a rule on them, or", {"order": ["low", "high"], "at_most": {"high": "low"}}, {"order": ["low", "high"]}),
+    ("declare cells of single values", {"order": ["low", "high"], "at_most": {"high": "low"}},
+     {"low": MILES, "high": MILES, "order": ["low", "high"], "at_most": {"high": "low"}}),
+    ('Declare nulls = "category" for it, or', {"low": Integer(lower=0, upper=4), "nulls_together": ["low", "high"]}, {"nulls_together": ["low", "high"]}),
+]  # fmt: skip
+
+
+def ruled(low: Any = HALVES, high: Any = HALVES, **rules: Any) -> Domain:
+    return Domain(columns={"low": low, "high": high}, **rules)
+
+
 def of_declarations() -> Iterator[Case]:
     yield Case("save it as UTF-8", lambda: declared_in("latin-1"), lambda: declared_in("utf-8"))
     for remedy, before, after in COLUMNS:
@@ -311,6 +328,15 @@ def of_declarations() -> Iterator[Case]:
         yield Case(remedy, lambda t=texts: Domain.from_toml(t[0]), lambda t=texts: Domain.from_toml(t[1]))  # type: ignore[misc]
     for remedy, before, after in DECLARED:
         yield Case(remedy, lambda t=before: Domain.from_toml(t), lambda t=after: Domain.from_toml(t))  # type: ignore[misc]
+    column = '[columns.x]\ntype = "boolean"\n'
+    outcome = 'outcome = "x"\n'
+    yield Case(
+        "Write it above all [columns.NAME]",
+        lambda: Domain.from_toml(column + outcome),
+        lambda: Domain.from_toml(outcome + column),
+    )
+    for remedy, before, after in RULED_COLUMNS:
+        yield Case(remedy, lambda facts=before: ruled(**facts), lambda facts=after: ruled(**facts))  # type: ignore[misc]
 
 
 # -- values -----------------------------------------------------------------------------------------------------------
@@ -616,7 +642,7 @@ REQUESTS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("Name one, such as private-evolution, or leave it out", {"out": Output(checkpoint="c")}, {}),
     ("takes one step. Leave the checkpoint out", {"out": Output(checkpoint="c"), **ONE}, ONE),
     ("workload names {}, which is no column. Write COLUMN or COLUMN*COLUMN", {"workload": "z", **TWO}, {"workload": "x*y", **TWO}),
-    ("given names {}, which is no column. Quote names of more than letters", {"given": "a.b = 1", **TWO}, {"given": '"y" = "a"', **TWO}),
+    ("given names {}, which is no column. Quote names of more than", {"given": "a.b = 1", **TWO}, {"given": '"y" = "a"', **TWO}),
     ("Leave given out, and analyse the records", {"given": "x = true", "tables": 2, **TWO, "out": Output("g")}, {"tables": 2, **TWO, "out": Output("g2")}),
     ("is for columns of open labels, and the domain has none. Leave it out", {"threshold": 3, **TWO}, TWO),
     ("does not keep what the domain declares under {}. Use {}", {"domain": Domain(columns=XY.columns, impossible=[{"x": True, "y": "a"}]), **ONE}, {"domain": Domain(columns=XY.columns, impossible=[{"x": True, "y": "a"}]), **TWO}),
@@ -1002,7 +1028,8 @@ def of_mechanisms() -> Iterator[Case]:
         lambda: RULED.impossible[0].update(x=False),
         lambda: Domain(columns={"x": XY.columns["x"]}),
     )
-    yield Case("of such data must be {} files. Give them that ending", lambda: split(out_data="data.parquet"), split)
+    remedy = "out_data and out_control of such data must be {} files. Give them that ending"
+    yield Case(remedy, lambda: split(out_data="data.parquet"), split)
     yield Case("record must be a .json file. Give it that ending", lambda: split(record="record.txt"), split)
     yield Case("Write unit=... with the column of the units", lambda: split(unit="whom"), lambda: split(unit="who"))
     yield Case(

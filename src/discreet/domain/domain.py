@@ -168,7 +168,7 @@ class Domain:
             metric_weights=_Frozen(weights) if weights else None,
             _size=None if None in sizes else prod(filter(None, sizes)),
         )
-        if not any(getattr(self, name) for name in (*RULES, "outcome")):
+        if not self.at_most and all(getattr(self, name) == () for name in {*RULES, "outcome"} - {"at_most"}):
             return
         settle(self, outcome=plain_outcome(self.outcome, self.columns))
         from discreet.domain.constraints import Readers, compiled, published, remaining

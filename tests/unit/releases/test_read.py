@@ -135,8 +135,7 @@ def test_a_column_of_csv_may_have_quotes_in_its_name(tmp_path: Path) -> None:
     frame, domain = pl.DataFrame({name: [1, 2, 3, 3] * 100}), Domain(columns={name: Integer(lower=1, upper=3)})
     for ending in (".csv", ".tsv.gz"):
         discreet.release(frame, domain, Budget(epsilon=1), size=50, out=tmp_path / f"z{ending}")
-        with pytest.warns(UserWarning, match="no sample"):
-            assert discreet.read(tmp_path / f"z{ending}").table().schema == pl.Schema({name: pl.Int64})
+        assert discreet.read(tmp_path / f"z{ending}").table().schema == pl.Schema({name: pl.Int64})
         assert disagreeing(tmp_path / "z.certificate.json", tmp_path / f"z{ending}") == []
         (tmp_path / "z.certificate.json").unlink()
         (tmp_path / f"z{ending}").unlink()

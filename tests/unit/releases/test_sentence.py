@@ -61,6 +61,7 @@ def test_every_sentence_of_a_code_is_made_of_its_numbers() -> None:
     for code, form in wording.SENTENCES.items():
         own = {**numbers, "tables": ["a*b"]} if code in ("named-pairs-measured", "faint-tables") else numbers
         own = {"what": ["cells", "noise"]} if code == "chosen-without-data" else own
+        own = {"tables": ["a*b"], "losses": [0.25], "errors": [0.1]} if code == "pair-losses" else own
         said = wording.said(code, own)
         assert said != wording.said("unknown", own), code
         assert not said.startswith(code), code
