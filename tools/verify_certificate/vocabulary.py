@@ -12,7 +12,7 @@ FIELDS: dict[str, tuple[str, str]] = {  # of each object: the fields that it mus
     ),
     "library": ("name version", ""),
     "mechanism": ("name parameters", ""),
-    "domain": ("columns", "metric_weights impossible implies totals outcome"),
+    "domain": ("columns", "metric_weights impossible implies totals difference outcome"),
     "relation": ("name group", ""),
     "unit": ("column max_records", ""),
     "public_inputs": ("", "reference points api.table api.prompts"),

@@ -24,12 +24,12 @@ from discreet._core.reading import MOST_COLUMNS, bounded_text, parsed_toml
 from discreet._core.text import counted, paragraph, table
 from discreet.domain import declaration
 from discreet.domain.column import Column
-from discreet.domain.declaration import DECLARED, plain_entries, plain_outcome
+from discreet.domain.declaration import DECLARED, plain_difference, plain_entries, plain_outcome
 from discreet.domain.records import Records
 from discreet.domain.texts import encodable, settle
 
 if TYPE_CHECKING:
-    from discreet.domain.constraints import Constraint, PublishedTotals
+    from discreet.domain.constraints import Constraint, Difference, PublishedTotals
 
 _MOST_FLAT = 2**62
 _SHOWN = 50  # columns, in a notebook
@@ -74,6 +74,10 @@ class Domain:
     outcome : str or sequence of str, optional
         One to three columns that the others are to predict. ``marginals`` always measures their tables with every other
         column.
+    difference : mapping, optional
+        ``{of, from, lower, upper}``: two columns of numbers, dates or times. ``marginals`` measures the first by its
+        difference from the second, clipped to the bounds: in days of dates, else in seconds. Its cells are as wide as
+        those of the two, which are equally wide.
 
     Raises
     ------
@@ -126,9 +130,11 @@ class Domain:
     implies: Sequence[Mapping[str, Any]] = ()
     totals: Sequence[Mapping[str, Any]] = ()
     outcome: str | Sequence[str] = ()
+    difference: Mapping[str, Any] | None = None
     _size: int | None = field(init=False, repr=False, default=None)
     _constraints: tuple[Constraint, ...] = field(init=False, repr=False, default=())
     _published: tuple[PublishedTotals, ...] = field(init=False, repr=False, default=())
+    _differences: tuple[Difference, ...] = field(init=False, repr=False, default=())
 
     def __post_init__(self) -> None:
         if not isinstance(self.columns, Mapping) or not self.columns:
@@ -154,10 +160,10 @@ class Domain:
             metric_weights=_Frozen(weights) if weights else None,
             _size=None if None in sizes else prod(filter(None, sizes)),
         )
-        if (self.impossible, self.implies, self.totals, self.outcome) == ((), (), (), ()):
+        if (self.impossible, self.implies, self.totals, self.outcome, self.difference) == ((), (), (), (), None):
             return
         settle(self, outcome=plain_outcome(self.outcome, self.columns))
-        from discreet.domain.constraints import Readers, compiled, possible, published
+        from discreet.domain.constraints import Difference, Readers, compiled, possible, published
 
         plain = {name: plain_entries(name, getattr(self, name)) for name in DECLARED}
         settle(self, **{name: _frozen(entries) for name, entries in plain.items()})
@@ -165,6 +171,14 @@ class Domain:
         constraints = compiled(readers, plain["impossible"], plain["implies"])
         totals = published(readers, plain["totals"], possible(readers, constraints))
         settle(self, _constraints=constraints, _published=totals)
+        if self.difference is not None:
+            settle(self, difference=_frozen(plain_difference(self.difference, self.columns)))
+            difference = Difference.parse(self.difference, self.columns)
+            if difference.columns[0] in [i for rule in constraints for i in rule.columns] + [t.column for t in totals]:
+                name = self.names[difference.columns[0]]
+                problem = f"difference: column {name!r} is also under impossible, implies or totals"
+                raise DomainError(f"{problem}. Leave one of them out, or exchange of and from")
+            settle(self, _differences=(difference,))
 
     def __eq__(self, other: object) -> bool:
         return self is other or (
@@ -225,6 +239,19 @@ class Domain:
         total, ``counts``, the totals, and ``source``. Of the whole table, column and group are None.
         """
         return self._published
+
+    @property
+    def differences(self) -> tuple[Difference, ...]:
+        """What ``difference`` comes to: one map of encoded records and back, or none."""
+        return self._differences
+
+    @property
+    def measured_columns(self) -> list[Column]:
+        """The columns, with the difference in place of the one that is measured by it."""
+        columns = list(self.columns.values())
+        for difference in self._differences:
+            columns[difference.columns[0]] = difference.cells
+        return columns
 
     def least_weights(self) -> tuple[Fraction, Fraction]:
         r"""Return the smallest and second smallest masses of the base measure over cells, exactly.
@@ -349,6 +376,8 @@ class Domain:
             plain["outcome"] = list(self.outcome)
         if self.metric_weights is not None:
             plain["metric_weights"] = dict(self.metric_weights)
+        if self.difference is not None:
+            plain["difference"] = dict(self.difference)
         plain["columns"] = {name: column.to_dict() for name, column in self.columns.items()}
         declared = {name: getattr(self, name) for name in DECLARED if getattr(self, name)}
         thawed: dict[str, Any] = json.loads(json.dumps(declared))  # which are plain values

@@ -294,7 +294,9 @@ class _Several:
     def unmeasured(self, used: Sequence[str]) -> list[str]:
         """Say what of some columns together was not measured."""
         released = self.certificate.facts.released
-        merged = released.merged_cells or {}
+        merged, columns = released.merged_cells or {}, self.domain.measured_columns
+        pairs_of = [[self.domain.names[i] for i in difference.columns] for difference in self.domain.differences]
+        used = list(dict.fromkeys([*used, *[source for of, source in pairs_of if of in used]]))
         if released.pairs_measured is None:  # of a certificate that does not say so
             return ["what columns do together holds where their tables of two columns were measured"]
         measured, notes = {frozenset(pair) for pair in released.pairs_measured}, []
@@ -305,7 +307,8 @@ class _Several:
             notes.append(f"what these columns do together {rests}: {', '.join(pairs)}")
         elif len(used) > 2:
             notes.append(f"all pairs of these columns were measured; what more than two of them do together {rests}")
-        cells = [f"{name} on {merged[name]} of {self.domain.columns[name].size}" for name in used if name in merged]
+        sizes = {name: column.size for name, column in zip(self.domain.names, columns, strict=True)}
+        cells = [f"{name} on {merged[name]} of {sizes[name]}" for name in used if name in merged]
         if cells and len(used) > 1:
             notes.append(f"columns were measured together on merged cells, within which it {rests}: {', '.join(cells)}")
         return notes
