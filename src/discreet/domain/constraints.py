@@ -19,7 +19,6 @@ from discreet._core.reading import MOST_CELLS
 from discreet._core.text import counted
 from discreet.domain.column import Column
 from discreet.domain.integers import Integer
-from discreet.domain.records import Records
 
 # Conditions on one column: which of its cells are meant by a label, a list of labels, or a range.
 #
@@ -305,7 +304,9 @@ def _totals_of(readers: Readers, entry: Mapping[str, Any], live: Mapping[int, Bo
 # Two numbers of one record, of which one is measured by its difference from the other: a map of codes and back.
 
 _MOST_EVEN = 1 << 16  # cells of either
-_NUMBERS = {"numeric", "integer", "decimal"}
+_SAME = 1e-6  # of a cell
+_NUMBERS = dict.fromkeys(("numeric", "integer", "decimal"), "number")
+_EVEN = "Declare cells of one width, such as single values, in both"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -320,27 +321,27 @@ class Difference:
     def parse(cls, entry: Mapping[str, Any], columns: Mapping[str, Column]) -> Difference:
         """Return that of a plain entry. Raises DomainError naming a column that has no such difference."""
         names = entry["of"], entry["from"]
-        of, source = [columns[name] for name in names]
-        sizes = of.values or 0, source.values or 0
-        kinds = {"number" if column.kind in _NUMBERS else column.kind for column in (of, source)}
-        if len(kinds) > 1 or not (of.on_a_line and source.on_a_line) or of.labels or source.labels:
+        column, source = pair = [columns[name] for name in names]
+        kinds = {_NUMBERS.get(part.kind, part.kind) for part in pair}
+        if len(kinds) > 1 or not (column.on_a_line and source.on_a_line) or column.labels or source.labels:
             raise DomainError(f"difference: columns {_listed(names)} must both be numbers, or dates or times of a type")
-        (start, width), (first, other) = [_first_and_width(*item) for item in zip(names, (of, source), strict=True)]
-        if abs(width - other) > _SAME * width:
+        starts, (width, source_width) = zip(*map(_start_and_width, names, pair), strict=True)
+        if abs(width - source_width) > _SAME * width:
             raise DomainError(f"difference: the cells of columns {_listed(names)} differ in width. {_EVEN}")
-        if source.nullable and not of.nullable:
+        if source.nullable and not column.nullable:
             raise DomainError(f'column {names[0]!r}: {names[1]!r} has nulls. Declare nulls = "category" for both')
-        low, high = [(entry[key] - (start - first)) / width for key in ("lower", "upper")]
+        sizes = column.values or 0, source.values or 0
+        low, high = [(entry[bound] - (starts[0] - starts[1])) / width for bound in ("lower", "upper")]
         low, high = max(math.ceil(low - _SAME), 1 - sizes[1]), min(math.floor(high + _SAME), sizes[0] - 1)
         if low >= high:
             raise DomainError("difference: fewer than two differences lie between lower and upper. Widen them")
         places = tuple([list(columns).index(name) for name in names])
-        return cls(columns=places, nulls=sizes, cells=Integer(lower=low, upper=high, nulls=of.nulls))
+        return cls(columns=places, nulls=sizes, cells=Integer(lower=low, upper=high, nulls=column.nulls))
 
-    def cells_of(self, of: Integers, source: Integers) -> Integers:
+    def cells_of(self, codes: Integers, source: Integers) -> Integers:
         """Return the difference of two columns' codes, clipped to its bounds."""
-        cells = np.clip(of - source, self.cells.lower, self.cells.upper) - self.cells.lower
-        return np.where((of == self.nulls[0]) | (source == self.nulls[1]), self.cells.values, cells)
+        cells = np.clip(codes - source, self.cells.lower, self.cells.upper) - self.cells.lower
+        return np.where((codes == self.nulls[0]) | (source == self.nulls[1]), self.cells.values, cells)
 
     def codes_of(self, cells: Integers, source: Integers) -> Integers:
         """Return the column's codes from a difference and the other's codes, clipped to its bounds."""
@@ -351,18 +352,12 @@ class Difference:
         """Return where the column's code does not come back: it is clipped, or the other is null."""
         return np.asarray(self.codes_of(self.cells_of(*codes), codes[1]) != codes[0])
 
-    def replaced(self, records: Records, code: Callable[[Integers, Integers], Integers]) -> Records:
-        """Return records with other codes in the column, of its own and those of the other."""
-        columns = list(records.columns)
+    def replace(self, columns: list[Any], code: Callable[[Integers, Integers], Integers]) -> None:
+        """Put other codes in the column's place, made of its own and those of the other."""
         columns[self.columns[0]] = code(*[columns[place].astype(np.int64) for place in self.columns])
-        return Records(columns=tuple(columns))
 
 
-_SAME = 1e-6  # of a cell
-_EVEN = "Declare cells of one width, such as single values, in both"
-
-
-def _first_and_width(name: str, column: Column) -> tuple[float, float]:
+def _start_and_width(name: str, column: Column) -> tuple[float, float]:
     """Return where the first cell of a column lies, and how far they are apart."""
     if not 2 <= (column.values or 0) <= _MOST_EVEN:
         raise DomainError(f"difference: column {name!r} must have 2 to {_MOST_EVEN:,} cells. Declare cells")

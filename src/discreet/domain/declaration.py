@@ -21,7 +21,6 @@ from discreet.domain.texts import PublicFact, encodable, span_text
 
 _MOST = 10**10  # records
 _MOST_OUTCOMES, _OUTCOME = 3, 'outcome = "income"'
-_DIFFERENCE = '{of = "arr_delay", from = "dep_delay", lower = -90, upper = 300}'
 _LONGEST = 500  # characters of a source
 
 
@@ -56,9 +55,10 @@ def plain_outcome(outcome: Any, columns: Container[str]) -> tuple[str, ...]:
 def plain_difference(entry: Any, columns: Container[str]) -> dict[str, Any]:
     """Return a difference of two columns as plain values. Raises DomainError when it is none of these columns."""
     if not isinstance(entry, Mapping) or set(entry) != {"of", "from", "lower", "upper"}:
-        raise unfit("difference", f"a table such as {_DIFFERENCE}", entry, error=DomainError)
-    for name, other in ((entry["of"], ""), (entry["from"], entry["of"])):
-        if not isinstance(name, str) or name not in columns or name == other:
+        form = 'a table {of = "b", from = "a", lower = -90, upper = 300}'
+        raise unfit("difference", form, entry, error=DomainError)
+    for name, earlier in ((entry["of"], ""), (entry["from"], entry["of"])):
+        if not isinstance(name, str) or name not in columns or name == earlier:
             raise DomainError(f"difference names {shown(name)}, which is not another column of the domain")
     for bound in ("lower", "upper"):
         real(f"{bound} of difference", entry[bound], error=DomainError)

@@ -134,7 +134,8 @@ class Domain:
     _size: int | None = field(init=False, repr=False, default=None)
     _constraints: tuple[Constraint, ...] = field(init=False, repr=False, default=())
     _published: tuple[PublishedTotals, ...] = field(init=False, repr=False, default=())
-    _differences: tuple[Difference, ...] = field(init=False, repr=False, default=())
+    differences: tuple[Difference, ...] = field(init=False, repr=False, default=())
+    """What ``difference`` comes to: one map of encoded records and back, or none."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.columns, Mapping) or not self.columns:
@@ -176,9 +177,11 @@ class Domain:
             difference = Difference.parse(self.difference, self.columns)
             if difference.columns[0] in [i for rule in constraints for i in rule.columns] + [t.column for t in totals]:
                 name = self.names[difference.columns[0]]
-                problem = f"difference: column {name!r} is also under impossible, implies or totals"
-                raise DomainError(f"{problem}. Leave one of them out, or exchange of and from")
-            settle(self, _differences=(difference,))
+                raise DomainError(
+                    f"difference: column {name!r} is also under impossible, implies or totals. Leave one of them out, "
+                    "or exchange of and from"
+                )
+            settle(self, differences=(difference,))
 
     def __eq__(self, other: object) -> bool:
         return self is other or (
@@ -241,15 +244,10 @@ class Domain:
         return self._published
 
     @property
-    def differences(self) -> tuple[Difference, ...]:
-        """What ``difference`` comes to: one map of encoded records and back, or none."""
-        return self._differences
-
-    @property
     def measured_columns(self) -> list[Column]:
         """The columns, with the difference in place of the one that is measured by it."""
         columns = list(self.columns.values())
-        for difference in self._differences:
+        for difference in self.differences:
             columns[difference.columns[0]] = difference.cells
         return columns
 

@@ -295,8 +295,8 @@ class _Several:
         """Say what of some columns together was not measured."""
         released = self.certificate.facts.released
         merged, columns = released.merged_cells or {}, self.domain.measured_columns
-        pairs_of = [[self.domain.names[i] for i in difference.columns] for difference in self.domain.differences]
-        used = list(dict.fromkeys([*used, *[source for of, source in pairs_of if of in used]]))
+        if (difference := self.domain.difference) is not None and difference["of"] in used:
+            used = list(dict.fromkeys([*used, difference["from"]]))
         if released.pairs_measured is None:  # of a certificate that does not say so
             return ["what columns do together holds where their tables of two columns were measured"]
         measured, notes = {frozenset(pair) for pair in released.pairs_measured}, []

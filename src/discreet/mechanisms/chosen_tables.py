@@ -29,8 +29,9 @@ Statistic: TypeAlias = Callable[[Iterator[Any]], Any]
 
 def sums(x: Any, closed: Any, columns: Sequence[int], statistic: Statistic) -> Any:
     """Return a statistic of a table on a :func:`closed_domain`, made where its parts are. Confidential."""
-    mapped = columns or (closed is not None and closed.differences)
-    work = partial(_closed_sums, closed, columns, statistic) if mapped else statistic
+    work = (
+        partial(_closed_sums, closed, columns, statistic) if columns or (closed and closed.differences) else statistic
+    )
     return x.sums(work) if hasattr(x, "sums") else work(x.parts())
 
 
@@ -107,10 +108,9 @@ def coded_parts(parts: Iterable[Counts], closed: Domain, columns: Sequence[int])
         for i in columns:
             absent = len(labels[i]) - 1
             codes[i] = np.array([code[i].get(label, absent) for label in codes[i].tolist()], dtype=np.int64)
-        records = Records(columns=tuple(codes))
         for difference in closed.differences:
-            records = difference.replaced(records, difference.cells_of)
-        yield Counts(records=records, frequencies=part.frequencies)
+            difference.replace(codes, difference.cells_of)
+        yield Counts(records=Records(columns=tuple(codes)), frequencies=part.frequencies)
 
 
 def closed_domain(domain: Domain, kept_labels: Sequence[KeptLabels], *, most: int = MOST_CELLS) -> Domain:
@@ -135,10 +135,9 @@ def labelled(
     number = dict.fromkeys(open_columns(domain), first_new)
     columns, categories = list(domain.columns.values()), list(closed.columns.values())
     for chunk in chunks:
-        records = chunk
+        codes = list(chunk.columns)
         for difference in domain.differences:
-            records = difference.replaced(records, difference.codes_of)
-        codes = list(records.columns)
+            difference.replace(codes, difference.codes_of)
         for i in number:
             names = categories[i].labels or ()
             labels = np.array([*names, None], dtype=object)[codes[i].astype(np.int64)]

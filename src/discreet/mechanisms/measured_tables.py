@@ -361,11 +361,8 @@ class MarginalsReading(Reading):
         return StratumShares(shares, self.facts.sampling, model, tuple(by_stratum), tuple(by_class), *domains)
 
     def column_shares(self, *, rng: np.random.Generator) -> list[ColumnShares] | None:
-        """Return each column's shares by the measured tables, which the model follows; a new label has none.
-
-        None where one of the columns was measured by its difference from another.
-        """
-        if self._closed.differences:
+        """Return each column's shares by the measured tables, which the model follows; a new label has none."""
+        if self._closed.differences:  # they are of other cells than the column's
             return None
         columns: list[ColumnShares] = [(np.arange(len(shares)), shares) for shares in self.measured.column_shares()]
         for i in self.facts.open:
