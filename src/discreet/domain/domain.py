@@ -244,11 +244,11 @@ class Domain:
         return self._published
 
     @property
-    def measured_columns(self) -> list[Column]:
-        """The columns, with the difference in place of the one that is measured by it."""
-        columns = list(self.columns.values())
+    def measured_columns(self) -> dict[str, Column]:
+        """The columns by name, with the difference in place of the one that is measured by it."""
+        columns = dict(self.columns)
         for difference in self.differences:
-            columns[difference.columns[0]] = difference.cells
+            columns[self.names[difference.columns[0]]] = difference.cells
         return columns
 
     def least_weights(self) -> tuple[Fraction, Fraction]:

@@ -175,7 +175,9 @@ def estimate_tables(
     domain, tables = several.read(used)
     groups, notes = [], []
     if by is not None:
-        groups, notes = groups_of(domain, by), several.unmeasured(used)
+        groups = groups_of(domain, by)
+    if by is not None or column == (several.domain.difference or {}).get("of", 0):
+        notes = several.unmeasured(used)
     rng, closed = seeded(0), not groups and len(used) == 1 and not domain.columns[used[0]].nullable
 
     def evaluated(table: Released, weights: Floats) -> Floats:
@@ -307,8 +309,7 @@ class _Several:
             notes.append(f"what these columns do together {rests}: {', '.join(pairs)}")
         elif len(used) > 2:
             notes.append(f"all pairs of these columns were measured; what more than two of them do together {rests}")
-        sizes = {name: column.size for name, column in zip(self.domain.names, columns, strict=True)}
-        cells = [f"{name} on {merged[name]} of {sizes[name]}" for name in used if name in merged]
+        cells = [f"{name} on {merged[name]} of {columns[name].size}" for name in used if name in merged]
         if cells and len(used) > 1:
             notes.append(f"columns were measured together on merged cells, within which it {rests}: {', '.join(cells)}")
         return notes

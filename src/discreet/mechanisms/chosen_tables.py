@@ -29,9 +29,8 @@ Statistic: TypeAlias = Callable[[Iterator[Any]], Any]
 
 def sums(x: Any, closed: Any, columns: Sequence[int], statistic: Statistic) -> Any:
     """Return a statistic of a table on a :func:`closed_domain`, made where its parts are. Confidential."""
-    work = (
-        partial(_closed_sums, closed, columns, statistic) if columns or (closed and closed.differences) else statistic
-    )
+    mapped = columns or (closed and closed.differences)
+    work = partial(_closed_sums, closed, columns, statistic) if mapped else statistic
     return x.sums(work) if hasattr(x, "sums") else work(x.parts())
 
 
@@ -333,16 +332,15 @@ class ChosenTables:
     @cached_property
     def merged(self) -> list[Merged]:
         """The merged cells of every column."""
-        domain = self.facts.domain
         return [
             merged(
                 column,
                 table.positive(self.total),
                 self.facts.scale / math.sqrt(table.units),
                 self.total * self._clearness,
-                fewest=_FEWEST * (name in domain.outcome),
+                fewest=_FEWEST * (name in self.facts.domain.outcome),
             )
-            for name, column, table in zip(domain.names, domain.measured_columns, self.one_way, strict=True)
+            for (name, column), table in zip(self.facts.domain.measured_columns.items(), self.one_way, strict=True)
         ]
 
     @cached_property
@@ -353,7 +351,7 @@ class ChosenTables:
     @cached_property
     def fine(self) -> list[Merged]:
         """Parts of the merged cells of every column, on which clear pairs are measured."""
-        columns = zip(self.facts.domain.measured_columns, self.merged, self.one_way, strict=True)
+        columns = zip(self.facts.domain.measured_columns.values(), self.merged, self.one_way, strict=True)
         parts = int(_MOST_PARTS / max(_FEWEST, math.sqrt(self.total * self._clearness)))
         return [
             refined(column, cells, table.positive(self.total), self.facts.scale / math.sqrt(table.units), parts)

@@ -392,7 +392,7 @@ class Marginals(WideFacts, PartsMechanism):
         """Return what share of the records noise moves in a column, or how far, on average over four draws of it."""
         from scipy.special import ndtri
 
-        shares = inner_half(self.domain.measured_columns[i], np.arange(self.sizes[i]))
+        shares = inner_half(list(self.domain.measured_columns.values())[i], np.arange(self.sizes[i]))
         shares = shares / shares.sum()
         counts, nodes = np.rint(n * shares).astype(np.int64), self.nodes[i]
         if nodes is not None:

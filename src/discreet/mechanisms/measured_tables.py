@@ -280,7 +280,7 @@ class MeasuredTables:
     def _values(self) -> list[Floats]:
         """Of each column, the mean values of its merged cells, or which of them it is; rows that sum to 0."""
         values = []
-        columns = zip(self.facts.domain.measured_columns, self.choice.merged, self._fine, strict=True)
+        columns = zip(self.facts.domain.measured_columns.values(), self.choice.merged, self._fine, strict=True)
         for column, merged, shares in columns:
             rows = np.eye(merged.count)
             if column.on_a_line:

@@ -405,7 +405,7 @@ class WideFacts:
     @cached_property
     def sizes(self) -> list[int]:
         """Numbers of cells of the columns; 0 of an open one."""
-        return [int(column.size or 0) for column in self.domain.measured_columns]
+        return [int(column.size or 0) for column in self.domain.measured_columns.values()]
 
     @cached_property
     def pairs(self) -> list[Pair]:
@@ -415,7 +415,7 @@ class WideFacts:
     @cached_property
     def nodes(self) -> list[Nodes | None]:
         """The nodes that are counted of each long ordered column; None of another, of which cells are."""
-        return [Nodes.from_column(column) for column in self.domain.measured_columns]
+        return [Nodes.from_column(column) for column in self.domain.measured_columns.values()]
 
     @cached_property
     def multiples(self) -> list[Integers]:
