@@ -12,7 +12,10 @@ FIELDS: dict[str, tuple[str, str]] = {  # of each object: the fields that it mus
     ),
     "library": ("name version", ""),
     "mechanism": ("name parameters", ""),
-    "domain": ("columns", "metric_weights impossible possible implies totals outcome order at_most nulls_together"),
+    "domain": (
+        "columns",
+        "metric_weights impossible possible implies totals difference outcome order at_most nulls_together",
+    ),
     "relation": ("name group", ""),
     "unit": ("column max_records", ""),
     "public_inputs": ("", "reference points api.table api.prompts"),

@@ -49,6 +49,7 @@ _FATES = {
 }
 """What becomes of values that do not fit, by ``out_of_bounds``."""
 _AS_THEY_ARE = "correct the rows if they are wrong: a release counts them as they are"
+_LOST = "its difference is clipped, or from a null", "widen the bounds if that is usual, else correct the rows"
 
 
 @sealed
@@ -345,15 +346,20 @@ class _Scan:
 
     def _contradictions(self, columns: Mapping[str, tuple[pl.Series, Booleans]], times: pl.Series) -> None:
         """Look for what the domain declares impossible, in rows whose values fit column by column."""
-        for constraint in self.domain.constraints:
-            names = [self.domain.names[place] for place in constraint.columns]
+        rules: list[Any] = [
+            (rule.columns, lambda codes, rule=rule: ~rule.allowed[codes], _CONTRADICTION, _AS_THEY_ARE)
+            for rule in self.domain.constraints
+        ]
+        rules += [(difference.columns, difference.lost, *_LOST) for difference in self.domain.differences]
+        for places, broken, problem, remedy in rules:
+            names = [self.domain.names[place] for place in places]
             if not set(names) <= set(columns):
                 continue
             where = np.logical_and.reduce([columns[name][1] for name in names])
             codes = tuple(self.domain.columns[name].encode(columns[name][0].filter(where)) for name in names)
-            where[where] = ~constraint.allowed[codes]
+            where[where] = broken(codes)
             values = [columns[name][0] for name in names]
-            self.add(names, Misfit(_CONTRADICTION, _AS_THEY_ARE, where), values, times, refused=False)
+            self.add(names, Misfit(problem, remedy, where), values, times, refused=False)
 
     def _hold(self, batch: pl.DataFrame, holdings: Holdings, times: pl.Series) -> None:
         """Count the rows of units."""

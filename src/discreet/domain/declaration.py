@@ -10,7 +10,7 @@ from importlib import import_module
 from math import isfinite
 from typing import Any
 
-from discreet._core.checks import integer, plain, shown, unfit
+from discreet._core.checks import integer, plain, real, shown, unfit
 from discreet._core.errors import DomainError, MissingPublicFact
 from discreet._core.reading import MOST_CELLS, MOST_COLUMNS
 from discreet._core.text import with_article
@@ -50,6 +50,19 @@ def plain_outcome(outcome: Any, columns: Container[str]) -> tuple[str, ...]:
         if not isinstance(name, str) or name not in columns:
             raise DomainError(f"outcome names {shown(name)}, which is not a column of the domain")
     return tuple(map(str, names))
+
+
+def plain_difference(entry: Any, columns: Container[str]) -> dict[str, Any]:
+    """Return a difference of two columns as plain values. Raises DomainError when it is none of these columns."""
+    if not isinstance(entry, Mapping) or set(entry) != {"of", "from", "lower", "upper"}:
+        form = 'a table {of = "b", from = "a", lower = -90, upper = 300}'
+        raise unfit("difference", form, entry, error=DomainError)
+    for name, earlier in ((entry["of"], ""), (entry["from"], entry["of"])):
+        if not isinstance(name, str) or name not in columns or name == earlier:
+            raise DomainError(f"difference names {shown(name)}, which is not another column of the domain")
+    for bound in ("lower", "upper"):
+        real(f"{bound} of difference", entry[bound], error=DomainError)
+    return {key: plain(value) for key, value in entry.items()}
 
 
 def plain_condition(condition: Any) -> Any:
@@ -266,9 +279,9 @@ def domain_facts(spec: Mapping[str, Any]) -> dict[str, Any]:
         raise DomainError("a domain must have one table [columns.NAME] per column")
     if not isinstance(spec.get("metric_weights", {}), Mapping):
         raise DomainError("metric_weights must be a table of one number per column")
-    unknown = set(spec) - {"columns", "metric_weights", "outcome", *RULES}
+    unknown = set(spec) - {"columns", "metric_weights", "difference", "outcome", *RULES}
     if unknown:
-        lists = ", ".join([*(f"[[{name}]]" for name in DECLARED), *RULES[len(DECLARED) :], "outcome"])
+        lists = ", ".join([*(f"[[{name}]]" for name in DECLARED), *RULES[len(DECLARED) :], "difference, outcome"])
         raise DomainError(f"unknown table {min(unknown)!r}: a domain has [columns.NAME], [metric_weights], {lists}")
     named = spec.get("columns", {})
     if len(named) > MOST_COLUMNS:
@@ -277,7 +290,7 @@ def domain_facts(spec: Mapping[str, Any]) -> dict[str, Any]:
     if sum([number for number in cells if isinstance(number, int)]) > MOST_CELLS:  # before one of them is made
         raise DomainError(f"all columns together must have at most {MOST_CELLS:,} cells. Declare fewer")
     columns = {name: _column(name, facts) for name, facts in named.items()}
-    declared = {name: spec[name] for name in ("outcome", *RULES) if name in spec}
+    declared = {name: spec[name] for name in ("difference", "outcome", *RULES) if name in spec}
     return {"columns": columns, "metric_weights": spec.get("metric_weights"), **declared}
 
 

@@ -24,12 +24,20 @@ from discreet._core.reading import MOST_COLUMNS, bounded_text, parsed_toml
 from discreet._core.text import counted, paragraph, table
 from discreet.domain import declaration
 from discreet.domain.column import Column
-from discreet.domain.declaration import DECLARED, RULES, plain_entries, plain_limits, plain_outcome, plain_rules
+from discreet.domain.declaration import (
+    DECLARED,
+    RULES,
+    plain_difference,
+    plain_entries,
+    plain_limits,
+    plain_outcome,
+    plain_rules,
+)
 from discreet.domain.records import Records
 from discreet.domain.texts import encodable, settle
 
 if TYPE_CHECKING:
-    from discreet.domain.constraints import Constraint, PublishedTotals
+    from discreet.domain.constraints import Constraint, Difference, PublishedTotals
 
 _MOST_FLAT = 2**62
 _SHOWN = 50  # columns, in a notebook
@@ -83,6 +91,10 @@ class Domain:
     outcome : str or sequence of str, optional
         One to three columns that the others are to predict. ``marginals`` always measures their tables with every other
         column.
+    difference : mapping, optional
+        ``{of, from, lower, upper}``: two columns of numbers, dates or times. ``marginals`` measures the first by its
+        difference from the second, clipped to the bounds: in days of dates, else in seconds. Its cells are as wide as
+        those of the two, which are equally wide.
 
     Raises
     ------
@@ -139,10 +151,13 @@ class Domain:
     order: Sequence[Any] = ()
     at_most: Mapping[str, str] | None = None
     nulls_together: Sequence[Any] = ()
+    difference: Mapping[str, Any] | None = None
     _size: int | None = field(init=False, repr=False, default=None)
     _constraints: tuple[Constraint, ...] = field(init=False, repr=False, default=())
     _published: tuple[PublishedTotals, ...] = field(init=False, repr=False, default=())
     _sorted: tuple[tuple[str, str], ...] = field(init=False, repr=False, default=())  # columns of the same intervals
+    differences: tuple[Difference, ...] = field(init=False, repr=False, default=())
+    """What ``difference`` comes to: one map of encoded records and back, or none."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.columns, Mapping) or not self.columns:
@@ -168,10 +183,11 @@ class Domain:
             metric_weights=_Frozen(weights) if weights else None,
             _size=None if None in sizes else prod(filter(None, sizes)),
         )
-        if not self.at_most and all(getattr(self, name) == () for name in {*RULES, "outcome"} - {"at_most"}):
+        tuples = {*RULES, "outcome"} - {"at_most"}
+        if not self.at_most and self.difference is None and all(getattr(self, name) == () for name in tuples):
             return
         settle(self, outcome=plain_outcome(self.outcome, self.columns))
-        from discreet.domain.constraints import Readers, compiled, published, remaining
+        from discreet.domain.constraints import Difference, Readers, compiled, published, remaining
 
         plain: dict[str, Any] = {name: plain_entries(name, getattr(self, name)) for name in DECLARED}
         plain |= {name: plain_rules(name, getattr(self, name)) for name in ("order", "nulls_together")}
@@ -181,6 +197,16 @@ class Domain:
         constraints, intervals = compiled(readers, plain)
         totals = published(readers, plain["totals"], remaining(readers, constraints))
         settle(self, _constraints=constraints, _published=totals, _sorted=intervals)
+        if self.difference is not None:
+            settle(self, difference=_frozen(plain_difference(self.difference, self.columns)))
+            difference = Difference.parse(self.difference, self.columns)
+            if difference.columns[0] in [i for rule in constraints for i in rule.columns] + [t.column for t in totals]:
+                name = self.names[difference.columns[0]]
+                raise DomainError(
+                    f"difference: column {name!r} is also under a rule or totals. Leave one of them out, "
+                    "or exchange of and from"
+                )
+            settle(self, differences=(difference,))
 
     def __eq__(self, other: object) -> bool:
         return self is other or (
@@ -241,6 +267,14 @@ class Domain:
         total, ``counts``, the totals, and ``source``. Of the whole table, column and group are None.
         """
         return self._published
+
+    @property
+    def measured_columns(self) -> dict[str, Column]:
+        """The columns by name, with the difference in place of the one that is measured by it."""
+        columns = dict(self.columns)
+        for difference in self.differences:
+            columns[self.names[difference.columns[0]]] = difference.cells
+        return columns
 
     def least_weights(self) -> tuple[Fraction, Fraction]:
         r"""Return the smallest and second smallest masses of the base measure over cells, exactly.
@@ -370,6 +404,8 @@ class Domain:
             plain["outcome"] = list(self.outcome)
         if self.metric_weights is not None:
             plain["metric_weights"] = dict(self.metric_weights)
+        if self.difference is not None:
+            plain["difference"] = dict(self.difference)
         plain["columns"] = {name: column.to_dict() for name, column in self.columns.items()}
         declared = {name: getattr(self, name) for name in RULES if getattr(self, name)}
         thawed: dict[str, Any] = json.loads(json.dumps(declared))  # which are plain values

@@ -175,7 +175,9 @@ def estimate_tables(
     domain, tables = several.read(used)
     groups, notes = [], []
     if by is not None:
-        groups, notes = groups_of(domain, by), several.unmeasured(used)
+        groups = groups_of(domain, by)
+    if by is not None or column == (several.domain.difference or {}).get("of", 0):
+        notes = several.unmeasured(used)
     rng, closed = seeded(0), not groups and len(used) == 1 and not domain.columns[used[0]].nullable
 
     def evaluated(table: Released, weights: Floats) -> Floats:
@@ -294,7 +296,9 @@ class _Several:
     def unmeasured(self, used: Sequence[str]) -> list[str]:
         """Say what of some columns together was not measured."""
         released = self.certificate.facts.released
-        merged = released.merged_cells or {}
+        merged, columns = released.merged_cells or {}, self.domain.measured_columns
+        if (difference := self.domain.difference) is not None and difference["of"] in used:
+            used = list(dict.fromkeys([*used, difference["from"]]))
         if released.pairs_measured is None:  # of a certificate that does not say so
             return ["what columns do together holds where their tables of two columns were measured"]
         measured, notes = {frozenset(pair) for pair in released.pairs_measured}, []
@@ -305,7 +309,7 @@ class _Several:
             notes.append(f"what these columns do together {rests}: {', '.join(pairs)}")
         elif len(used) > 2:
             notes.append(f"all pairs of these columns were measured; what more than two of them do together {rests}")
-        cells = [f"{name} on {merged[name]} of {self.domain.columns[name].size}" for name in used if name in merged]
+        cells = [f"{name} on {merged[name]} of {columns[name].size}" for name in used if name in merged]
         if cells and len(used) > 1:
             notes.append(f"columns were measured together on merged cells, within which it {rests}: {', '.join(cells)}")
         return notes

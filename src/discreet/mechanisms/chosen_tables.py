@@ -29,7 +29,8 @@ Statistic: TypeAlias = Callable[[Iterator[Any]], Any]
 
 def sums(x: Any, closed: Any, columns: Sequence[int], statistic: Statistic) -> Any:
     """Return a statistic of a table on a :func:`closed_domain`, made where its parts are. Confidential."""
-    work = partial(_closed_sums, closed, columns, statistic) if columns else statistic
+    mapped = columns or (closed and closed.differences)
+    work = partial(_closed_sums, closed, columns, statistic) if mapped else statistic
     return x.sums(work) if hasattr(x, "sums") else work(x.parts())
 
 
@@ -98,7 +99,7 @@ class LabelThreshold(NamedTuple):
 
 
 def coded_parts(parts: Iterable[Counts], closed: Domain, columns: Sequence[int]) -> Iterator[Counts]:
-    """Yield the parts of a table with codes of a :func:`closed_domain` in some columns that were open. Confidential."""
+    """Yield the parts of a table with codes of a :func:`closed_domain` in some columns. Confidential."""
     labels = {i: list(closed.columns.values())[i].labels or () for i in columns}
     code = {i: {label: code for code, label in enumerate((*names, None))} for i, names in labels.items()}
     for part in parts:
@@ -106,6 +107,8 @@ def coded_parts(parts: Iterable[Counts], closed: Domain, columns: Sequence[int])
         for i in columns:
             absent = len(labels[i]) - 1
             codes[i] = np.array([code[i].get(label, absent) for label in codes[i].tolist()], dtype=np.int64)
+        for difference in closed.differences:
+            difference.replace(codes, difference.cells_of)
         yield Counts(records=Records(columns=tuple(codes)), frequencies=part.frequencies)
 
 
@@ -132,6 +135,8 @@ def labelled(
     columns, categories = list(domain.columns.values()), list(closed.columns.values())
     for chunk in chunks:
         codes = list(chunk.columns)
+        for difference in domain.differences:
+            difference.replace(codes, difference.codes_of)
         for i in number:
             names = categories[i].labels or ()
             labels = np.array([*names, None], dtype=object)[codes[i].astype(np.int64)]
@@ -335,7 +340,7 @@ class ChosenTables:
                 self.total * self._clearness,
                 fewest=_FEWEST * (name in self.facts.domain.outcome),
             )
-            for (name, column), table in zip(self.facts.domain.columns.items(), self.one_way, strict=True)
+            for (name, column), table in zip(self.facts.domain.measured_columns.items(), self.one_way, strict=True)
         ]
 
     @cached_property
@@ -346,7 +351,7 @@ class ChosenTables:
     @cached_property
     def fine(self) -> list[Merged]:
         """Parts of the merged cells of every column, on which clear pairs are measured."""
-        columns = zip(self.facts.domain.columns.values(), self.merged, self.one_way, strict=True)
+        columns = zip(self.facts.domain.measured_columns.values(), self.merged, self.one_way, strict=True)
         parts = int(_MOST_PARTS / max(_FEWEST, math.sqrt(self.total * self._clearness)))
         return [
             refined(column, cells, table.positive(self.total), self.facts.scale / math.sqrt(table.units), parts)

@@ -175,6 +175,8 @@ class Marginals(WideFacts, PartsMechanism):
             return contents
         if len(self.sizes) == 1 and not self.open:
             return replace(contents, rows=range(self.sizes[0], self.sizes[0] + 1))
+        if self.domain.differences:
+            raise ParameterError("counts are of columns as they are declared. Release records, or drop the difference")
         if TABLE in self.domain.columns:
             raise ParameterError(f"column {TABLE!r} has the name of a column of counts. Rename it")
         return replace(contents, labels=(TABLE, *self.domain.names))
@@ -383,7 +385,7 @@ class Marginals(WideFacts, PartsMechanism):
         """Return what share of the records noise moves in a column, or how far, on average over four draws of it."""
         from scipy.special import ndtri
 
-        shares = inner_half(list(self.domain.columns.values())[i], np.arange(self.sizes[i]))
+        shares = inner_half(list(self.domain.measured_columns.values())[i], np.arange(self.sizes[i]))
         shares = shares / shares.sum()
         counts, nodes = np.rint(n * shares).astype(np.int64), self.nodes[i]
         if nodes is not None:

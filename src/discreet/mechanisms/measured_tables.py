@@ -280,7 +280,7 @@ class MeasuredTables:
     def _values(self) -> list[Floats]:
         """Of each column, the mean values of its merged cells, or which of them it is; rows that sum to 0."""
         values = []
-        columns = zip(self.facts.domain.columns.values(), self.choice.merged, self._fine, strict=True)
+        columns = zip(self.facts.domain.measured_columns.values(), self.choice.merged, self._fine, strict=True)
         for column, merged, shares in columns:
             rows = np.eye(merged.count)
             if column.on_a_line:
@@ -360,8 +360,10 @@ class MarginalsReading(Reading):
         domains = self.facts.domain, self._closed
         return StratumShares(shares, self.facts.sampling, model, tuple(by_stratum), tuple(by_class), *domains)
 
-    def column_shares(self, *, rng: np.random.Generator) -> list[ColumnShares]:
+    def column_shares(self, *, rng: np.random.Generator) -> list[ColumnShares] | None:
         """Return each column's shares by the measured tables, which the model follows; a new label has none."""
+        if self._closed.differences:  # they are of other cells than the column's
+            return None
         columns: list[ColumnShares] = [(np.arange(len(shares)), shares) for shares in self.measured.column_shares()]
         for i in self.facts.open:
             shares, labels = columns[i][1], self._closed.columns[self._closed.names[i]].labels or ()

@@ -413,7 +413,7 @@ class WideFacts:
     @cached_property
     def sizes(self) -> list[int]:
         """Numbers of cells of the columns; 0 of an open one."""
-        return [int(column.size or 0) for column in self.domain.columns.values()]
+        return [int(column.size or 0) for column in self.domain.measured_columns.values()]
 
     @cached_property
     def pairs(self) -> list[Pair]:
@@ -423,7 +423,7 @@ class WideFacts:
     @cached_property
     def nodes(self) -> list[Nodes | None]:
         """The nodes that are counted of each long ordered column; None of another, of which cells are."""
-        return [Nodes.from_column(column) for column in self.domain.columns.values()]
+        return [Nodes.from_column(column) for column in self.domain.measured_columns.values()]
 
     @cached_property
     def multiples(self) -> list[Integers]:
@@ -510,6 +510,11 @@ class WideFacts:
                 raise ParameterError(
                     f"given names {name!r}, which is no column. Quote names of more than letters, digits, - and _"
                 )
-            reader = CellReader(name, self.domain.columns[name])
-            cells[self.domain.names.index(name)] = reader.codes(plain_condition(condition))
+            reader, place = CellReader(name, self.domain.columns[name]), self.domain.names.index(name)
+            if place in [difference.columns[0] for difference in self.domain.differences]:
+                raise ParameterError(
+                    f"given names {name!r}, which is measured by its difference from another column. Name other "
+                    "columns, or leave the difference out"
+                )
+            cells[place] = reader.codes(plain_condition(condition))
         return cells

@@ -253,8 +253,8 @@ class CertificateFacts(Facts):
     mechanism: MechanismFacts = field(metadata=_rule(None, dict, part=MechanismFacts))
     """what took the private step:"""
     domain: Mapping[str, Any] = field(metadata=_rule({"$ref": "#/$defs/domain"}, dict))
-    """the declared domain, in the form of its TOML file, with its outcome, what it declares as impossible, implied and
-    published, and the sources of totals"""
+    """the declared domain, in the form of its TOML file, with its outcome and difference, what it declares as
+    impossible, implied and published, and the sources of totals"""
     records: int = field(metadata=_rule({"type": "integer", "minimum": 0}, int))
     """number of records $n$, public; with a privacy unit, units times slots"""
     size: int | None = field(metadata=_rule({"$ref": "#/$defs/size"}, int, NoneType))
