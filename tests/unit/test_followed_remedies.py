@@ -230,7 +230,21 @@ A_B = '[columns.a]\ntype = "category"\ncategories = ["u", "v"]\n[columns.b]\ntyp
 TOTALS = '[[totals]]\ncolumn = "a"\nsource = "census"\ncounts = '
 CROSSED = '[[impossible]]\na = "u"\nb = [2, 3]\n[[impossible]]\na = "v"\nb = [1, 3]\n'
 TWO_NUMBERS = "".join(f'[columns.{name}]\ntype = "numeric"\nlower = 0\nupper = 6\ncells = {{}}\n' for name in "xy")
+DIFFERENCE = 'difference = {of = "y", from = "x", lower = -2, upper = 4}\n'
+NULLS = '3\nnulls = "category"'
 DECLARED = [  # of a whole domain
+    ("Declare cells of one width", DIFFERENCE + TWO_NUMBERS.format(3, 2), DIFFERENCE + TWO_NUMBERS.format(3, 3)),
+    (
+        "fewer than two differences lie between lower and upper. Widen them",
+        DIFFERENCE.replace("-2, upper = 4", "0, upper = 1") + TWO_NUMBERS.format(3, 3),
+        DIFFERENCE + TWO_NUMBERS.format(3, 3),
+    ),
+    (" has nulls. Declare nulls = ", DIFFERENCE + TWO_NUMBERS.format(NULLS, 3), DIFFERENCE + TWO_NUMBERS.format(NULLS, NULLS)),
+    (
+        "is also under a rule or totals. Leave one of them out",
+        'order = ["x", "y"]\n' + DIFFERENCE + TWO_NUMBERS.format(3, 3),
+        DIFFERENCE + TWO_NUMBERS.format(3, 3),
+    ),
     (
         "overlap in part, or hold other values. Declare the same type, bounds, step and cells for both",
         'order = ["x", "y"]\n' + TWO_NUMBERS.format(3, 2),

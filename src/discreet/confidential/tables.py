@@ -59,10 +59,7 @@ _UNREAD = "cannot be read", "check its permissions"
 
 @enclosed
 def open_source(data: Any) -> Source:
-    """Look at a table's names and types; no row is read. A source is returned as it is: some can be opened once only.
-
-    Raises FileProblem if a file cannot be read, or DataError if the value is no table.
-    """
+    """Look at a table's names and types; no row is read. A source is returned as it is, as some open only once."""
     if isinstance(data, Source):
         return data
     if data is None or isinstance(data, (bool, int, float)):

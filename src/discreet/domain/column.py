@@ -105,8 +105,6 @@ class Column(ABC):
         weights = ExactWeights.parse(self.base["weights"], size=self.size, refuse=self._refuse)
         settle(self, base={"weights": weights.integers}, _weights=weights)
 
-    # -- size ---------------------------------------------------------------------------------------------------
-
     @property
     @abstractmethod
     def values(self) -> int | None:
@@ -176,8 +174,6 @@ class Column(ABC):
     def logarithmic(self) -> bool:
         """Whether the cells are spaced evenly in the logarithm."""
         return False
-
-    # -- values to codes and back -------------------------------------------------------------------------------
 
     def encode(self, values: pl.Series | Sequence[Any] | npt.NDArray[Any], *, name: str | None = None) -> Codes:
         """Turn confidential values of shape (count,) into codes.
@@ -307,8 +303,6 @@ class Column(ABC):
 
         return as_texts(self, values)
 
-    # -- base measure -------------------------------------------------------------------------------------------
-
     def draw(self, count: int, rng: np.random.Generator, *, first: int = 1) -> Codes:
         """Draw ``count`` codes from the base measure; on a finite column exactly, in integers.
 
@@ -336,8 +330,6 @@ class Column(ABC):
             return self._weights.log_mass(codes)
         assert self.size is not None
         return np.full(len(codes), -np.log(self.size))
-
-    # -- geometry -----------------------------------------------------------------------------------------------
 
     @property
     def scale(self) -> float:
@@ -391,8 +383,6 @@ class Column(ABC):
         nulls = (missing_x != missing_y).astype(np.float64)
         return np.where(missing_x | missing_y, nulls, np.abs(x - y) / (self.scale or 1.0))
 
-    # -- conditions ---------------------------------------------------------------------------------------------
-
     def _below(self, name: str, value: Any) -> int:
         """Return how many cells lie below a value, called by a name; refuse one that lies within a cell."""
         self._refuse("an unordered column has no ranges. List the labels")
@@ -410,8 +400,6 @@ class Column(ABC):
             "below where a cell begins, or declare other cells"
         )
 
-    # -- as plain data ------------------------------------------------------------------------------------------
-
     def to_dict(self) -> dict[str, Any]:
         """Return the declaration as plain data, defaults left out, ``type`` first."""
         facts: dict[str, Any] = {"type": self.kind}
@@ -421,8 +409,6 @@ class Column(ABC):
             if item.init and (item.default is MISSING or value != item.default):
                 facts[item.name] = toml_value(value)
         return facts
-
-    # -- for subclasses -----------------------------------------------------------------------------------------
 
     @property
     def _code_type(self) -> type[Any]:

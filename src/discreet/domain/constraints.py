@@ -40,10 +40,7 @@ class CellReader:
         self._cells = {(type(label), label): code for code, label in enumerate(column.labels or ())}
 
     def codes(self, condition: Any) -> Integers:
-        """Return the cells that a plain condition holds for, in order.
-
-        Raises DomainError when it holds for none, for a part of one, or names what the column cannot have.
-        """
+        """Return the cells that a plain condition holds for, in order."""
         try:
             if isinstance(condition, Mapping):
                 cells = self._range(condition)
@@ -147,13 +144,10 @@ class _Tables(dict[tuple[int, ...], Booleans]):
 
 
 def compiled(readers: Readers, rules: Mapping[str, Any]) -> tuple[tuple[Constraint, ...], tuple[tuple[str, str], ...]]:
-    """Return what plain rules allow, as one constraint per set of columns, and ordered pairs of the same intervals.
-
-    Raises DomainError when an entry does not fit the columns, or all together are too large to hold.
-    """
+    """Return what plain rules allow, as one constraint per set of columns, and ordered pairs of the same intervals."""
     tables, intervals = _Tables(readers), []
     _forbid(tables, rules)
-    for rule, names, combinations in _allowed(readers, rules):
+    for rule, names, combinations in _restrictions(readers, rules):
         try:
             readers.sizes(names)
             part, same = combinations()
@@ -210,11 +204,11 @@ def _table_rows(impossible: Sequence[Mapping[str, Any]], implies: Sequence[Mappi
             yield f"[[implies]] number {number}", names, row, True
 
 
-_Allowed: TypeAlias = "tuple[str, Sequence[str], Callable[[], tuple[Booleans, bool]]]"
+_Restriction: TypeAlias = "tuple[str, Sequence[str], Callable[[], tuple[Booleans, bool]]]"
 """A rule, its columns, and what returns which combinations it allows and if both columns have the same intervals."""
 
 
-def _allowed(readers: Readers, rules: Mapping[str, Any]) -> Iterator[_Allowed]:
+def _restrictions(readers: Readers, rules: Mapping[str, Any]) -> Iterator[_Restriction]:
     boxes: dict[frozenset[str], list[Mapping[str, Any]]] = {}
     for entry in rules["possible"]:
         boxes.setdefault(frozenset(entry), []).append(entry)
@@ -285,11 +279,7 @@ def _ends(reader: CellReader) -> tuple[str, list[Any], Any]:
 
 
 def remaining(readers: Readers, constraints: Sequence[Constraint]) -> dict[int, Booleans]:
-    """Return the cells of each constrained column that every constraint by itself allows.
-
-    Raises DomainError when a column has none, or a constraint allows nothing among those. Constraints are looked at one
-    by one: that three or more columns contradict one another in another way is not found.
-    """
+    """Return the cells of each constrained column that every constraint by itself allows."""
     names = list(readers.place)
     live: dict[int, Booleans] = {}
     for constraint in constraints:
@@ -308,10 +298,7 @@ def remaining(readers: Readers, constraints: Sequence[Constraint]) -> dict[int, 
 
 
 def refuse_large(names: Sequence[str], constraints: Sequence[Constraint], *, most_cells: int, name: str) -> None:
-    """Refuse a constraint on columns of a domain that have more cells together than a mechanism, by name, can hold.
-
-    Raises ParameterError naming the columns.
-    """
+    """Refuse a constraint on columns of a domain that have more cells together than a mechanism, by name, can hold."""
     for constraint in constraints:
         if constraint.allowed.size > most_cells:
             problem = _too_many([names[place] for place in constraint.columns], constraint.allowed.size, most_cells)
@@ -358,11 +345,7 @@ class PublishedTotals:
 def published(
     readers: Readers, entries: Sequence[Mapping[str, Any]], live: Mapping[int, Booleans]
 ) -> tuple[PublishedTotals, ...]:
-    """Return plain entries of ``totals`` by cells; ``live`` has the cells of constrained columns that can occur.
-
-    Raises DomainError when an entry does not fit the columns, does not cover every cell of its column once, gives a
-    count to what cannot occur, or when two entries do not have the same sum.
-    """
+    """Return plain entries of ``totals`` by cells; ``live`` has the cells of constrained columns that can occur."""
     totals: list[PublishedTotals] = []
     for number, entry in enumerate(entries, start=1):
         try:

@@ -25,10 +25,7 @@ _LONGEST = 500  # characters of a source
 
 
 def plain_entries(table: str, entries: Any) -> list[dict[str, Any]]:
-    """Return the entries of a list of tables, a key of :data:`DECLARED`, as plain values.
-
-    Raises DomainError when it is no list of tables, or an entry has not the form of its table.
-    """
+    """Return the entries of a list of tables, a key of :data:`DECLARED`, as plain values."""
     if not isinstance(entries, (list, tuple)) or not all(isinstance(entry, Mapping) for entry in entries):
         raise DomainError(f"{table} must be a list of tables. Write [[{table}]] above each")
     plain_values = []
@@ -66,10 +63,7 @@ def plain_difference(entry: Any, columns: Container[str]) -> dict[str, Any]:
 
 
 def plain_condition(condition: Any) -> Any:
-    """Return a condition with its dates, durations and decimals as texts, which is how it is kept.
-
-    Raises DomainError when it is no value, list of values, or table of ``from``, ``below`` and ``null``.
-    """
+    """Return a condition with its dates, durations and decimals as texts, which is how it is kept."""
     if isinstance(condition, Mapping):
         odd = [key for key in condition if key not in ("from", "below", "null")]
         if odd or not condition:
@@ -178,10 +172,7 @@ RULES = (*DECLARED, "order", "at_most", "nulls_together")
 
 
 def plain_rules(name: str, names: Any) -> list[list[str]]:
-    """Return sets of columns that a rule is about, ``order`` or ``nulls_together``, given one or several of them.
-
-    Raises DomainError when it is neither a list of names nor a list of such lists.
-    """
+    """Return sets of columns that a rule is about, ``order`` or ``nulls_together``, given one or several of them."""
     rules = names if isinstance(names, (list, tuple)) else [names]
     rules = [rules] if rules and all(isinstance(rule, str) for rule in rules) else list(rules)
     for rule in rules:

@@ -24,15 +24,7 @@ from discreet._core.reading import MOST_COLUMNS, bounded_text, parsed_toml
 from discreet._core.text import counted, paragraph, table
 from discreet.domain import declaration
 from discreet.domain.column import Column
-from discreet.domain.declaration import (
-    DECLARED,
-    RULES,
-    plain_difference,
-    plain_entries,
-    plain_limits,
-    plain_outcome,
-    plain_rules,
-)
+from discreet.domain.declaration import DECLARED, RULES
 from discreet.domain.records import Records
 from discreet.domain.texts import encodable, settle
 
@@ -186,19 +178,19 @@ class Domain:
         tuples = {*RULES, "outcome"} - {"at_most"}
         if not self.at_most and self.difference is None and all(getattr(self, name) == () for name in tuples):
             return
-        settle(self, outcome=plain_outcome(self.outcome, self.columns))
+        settle(self, outcome=declaration.plain_outcome(self.outcome, self.columns))
         from discreet.domain.constraints import Difference, Readers, compiled, published, remaining
 
-        plain: dict[str, Any] = {name: plain_entries(name, getattr(self, name)) for name in DECLARED}
-        plain |= {name: plain_rules(name, getattr(self, name)) for name in ("order", "nulls_together")}
-        plain["at_most"] = plain_limits(self.at_most or {})
+        plain: dict[str, Any] = {name: declaration.plain_entries(name, getattr(self, name)) for name in DECLARED}
+        plain |= {name: declaration.plain_rules(name, getattr(self, name)) for name in ("order", "nulls_together")}
+        plain["at_most"] = declaration.plain_limits(self.at_most or {})
         settle(self, **{name: _frozen(entries) for name, entries in plain.items()})
         readers = Readers(self.columns)
         constraints, intervals = compiled(readers, plain)
         totals = published(readers, plain["totals"], remaining(readers, constraints))
         settle(self, _constraints=constraints, _published=totals, _sorted=intervals)
         if self.difference is not None:
-            settle(self, difference=_frozen(plain_difference(self.difference, self.columns)))
+            settle(self, difference=_frozen(declaration.plain_difference(self.difference, self.columns)))
             difference = Difference.parse(self.difference, self.columns)
             if difference.columns[0] in [i for rule in constraints for i in rule.columns] + [t.column for t in totals]:
                 name = self.names[difference.columns[0]]
@@ -232,8 +224,6 @@ class Domain:
         notes += [f"outcome: {', '.join(self.outcome)}"] * bool(self.outcome)
         notes += [f"{len(getattr(self, name)):,} declared under {name}" for name in RULES if getattr(self, name)]
         return paragraph(", ".join(head)) + table(("column", "kind", "cells", "declared"), rows) + paragraph(*notes)
-
-    # -- facts --------------------------------------------------------------------------------------------------
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -292,8 +282,6 @@ class Domain:
         smallest = prod((low for low, _ in pairs), start=Fraction(1))
         next_ones = [smallest * next_low / low for low, next_low in pairs if next_low is not None]
         return smallest, min(next_ones, default=smallest)
-
-    # -- records ------------------------------------------------------------------------------------------------
 
     def flat(self, records: Records) -> Integers:
         """Return the number of each record's cell, ``0 .. size-1``, in row-major order, the last column fastest.
@@ -394,8 +382,6 @@ class Domain:
         for (name, column), x, y in zip(self.columns.items(), a.columns, b.columns, strict=True):
             total += weights.get(name, 1.0) * column.distance(x, y)
         return total
-
-    # -- as plain data ------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
         """Return the declaration as plain data; :meth:`from_dict` reads it back."""

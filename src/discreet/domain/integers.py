@@ -86,8 +86,6 @@ class LatticeColumn(Column):
         if points <= _MOST_LISTED:
             settle(self, _listed=np.repeat(np.arange(len(groups) - 1, dtype=np.int32), np.diff(groups)))
 
-    # -- facts --------------------------------------------------------------------------------------------------
-
     @property
     def values(self) -> int:
         """Number of cells that hold values."""
@@ -141,8 +139,6 @@ class LatticeColumn(Column):
 
         return points(self._groups[cells]), points(self._groups[cells + 1] - 1)
 
-    # -- conditions ---------------------------------------------------------------------------------------------
-
     @abstractmethod
     def _units(self, name: str, value: Any) -> int:
         """Return a declared value, called by a name in errors, in the integer unit."""
@@ -167,8 +163,6 @@ class LatticeColumn(Column):
         if self._groups[cell + 1] - self._groups[cell] > 1:
             self._splits("a value", value, cell)
         return cell
-
-    # -- values to codes and back -------------------------------------------------------------------------------
 
     @abstractmethod
     def _to_units(self, series: pl.Series) -> tuple[Integers, Sequence[Misfit]]:

@@ -149,8 +149,6 @@ class Numeric(Column):
     def _clipped_to(self) -> tuple[Any, Any] | None:
         return (self.lower, self.upper) if self.out_of_bounds == "clip" else None
 
-    # -- construction -------------------------------------------------------------------------------------------
-
     def _set_lattice(self, step: float) -> None:
         lower, upper, width = Exact(repr(self.lower)), Exact(repr(self.upper)), Exact(repr(step))
         if step <= 0 or width > upper - lower:
@@ -217,8 +215,6 @@ class Numeric(Column):
         if outside_lattice or not all(float(point).is_integer() for point in points):
             self._refuse(f'dtype {self.dtype} needs whole points. Declare step = 1, or type = "integer"')
 
-    # -- facts --------------------------------------------------------------------------------------------------
-
     @property
     def values(self) -> int | None:
         """Number of cells or points; None when continuous."""
@@ -263,8 +259,6 @@ class Numeric(Column):
         low, high = self.ends(codes)
         return pl.Series(low).fill_nan(None), pl.Series(high).fill_nan(None)
 
-    # -- conditions ---------------------------------------------------------------------------------------------
-
     def _below(self, name: str, value: Any) -> int:
         x, cells = real(name, value, error=self._error), self.values or 0
         if x <= self.lower:
@@ -297,8 +291,6 @@ class Numeric(Column):
         if abs(point - x) <= _SAME * (self.step or 0.0):
             return code, x
         return code, point
-
-    # -- values to codes and back -------------------------------------------------------------------------------
 
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read decimal or scientific notation."""
@@ -401,8 +393,6 @@ class Numeric(Column):
         assert self._lattice is not None
         start, stride, _, places = self._lattice
         return np.asarray((start + index * stride) / 10.0**places)
-
-    # -- base measure -------------------------------------------------------------------------------------------
 
     def draw(self, count: int, rng: np.random.Generator, *, first: int = 1) -> Codes:
         """Draw codes from the base measure: exactly on cells, by inversion from a density."""

@@ -68,8 +68,6 @@ class Functional:
 def functional(name: str, column: Column) -> Functional:
     """Read a functional of one column.
 
-    Raises ParameterError when it is none of these, or the column has no order.
-
     ``name``: ``mean``, ``variance``, ``sd``, ``qNN`` (the ``NN`` % quantile: the least value that the distribution
     function reaches it at), ``P(>a)``, ``P(>=a)``, ``P(<a)``, ``P(<=a)``, ``P(a..b)`` (both ends included) or
     ``P(=a)``, with values written as in a CSV file of the column.

@@ -162,8 +162,6 @@ class TreeRecords:
             counts[derived] = sums - counts[listed]
         return np.stack([counts[leaf, leaf + 1] for leaf in range(len(self._alpha))], axis=1)
 
-    # -- nodes ----------------------------------------------------------------------------------------------------
-
     def _children(self, split: int) -> tuple[tuple[int, int], tuple[int, int]]:
         (a, b), (c, d) = self._splits.children[split].tolist()
         return (a, b), (c, d)
@@ -230,8 +228,6 @@ class TreeRecords:
         if node.step > 1 and few.any():  # there the sum of rounded laws is no law of its own
             whole[few] = np.logaddexp.reduce(pairs(node.step * np.arange(_FEW + 1.0), sums[few]), axis=1)
         return pairs(node.at, sums) - whole[:, None]
-
-    # -- what a split tells ---------------------------------------------------------------------------------------
 
     def _log_split(self, split: int, one: Floats, sums: Floats) -> Floats:
         """Return the log-likelihood of a split of released records, given the counts of its first child and of both."""

@@ -159,8 +159,6 @@ class Ledger:
             begin(store, dataset, facts | {"covers": covers})
         return cls(place, dataset)
 
-    # -- what is there --------------------------------------------------------------------------------------------
-
     def status(self) -> LedgerStatus:
         """Return what is spent, what is left, and how many entries are in each state: for the custodian."""
         from discreet.ledger.statement import status_of
@@ -185,8 +183,6 @@ class Ledger:
         from discreet.ledger.verification import problems_of
 
         return problems_of(self._book, [Path(path) for path in certificates])
-
-    # -- what is spent --------------------------------------------------------------------------------------------
 
     def pay(self, request: Request, mechanism: Mechanism | None = None) -> Run:
         """Set aside what a release will cost, before its table is opened.
@@ -304,8 +300,6 @@ class Ledger:
         with self._book.appending() as page:
             page.append(None, "NOTED", facts={"what": what, **(facts or {})})
 
-    # -- after a failure ------------------------------------------------------------------------------------------
-
     def recover(self, entries: Collection[str] = ()) -> list[dict[str, Any]]:
         """Settle the entries of processes that are gone. Nothing is run again.
 
@@ -324,8 +318,6 @@ class Ledger:
         """
         return settle_entries(self._book, frozenset(entries))
 
-    # -- a session ------------------------------------------------------------------------------------------------
-
     def close(self) -> None:
         """Let go of the store; a further call opens it again."""
         self._store.close()
@@ -338,8 +330,6 @@ class Ledger:
 
     def __repr__(self) -> str:
         return f"<Ledger {shown(self.place)} of {harmless(self.dataset)!r}>"
-
-    # -- inside ---------------------------------------------------------------------------------------------------
 
     def _require_left(self, page: Page, cost: Cost) -> None:
         book, spent = self._book, page.last.spent

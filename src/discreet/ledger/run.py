@@ -80,8 +80,6 @@ class Run:
             run._purpose = reservation.facts.get("made")
         return run
 
-    # -- what runs ----------------------------------------------------------------------------------------------------
-
     @property
     def request(self) -> Request:
         """What was asked for."""
@@ -215,8 +213,6 @@ class Run:
             guard=self._parts,
         )
 
-    # -- what it costs ------------------------------------------------------------------------------------------------
-
     def _charge(self, book: Book, reservation: LedgerEvent, guarantee: Guarantee) -> Cost:
         """Return the cost of a guarantee. Raises Refused where the ledger or a plan does not pay for it."""
         request = self.request
@@ -250,8 +246,6 @@ class Run:
         if state in STATES:
             self._state = event
 
-    # -- what must not change -----------------------------------------------------------------------------------------
-
     @contextmanager
     def _require_no_trace(self) -> Iterator[None]:
         """Refuse a kernel that changes its class or its module, which others could read."""
@@ -273,8 +267,6 @@ class Run:
             if part is ended:
                 return
             yield cast(T, part)
-
-    # -- the end ------------------------------------------------------------------------------------------------------
 
     def note_output(self, file: Path, draft: Path) -> None:
         """Say, durably, which file is about to hold the kernel's output: as long as it is there, the entry is open."""
@@ -306,10 +298,7 @@ class Run:
         self._append("DELIVERED", {})
 
     def __enter__(self) -> Self:
-        """Say, durably, that the table is about to be read: from now on the entry is spent.
-
-        Raises ParameterError when the run was entered before, or the entry was settled by somebody else.
-        """
+        """Say, durably, that the table is about to be read: from now on the entry is spent."""
         if self._opened:
             raise ParameterError("a run is entered once. Pay for another")
         if self._state is None or self._state.state != "OPENED":  # of a run that died it was opened

@@ -95,8 +95,6 @@ class Mechanism(ABC):
 
     domain: Domain
 
-    # -- the private step ---------------------------------------------------------------------------------------
-
     @abstractmethod
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> KernelOutput:
         """Take the private step: the only method that reads confidential data.
@@ -139,8 +137,6 @@ class Mechanism(ABC):
             When the mechanism has no theorem for the relation.
         """
 
-    # -- its reading --------------------------------------------------------------------------------------------
-
     def contents(self, n: int, *, counts: bool = False) -> Contents:
         """Return what a release of ``n`` records holds: records, or a table of counts where the traits allow it."""
         return Contents(domain=self.domain)
@@ -168,8 +164,6 @@ class Mechanism(ABC):
 
         return NoLikelihood()
 
-    # -- what is known beforehand ---------------------------------------------------------------------------------
-
     @abstractmethod
     def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
         """Return what is known beforehand of a release of a table of ``n`` records.
@@ -182,8 +176,6 @@ class Mechanism(ABC):
             How common the records of tables like this one are; by default those of an invented one. Only predictions
             depend on it, and not all of them.
         """
-
-    # -- its parameters -----------------------------------------------------------------------------------------
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters under their public names, as JSON values, without domain and numbers of records."""

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -21,7 +21,10 @@ from discreet.mechanisms.base import CellCounts
 from discreet.mechanisms.latent_classes import Pair
 from discreet.mechanisms.noise import GAUSSIAN
 from discreet.mechanisms.reading import nearest_probabilities
-from discreet.mechanisms.wide_facts import HALF_FOLDED, MOST_CELLS, Nodes, WideFacts, measurable_pairs, open_columns
+from discreet.mechanisms.wide_facts import HALF_FOLDED, MOST_CELLS, WideFacts, measurable_pairs, open_columns
+
+if TYPE_CHECKING:
+    from discreet.mechanisms.tree import Nodes
 
 Statistic: TypeAlias = Callable[[Iterator[Any]], Any]
 """Arrays, or counts by label, in a list or a mapping: those of a table are the sums of those of its parts."""
@@ -36,9 +39,6 @@ def sums(x: Any, closed: Any, columns: Sequence[int], statistic: Statistic) -> A
 
 def _closed_sums(closed: Domain, columns: Sequence[int], statistic: Statistic, parts: Iterator[Counts]) -> Any:
     return statistic(coded_parts(parts, closed, columns))
-
-
-# -- labels -------------------------------------------------------------------------------------------------------
 
 
 def label_counts(x: Parts, columns: Sequence[int]) -> list[dict[str, int]]:
@@ -147,9 +147,6 @@ def labelled(
         yield Records(columns=tuple(codes))
 
 
-# -- one-way tables -----------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class OneWay:
     """Noisy counts of one column, of its cells or of the nodes above them: the mean of its measurements."""
@@ -171,13 +168,13 @@ class OneWay:
         """Return the best unbiased counts of cells."""
         if self.nodes is None:
             return self.noisy
-        return self.nodes.consistent(total).counts(self.noisy)[0][self.nodes.leaf]
+        return self.nodes.consistent(total).counts(self.noisy)[0]
 
     def errors(self, scale: float) -> Floats:
         """Return the standard errors of these counts."""
         if self.nodes is None:
             return np.full(len(self.noisy), scale / np.sqrt(self.units))
-        variances = self.nodes.consistent(1.0).counts(self.noisy)[1][self.nodes.leaf]
+        variances = self.nodes.consistent(1.0).counts(self.noisy)[1]
         return np.asarray(scale * np.sqrt(variances / self.units))
 
     def positive(self, total: float) -> Floats:
@@ -195,7 +192,7 @@ class OneWay:
         """Return probabilities of cells."""
         if self.nodes is None:
             return nearest_probabilities(self.noisy / total)
-        return self.nodes.consistent(total).probabilities(self.noisy)[self.nodes.leaf]
+        return self.nodes.consistent(total).probabilities(self.noisy)
 
 
 # -- merged cells: what pairs of columns are measured on ------------------------------------------------------------

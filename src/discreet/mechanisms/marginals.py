@@ -181,8 +181,6 @@ class Marginals(WideFacts, PartsMechanism):
             raise ParameterError(f"column {TABLE!r} has the name of a column of counts. Rename it")
         return replace(contents, labels=(TABLE, *self.domain.names))
 
-    # -- the private step ---------------------------------------------------------------------------------------
-
     def kernel(self, x: Parts, *, rng: np.random.Generator) -> CellCounts | LabelledTables:
         """Return the noisy tables and scores one after the other, each count multiplied by its table's units.
 
@@ -271,8 +269,6 @@ class Marginals(WideFacts, PartsMechanism):
         ranges = [range(low - reach, high + reach + 1) for low, high in ends]
         return Outputs([np.array(values) for values in listed(*ranges)], 1e-13)
 
-    # -- its guarantee ------------------------------------------------------------------------------------------
-
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return theorem T20 for a table of ``n`` records."""
         require_relation(self, relation.name)
@@ -313,8 +309,6 @@ class Marginals(WideFacts, PartsMechanism):
         labels = self._labels
         return ThresholdedGaussian(noise=noise, q=labels.q, threshold=labels.threshold, columns=len(self.open))
 
-    # -- its reading --------------------------------------------------------------------------------------------
-
     def reading(self, y: Any, *, n: int) -> Reading:
         """Return the measured tables, and records drawn from a graphical model of them."""
         kept, tables = cast("LabelledTables", y) if self.open else ((), cast("CellCounts", y))
@@ -347,8 +341,6 @@ class Marginals(WideFacts, PartsMechanism):
         (column,) = self.domain.columns.values()
         # within a run of merged cells, negative counts are set off against the others
         return NoisyCellCounts(**noise, surplus="moved" if column.on_a_line else "shifted")
-
-    # -- what can be said beforehand ----------------------------------------------------------------------------
 
     def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
         """Return the share of records that noise moves in the column in which it moves most, for an invented table.
@@ -400,8 +392,6 @@ class Marginals(WideFacts, PartsMechanism):
         if nodes is not None:
             return float(np.abs(np.cumsum(differences, axis=1)).mean())
         return float(0.5 * np.abs(differences).sum(axis=1).mean())
-
-    # -- calibration --------------------------------------------------------------------------------------------
 
     @classmethod
     def _solution(cls, search: Search) -> Any:

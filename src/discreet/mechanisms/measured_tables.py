@@ -158,8 +158,6 @@ class MeasuredTables:
     def _fine(self) -> list[Floats]:
         return [table.shares(self.total) for table in self.one_way]
 
-    # -- the model ----------------------------------------------------------------------------------------------
-
     def model(self, rng: np.random.Generator) -> LatentClasses:
         """Return the model of all tables, on the cells of the domain."""
         facts, coarse, fine = self.facts, self._coarse, self._fine

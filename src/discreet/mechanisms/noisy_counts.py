@@ -71,8 +71,6 @@ class NoisyCounts(Mechanism):
         object.__setattr__(self, "records", positive_size("records", self.records))
         choice("sampling", self.sampling, SAMPLINGS)
 
-    # -- the private step ---------------------------------------------------------------------------------------
-
     @property
     def law(self) -> NoiseLaw:
         """The noise's law."""
@@ -119,8 +117,6 @@ class NoisyCounts(Mechanism):
         theorem, chosen, caveat = self.traits.theorem, ("cells", "noise"), Code("free-draws", {"noisy": "counts"})
         return Guarantee.proved(profile, relation=relation, n=n, theorem=theorem, chosen=chosen, caveats=(caveat,))
 
-    # -- its reading --------------------------------------------------------------------------------------------
-
     @property
     @abstractmethod
     def projector(self) -> Projection:
@@ -146,8 +142,6 @@ class NoisyCounts(Mechanism):
         surplus = self.projector.surplus
         return NoisyCellCounts(law=self.law, scale=self.scale, surplus=surplus, sampling=self.sampling)
 
-    # -- what can be said beforehand ----------------------------------------------------------------------------
-
     def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
         """Return a bound on the expected total variation from the table's shares: ``(k E|Z| + sqrt(k) s) / (2n)``."""
         # Proof, for all the projections here: docs/theory/laplace-projection-sampler.md.
@@ -158,8 +152,6 @@ class NoisyCounts(Mechanism):
             remedies=helpful(self.domain, "cells", "columns", "epsilon", "delta"),
             stratified=self.sampling == "stratified",
         )
-
-    # -- calibration --------------------------------------------------------------------------------------------
 
     @classmethod
     def _solution(cls, search: Search) -> Any:

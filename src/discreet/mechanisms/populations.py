@@ -281,8 +281,6 @@ class EvolutionFacts:
         members = 2 * self.records if self.variant == "theoretical" else self._populations.sizes(self.population).sum()
         return int(members) * self._api.variations_each()
 
-    # -- what votes amount to: public post-processing ---------------------------------------------------------------
-
     def probabilities(self, step: Votes) -> Floats:
         """Return the candidates' probabilities that records are drawn with: public post-processing of noisy votes."""
         labels = self._populations.labels(step.candidates)

@@ -154,8 +154,6 @@ class PrivateEvolution(EvolutionFacts, SteppedMechanism):
         """Whether units vote."""
         return self.unit_votes > 0
 
-    # -- the private step ---------------------------------------------------------------------------------------
-
     def further(self, x: Parts, released: list[Votes], *, rng: np.random.Generator) -> Iterator[Votes]:
         """Take the steps that are left: of each, distinct candidates and their noisy votes.
 
@@ -242,8 +240,6 @@ class PrivateEvolution(EvolutionFacts, SteppedMechanism):
         released[places] = np.where(noisy >= self.threshold, noisy, 0)
         return released
 
-    # -- public post-processing ---------------------------------------------------------------------------------
-
     def shown(self, number: int, step: Votes) -> EvolvedStep:
         """Return what a step released as it is shown: public post-processing."""
         return EvolvedStep(
@@ -276,8 +272,6 @@ class PrivateEvolution(EvolutionFacts, SteppedMechanism):
             reason="its records are drawn from candidates, and those of which none was drawn are not released, so it "
             "is not known which candidates the table's records could vote for. Take another mechanism for intervals"
         )
-
-    # -- law and guarantee --------------------------------------------------------------------------------------
 
     def log_prob(self, y: KernelOutput, x: Parts) -> float:
         """Return the log-probability of the noisy votes of all steps, given the candidates of each.
@@ -330,8 +324,6 @@ class PrivateEvolution(EvolutionFacts, SteppedMechanism):
             caveats=(caveat, Code("api-without-data"), Code("free-draws", {"noisy": "votes"})),
         )
         return replace(promised, assumptions=(*promised.assumptions, Code("record-votes-alone")))
-
-    # -- what can be said beforehand ----------------------------------------------------------------------------
 
     def announcement(self) -> Code:
         """Return the steps, the population and the noise."""

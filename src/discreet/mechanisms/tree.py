@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, reduce
+from functools import cached_property, lru_cache, reduce
 from math import prod
 
 import numpy as np
@@ -287,3 +287,46 @@ class Consistent:
         # (A'WA)^-1: what is estimated from y of 0 above the leaves.
         above = np.zeros(sum(self.tree.nodes(level) for level in self.measured[:-1]))
         return float(leaves @ replace(self, total=0.0).counts(np.concatenate((above, leaves)))[0])
+
+
+# The counts of one long ordered column of a wide table.
+
+_STEP = 3  # levels from one that is counted to the next
+_LEAF_Q = 2  # of the q of sums of cells, that of the cells
+
+
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """The counts of a long ordered column: those of the nodes of every third level of a tree, down to its cells."""
+
+    tree: Tree
+    levels: tuple[int, ...]  # that are counted; a record is in one node of each
+
+    @classmethod
+    def from_size(cls, size: int) -> Nodes:
+        """Return the nodes of a column of so many cells, each of which is a leaf."""
+        tree = _whole((size,), (1.0,))
+        return cls(tree, tuple(range(tree.depth, 0, -_STEP))[::-1])
+
+    @property
+    def copies(self) -> int:
+        """How many units the table takes for one of its ``q^2``: those of all counts that a record is in."""
+        return len(self.levels) - 1 + _LEAF_Q**2
+
+    @cached_property
+    def multiples(self) -> Integers:
+        """Of the column's ``q``, that of each count, shape (nodes,): 2 for cells, 1 for sums of them."""
+        return np.repeat([*[1] * (len(self.levels) - 1), _LEAF_Q], self.widths)
+
+    @cached_property
+    def widths(self) -> Integers:
+        """How many nodes each level has."""
+        return np.array([self.tree.nodes(level) for level in self.levels])
+
+    def consistent(self, total: float) -> Consistent:
+        """Return the best estimate of the cells, of so many records."""
+        return Consistent(self.tree, self.levels, total, above=float(_LEAF_Q**2))
+
+    def sums(self, cells: Integers) -> Integers:
+        """Return the nodes' counts, one level after the other."""
+        return node_counts(self.tree, self.levels, cells.astype(np.float64))

@@ -18,13 +18,13 @@ from discreet._core.checks import choice, integer, positive_size, unfit
 from discreet._core.errors import DomainError, ParameterError
 from discreet._core.reading import parsed_toml
 from discreet._core.text import as_written, comma_items
-from discreet.domain import Column, Domain, Records
+from discreet.domain import Domain
 from discreet.mechanisms.latent_classes import Pair
 from discreet.mechanisms.noise import GAUSSIAN
 from discreet.mechanisms.reading import MOST_TABLES, READING_ONLY, SAMPLINGS, Sampling
 
 if TYPE_CHECKING:
-    from discreet.mechanisms.tree import Consistent, Tree
+    from discreet.mechanisms.tree import Nodes
 
 LEAST_SCALE = 9.0
 """Below, sums of noise are not noise of a larger scale to within 1e-300."""
@@ -48,8 +48,6 @@ MOST_COLUMNS = 128
 
 _MOST_JOINT = 20_000  # joint cells of columns that are constrained together
 _LONG = 32  # cells of an ordered column, beyond which sums of them are measured too
-_STEP = 3  # levels of a tree from one that is counted to the next
-_LEAF_Q = 2  # of the q of sums of cells, that of the cells
 
 # -- units of measurement -----------------------------------------------------------------------------------------
 
@@ -223,49 +221,6 @@ def _whole(cost: Floats, copies: Integers, spent: Floats, units: int) -> Integer
 # -- columns ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class Nodes:
-    """The counts of a long ordered column: those of the nodes of every third level of a tree, down to its cells."""
-
-    tree: Tree
-    levels: tuple[int, ...]  # that are counted; a record is in one node of each
-    leaf: Integers  # shape (cells,): the leaf that each cell is
-
-    @classmethod
-    def from_column(cls, column: Column) -> Nodes | None:
-        """Return the nodes of a long ordered column; None of another, whose cells are counted."""
-        if not column.on_a_line or int(column.values or 0) <= _LONG:
-            return None
-        from discreet.mechanisms.tree import Tree
-
-        tree = Tree.from_domain(Domain(columns={"column": column}))
-        cells = Records(columns=(np.arange(int(column.size or 0)),))
-        return cls(tree, tuple(range(tree.depth, 0, -_STEP))[::-1], tree.leaf_of(cells))
-
-    @cached_property
-    def multiples(self) -> Integers:
-        """Of the column's ``q``, that of each count, shape (nodes,): 2 for cells, 1 for sums of them."""
-        return np.repeat([*[1] * (len(self.levels) - 1), _LEAF_Q], self.widths)
-
-    @cached_property
-    def widths(self) -> Integers:
-        """How many nodes each level has."""
-        return np.array([self.tree.nodes(level) for level in self.levels])
-
-    def consistent(self, total: float) -> Consistent:
-        """Return the best estimate of the cells, of so many records."""
-        from discreet.mechanisms.tree import Consistent
-
-        return Consistent(self.tree, self.levels, total, above=float(_LEAF_Q**2))
-
-    def sums(self, cells: Integers) -> Integers:
-        """Return the nodes' counts, one level after the other."""
-        from discreet.mechanisms.tree import node_counts
-
-        leaves = np.bincount(self.leaf, weights=cells, minlength=len(cells)).astype(np.float64)
-        return node_counts(self.tree, self.levels, leaves)
-
-
 def open_columns(domain: Domain) -> list[int]:
     """Return the numbers of the columns of open labels."""
     return [i for i, column in enumerate(domain.columns.values()) if column.open]
@@ -423,7 +378,13 @@ class WideFacts:
     @cached_property
     def nodes(self) -> list[Nodes | None]:
         """The nodes that are counted of each long ordered column; None of another, of which cells are."""
-        return [Nodes.from_column(column) for column in self.domain.measured_columns.values()]
+        columns = self.domain.measured_columns.values()
+        long_sizes = [int(column.size or 0) * (column.on_a_line and (column.values or 0) > _LONG) for column in columns]
+        if not any(long_sizes):
+            return [None] * len(columns)
+        from discreet.mechanisms.tree import Nodes
+
+        return [Nodes.from_size(size) if size else None for size in long_sizes]
 
     @cached_property
     def multiples(self) -> list[Integers]:
@@ -439,7 +400,7 @@ class WideFacts:
     @cached_property
     def copies(self) -> Integers:
         """How many units each column's table takes for one of its ``q^2``: those of all counts that a record is in."""
-        return np.array([1 if nodes is None else len(nodes.levels) - 1 + _LEAF_Q**2 for nodes in self.nodes])
+        return np.array([1 if nodes is None else nodes.copies for nodes in self.nodes])
 
     @cached_property
     def allocation(self) -> Allocation:
@@ -455,10 +416,7 @@ class WideFacts:
 
     @cached_property
     def joint(self) -> dict[tuple[int, ...], tuple[Integers, ...]]:
-        """By the columns of each connected set of constraints, the joint cells that all of them allow.
-
-        Raises ParameterError when there are more joint cells than can be held, or none is allowed.
-        """
+        """By the columns of each connected set of constraints, the joint cells that all of them allow."""
         constraints = self.domain.constraints
         if not constraints:
             return {}

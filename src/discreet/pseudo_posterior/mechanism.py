@@ -302,8 +302,6 @@ class ModelMechanism(Mechanism):
             check_draws(self.posterior.tables, self.posterior.chains * self.posterior.draws)
         self.posterior.check_domain(self.domain)
 
-    # -- the private step ---------------------------------------------------------------------------------------
-
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> list[DrawnTable]:
         """Fit the model, and draw the tables: numbers of what is synthesised, codes of what is published exactly."""
         order = rng.permutation(x.n)
@@ -339,8 +337,6 @@ class ModelMechanism(Mechanism):
         """Return that no share is known, since a model gives its own values wherever it does not fit."""
         return Forecast(lost=math.nan, lost_is="prediction", lost_to="model")
 
-    # -- its reading --------------------------------------------------------------------------------------------
-
     def contents(self, n: int, *, counts: bool = False) -> Contents:
         """Return its tables, of public or held size, without survey weights and units that are only read."""
         posterior, domain = self.posterior, self.domain
@@ -358,8 +354,6 @@ class ModelMechanism(Mechanism):
             finite = {name: limit for name, limit in limits.items() if limit is not None}
             outcome = Outcome((Code("chains-met", finite) if finite else Code("chains-unchecked"),))
         return TablesOfModel(iter(y), self.contents(n).domain, self.posterior.published_exactly, outcome)
-
-    # -- its parameters -----------------------------------------------------------------------------------------
 
     def parameters(self) -> dict[str, Any]:
         """Return what its guarantee depends on, and what a reader may want to know of the model and its chains."""

@@ -127,8 +127,6 @@ class PseudoPosterior(ModelPosterior):
             target = real("target_epsilon", self.target_epsilon, above=0, down=True, remedy=remedy)
             object.__setattr__(self, "target_epsilon", target)
 
-    # -- fitting ------------------------------------------------------------------------------------------------
-
     def fit(
         self,
         columns: Columns,
@@ -233,8 +231,6 @@ class PseudoPosterior(ModelPosterior):
         """Return the exponential mechanism that aims at the local epsilon of a fitted one, to compare with."""
         return replace(self, weighting=ExponentialWeights(epsilon=fitted.epsilon))
 
-    # -- synthesis ----------------------------------------------------------------------------------------------
-
     def synthesise(
         self, fitted: PseudoFit, columns: Columns, *, rng: np.random.Generator, size: int | None = None
     ) -> list[dict[str, npt.NDArray[Any]]]:
@@ -259,8 +255,6 @@ class PseudoPosterior(ModelPosterior):
         The domain names the synthesiser's columns, those of survey weights and units, and no others.
         """
         return PseudoPosteriorMechanism(domain=domain, posterior=self, progress=progress)
-
-    # -- promise ------------------------------------------------------------------------------------------------
 
     def epsilon_each(self, relation: Relation) -> float:
         """Return the target, the local epsilon of one table. Raises ParameterError where there is none."""
@@ -291,8 +285,6 @@ class PseudoPosterior(ModelPosterior):
         facts = {"factor": self._factor(n), "records": n}
         assumptions = Code("bound-for-every-table", facts), Code("weights-hardly-depend")
         return self._promise(relation, n, "asymptotic", "T19", assumptions, Code("chains-converged"), caveats)
-
-    # -- parts --------------------------------------------------------------------------------------------------
 
     def sampler(self, columns: Columns, *, progress: Progress | None = None) -> Sampler:
         """Return the sampler of a table, for several fits of it."""

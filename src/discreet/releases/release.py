@@ -74,8 +74,6 @@ class Release:
     certificate_path: Path | None = None
     _cache: dict[str, Any] = field(default_factory=dict, init=False, compare=False)
 
-    # -- what was released ----------------------------------------------------------------------------------------
-
     @property
     def domain(self) -> Domain:
         """The declared domain, as the certificate has it."""
@@ -120,8 +118,6 @@ class Release:
             raise MissingExtra("a pandas dataframe needs pandas and PyArrow", "pandas") from None
         tables = self._tables()
         return [table.to_pandas() for table in tables] if isinstance(tables, list) else tables.to_pandas()
-
-    # -- what follows from it -------------------------------------------------------------------------------------
 
     def posterior(self, **options: Any) -> Any:
         """Return the posterior of the population given the release: see :func:`discreet.inference.posterior`.
@@ -211,8 +207,6 @@ class Release:
             return import_module(_SEVERAL).regress_tables(self, formula, kind=kind, level=level)
         return self.posterior().regress(formula, kind=kind, level=level)
 
-    # -- as files -------------------------------------------------------------------------------------------------
-
     def write(self, out: str | os.PathLike[str], *, certificate: str | os.PathLike[str] | None = None) -> Release:
         """Write the records to a file in the format of its ending, the certificate beside it; several to a new folder.
 
@@ -230,8 +224,6 @@ class Release:
         run = Run.unpaid(Request())  # what it cost was paid when it was made
         document = write(tables, dict(frames[0].schema), self.certificate, paths, inputs=(), run=run)
         return replace(self, certificate=document, path=paths[0], certificate_path=paths[1])
-
-    # -- as text --------------------------------------------------------------------------------------------------
 
     def __str__(self) -> str:
         tables = self.certificate.tables
@@ -255,8 +247,6 @@ class Release:
         if (warning := taken_for_sample(self.certificate)) is not None:
             notes.append(sentence(f"{warning}."))
         return f"{self.certificate._repr_html_()}{paragraph(*notes)}{table}"
-
-    # -- inside ---------------------------------------------------------------------------------------------------
 
     @property
     def _source(self) -> Any:
