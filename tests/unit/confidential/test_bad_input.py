@@ -288,7 +288,7 @@ def test_types_that_no_column_declares(reader: str, kind: str) -> None:
 
 
 STEPS = {
-    "batches": (frames, "_sliced"),
+    "batches": (frames, "read_rows"),
     "grouping": (source, "grouped"),
     "encoding": (count, "encoded"),
     "units": (units, "_units_of"),

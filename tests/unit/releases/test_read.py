@@ -130,6 +130,7 @@ def test_a_file_without_its_identity_is_another_file(tmp_path: Path) -> None:
     assert disagreeing(certificate, path) == ["released.sha256", "released.identity (in the file)"]
 
 
+@pytest.mark.filterwarnings("ignore:the release of")
 def test_a_column_of_csv_may_have_quotes_in_its_name(tmp_path: Path) -> None:
     name = 'a "b" c'
     frame, domain = pl.DataFrame({name: [1, 2, 3, 3] * 100}), Domain(columns={name: Integer(lower=1, upper=3)})
