@@ -50,6 +50,7 @@ def test_releases_are_paid_for_on_a_server(server, tmp_path) -> None:
 def test_rows_on_a_server_are_only_appended(server) -> None:
     import sqlalchemy
 
+    Ledger.create(server, dataset="appended", epsilon=1.0).close()
     engine = sqlalchemy.create_engine(server.replace("postgresql:", "postgresql+psycopg:"))
     for statement in ("UPDATE discreet_event SET hash = ''", "DELETE FROM discreet_event", "TRUNCATE discreet_event"):
         with engine.begin() as connection, pytest.raises(sqlalchemy.exc.DBAPIError, match="only appended to"):
