@@ -19,7 +19,6 @@ from discreet._core.random import secure, seeded
 from discreet._core.text import counted, counted_up, sentence
 from discreet.confidential import (
     Confidential,
-    Provenance,
     confidential,
     confidential_rows,
     open_declared,
@@ -59,7 +58,6 @@ from discreet.releases import (
     Release,
     budget_of,
     carry_out,
-    check_output,
     contents_of,
     delta_caveats,
     go_on,
@@ -68,7 +66,6 @@ from discreet.releases import (
     read_output,
     require_parts,
     require_promise,
-    require_whole_pair,
     utility_facts,
 )
 
@@ -281,10 +278,6 @@ def release(
 # -- what was given -----------------------------------------------------------------------------------------------
 
 
-def _provenance(closed: Confidential[Any]) -> Provenance:
-    return closed.provenance or Provenance(frame_kind="polars", columns=())
-
-
 def _domain_and_unit(data: Any, domain: Any, unit: Unit | None, outcome: Any) -> tuple[Domain, Unit | None]:
     """Return the declared domain and the privacy unit; a table that is closed was counted with its own."""
     if not isinstance(data, Confidential):
@@ -294,10 +287,9 @@ def _domain_and_unit(data: Any, domain: Any, unit: Unit | None, outcome: Any) ->
             )
         base = public_domain(domain, data=data)
         return (base if outcome is None else replace(base, outcome=outcome)), unit
-    facts = _provenance(data)
     if outcome is not None:
         raise ParameterError("the closed table was counted on a domain with its own outcome. Leave the outcome out")
-    if facts.domain is None:
+    if (facts := data.provenance) is None or facts.domain is None:
         raise ParameterError("the confidential table must be encoded with a domain. Use confidential(data, domain)")
     if domain is not None and public_domain(domain, data=data) != facts.domain:
         raise ParameterError("the closed table was counted on another domain. Leave the domain out")
@@ -345,21 +337,20 @@ def _calibrated(mechanism: Any, domain: Domain, parameters: Mapping[str, Any], w
 
 def _with_files(request: Request, calibrated: Mechanism | None, *, inputs: tuple[Any, ...]) -> Request:
     """Return the request with the files that it writes, once they are known to be writable and to be no inputs."""
-    output, checkpoint = request.output, request.checkpoint
-    several = request.several
+    output, checkpoint, several = request.output, request.checkpoint, request.several
     if calibrated is not None:
         several = calibrated.contents(request.relation.records or 1).tables is not None
     parts = output.partitions is not None
     require_parts(output, request.domain, records=not (several or request.counts))
     files: tuple[Path, ...] = ()
-    room = (request.size or 0) * len((request.domain or Domain(columns={})).names) // 8  # a field takes about a bit
-    if (several or parts) and output.path is not None:
-        files = place(output.path, output.certificate, several=several, parts=parts, inputs=inputs, room=room)[:1]
-    elif output.path is not None:
-        others = () if checkpoint is None else (Path(checkpoint.path),)
-        files = check_output(output.path, output.certificate, inputs=inputs, outputs=others, room=room)
-        require_whole_pair(*files)
-        if files[0].exists():
+    if output.path is not None:
+        room = (request.size or 0) * len((request.domain or Domain(columns={})).names) // 8  # a field: about a bit
+        others = [Path(steps.path) for steps in (checkpoint,) if steps is not None]
+        kind: dict[str, bool] = {"several": several, "parts": parts}
+        files = place(output.path, output.certificate, **kind, inputs=inputs, outputs=others, room=room)
+        if several or parts:
+            files = files[:1]
+        elif files[0].exists():
             _say(request.watch, f"{files[0]} exists and will be replaced. The earlier release spent privacy of its own")
     if checkpoint is not None:
         from discreet.mechanisms import checkpoint_state
@@ -409,7 +400,7 @@ class _Table:
             else:
                 shared |= {"unit": request.unit, "by_unit": self._by_unit}
                 closed = confidential(closed, domain, rng=self.rng, **shared)
-        elif _provenance(closed).domain != domain:
+        elif getattr(closed.provenance, "domain", None) != domain:
             raise ParameterError(
                 "the closed table was counted on other cells than the mechanism needs. Give the table itself"
             )

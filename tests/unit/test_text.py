@@ -11,7 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet._core.text import about, as_written, counted_up, percent, rounded_down, rounded_up
+from discreet._core.text import (
+    about,
+    aligned,
+    as_written,
+    comma_items,
+    counted,
+    counted_up,
+    harmless,
+    percent,
+    rounded_down,
+    rounded_up,
+)
 from discreet.domain import Domain, Integer, Numeric, OpenLabels
 from discreet.errors import Infeasible
 from discreet.mechanisms import (
@@ -62,8 +73,8 @@ def test_a_planted_format_is_found() -> None:
         '"{:.2%}".format(x)',
     ):
         assert formats(ast.parse(planted)), planted
-    for harmless in ('f"{x:,}"', 'f"{x:>8}"', 'f"{x!r}"', '"%s" % x', '"{:,}".format(x)'):
-        assert not formats(ast.parse(harmless)), harmless
+    for plain in ('f"{x:,}"', 'f"{x:>8}"', 'f"{x!r}"', '"%s" % x', '"{:,}".format(x)'):
+        assert not formats(ast.parse(plain)), plain
 
 
 def test_one_module_formats_the_numbers() -> None:
@@ -180,3 +191,15 @@ def test_counts_go_with_their_nouns() -> None:
         assert not {said for _, said in counts_of(ast.parse(path.read_text()))} - NEVER_ONE, path
     assert counts_of(ast.parse('f"{n:,} wide columns"')) == [(1, "n")]
     assert counts_of(ast.parse('f"{MOST} columns {a} is"')) == []
+
+
+def test_texts_are_written_as_people_read_them() -> None:
+    numbers = (rounded_up(7.802e-10), rounded_up(0.33333333333333354, 6), rounded_up(0.1, 6), rounded_up(1.0))
+    assert numbers == ("7.81e-10", "0.333334", "0.1", "1")
+    assert counted(1, "step") == "1 step"
+    assert counted(20190, "record") == "20,190 records"
+    assert counted(0, "category", "categories") == "0 categories"
+    assert harmless("a title\x1b]0;b\x07") == r"a title\u001b]0;b\u0007"
+    assert harmless("a\nb", lines=True) == "a\nb" != harmless("a\nb")
+    assert comma_items('age, "a,b", x"y') == ["age", "a,b", 'x"y']
+    assert aligned([("", "mean"), ("東京", "1"), ("Bern", "22")]) == ["      mean", "東京     1", "Bern    22"]

@@ -26,12 +26,10 @@ def _refuse_copy(_: object) -> Any:
 
 
 class SecureGenerator(np.random.Generator):
-    """A generator that works in the process that made it, and nowhere else.
+    """A generator that works in the process that made it, and nowhere else: no theorem covers common randomness."""
 
-    A forked child would repeat the parent's stream, and a pickled copy would replay it: two releases with common
-    randomness are not covered by any theorem here. Both raise :class:`~discreet.errors.RandomnessError`. What was taken
-    out of the generator before a fork (a method, the bit generator) draws from a new key in the child.
-    """
+    # A forked child would repeat the parent's stream, and a pickled copy would replay it: both raise RandomnessError.
+    # What was taken out before a fork (a method, the bit generator) draws from a new key in the child.
 
     _process: int
 
@@ -153,10 +151,8 @@ def integer_weights(log_weights: Floats) -> tuple[Integers, Integers]:
 
 
 def draw_weighted(log_weights: Floats, *, rng: np.random.Generator) -> int:
-    """Draw an index with probability proportional to ``exp(log_weights)``, each within :func:`rounding` of the given.
-
-    ``log_weights``, shape (count,): finite, at most 2^23 of them.
-    """
+    """Draw an index with probability proportional to ``exp(log_weights)``, each within :func:`rounding` of its own."""
+    # log_weights, shape (count,): finite, at most 2^23 of them.
     mantissa, octave = integer_weights(log_weights)
     order = np.argsort(-octave, kind="stable")
     starts = np.flatnonzero(np.diff(octave[order], prepend=1))

@@ -15,11 +15,7 @@ from io import StringIO
 
 
 def rounded_up(value: float, digits: int = 3) -> str:
-    """Write a number with ``digits`` significant digits, never below its value.
-
-    >>> rounded_up(7.802e-10), rounded_up(0.33333333333333354, 6), rounded_up(0.1, 6), rounded_up(1.0)
-    ('7.81e-10', '0.333334', '0.1', '1')
-    """
+    """Write a number with ``digits`` significant digits, never below its value: 7.802e-10 as 7.81e-10."""
     return _rounded(value, digits, ROUND_CEILING)
 
 
@@ -47,11 +43,7 @@ def as_written(value: float) -> str:
 
 
 def counted(number: float, noun: str, plural: str | None = None) -> str:
-    """Write a number of things, with the noun in the form that the number demands.
-
-    >>> counted(1, "step"), counted(20190, "record"), counted(0, "category", "categories")
-    ('1 step', '20,190 records', '0 categories')
-    """
+    """Write a number of things, with the noun in the form that the number demands: 1 step, 20,190 records."""
     digits = f"{number:,}" if isinstance(number, int) else f"{number:,.10g}"
     return f"{digits} {noun if number == 1 else plural or noun + 's'}"
 
@@ -78,13 +70,8 @@ _BREAKS = "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f\x85\u2028\u2029"
 
 
 def harmless(text: str, *, lines: bool = False) -> str:
-    r"""Write what a terminal would obey rather than show as an escape: control, format and unpaired characters.
-
-    ``lines``: whether it may have several lines.
-
-    >>> print(harmless("a title\x1b]0;b\x07"))
-    a title\u001b]0;b\u0007
-    """
+    """Write what a terminal would obey rather than show as an escape, but for ends of ``lines``."""
+    # Control, format and unpaired characters.
     shown = "\n\t" * lines
     return "".join(
         [c if c.isprintable() or c in shown or (c.isspace() and c not in _BREAKS) else escape(c) for c in text]
@@ -97,11 +84,7 @@ def escape(character: str) -> str:
 
 
 def comma_items(text: str) -> list[str]:
-    """Return what stands between commas, each without blanks around it, or as it is where it stands in double quotes.
-
-    >>> comma_items('age, "a,b", x"y')
-    ['age', 'a,b', 'x"y']
-    """
+    """Return what stands between commas, each without blanks around it, or as it is within double quotes."""
     items = re.findall(r'\s*(?:"((?:[^"]|"")*)"\s*|([^,]*?)\s*)(?:,|\Z)', text)[:-1]
     return [quoted.replace('""', '"') or plain for quoted, plain in items]
 
@@ -125,11 +108,7 @@ _WIDEST = 1 << 20  # characters of a line of a table
 
 
 def aligned(rows: Sequence[Sequence[str]], *, left: int = 1) -> list[str]:
-    """Return rows of cells as lines, as wide as a terminal shows them: first columns to the left, others to the right.
-
-    >>> aligned([("", "mean"), ("東京", "1"), ("Bern", "22")])
-    ['      mean', '東京     1', 'Bern    22']
-    """
+    """Return rows of cells as lines, as wide as a terminal shows them: first columns to the left, others right."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text

@@ -11,8 +11,6 @@ batch, and those that stay are held: at most ``max_records`` for each unit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 
 from discreet._core.arrays import Integers
@@ -27,13 +25,13 @@ NO_UNIT = ("holds a null, so a row has no privacy unit", "give every row its uni
 
 _PENDING = 2**22
 _ROWS = 2**19
-_UNIT, _HELD, _ORDER = (f"{RESERVED}{word}" for word in ("unit", "held", "order"))
+_UNIT, _ORDER = f"{RESERVED}unit", f"{RESERVED}order"
 
 
-def _units_of(batches: Iterable[pl.DataFrame], *, unit: str, names: tuple[str, ...]) -> pl.DataFrame:
-    """Return some columns of all rows, their unit and frequencies. Raises DataError of units that cannot be told."""
+def _units_of(batch: pl.DataFrame, unit: str, *names: str) -> pl.DataFrame:
+    """Return some columns of rows, their unit and frequencies. Raises DataError of units that cannot be told."""
 
-    def keyed(batch: pl.DataFrame) -> pl.DataFrame:
+    def keyed() -> pl.DataFrame:
         if batch[unit].dtype.base_type() is pl.Object:  # cannot be grouped, and would be printed by the failure
             raise _unreadable(unit)
         if missing_in(batch[unit]).any():
@@ -41,9 +39,7 @@ def _units_of(batches: Iterable[pl.DataFrame], *, unit: str, names: tuple[str, .
         frequency = pl.col(FREQUENCY) if FREQUENCY in batch.columns else pl.lit(1)
         return batch.select(*names, pl.col(unit).alias(_UNIT), frequency.cast(pl.Int64).alias(FREQUENCY))
 
-    nothing = pl.DataFrame(schema={**dict.fromkeys((*names, _UNIT), pl.String), FREQUENCY: pl.Int64})
-    parts = quietly(lambda: [keyed(batch) for batch in batches], _unreadable(unit))
-    return quietly(lambda: pl.concat(parts, how="vertical_relaxed"), _unreadable(unit)) if parts else nothing
+    return quietly(keyed, _unreadable(unit))
 
 
 def narrow(frame: pl.DataFrame) -> pl.DataFrame:
@@ -61,8 +57,8 @@ class Slots:
 
     def add(self, units: pl.Series, records: pl.DataFrame) -> None:
         """Add rows of encoded records, with frequencies if they are grouped. Raises DataError if one has no unit."""
-        names = tuple(name for name in records.columns if name != FREQUENCY)
-        rows = _units_of([records.with_columns(units.alias(self.unit))], unit=self.unit, names=names)
+        names = [name for name in records.columns if name != FREQUENCY]
+        rows = _units_of(records.with_columns(units.alias(self.unit)), self.unit, *names)
         times = rows[FREQUENCY].to_numpy()
         start, ends = 0, np.cumsum(times)
         while start < rows.height:  # equal rows are told apart a part at a time
@@ -104,11 +100,6 @@ class Slots:
         return quietly(rows_kept, _unreadable(self.unit))
 
 
-def held_by(rows: pl.DataFrame, *, unit: str) -> pl.DataFrame:
-    """Return the units of rows, as :func:`_units_of` gives them, and how many rows each has."""
-    return quietly(lambda: rows.group_by(_UNIT).agg(pl.col(FREQUENCY).sum().alias(_HELD)), _unreadable(unit))
-
-
 class Holdings:
     """How many rows each unit has, batch by batch: memory holds one row per unit, not the table."""
 
@@ -119,20 +110,22 @@ class Holdings:
 
     def add(self, batch: pl.DataFrame) -> None:
         """Count one batch. Raises DataError if a row has no unit, or units cannot be told apart."""
-        totals = held_by(_units_of([batch], unit=self.unit, names=()), unit=self.unit)
-        self._parts.append(totals.rename({_HELD: FREQUENCY}))
-        self._pending += totals.height
+        self._parts.append(self._totals([_units_of(batch, self.unit)]))
+        self._pending += self._parts[-1].height
         if self._pending > max(_PENDING, self._settled):
-            self._parts = [self._merged().rename({_HELD: FREQUENCY})]
+            self._parts = [self._totals(self._parts)]
             self._settled, self._pending = self._parts[0].height, 0
 
     def held(self) -> Integers:
         """Return how many rows each unit has. Raises DataError if the units of batches cannot be told apart."""
-        return self._merged()[_HELD].to_numpy() if self._parts else np.zeros(0, dtype=np.int64)
+        return self._totals(self._parts)[FREQUENCY].to_numpy() if self._parts else np.zeros(0, dtype=np.int64)
 
-    def _merged(self) -> pl.DataFrame:
-        joined = quietly(lambda: pl.concat(self._parts, how="vertical_relaxed"), _unreadable(self.unit))
-        return held_by(joined, unit=self.unit)
+    def _totals(self, parts: list[pl.DataFrame]) -> pl.DataFrame:
+        def totals() -> pl.DataFrame:
+            rows = pl.concat(parts, how="vertical_relaxed")
+            return rows.group_by(_UNIT).agg(pl.col(FREQUENCY).sum())
+
+        return quietly(totals, _unreadable(self.unit))
 
 
 def _unreadable(unit: str) -> DataError:

@@ -105,8 +105,8 @@ class LedgerEvent:
             counts[state] += 1
             if state != "VOID":
                 spent += cost
-        event = replace(self, entry=entry, state=state, cost=cost, spent=spent, counts=counts, **values)
-        return replace(event, number=self.number + 1, previous=self.hash)
+        values |= {"number": self.number + 1, "previous": self.hash}
+        return replace(self, entry=entry, state=state, cost=cost, spent=spent, counts=counts, **values)
 
 
 class Page:

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Any, Self
 
@@ -21,6 +21,7 @@ from discreet._core.text import rounded_up
 from discreet.privacy import Budget, Profile
 
 _UP, _DOWN = Context(prec=12, rounding=ROUND_CEILING), Context(prec=12, rounding=ROUND_FLOOR)
+_EXACT = Context(prec=4000)  # more digits than any cost has that is read
 _DECIMAL = re.compile(r"[0-9]{1,400}(?:\.[0-9]{1,800})?(?:E-[0-9]{1,3})?")
 _NOTHING = Fraction(0)
 _CUT = Fraction(1, 10)
@@ -60,16 +61,9 @@ class Cost:
 
 def _text(value: Fraction) -> str:
     """Write a finite decimal of at least 0 with all its digits."""
-    places = 0
-    while 10**places % value.denominator:
-        places += 1
-    text = str(value.numerator * 10**places // value.denominator)
-    if places > 6 and len(text) < places - 3:  # below a thousandth
-        mantissa = f"{text[0]}.{text[1:]}".rstrip(".")
-        return f"{mantissa}E-{places - len(text) + 1}"
-    text = text.rjust(places + 1, "0")
-    whole = len(text) - places
-    return f"{text[:whole]}.{text[whole:]}".rstrip(".")
+    number = _EXACT.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(_EXACT)
+    last_digit: Any = number.as_tuple().exponent
+    return format(number, "E" if last_digit < -6 and number.adjusted() < -4 else "f")
 
 
 def _rounded(value: float, context: Context) -> Fraction:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Mapping
-from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -155,8 +154,7 @@ class Ledger:
         if unit is not None:
             covers |= {"unit": unit.column, "max_records": unit.max_records}
         facts = {"currency": adds_up.name, "budget": asdict(budget), "limit": adds_up.limit(budget).to_dict()}
-        with closing(store_at(place, new=True)) as store:
-            begin(store, dataset, facts | {"covers": covers})
+        begin(store_at(place, new=True), dataset, facts | {"covers": covers})
         return cls(place, dataset)
 
     def status(self) -> LedgerStatus:
@@ -319,8 +317,7 @@ class Ledger:
         return settle_entries(self._book, frozenset(entries))
 
     def close(self) -> None:
-        """Let go of the store; a further call opens it again."""
-        self._store.close()
+        """Let go of the store, of which nothing stays open; a further call opens it again."""
 
     def __enter__(self) -> Self:
         return self

@@ -8,6 +8,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from threading import Lock
 from types import FunctionType, MappingProxyType, ModuleType, SimpleNamespace, TracebackType
@@ -406,18 +407,17 @@ def _marks(value: Any, modules: set[str], visited: set[int]) -> list[Any]:
         elif isinstance(item, bytearray):
             marks.append(bytes(item))
         else:
-            parts = (*_parts(item), *_attributes(item, modules))
+            parts = tuple(_parts(item, modules))
             marks.append(len(parts))
             stack += reversed(parts)
     return marks
 
 
-def _parts(value: Any) -> Iterator[Any]:
-    """Yield what can change within a value while it stays the same object."""
+def _parts(value: Any, modules: set[str]) -> Iterator[Any]:
+    """Yield what can change within a value while it stays the same object; attributes, in some modules."""
+    holder = value if isinstance(value, type) else type(value)
     if isinstance(value, (dict, MappingProxyType)):
-        for key, part in tuple(value.items()):
-            yield key
-            yield part
+        yield from chain(*tuple(value.items()))
     elif isinstance(value, (list, tuple, deque)):
         yield from tuple(value)
     elif isinstance(value, np.ndarray):
@@ -425,22 +425,12 @@ def _parts(value: Any) -> Iterator[Any]:
     elif isinstance(value, (set, frozenset)):
         yield from sorted(value, key=id)
     elif isinstance(value, FunctionType):
-        yield vars(value)
-        yield value.__defaults__
-        yield value.__kwdefaults__
-        for cell in value.__closure__ or ():
-            yield getattr(cell, "cell_contents", None)
+        yield from (vars(value), value.__defaults__, value.__kwdefaults__)
+        yield from (getattr(cell, "cell_contents", None) for cell in value.__closure__ or ())
     elif isinstance(value, (staticmethod, classmethod)):
         yield value.__func__
     elif isinstance(value, property):
         yield from (value.fget, value.fset, value.fdel)
-
-
-def _attributes(value: Any, modules: set[str]) -> Iterator[Any]:
-    """Yield what a class of one of the modules, an instance of one, or a namespace holds."""
-    holder = value if isinstance(value, type) else type(value)
     if holder is SimpleNamespace or holder.__module__ in modules:
-        for name, part in tuple(getattr(value, "__dict__", {}).items()):
-            if name not in _MADE_BY_PYTHON:
-                yield name
-                yield part
+        attributes = tuple(getattr(value, "__dict__", {}).items())
+        yield from chain(*((name, part) for name, part in attributes if name not in _MADE_BY_PYTHON))

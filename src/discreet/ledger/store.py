@@ -187,9 +187,6 @@ class FileStore:
         """Give a transaction while no other one appends, to any data set; it is durable when the block ends."""
         return self._connected("IMMEDIATE")
 
-    def close(self) -> None:
-        """Nothing is kept open."""
-
     @contextmanager
     def _connected(self, kind: str) -> Iterator[Transaction]:
         place = f"{self._path.absolute().as_uri()}?mode=rw"
@@ -310,10 +307,6 @@ class ServerStore:
             run("SET LOCAL synchronous_commit = on")
             run("SELECT name FROM discreet_dataset WHERE name = :name FOR UPDATE", name=dataset)
             yield run
-
-    def close(self) -> None:
-        """Let go of the engine."""
-        self._engine.dispose()
 
     @contextmanager
     def _connected(self) -> Iterator[Transaction]:

@@ -27,15 +27,7 @@ if TYPE_CHECKING:
     from discreet.releases.release import Release, read, read_certificate, taken_for_sample
     from discreet.releases.table import as_polars, released_counts, require_own, scanned, unreadable
     from discreet.releases.verification import SAME_ROWS, SECONDS, Check, guarantee_of, promised_now, verify, within
-    from discreet.releases.writing import (
-        MANIFEST,
-        certificate_path,
-        check_output,
-        place,
-        read_output,
-        require_parts,
-        require_whole_pair,
-    )
+    from discreet.releases.writing import MANIFEST, certificate_path, place, read_output, require_parts
 
 __all__ = ["Certificate", "verify"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
@@ -46,13 +46,12 @@ def place(
     several: bool,
     inputs: tuple[Any, ...],
     parts: bool = False,
+    outputs: Sequence[Path] = (),
     room: int = 0,
 ) -> tuple[Path, Path]:
-    """Return where a release and its certificate go: two files, or a new folder. Raises FileProblem."""
+    """Return where a release of ``room`` bytes and its certificate go: files or a new folder. Raises FileProblem."""
     if not several and not parts:
-        paths = check_output(out, certificate, inputs=inputs)
-        require_whole_pair(*paths)
-        return paths
+        return _two_files(out, certificate, inputs, outputs, room)
     name, content = FOLDER_CERTIFICATE, "a folder of tables"
     if parts:
         name, content = PARTS_CERTIFICATE, "a release in parts"
@@ -70,18 +69,12 @@ def place(
     return folder, folder / name
 
 
-def check_output(
-    out: str | os.PathLike[str],
-    certificate: str | os.PathLike[str] | None = None,
-    *,
-    inputs: Iterable[Any],
-    outputs: Iterable[Path] = (),
-    room: int = 0,
+def _two_files(
+    out: Any, certificate: Any, inputs: tuple[Any, ...], outputs: Sequence[Path], room: int
 ) -> tuple[Path, Path]:
-    """Return where both go, if a table of ``room`` bytes can be written and overwrites no input. Raises FileProblem."""
+    """Return where both go, if they can be written, overwrite no input, and replace nothing but another release."""
     path = Path(out)
-    form = format_of(path)
-    if form is None:
+    if (form := format_of(path)) is None:
         raise FileProblem(out, "the format is not known by this ending", f"end the name in {ENDINGS}")
     if form.reader:
         remedy = f"end the name in {ENDINGS}. {form.kind} imports CSV"
@@ -94,6 +87,7 @@ def check_output(
     check_outputs([path, certificate_file, *outputs], inputs)
     for file in (path, certificate_file):
         check_writable(file, room * (file is path), inputs)
+    require_whole_pair(path, certificate_file)
     return path, certificate_file
 
 
@@ -160,13 +154,7 @@ def folders_of(domain: Domain, name: str) -> dict[Any, str]:
 
 
 def escaped(text: str) -> str:
-    """Return a text with every character percent-encoded that Hive encodes in names.
-
-    Examples
-    --------
-    >>> escaped("a/b=c")
-    'a%2Fb%3Dc'
-    """
+    """Return a text with every character percent-encoded that Hive encodes in names: a%2Fb for a/b."""
     return "".join(f"%{ord(character):02X}" if character in _SPECIAL else character for character in text)
 
 
