@@ -14,10 +14,9 @@ from functools import partial
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from discreet._core import arrow
 from discreet._core.boundary import quietly
 from discreet._core.errors import DataError, DiscreetError, ParameterError
-from discreet._core.formats import stored_index
+from discreet._core.formats import Batches, batch_scan, pyarrow, schema_texts, stored_index
 from discreet._core.lazy import nw, pl
 from discreet.confidential.closed import Confidential
 from discreet.confidential.returned import as_arrow, as_frames_of, quoted
@@ -62,7 +61,7 @@ def source_of(frame: Any, unsupported: DiscreetError) -> Source:
     broken = DataError(None, "could not be read", f"check that {kind} can read it, and the types of its columns")
     index: frozenset[str] = frozenset()
     if kind == "pyarrow":
-        metadata = arrow.told(frame.to_native().schema).get("pandas")
+        metadata = schema_texts(frame.to_native().schema).get("pandas")
         index = quietly(lambda: stored_index(schema.names(), metadata), broken)
     types = {name: type_name(dtype) for name, dtype in schema.items() if name not in index}
     if kind == "pandas":
@@ -159,7 +158,7 @@ def _streamed(reader: Callable[[], Iterator[Any]], broken: DiscreetError) -> Ite
 
 def _of_stream(data: Any, unsupported: DataError) -> Source:
     """Return the source of what gives a stream of Arrow batches: perhaps once only."""
-    reader_type = arrow.pyarrow("reading a stream of Arrow batches").RecordBatchReader
+    reader_type = pyarrow("reading a stream of Arrow batches").RecordBatchReader
 
     def reader() -> Any:
         return data if isinstance(data, reader_type) else reader_type.from_stream(data)
@@ -172,11 +171,11 @@ def _of_stream(data: Any, unsupported: DataError) -> Source:
     return _of_batches(unread[0].schema, batches)
 
 
-def _of_batches(schema: Any, batches: arrow.Batches) -> Source:
+def _of_batches(schema: Any, batches: Batches) -> Source:
     require_once(schema.names, "frame")
     broken = DataError(None, "could not be read", "check the types of its columns")
-    scan = quietly(lambda: arrow.lazy(schema, batches), broken)
-    index = quietly(lambda: stored_index(schema.names, arrow.told(schema).get("pandas")), broken)
+    scan = quietly(lambda: batch_scan(schema, batches), broken)
+    index = quietly(lambda: stored_index(schema.names, schema_texts(schema).get("pandas")), broken)
     return Source(
         kind="pyarrow",
         names=tuple(name for name in schema.names if name not in index),

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from discreet._core import arrow
+from discreet._core.formats import polars_type, pyarrow
 from discreet._core.lazy import nw, pl
 from discreet.domain import Column, Domain
 
@@ -44,7 +44,7 @@ def as_polars(types: Mapping[str, pl.DataType], *, lazy: bool = False) -> Return
 def as_arrow(schema: Any = ()) -> Returned:
     """Return what gives PyArrow tables like one of a schema, which is empty where its library is not known here."""
     types = {field.name: field.type for field in schema}
-    families = _without_labels({name: arrow.polars_type(kind) for name, kind in types.items()})
+    families = _without_labels({name: polars_type(kind) for name, kind in types.items()})
     return lambda frame, domain: _as_arrow_table(_with_types(frame, domain, families), domain, types)
 
 
@@ -113,7 +113,7 @@ def _type(column: Column, original: Any, released: Any) -> Any:
 
 
 def _as_arrow_table(frame: pl.DataFrame, domain: Domain, types: Mapping[str, Any]) -> Any:
-    pa = arrow.pyarrow("a table of PyArrow")
+    pa = pyarrow("a table of PyArrow")
     labels = {
         name: _labels_of(domain.columns.get(name))
         for name, dtype in frame.schema.items()
@@ -138,7 +138,7 @@ def _labels_of(column: Column | None) -> list[Any] | None:
 
 def _arrow_type(released: Any, original: Any, labels: list[Any] | None) -> Any:
     """Return the Arrow type of a released column, from Polars' choice and the type that came in (None: no such one)."""
-    pa = arrow.pyarrow("a table of PyArrow")
+    pa = pyarrow("a table of PyArrow")
     coded, texts = pa.types.is_dictionary(released), pa.types.is_large_string(released)
     long = [getattr(pa, name)() for name in ("large_string", "string_view") if hasattr(pa, name)]
     if original is not None and pa.types.is_dictionary(original) and (coded or texts):
@@ -153,7 +153,7 @@ def _arrow_type(released: Any, original: Any, labels: list[Any] | None) -> Any:
 
 def _index_type(original: Any, labels: list[Any] | None) -> Any:
     """Return the type of the numbers of labels: wide enough for all declared ones, whichever occur."""
-    pa = arrow.pyarrow("a table of PyArrow")
+    pa = pyarrow("a table of PyArrow")
     if labels is None:
         return pa.int32()
     kinds = [kind for kind in (pa.int8(), pa.int16(), pa.int32()) if len(labels) <= 2 ** (kind.bit_width - 1)]
@@ -172,7 +172,7 @@ def _as_pandas(types: Mapping[Any, Any], kind: str) -> Returned:
         if isinstance(dtype, pd.CategoricalDtype):
             originals[name] = pd.CategoricalDtype(None, ordered=dtype.ordered)
         elif hasattr(dtype, "pyarrow_dtype"):
-            families[name] = arrow.polars_type(dtype.pyarrow_dtype)
+            families[name] = polars_type(dtype.pyarrow_dtype)
         elif str(dtype).lower() in narrow:
             families[name] = narrow[str(dtype).lower()]
 

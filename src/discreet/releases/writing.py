@@ -17,7 +17,7 @@ import numpy as np
 
 from discreet._core.errors import DiscreetError, FileProblem, ParameterError
 from discreet._core.files import check_outputs, check_writable, new_folder, recover, together, writing_problem
-from discreet._core.formats import ENDINGS, PARQUET, Format, format_of, with_ending
+from discreet._core.formats import ENDINGS, PARQUET, Format, format_of, pyarrow, with_ending, write_arrow
 from discreet._core.lazy import pl
 from discreet._core.random import seeded
 from discreet._core.reading import file_sha256
@@ -80,8 +80,6 @@ def _two_files(
         remedy = f"end the name in {ENDINGS}. {form.kind} imports CSV"
         raise FileProblem(out, f"a file of {form.kind} is read, and not written", remedy)
     if form.kind == "arrow":
-        from discreet._core.arrow import pyarrow
-
         pyarrow("writing an Arrow file")
     certificate_file = certificate_path(path, certificate)
     check_outputs([path, certificate_file, *outputs], inputs)
@@ -314,9 +312,7 @@ def write_table(
         if form.texts:
             _write_csv(stream(), file, form, separator, columns or {})
         elif form.kind == "arrow":
-            from discreet._core import arrow
-
-            arrow.write(stream(), schema, file, metadata)
+            write_arrow(stream(), schema, file, metadata)
         else:
             _sink_parquet(stream(), schema, file, metadata)
         file.flush()

@@ -22,7 +22,7 @@ from forms import TEXT, refused
 
 import discreet
 from discreet import Budget, Unit
-from discreet._core.arrow import lazy
+from discreet._core.formats import batch_scan
 from discreet.confidential import confidential, confidential_rows
 from discreet.confidential.closed import reveal
 from discreet.confidential.public import public_table
@@ -347,9 +347,10 @@ def test_the_wrong_separator(tmp_path: Path) -> None:
 READ_DAMAGED = """
 import random, sys
 from pathlib import Path
-from discreet._core.arrow import scanned, texts
+from discreet._core.formats import format_of, scanned, texts
 
 whole, spoilt = Path(sys.argv[1]).read_bytes(), Path(sys.argv[1] + ".spoilt")
+form = format_of("t.arrow")
 for seed in range(400):
     rng, data = random.Random(seed), bytearray(whole)
     for _ in range(rng.choice((1, 1, 2))):
@@ -357,8 +358,8 @@ for seed in range(400):
         data[rng.choice((rng.randrange(64), near_end, rng.randrange(len(data))))] = rng.choice((0, 127, 147, 255))
     spoilt.write_bytes(data)
     try:
-        texts(spoilt)
-        scan = scanned(spoilt)
+        texts(spoilt, form)
+        scan = scanned(spoilt, form)
         scan.group_by(scan.collect_schema().names()).len().collect()
     except MemoryError:
         raise
@@ -409,7 +410,7 @@ def test_labels_of_other_numbers_in_every_batch(tmp_path: Path) -> None:
 
 def test_a_scan_of_batches_gives_what_is_asked_for() -> None:
     table = pa.table({"x": list(range(10)), "s": list("abcdefghij")})
-    scan = lazy(table.schema, lambda columns: iter(table.select(list(columns)).to_batches(max_chunksize=3)))
+    scan = batch_scan(table.schema, lambda columns: iter(table.select(list(columns)).to_batches(max_chunksize=3)))
     frame = pl.DataFrame({"x": range(10), "s": list("abcdefghij")})
     assert scan.collect().equals(frame)
     assert scan.select("s", "x").head(4).collect().equals(frame.select("s", "x").head(4))
