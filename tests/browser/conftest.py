@@ -74,7 +74,7 @@ def ledger_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
         with pytest.raises(ZeroDivisionError), ledger.pay(Request(budget=Budget(epsilon=0.25))):
             raise ZeroDivisionError
         ledger.pay(Request(budget=Budget(epsilon=0.25)))
-    write_ledger_report(where / "l.ledger", where / "page.html")
+    write_ledger_report(Ledger(where / "l.ledger"), where / "page.html")
     return where / "page.html"
 
 

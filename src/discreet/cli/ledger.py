@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import shlex
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -131,21 +132,18 @@ def recover(book: Ledger, entries: tuple[str, ...], as_json: bool) -> None:
     answer(as_json, {"entries": settled}, *(lines or ["Nothing was left behind."]))
 
 
-@command("file", "certificates...", group=ledger)
+@ledger_command("certificates...")
 @option("--out", PATH, "File to write: .html. By default DATASET.ledger.html.")
-@shared("dataset")
-def report(file: str, certificates: tuple[str, ...], out: str | None, dataset: str | None, as_json: bool) -> int:
+def report(book: Ledger, certificates: tuple[str, ...], out: str | None, as_json: bool) -> int:
     """Write what is public of the ledger FILE as one HTML page: what is set aside and left, and every entry.
 
     That it was rolled back shows only with the CERTIFICATES of releases. The exit status is 1 where anything is wrong.
     """
-    from discreet.ledger import Ledger
     from discreet.report import write_ledger_report
 
-    with Ledger(file, dataset) as book:
-        name = "".join(c if c.isalnum() or c in "-_" else "-" for c in book.dataset)
+    name = re.sub(r"[^\w-]", "-", book.dataset)
     page = out or f"{name}.ledger.html"
-    problems = write_ledger_report(file, page, dataset=dataset, certificates=certificates)
+    problems = write_ledger_report(book, page, certificates=certificates)
     document = {"out": page, "ok": not problems, "problems": problems, "rollback_checked": bool(certificates)}
     answer(as_json, document, f"wrote {page}")
     if problems and not as_json:
@@ -155,19 +153,17 @@ def report(file: str, certificates: tuple[str, ...], out: str | None, dataset: s
     return int(bool(problems))
 
 
-@command("file", group=ledger)
+@ledger_command()
 @option("--out", PATH, "File to write: .json or .csv.", required=True)
-@shared("dataset")
-def export(file: str, out: str, dataset: str | None, as_json: bool) -> None:
+def export(book: Ledger, out: str, as_json: bool) -> None:
     """Write every entry of the ledger FILE for an oversight body, with the fields of the registry of deployments.
 
     It is public: it tells what was asked for and set aside, and never whether a release was completed, which the table
     may decide. It holds names of files and no folders, and neither machines nor processes.
     """
-    from discreet.ledger import TO_FILL_IN, Ledger, write_registry
+    from discreet.ledger import TO_FILL_IN, write_registry
 
-    with Ledger(file, dataset) as opened:
-        entries = write_registry(opened, out)
+    entries = write_registry(book, out)
     answer(
         as_json,
         {"out": out, "entries": entries, "to_fill_in": list(TO_FILL_IN)},

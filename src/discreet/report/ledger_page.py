@@ -78,15 +78,12 @@ def place_in_ledger(path: FilePath, dataset: str | None, *, certificate: Path, s
 _MOST_STEPS = 400  # of the picture
 
 
-def write_ledger_report(
-    place: FilePath, out: FilePath, *, dataset: str | None = None, certificates: Sequence[FilePath] = ()
-) -> list[str]:
+def write_ledger_report(ledger: Ledger, out: FilePath, *, certificates: Sequence[FilePath] = ()) -> list[str]:
     """Write what is public of a ledger as one HTML page, and return what is wrong with it, for the custodian alone."""
-    path = require_page(out, inputs := (place, *certificates))
-    with Ledger(place, dataset) as ledger:
-        problems, statement = ledger.verify(certificates), Statement.from_ledger(ledger)
-        # as the page's commands name it: no folder, and no address of a database
-        name = "ADDRESS" if "://" in str(place) else shlex.quote(Path(place).name)
+    path = require_page(out, inputs := (ledger.place, *certificates))
+    problems, statement = ledger.verify(certificates), Statement.from_ledger(ledger)
+    # as the page's commands name it: no folder, and no address of a database
+    name = "ADDRESS" if "://" in str(ledger.place) else shlex.quote(Path(ledger.place).name)
     text = page(statement, broken=bool(problems), checked=len(certificates), place=name)
     write_own(path, text, inputs=inputs)
     return problems

@@ -57,14 +57,14 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def written(place: Path, out: Path, **options: Any) -> str:
     """Write the page of a ledger, and return its text."""
-    write_ledger_report(place, out, **options)
+    write_ledger_report(Ledger(place), out, **options)
     return Page(out.read_text(encoding="utf-8")).words
 
 
 @pytest.fixture(scope="module")
 def shape(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Page:
     out = tmp_path_factory.mktemp("page") / "page.html"
-    assert write_ledger_report(place, out) == []
+    assert write_ledger_report(Ledger(place), out) == []
     return Page(out.read_text(encoding="utf-8"))
 
 
@@ -106,11 +106,11 @@ def test_a_broken_ledger_is_told_first(place: Path) -> None:
 
 def test_certificates_are_compared(place: Path, tmp_path: Path) -> None:
     made = [place.parent / f"ages-{number}.certificate.json" for number in (1, 2)]
-    assert write_ledger_report(place, tmp_path / "a.html", certificates=made) == []
+    assert write_ledger_report(Ledger(place), tmp_path / "a.html", certificates=made) == []
     assert "No certificate was compared" not in (tmp_path / "a.html").read_text()
     other = tmp_path / "other.certificate.json"
     other.write_text("{}")
-    assert len(write_ledger_report(place, tmp_path / "b.html", certificates=[other])) == 1
+    assert len(write_ledger_report(Ledger(place), tmp_path / "b.html", certificates=[other])) == 1
 
 
 def test_many_entries_make_a_short_page(place: Path) -> None:
@@ -159,13 +159,13 @@ def test_an_empty_ledger_and_the_other_currency(tmp_path: Path) -> None:
 def test_files_are_not_overwritten(place: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.html").write_text("mine")
     with pytest.raises(FileProblem, match="not written by discreet"):
-        write_ledger_report(place, tmp_path / "mine.html")
+        write_ledger_report(Ledger(place), tmp_path / "mine.html")
     with pytest.raises(FileProblem, match="html"):
-        write_ledger_report(place, tmp_path / "page.pdf")
+        write_ledger_report(Ledger(place), tmp_path / "page.pdf")
     with pytest.raises(FileProblem, match="also an input"):
         made = tmp_path / "l.html"
         made.write_bytes(place.read_bytes())
-        write_ledger_report(made, made)
+        write_ledger_report(Ledger(made), made)
 
 
 # -- a ledger in the report of a release ------------------------------------------------------------------------------
