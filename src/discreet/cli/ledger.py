@@ -161,14 +161,15 @@ def export(book: Ledger, out: str, as_json: bool) -> None:
     It is public: it tells what was asked for and set aside, and never whether a release was completed, which the table
     may decide. It holds names of files and no folders, and neither machines nor processes.
     """
-    from discreet.ledger import TO_FILL_IN, write_registry
+    from discreet.ledger import write_registry
 
-    entries = write_registry(book, out)
+    document = write_registry(book, out)
+    entries, to_fill_in = len(document["entries"]), document["to_fill_in"]
     answer(
         as_json,
-        {"out": out, "entries": entries, "to_fill_in": list(TO_FILL_IN)},
+        {"out": out, "entries": entries, "to_fill_in": to_fill_in},
         f"wrote {counted(entries, 'entry', 'entries')} to {out}",
-        f"to fill in, since no ledger knows it: {', '.join(TO_FILL_IN)}",
+        f"to fill in, since no ledger knows it: {', '.join(to_fill_in)}",
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -189,13 +190,10 @@ def attempted(action: Callable[[], T]) -> T:
 
 def cells_of(source: Source, columns: Mapping[str, Column]) -> EngineCells | None:
     """Return the cells of declared columns where the table is; None where raw values have to be read."""
-    find = source.cells
-    if find is None:
-        return None
-    try:
-        return attempted(lambda: find(columns))
-    except EngineFailed:
-        return None
+    if (find := source.cells) is not None:
+        with suppress(EngineFailed):
+            return attempted(lambda: find(columns))
+    return None
 
 
 # -- frequencies of encoded records, as batches of them come in --------------------------------------------------------

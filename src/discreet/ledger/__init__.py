@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from discreet.ledger.ledger import Ledger, PlannedRelease, ledger_for, reopened
     from discreet.ledger.request import MOST_PARTS, AddRemove, Checkpoint, Output, Replacement, Request, Watch, Workers
     from discreet.ledger.run import Run, kept_state
-    from discreet.ledger.statement import TO_FILL_IN, Entry, LedgerStatus, Statement, left_after, power, write_registry
+    from discreet.ledger.statement import Entry, LedgerStatus, Statement, left_after, loss_texts, power, write_registry
 
 __all__ = ["Ledger", "Request", "Run"]
 

@@ -145,14 +145,13 @@ class Ledger:
         unknown = [kind for kind in kinds if kind not in _KINDS]
         if isinstance(kinds, str) or unknown or not kinds:
             raise ParameterError(f"kinds must be among {', '.join(_KINDS)}")
+        request = Request(unit=unit)
         covers = {
             "relation": choice("relation", relation, ("replacement", "add-remove")),
-            "unit": None,
-            "max_records": 1,
+            "unit": request.column,
+            "max_records": request.group,
             "kinds": [kind for kind in _KINDS if kind in kinds],
         }
-        if unit is not None:
-            covers |= {"unit": unit.column, "max_records": unit.max_records}
         facts = {"currency": adds_up.name, "budget": asdict(budget), "limit": adds_up.limit(budget).to_dict()}
         begin(store_at(place, new=True), dataset, facts | {"covers": covers})
         return cls(place, dataset)

@@ -12,8 +12,9 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Self
@@ -99,13 +100,7 @@ class LedgerStatus:
 
     @property
     def _shown(self) -> list[tuple[str, str, str]]:
-        """Return the budget as it is written, what is spent rounded up, and what is left rounded down."""
-        pairs = (
-            ("budget", self.budget, as_written),
-            ("spent", self.spent, lambda value: rounded_up(value, 6)),
-            ("left", self.left, lambda value: rounded_down(value, 6)),
-        )
-        return [(name, write(pair["epsilon"]), write(pair["delta"])) for name, pair, write in pairs]
+        return [(name, pair["epsilon"], pair["delta"]) for name, pair in loss_texts(asdict(self)).items()]
 
     @property
     def _attacker(self) -> str:
@@ -136,6 +131,13 @@ def status_of(book: Book, last: LedgerEvent) -> LedgerStatus:
         head=last.hash,
         created=book.created,
     )
+
+
+def loss_texts(status: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Return the budget as it is written, what is spent rounded up, and what is left rounded down."""
+    up, down = partial(rounded_up, digits=6), partial(rounded_down, digits=6)
+    ways: dict[str, Callable[[float], str]] = {"budget": as_written, "spent": up, "left": down}
+    return {name: {key: write(status[name][key]) for key in ("epsilon", "delta")} for name, write in ways.items()}
 
 
 def power(false_alarms: float, *, epsilon: float, delta: float) -> float:
@@ -275,8 +277,8 @@ _STATES = {
 }
 
 
-def write_registry(ledger: Ledger, out: str | os.PathLike[str]) -> int:
-    """Write the export of a ledger to a JSON or CSV file; return how many entries it has. Raises FileProblem."""
+def write_registry(ledger: Ledger, out: str | os.PathLike[str]) -> dict[str, Any]:
+    """Write the export of a ledger to a JSON or CSV file, and return it as JSON values. Raises FileProblem."""
     from discreet._core.page import require_own
 
     path = Path(out)
@@ -288,7 +290,7 @@ def write_registry(ledger: Ledger, out: str | os.PathLike[str]) -> int:
     text = registry_csv(document) if ending == ".csv" else json.dumps(document, indent=2, allow_nan=False) + "\n"
     with together(path, inputs=[ledger.place], check=lambda: require_own(path)) as (file,):
         file.write(text.encode())
-    return len(document["entries"])
+    return document
 
 
 def registry(statement: Statement) -> dict[str, Any]:

@@ -420,11 +420,8 @@ def _check_file(certificate: Certificate, facts: FileFacts, data: str | os.PathL
         columns, form = list(open_source(data).names), form or formats.PARQUET
     else:  # a file that was cut is told by its hash, and not how to complete it
         columns = list(quietly(scanned(data).collect_schema, unreadable()))
-
-    def counted() -> int:
-        return int(formats.scanned(data, form).select(pl.len()).collect().item())
-
-    rows = quietly(counted, FileProblem(data, "it is not a readable table", "give the released file"))
+    count, broken = pl.len(), FileProblem(data, "it is not a readable table", "give the released file")
+    rows = quietly(lambda: int(formats.scanned(data, form).select(count).collect().item()), broken)
     checks.append(_compare(f"{name}.columns (in the file)", certificate.facts.released.columns, columns))
     checks.append(_compare(f"{name}.rows (in the file)", facts.rows, rows))
     if checks[1].agrees:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from discreet._core.page import FilePath, Points, rendered, require_page, spending_chart, write_own
-from discreet._core.text import about, as_written, counted, rounded_down, rounded_up
-from discreet.ledger import Entry, Ledger, Statement, power
+from discreet._core.text import about, counted, rounded_up
+from discreet.ledger import Entry, Ledger, Statement, loss_texts, power
 
 MOST_ENTRIES = 500
 """Rows of a table of entries."""
@@ -21,26 +21,21 @@ _FALSE_ALARMS = (0.01, 0.05)
 def spending_texts(status: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is spent and left of a budget, and what that means, for a status of ``LedgerStatus.to_dict``."""
 
-    def pair(name: str, write: Callable[[float], str]) -> dict[str, str]:
-        return {key: write(status[name][key]) for key in ("epsilon", "delta")}
-
     def detected(alarms: float, name: str) -> str:
         return f"{rounded_up(min(100.0, 100.0 * power(alarms, **status[name])))} %"
 
-    left = pair("left", lambda value: rounded_down(value, 6))
+    amounts = loss_texts(status)
     loss, further = "rho", "All further releases together may be worth epsilon {epsilon} at delta {delta}."
     if status["currency"] == "sums":
         loss, further = "epsilon", "A further release may ask for epsilon {epsilon} and delta {delta}."
     return {
-        "budget": pair("budget", as_written),
-        "spent": pair("spent", lambda value: rounded_up(value, 6)),
-        "left": left,
+        **amounts,
         "attack": [
             {"alarms": f"{about(100 * rate)} %", "now": detected(rate, "spent"), "whole": detected(rate, "budget")}
             for rate in _FALSE_ALARMS
         ],
         "loss": loss,
-        "further": further.format(**left),
+        "further": further.format(**amounts["left"]),
     }
 
 
