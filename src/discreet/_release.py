@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from discreet import AddRemove, Output, Replacement, Watch, wording
+from discreet import AddRemove, Output, Replacement, Watch, mechanisms, planner, releases, wording
 from discreet._core.boundary import sealed
 from discreet._core.checks import shown, unfit
 from discreet._core.errors import ParameterError
@@ -31,43 +31,9 @@ from discreet.confidential import (
 )
 from discreet.domain import Domain, escaped
 from discreet.ledger import Ledger, PlannedRelease, Request, Run, ledger_for, reopened
-from discreet.mechanisms import (
-    Mechanism,
-    PartsMechanism,
-    declared,
-    first_names,
-    named,
-    parameter_names,
-    public_inputs,
-    require_known,
-    require_made_for,
-)
-from discreet.planner import (
-    PublicFacts,
-    chosen_cells,
-    chosen_mechanism,
-    require_complete,
-    require_current,
-    said_before,
-    with_sampling,
-)
+from discreet.mechanisms import Mechanism, PartsMechanism
 from discreet.privacy import Budget, Unit
-from discreet.releases import (
-    MechanismFamily,
-    Offer,
-    Release,
-    budget_of,
-    carry_out,
-    contents_of,
-    delta_caveats,
-    go_on,
-    offer_of,
-    place,
-    read_output,
-    require_parts,
-    require_promise,
-    utility_facts,
-)
+from discreet.releases import MechanismFamily, Offer, Release
 
 Path_ = str | os.PathLike[str]
 
@@ -194,15 +160,16 @@ def release(
     True
     """
     outcome = parameters.pop("outcome", None)
-    names = parameter_names(named(mechanism)) if isinstance(mechanism, str) else ()
-    require_current([name for name in parameters if name not in names], _MOVED)
+    names = mechanisms.parameter_names(mechanisms.named(mechanism)) if isinstance(mechanism, str) else ()
+    planner.require_current([name for name in parameters if name not in names], _MOVED)
     refuse_same(data, reference, *parameters.values())
     base, unit = _domain_and_unit(data, domain, unit, outcome)
     calibrated = _calibrated(mechanism, base, parameters, watch)
     if parameters.get("tables") == 1:  # as without it
         del parameters["tables"]
     if mechanism is None and "tables" in parameters:
-        mechanism = next(name for name in first_names() if "tables" in parameter_names(named(name)))
+        kinds = map(mechanisms.named, mechanisms.first_names())
+        mechanism = next(kind.name for kind in kinds if "tables" in mechanisms.parameter_names(kind))
     request = Request(
         budget=budget,
         domain=base,
@@ -217,28 +184,28 @@ def release(
         output=out if isinstance(out, Output) else Output(out),
         watch=watch,
     )
-    require_promise(request, request.relation.records)
+    releases.require_promise(request, request.relation.records)
     if calibrated is None:
-        require_complete(request)
+        planner.require_complete(request)
     else:  # a size that it does not release is refused before anything is opened
-        contents_of(calibrated, request.relation.records or 1, size=size, counts=counts)
+        releases.contents_of(calibrated, request.relation.records or 1, size=size, counts=counts)
     payer = ledger if isinstance(ledger, PlannedRelease) else ledger_for(ledger, domain)
     book: Any = getattr(payer, "ledger", payer)
     files, digest = request.kept_output(data, reference, book and book.dataset)
-    waiting = read_output(files[0], digest) if any(map(os.path.lexists, files)) else None
+    waiting = releases.read_output(files[0], digest) if any(map(os.path.lexists, files)) else None
     request = _with_files(request, calibrated, inputs=(data, domain, reference, *parameters.values()))
     rng = secure() if seed is None else seeded(seed)
     table = _Table(data, request, calibrated, rng, opened=waiting is None)
 
     like = None if reference is None else public_table(reference, base)
-    facts = PublicFacts(domain=base, n=request.relation.records, reference=like)
+    facts = planner.PublicFacts(domain=base, n=request.relation.records, reference=like)
     why, offer = "" if calibrated is None else f"{calibrated.name}: given", None
     if (n := facts.n) is not None:
         if calibrated is None:
-            calibrated, why = chosen_mechanism(request, facts)
+            calibrated, why = planner.chosen_mechanism(request, facts)
         facts = facts.on(calibrated.domain)
-        offer = offer_of(calibrated, request, n, facts.commonness)
-        request = replace(request, budget=request.budget or budget_of(offer.guarantee))
+        offer = releases.offer_of(calibrated, request, n, facts.commonness)
+        request = replace(request, budget=request.budget or releases.budget_of(offer.guarantee))
     progress = None if isinstance(mechanism, MechanismFamily) else watch.progress
     with (
         locked(*files),
@@ -247,18 +214,17 @@ def release(
         else _paid(payer, request, calibrated) as run,
     ):
         if waiting is not None:
-            return go_on(run, calibrated, waiting, file=files[0], rng=table.rng, progress=progress)
+            return releases.go_on(run, calibrated, waiting, file=files[0], rng=table.rng, progress=progress)
         closed, facts = table.closed(facts)
         if calibrated is None:
-            calibrated, why = chosen_mechanism(request, facts)
+            calibrated, why = planner.chosen_mechanism(request, facts)
         if calibrated.domain != facts.domain:
             closed, facts = table.closed(facts.on(calibrated.domain))
-        closed = with_public(closed, public_inputs(calibrated), domain=calibrated.domain)
-        offer = offer or offer_of(calibrated, request, facts.n or 0, facts.commonness)
-        why = ". ".join([*chosen_cells(base, calibrated.domain), why])
-        if watch.announce is not None:
-            _announce(request, offer, why, facts, watch.announce)
-        return carry_out(
+        closed = with_public(closed, mechanisms.public_inputs(calibrated), domain=calibrated.domain)
+        offer = offer or releases.offer_of(calibrated, request, facts.n or 0, facts.commonness)
+        why = ". ".join([*planner.chosen_cells(base, calibrated.domain), why])
+        _announce(request, offer, why, facts)
+        return releases.carry_out(
             run,
             closed,
             offer,
@@ -267,7 +233,7 @@ def release(
             file=next(iter(files), None),
             digest=digest,
             info={
-                **utility_facts(calibrated, offer.n, offer.forecast),
+                **releases.utility_facts(calibrated, offer.n, offer.forecast),
                 "mechanism": calibrated.name,
                 "why": why,
                 "share_not_from_data": offer.forecast.lost,
@@ -308,7 +274,7 @@ def _relation_of(data: Any, calibrated: Mechanism | None, relation: Any) -> Any:
         if relation.records is not None:
             _require_same_number(relation.records, n)
     elif calibrated is not None:
-        n = declared(calibrated, "records")
+        n = mechanisms.declared(calibrated, "records")
     return Replacement(records=relation.records or n or None)
 
 
@@ -341,13 +307,13 @@ def _with_files(request: Request, calibrated: Mechanism | None, *, inputs: tuple
     if calibrated is not None:
         several = calibrated.contents(request.relation.records or 1).tables is not None
     parts = output.partitions is not None
-    require_parts(output, request.domain, records=not (several or request.counts))
+    releases.require_parts(output, request.domain, records=not (several or request.counts))
     files: tuple[Path, ...] = ()
     if output.path is not None:
         room = (request.size or 0) * len((request.domain or Domain(columns={})).names) // 8  # a field: about a bit
         others = [Path(steps.path) for steps in (checkpoint,) if steps is not None]
         kind: dict[str, bool] = {"several": several, "parts": parts}
-        files = place(output.path, output.certificate, **kind, inputs=inputs, outputs=others, room=room)
+        files = releases.place(output.path, output.certificate, **kind, inputs=inputs, outputs=others, room=room)
         if several or parts:
             files = files[:1]
         elif files[0].exists():
@@ -378,9 +344,9 @@ class _Table:
         self._data, self._request, self.rng = data, request, rng
         kind, self._records = request.mechanism_type, None
         if kind is not None:
-            require_known(kind, with_sampling(kind, request.parameters))
+            mechanisms.require_known(kind, planner.with_sampling(kind, request.parameters))
         if calibrated is not None:
-            kind, self._records = type(calibrated), declared(calibrated, "records")
+            kind, self._records = type(calibrated), mechanisms.declared(calibrated, "records")
         self._in_parts = kind is not None and issubclass(kind, PartsMechanism)
         voted = isinstance(calibrated, PartsMechanism) and calibrated.by_unit
         self._by_unit = voted or bool(request.parameters.get("unit_votes"))
@@ -390,7 +356,7 @@ class _Table:
             other_columns = "other-columns" in request.accept
             self._data = open_declared(data, domain, unit=request.unit, other_columns=other_columns)
 
-    def closed(self, facts: PublicFacts) -> tuple[Confidential[Any], PublicFacts]:
+    def closed(self, facts: planner.PublicFacts) -> tuple[Confidential[Any], planner.PublicFacts]:
         """Close the table on a domain, beside the public one that it is expected to look like; say what is public."""
         closed, domain, request = self._data, facts.domain, self._request
         if not isinstance(closed, Confidential):
@@ -409,7 +375,7 @@ class _Table:
         if isinstance(self._request.relation, AddRemove):  # the number was declared, and the table's is confidential
             return closed, facts
         n = public_size(closed)
-        require_made_for(self._records, n)
+        mechanisms.require_made_for(self._records, n)
         if facts.n is not None:
             _require_same_number(facts.n, n)
         return closed, replace(facts, n=n)
@@ -434,8 +400,10 @@ def _say(watch: Watch, text: str) -> None:
         watch.announce(text)
 
 
-def _announce(request: Request, offer: Offer, why: str, facts: PublicFacts, announce: Callable[[str], None]) -> None:
+def _announce(request: Request, offer: Offer, why: str, facts: planner.PublicFacts) -> None:
     """Say what was chosen and what it will do, before anything is drawn: from public facts alone."""
+    if (announce := request.watch.announce) is None:
+        return
     mechanism, n, size = offer.mechanism, facts.n or 0, request.size
     from discreet.mechanisms import no_posterior
 
@@ -446,7 +414,7 @@ def _announce(request: Request, offer: Offer, why: str, facts: PublicFacts, anno
     if offer.contents.tables is None and (why_not := no_posterior(mechanism, n)):
         announce(f"estimate will give no intervals from this release: {why_not}")
     if request.budget is not None:
-        for caveat in delta_caveats(request.budget.delta, n):
+        for caveat in releases.delta_caveats(request.budget.delta, n):
             announce(str(caveat))
     for name, column in mechanism.domain.columns.items():
         labels = [label for label in column.labels or () if isinstance(label, str) and escaped(label) != label]
@@ -455,5 +423,5 @@ def _announce(request: Request, offer: Offer, why: str, facts: PublicFacts, anno
                 f"labels of {name!r} that a spreadsheet would run as formulas get an apostrophe in the CSV file: "
                 f"{', '.join(map(shown, labels[:3]))}. discreet drops it again, and a Parquet file has none"
             )
-    for text in said_before(mechanism, request, n=n, reference=facts.reference):
+    for text in planner.said_before(mechanism, request, n=n, reference=facts.reference):
         announce(text)

@@ -20,24 +20,12 @@ from urllib.parse import unquote
 
 import numpy as np
 
+from discreet._core import formats
 from discreet._core.boundary import enclosed, quietly
 from discreet._core.checks import unfit
 from discreet._core.errors import DataError, FileProblem
 from discreet._core.files import require_settled
-from discreet._core.formats import (
-    PARQUET,
-    READABLE,
-    UTF8,
-    Format,
-    format_of,
-    heading,
-    parquet_rows,
-    scanned,
-    stored_index,
-    texts,
-    unpacked,
-    with_ending,
-)
+from discreet._core.formats import PARQUET, Format, format_of
 from discreet._core.lazy import pl
 from discreet._core.reading import encoding_of
 from discreet._core.text import counted
@@ -117,7 +105,7 @@ def _watched(source: Source) -> Source:
         lost = [file for file in source.files if tells_all and file not in original and "://" not in file]
         broken = DataError(None, "a file of it is lost, or no readable Parquet", "give the complete files")
         for path in (*lost, *(path for path in original if format_of(path) == PARQUET)):
-            quietly(partial(parquet_rows, path), broken)
+            quietly(partial(formats.parquet_rows, path), broken)
     return replace(source, batches=batches) if original else source
 
 
@@ -147,7 +135,7 @@ def _open_path(data: str | PathLike[str]) -> Source:
         return _open_csv(text, path, form)
     problem = f"is not a readable {form.kind.title()} file"
     broken = FileProblem(text, problem, "give the complete file, in this format")
-    return _of_scan(quietly(lambda: scanned(path, form), broken), path, form, broken, text=text)
+    return _of_scan(quietly(lambda: formats.scanned(path, form), broken), path, form, broken, text=text)
 
 
 def _of_scan(
@@ -157,7 +145,7 @@ def _of_scan(
     from discreet.confidential.returned import as_polars
 
     schema = quietly(scan.collect_schema, broken)
-    index = quietly(lambda: stored_index(list(schema), texts(path, form).get("pandas")), broken)
+    index = quietly(lambda: formats.stored_index(list(schema), formats.texts(path, form).get("pandas")), broken)
     types = {name: type_name(dtype) for name, dtype in schema.items() if name not in index}
     return Source(
         kind=form.kind,
@@ -181,7 +169,7 @@ def _open_csv(text: str, path: Path, form: Format) -> Source:
     places = {place: unescaped(name) for place, name in enumerate(header) if name}
 
     def read(columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-        scan = scanned(path, form)
+        scan = formats.scanned(path, form)
         if blank:
             scan = scan.with_row_index(_ROW).filter(~pl.col(_ROW).is_in(blank)).drop(_ROW)
         header_names = quietly(scan.collect_schema, broken).names()
@@ -219,7 +207,7 @@ def _open_folder(text: str, path: Path) -> Source:
     if any([key for key, _ in partition] != keys for partition in partitions) or len(set(keys)) < len(keys):
         raise FileProblem(text, "its folders are not partitions by the same columns", "give one table")
     broken = FileProblem(text, "it holds a file that is not readable Parquet", f"give the complete files. {_NAMED}")
-    schemas = [quietly(lambda file=file: scanned(file, PARQUET).collect_schema(), broken) for file in files]  # type: ignore[misc]
+    schemas = [quietly(lambda file=file: formats.scanned(file, PARQUET).collect_schema(), broken) for file in files]  # type: ignore[misc]
     for schema in schemas[1:]:
         names = [name for name in {**schemas[0], **schema} if schema.get(name) != schemas[0].get(name)]
         if names:  # the order of columns is no matter
@@ -313,7 +301,7 @@ def require_kind(text: str, path: Path, form: Format | None) -> Format:
     if form is not None and form.kind in ("Excel", "SPSS", "SAS") and start not in _KINDS:  # Stata had no mark once
         raise FileProblem(text, f"its content is not of {form.kind}", "end its name in .csv if it is CSV")
     if form is None:
-        raise FileProblem(text, "the format is not known by this ending", f"give a file in {READABLE}")
+        raise FileProblem(text, "the format is not known by this ending", f"give a file in {formats.READABLE}")
     return form
 
 
@@ -322,7 +310,7 @@ def csv_form(text: str, path: Path, form: Format, _version: object) -> tuple[lis
     """Return the header of a CSV file, and the numbers of rows that are empty lines. Reads all of it."""
     # Raises FileProblem where a row has not the fields of the header, or is no text. Columns without a name are left
     # aside: a first one is an index, and last ones are separators that end every line.
-    encoding, separator, names, line = heading(path, form)
+    encoding, separator, names, line = formats.heading(path, form)
     words, width, row, blank = _SEPARATORS.get(separator, repr(separator)), len(names), -1, []
     if not any(names):
         raise FileProblem(text, "has no line with the names of its columns", "put one first")
@@ -330,7 +318,7 @@ def csv_form(text: str, path: Path, form: Format, _version: object) -> tuple[lis
         remedy = f"name its separator, or save it with {words}"
         raise FileProblem(text, f"its fields are not separated by {words}", remedy)
     last = max([place for place, name in enumerate(names) if name])
-    nulls = width == 1 and with_ending(path, ".certificate.json").exists()  # a release has empty lines for them
+    nulls = width == 1 and formats.with_ending(path, ".certificate.json").exists()  # a release has empty lines for them
     for part in _blocks(path, form, encoding, line):
         block = _Block(part, ord(separator), width)
         if (problem := block.text_problem() or block.problem(header=row < 0, nulls=nulls)) is not None:
@@ -349,10 +337,10 @@ def csv_form(text: str, path: Path, form: Format, _version: object) -> tuple[lis
 
 def _blocks(path: Path, form: Format, encoding: str, skip: int) -> Iterator[bytes]:
     """Yield whole records as UTF-8, after some lines at the beginning."""
-    with unpacked(path, form) as file:
+    with formats.unpacked(path, form) as file:
         quote: Any = b'"'
         lines: Any = file  # of UTF-8 left as they are, so that a wrong byte is found where it stands
-        if encoding not in UTF8:
+        if encoding not in formats.UTF8:
             quote, lines = '"', io.TextIOWrapper(file, encoding, newline="\n")
         elif encoding_of(file.read(3)) != "utf-8-sig":
             file.seek(0)

@@ -5,22 +5,14 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 
+from discreet import mechanisms
 from discreet._core.checks import choice, integer
 from discreet._core.errors import ParameterError, PoorUtility
 from discreet._core.lazy import pl
 from discreet.confidential import public_table
 from discreet.domain import Commonness, Domain
 from discreet.ledger import Replacement, Request
-from discreet.mechanisms import (
-    MOST_TABLES,
-    REGISTRY,
-    SAMPLINGS,
-    Mechanism,
-    first_names,
-    named,
-    parameter_names,
-    require_relation,
-)
+from discreet.mechanisms import Mechanism, first_names, named, parameter_names
 from discreet.planner.cells import calibrated, required, with_sampling
 from discreet.releases import poor_utility
 
@@ -60,15 +52,15 @@ def require_complete(request: Request) -> None:
         )
     required(request.budget)
     if request.several and (mechanism_type is None or "tables" not in parameter_names(mechanism_type)):
-        names = [repr(name) for name, kind in REGISTRY.items() if "tables" in parameter_names(kind)]
+        names = [repr(name) for name, kind in mechanisms.REGISTRY.items() if "tables" in parameter_names(kind)]
         raise ParameterError(f"several tables come from {' or '.join(names)} alone. Take it, or leave tables out")
     if request.counts and request.several:
         raise ParameterError("counts are one table. For them leave tables out")
     if "tables" in parameters:
-        integer("tables", parameters["tables"], least=1, most=MOST_TABLES)
+        integer("tables", parameters["tables"], least=1, most=mechanisms.MOST_TABLES)
     request.require_steps(mechanism_type)
     if mechanism_type is None:
-        choice("sampling", parameters.get("sampling") or SAMPLINGS[0], SAMPLINGS)
+        choice("sampling", parameters.get("sampling") or mechanisms.SAMPLINGS[0], mechanisms.SAMPLINGS)
         if unknown := sorted(set(parameters) - {"sampling"}):
             raise ParameterError(f"unknown argument {unknown[0]!r}. If a mechanism has it, write mechanism=... as well")
         return
@@ -79,7 +71,7 @@ def require_complete(request: Request) -> None:
         )
     if request.counts and not mechanism_type.traits.counts:
         raise ParameterError(f"{request.mechanism} releases records, not counts. Ask for records, and write size=...")
-    require_relation(mechanism_type, request.between.name)
+    mechanisms.require_relation(mechanism_type, request.between.name)
 
 
 def chosen_mechanism(request: Request, facts: PublicFacts) -> tuple[Mechanism, str]:

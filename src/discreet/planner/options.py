@@ -8,24 +8,14 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from typing import Any, cast
 
-from discreet import wording
+from discreet import mechanisms, wording
 from discreet._core.boundary import sealed
 from discreet._core.errors import DiscreetError, MissingExtra, Refused
 from discreet._core.numeric import least_integer
 from discreet._core.text import about, as_written, counted
 from discreet.domain import Domain
 from discreet.ledger import Request
-from discreet.mechanisms import (
-    LAWS,
-    READING_ONLY,
-    Forecast,
-    Mechanism,
-    NoiseLaw,
-    named,
-    no_posterior,
-    projection_error,
-    scale_solution,
-)
+from discreet.mechanisms import Forecast, Mechanism, NoiseLaw, named
 from discreet.planner.cells import calibrated, required
 from discreet.planner.predicted import Reference, predicted_errors, sampling_errors, summed
 from discreet.privacy import Budget, Guarantee, Relation
@@ -144,7 +134,7 @@ class Option:
     @property
     def analysed(self) -> bool:
         """Whether :func:`discreet.inference.posterior` knows how its releases depend on the table."""
-        return self.mechanism is not None and not no_posterior(self.mechanism, self.comparison.n)
+        return self.mechanism is not None and not mechanisms.no_posterior(self.mechanism, self.comparison.n)
 
     @property
     def times_sampling(self) -> float | None:
@@ -202,7 +192,7 @@ class Option:
 
 def private_step(mechanism: Mechanism) -> tuple[Any, ...]:
     """Return a private step's law and the fields that it depends on: equal where only what is read is different."""
-    names = [item.name for item in fields(mechanism) if item.compare and item.metadata != READING_ONLY]
+    names = [item.name for item in fields(mechanism) if item.compare and item.metadata != mechanisms.READING_ONLY]
     values = {name: getattr(mechanism, name) for name in names}
     return type(mechanism).log_prob, {name: value for name, value in values.items() if value is not None}
 
@@ -291,18 +281,18 @@ def _largest_size(option: Option, mechanism: Mechanism) -> int:
 def carried_cells(n: int, budget: Budget, group: int = 1) -> int:
     """Return the most cells, or 0, of which noise within a budget puts at most a fifth of ``n`` records elsewhere."""
     scales: list[tuple[float, float, NoiseLaw]] = []
-    for law in LAWS.values():
+    for law in mechanisms.LAWS.values():
 
         def promise(scale: float, law: NoiseLaw = law) -> Guarantee:
             profile = law.profile(scale, group=min(group, n), counts=2)
             return Guarantee.proved(profile, relation=Relation(group=group), n=n, theorem="T6", chosen=("noise",))
 
-        if (scale := scale_solution(law, budget, promise)) is not None:
+        if (scale := mechanisms.scale_solution(law, budget, promise)) is not None:
             scales.append((law.mean_absolute(scale), scale, law))
     if not scales:
         return 0
     _, scale, law = min(scales, key=lambda entry: entry[0])
-    error = partial(projection_error, law, scale, total=n)
+    error = partial(mechanisms.projection_error, law, scale, total=n)
     fewest = least_integer(lambda cells: error(cells=cells) > POOR_UTILITY, 1, _MOST_CARRIED)
     return _MOST_CARRIED if fewest is None else fewest - 1
 

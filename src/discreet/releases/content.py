@@ -10,23 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from discreet import wording
+from discreet import mechanisms, wording
 from discreet._core.checks import positive_size
 from discreet._core.errors import Fault, ParameterError
 from discreet._core.lazy import pl
 from discreet._core.random import seeded
 from discreet.domain import Domain, Records
-from discreet.mechanisms import (
-    Contents,
-    Estimates,
-    Forecast,
-    Mechanism,
-    Reading,
-    certified_type,
-    first_names,
-    named,
-    require_kept,
-)
+from discreet.mechanisms import Contents, Estimates, Forecast, Mechanism, Reading
 from discreet.privacy import Budget, Code, Guarantee, Relation
 from discreet.releases.facts import CertificateFacts, GuaranteeFacts
 
@@ -47,7 +37,7 @@ class MechanismFamily(ABC):
 def contents_of(mechanism: Mechanism, n: int, *, size: int | None, counts: bool = False) -> Contents:
     """Return what a release of ``n`` records holds, where so many records, or counts, are asked for."""
     # Raises ParameterError when the mechanism does not release that, or does not keep what its domain declares.
-    require_kept(mechanism.name, mechanism.domain, keeps=mechanism.traits.keeps_declared)
+    mechanisms.require_kept(mechanism.name, mechanism.domain, keeps=mechanism.traits.keeps_declared)
     contents = mechanism.contents(n, counts=counts)
     if counts:
         if contents.tables:
@@ -71,7 +61,7 @@ def contents_of(mechanism: Mechanism, n: int, *, size: int | None, counts: bool 
 
 def certified_mechanism(facts: CertificateFacts) -> Mechanism:
     """Return the mechanism that a certificate states. Raises ParameterError of an unknown name, or its parameters."""
-    return certified_type(facts.mechanism.name).from_parameters(
+    return mechanisms.certified_type(facts.mechanism.name).from_parameters(
         facts.mechanism.parameters, domain=Domain.from_dict(facts.domain), records=facts.records, size=facts.size
     )
 
@@ -228,6 +218,6 @@ POOR_UTILITY = 0.2
 def poor_utility(forecast: Forecast, mechanism: Mechanism, tried: Sequence[str] | None = None) -> str:
     """Return why a release that is mostly not from the data is refused, and what helps: what was tried, or may."""
     least, width = mechanism.traits.least_columns, len(mechanism.domain.columns)
-    traits = {name: named(name).traits for name in first_names() if least == 1 and tried is None}
+    traits = {name: mechanisms.named(name).traits for name in mechanisms.first_names() if least == 1 and tried is None}
     wide = [name for name, t in traits.items() if 1 < t.least_columns <= width <= t.most_columns]
     return wording.poor_utility(forecast, POOR_UTILITY, wide=wide, tried=tried or ())

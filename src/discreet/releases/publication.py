@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet import wording
+from discreet import mechanisms, wording
 from discreet._core.errors import DiscreetWarning, PoorUtility, Refused, RelationNotSupported
 from discreet._core.formats import DelimitedFile
 from discreet._core.lazy import pl
@@ -20,31 +20,11 @@ from discreet._core.random import SecureGenerator, fresh_identity, public
 from discreet.confidential import Confidential, Provenance
 from discreet.domain import Commonness, Domain
 from discreet.ledger import Request, Run
-from discreet.mechanisms import (
-    Contents,
-    Forecast,
-    Mechanism,
-    Outcome,
-    declared,
-    require_budget,
-    require_made_for,
-    twin_of,
-)
+from discreet.mechanisms import Contents, Forecast, Mechanism
 from discreet.privacy import Budget, Code, Guarantee, require_kind
+from discreet.releases import content
 from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, SCHEMA, Certificate, as_json
-from discreet.releases.content import (
-    LARGEST_EPSILON,
-    POOR_UTILITY,
-    Frames,
-    certified_mechanism,
-    contents_of,
-    headline,
-    no_rows,
-    poor_utility,
-    promise,
-    released_frames,
-    utility_facts,
-)
+from discreet.releases.content import Frames
 from discreet.releases.facts import (
     CertificateFacts,
     FileFacts,
@@ -75,20 +55,21 @@ def offer_of(mechanism: Mechanism, request: Request, n: int, profile: Commonness
     # Raises GuaranteeKindError, Infeasible, PoorUtility or ParameterError where that is not what was asked for.
     request.require_steps(type(mechanism))
     require_promise(request, n)
-    made_for = declared(mechanism, "records")
+    made_for = mechanisms.declared(mechanism, "records")
     if made_for is None and request.between.name != "replacement":
         raise RelationNotSupported(mechanism.name, "add-remove", "it must declare a number of records in public")
-    require_made_for(made_for, n)
-    contents = contents_of(mechanism, n, size=request.size, counts=request.counts)
+    mechanisms.require_made_for(made_for, n)
+    contents = content.contents_of(mechanism, n, size=request.size, counts=request.counts)
     require_parts(request.output, mechanism.domain, records=contents.tables is None and contents.size is not None)
     guarantee = mechanism.guarantee(request.between, n=n)
     require_kind(guarantee, request.accept)
     if request.budget is not None:
-        require_budget(guarantee, request.budget, f"{request.budget} with {mechanism.name} {mechanism.parameters()}")
+        wanted = f"{request.budget} with {mechanism.name} {mechanism.parameters()}"
+        mechanisms.require_budget(guarantee, request.budget, wanted)
     forecast = mechanism.forecast(n, profile)
     if "poor-utility" not in request.accept:
-        if forecast.lost > POOR_UTILITY:
-            raise PoorUtility(poor_utility(forecast, mechanism))
+        if forecast.lost > content.POOR_UTILITY:
+            raise PoorUtility(content.poor_utility(forecast, mechanism))
         if contents.size is not None and (expected := contents.size * forecast.released_share) < 1.0:
             raise PoorUtility(wording.no_records(expected, contents.size))
     return Offer(mechanism, n, contents, guarantee, forecast, mechanism.parameters())
@@ -98,13 +79,13 @@ def require_promise(request: Request, n: int | None) -> None:
     """Refuse a budget that promises next to nothing, of ``n`` records where that is known. Raises Refused."""
     if request.budget is None or "weak-promise" in request.accept:
         return
-    if why := wording.weak_promise(request.budget, n, LARGEST_EPSILON):
+    if why := wording.weak_promise(request.budget, n, content.LARGEST_EPSILON):
         raise Refused(why)
 
 
 def budget_of(guarantee: Guarantee) -> Budget:
     """Return the budget that a guarantee meets, where none was asked for."""
-    epsilon = headline(guarantee, None)
+    epsilon = content.headline(guarantee, None)
     return Budget(epsilon=min(100.0, epsilon), delta=0.0 if guarantee.stated else guarantee.delta(epsilon))
 
 
@@ -127,7 +108,7 @@ def carry_out(
     if mechanism.parameters() != offer.parameters:
         raise Refused("the mechanism was changed after it was looked at. Nothing is released. Make another one instead")
     facts = getattr(confidential, "provenance", None) or Provenance(frame_kind="polars", columns=())
-    twin = twin_of(mechanism, contents.size)  # made before the kernel sees the table, so that nothing it keeps is read
+    twin = mechanisms.twin_of(mechanism, contents.size)  # before the kernel sees the table: nothing it keeps is read
     if waiting is not None:
         document, output = waiting
     elif confidential is not None:
@@ -139,11 +120,11 @@ def carry_out(
             output = save_output(file, output, document, digest, run)
     reading = twin.reading(output, n=offer.n)
     draws = public(rng)
-    outcome = reading.outcome() or Outcome(())
+    outcome = reading.outcome() or mechanisms.Outcome(())
     codes = [*outcome.codes, *reading.losses(offer.guarantee.relation, contents, rng=draws)]
     codes += [Code("votes-kept")] * (request.checkpoint is not None)
     document = document.releasing(outcome=codes, share_from_data=outcome.share_from_data, **outcome.facts)
-    tables = released_frames(twin, contents, reading, rng=draws, progress=progress)
+    tables = content.released_frames(twin, contents, reading, rng=draws, progress=progress)
     if not request.out:
         records, document = _in_memory(tables, document, facts, twin.domain)
         run.commit(document.paid_for)
@@ -158,7 +139,7 @@ def carry_out(
     else:
         where = path / FOLDER_CERTIFICATE if document.several else request.out[1]
         separator = out.path.separator if isinstance(out.path, DelimitedFile) else None
-        schema = dict(no_rows(contents).schema)
+        schema = dict(content.no_rows(contents).schema)
         document = write(tables, schema, document, (path, where), inputs=(facts.path,), run=run, separator=separator)
     run.deliver()
     return Release(records=None, certificate=document, info=info or {}, path=path, certificate_path=where)
@@ -169,8 +150,8 @@ def go_on(run: Run, mechanism: Mechanism | None, waiting: tuple[Certificate, Any
     facts = waiting[0].facts
     why = f"drawn and paid for by a run that died ({facts.created})"
     request = replace(run.request, accept=run.request.accept | {"poor-utility"})  # it was looked at with a reference
-    offer = offer_of(mechanism or certified_mechanism(facts), request, facts.records)
-    info = {**utility_facts(offer.mechanism, offer.n), "mechanism": offer.mechanism.name, "why": why}
+    offer = offer_of(mechanism or content.certified_mechanism(facts), request, facts.records)
+    info = {**content.utility_facts(offer.mechanism, offer.n), "mechanism": offer.mechanism.name, "why": why}
     if run.request.watch.announce is not None:
         run.request.watch.announce(why)
     return carry_out(run, None, offer, waiting=waiting, info=info, **options)
@@ -194,12 +175,12 @@ def _promised(run: Run, offer: Offer, facts: Provenance, *, seeded: bool) -> Cer
         relation=RelationFacts(name=relation.name, group=relation.group),
         unit=UnitFacts(column=unit, max_records=relation.group) if unit else None,
         public_inputs=dict(facts.public),
-        guarantee=promise(mechanism, guarantee, headline(guarantee, request.budget), unit=unit),
+        guarantee=content.promise(mechanism, guarantee, content.headline(guarantee, request.budget), unit=unit),
         randomness=randomness,
         released=ReleasedFacts(columns=list(offer.contents.columns), tables=[]),
         ledger=None if (stamp := run.stamp) is None else LedgerFacts(**stamp),
     )
-    return Certificate(facts=promised, forecast=utility_facts(mechanism, guarantee.n))
+    return Certificate(facts=promised, forecast=content.utility_facts(mechanism, guarantee.n))
 
 
 def _in_memory(

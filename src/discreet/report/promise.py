@@ -9,34 +9,23 @@ from typing import Any
 
 import numpy as np
 
+from discreet import releases
 from discreet._core.errors import DiscreetError, FileProblem, ParameterError
 from discreet._core.page import FilePath, attack_chart, profile_chart
 from discreet._core.text import about, full_sentence, rounded_down, rounded_up
 from discreet.mechanisms import Contents, Mechanism
 from discreet.privacy import LEVELS, Guarantee, Profile, TradeOff, against_guessing, compose, furthest
-from discreet.releases import (
-    FOLDER_CERTIFICATE,
-    PARTS_CERTIFICATE,
-    SECONDS,
-    Certificate,
-    Check,
-    certificate_in,
-    certificate_path,
-    certified_release,
-    promised_now,
-    verify,
-    within,
-)
+from discreet.releases import Certificate, Check
 
 
 def pair_of(release: FilePath, certificate: FilePath | None) -> tuple[Path, Path]:
     """Return where a released file or folder is, which the certificate in it may stand for, and its certificate."""
     path = Path(release)
-    if path.name in (FOLDER_CERTIFICATE, PARTS_CERTIFICATE):
+    if path.name in (releases.FOLDER_CERTIFICATE, releases.PARTS_CERTIFICATE):
         path = path.parent
     if path.is_dir() and certificate is None:
-        return path, certificate_in(path)
-    return path, certificate_path(path, certificate)
+        return path, releases.certificate_in(path)
+    return path, releases.certificate_path(path, certificate)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +45,9 @@ class Promise:
         """Read and verify a certificate, which must state a guarantee that can be recomputed."""
         try:
             certificate = Certificate.read(path)
-            with within(SECONDS):
-                mechanism, contents, guarantee = certified_release(certificate.facts)
-                stated = promised_now(certificate, mechanism, guarantee)
+            with releases.within(releases.SECONDS):
+                mechanism, contents, guarantee = releases.certified_release(certificate.facts)
+                stated = releases.promised_now(certificate, mechanism, guarantee)
         except FileProblem:
             raise
         except (DiscreetError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError):
@@ -72,7 +61,7 @@ class Promise:
             contents=contents,
             guarantee=guarantee,
             stated=stated,
-            checks=tuple(verify(certificate, data=data)),
+            checks=tuple(releases.verify(certificate, data=data)),
         )
 
     @property

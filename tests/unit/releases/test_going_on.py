@@ -247,7 +247,7 @@ def test_two_runs_of_one_name_pay_once(here: Path) -> None:
 
 def test_a_kernel_that_runs_again_is_caught(here: Path, death: Death, monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted defect: a run that does not look for what waits."""
-    monkeypatch.setattr("discreet._release.read_output", lambda *_: None)
+    monkeypatch.setattr("discreet.releases.read_output", lambda *_: None)
     death.of(KeyboardInterrupt(), mechanism="perturbed-histogram")
     go(mechanism="perturbed-histogram")
     assert len(death.outputs) == 2
