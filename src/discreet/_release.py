@@ -223,7 +223,8 @@ def release(
         closed = with_public(closed, mechanisms.public_inputs(calibrated), domain=calibrated.domain)
         offer = offer or releases.offer_of(calibrated, request, facts.n or 0, facts.commonness)
         why = ". ".join([*planner.chosen_cells(base, calibrated.domain), why])
-        _announce(request, offer, why, facts)
+        if watch.announce is not None:
+            _announce(request, offer, why, facts, watch.announce)
         return releases.carry_out(
             run,
             closed,
@@ -400,10 +401,8 @@ def _say(watch: Watch, text: str) -> None:
         watch.announce(text)
 
 
-def _announce(request: Request, offer: Offer, why: str, facts: planner.PublicFacts) -> None:
+def _announce(request: Request, offer: Offer, why: str, facts: planner.PublicFacts, announce: Any) -> None:
     """Say what was chosen and what it will do, before anything is drawn: from public facts alone."""
-    if (announce := request.watch.announce) is None:
-        return
     mechanism, n, size = offer.mechanism, facts.n or 0, request.size
     from discreet.mechanisms import no_posterior
 

@@ -13,23 +13,9 @@ import click
 from discreet._core.checks import real
 from discreet._core.errors import BudgetError, FileProblem, Infeasible, ParameterError
 from discreet._core.text import as_written, counted
+from discreet.cli import options as common
 from discreet.cli.console import Commands, alarm, echo, in_options, progress_bar, show, tell
-from discreet.cli.options import (
-    LEDGER,
-    PATH,
-    SOURCE,
-    accepted,
-    budget_of,
-    command,
-    ledger_of,
-    located,
-    option,
-    output_of,
-    parameters,
-    relation_of,
-    shared,
-    unit_of,
-)
+from discreet.cli.options import LEDGER, PATH, SOURCE, command, option, shared
 
 
 @command("data")
@@ -63,21 +49,21 @@ def release(data: str, domain_file: str, tables: int, sampling: str | None, as_j
     from discreet._release import release as run
     from discreet.confidential import refuse_same
 
-    source = located(data, options)
+    source = common.located(data, options)
     refuse_same(source, domain_file)  # before it is read for its ledger
     request = {
-        "relation": relation_of(options),
-        "unit": unit_of(options),
-        "out": output_of(options),
-        "accept": accepted(options),
-        "ledger": ledger_of(options, domain_file),
+        "relation": common.relation_of(options),
+        "unit": common.unit_of(options),
+        "out": common.output_of(options),
+        "accept": common.accepted(options),
+        "ledger": common.ledger_of(options, domain_file),
     }
     request |= {} if sampling is None else {"sampling": sampling}
-    request |= {"tables": tables, **parameters(options)}  # sampling may be given either way
+    request |= {"tables": tables, **common.parameters(options)}  # sampling may be given either way
     size = options["size"]
     with progress_bar(None if size is None else size * max(1, tables), as_json) as progress:
         watch = Watch(announce=lambda text: tell(text, err=True), progress=progress, stepped=progress)
-        result = run(source, domain_file, budget_of(options), watch=watch, **{**options, **request})
+        result = run(source, domain_file, common.budget_of(options), watch=watch, **{**options, **request})
     certificate, facts = result.certificate, result.certificate.facts
     if certificate.poor is not None:
         alarm(certificate.poor, err=as_json)
@@ -148,7 +134,7 @@ def plan(
     if html is None and (page["ledger"] or page["dataset"]) is not None:
         raise ParameterError("--ledger and --dataset are for --html. Leave them out")
     with progress_bar(1, as_json, "mechanisms") as progress:
-        budget = budget_of(options)
+        budget = common.budget_of(options)
         unit = None if max_records == 1 else Unit(UNIT, max_records=max_records)
         facts = {name: value for name, value in options.items() if value is not None}
         result = run(domain_file, budget, unit=unit, progress=progress, **facts)
@@ -167,7 +153,7 @@ def _plan_together(study: str, out: str | None, as_json: bool, options: dict[str
     from discreet._core.files import together
     from discreet.planner import plan_together, read_study, written
 
-    budget = budget_of(options)
+    budget = common.budget_of(options)
     for name, value in options.items():
         if value is not None:
             raise ParameterError(f"with --together, the file gives --{name} for each release. Leave it out here")
@@ -229,7 +215,7 @@ def privacy(
             raise ParameterError("--data is for --relation replacement only. Leave one of them out")
         _state(*_instance(mechanism, data, epsilon, sizes, options, as_json), as_json=as_json)
         return
-    public = {"domain": _domain(options["domain_file"]), "relation": options["relation"], **parameters(options)}
+    public = {"domain": _domain(options["domain_file"]), "relation": options["relation"], **common.parameters(options)}
     calibrated, guarantee = stated(mechanism, **sizes, **public)
     if epsilon is None:
         epsilon = guarantee.epsilon(delta or 0.0)
@@ -251,15 +237,15 @@ def _instance(
     from discreet.confidential import confidential, public_domain, refuse_same, reveal_to_custodian
     from discreet.mechanisms import stated
 
-    source, domain_file = located(data, options), options["domain_file"]
+    source, domain_file = common.located(data, options), options["domain_file"]
     if domain_file is not None:
         refuse_same(source, domain_file)  # before it is read for its ledger
-        ledger = ledger_of(options, domain_file)
+        ledger = common.ledger_of(options, domain_file)
         if ledger is not None:
             ledger.note("instance-level report", {"mechanism": {"name": mechanism}})
     if domain_file is None or epsilon is None:
         raise ParameterError("instance-level deltas need --data, --domain and --epsilon. Give all three")
-    domain, public = public_domain(domain_file, data=source), parameters(options)
+    domain, public = public_domain(domain_file, data=source), common.parameters(options)
     if "group" in public:
         raise ParameterError("do not pass group. It comes from the table")
     calibrated, guarantee = stated(mechanism, domain=domain, **sizes, **public)
@@ -283,7 +269,8 @@ def calibrate(mechanism: str, domain_file: str | None, as_json: bool, **options:
     from discreet.mechanisms import solved
 
     size, epsilon = options["size"], float(options["epsilon"])
-    calibrated, guarantee, free = solved(mechanism, domain=_domain(domain_file), **parameters(options), **options)
+    public = common.parameters(options)
+    calibrated, guarantee, free = solved(mechanism, domain=_domain(domain_file), **public, **options)
     facts = {"mechanism": mechanism, "records": guarantee.n, "size": getattr(calibrated, "size", size)}
     facts |= {"parameters": calibrated.parameters(), "solved": free}
     facts |= {"epsilon": epsilon, "delta": guarantee.delta(epsilon)}
@@ -345,7 +332,7 @@ def init(data: str, header: bool, public_labels: bool, out: str | None, as_json:
     from discreet.confidential import open_source, table_schema
     from discreet.domain import Domain
 
-    form, source = format_of(data), located(data, reading)
+    form, source = format_of(data), common.located(data, reading)
     schema, codes = table_schema(source, header=header), open_source(source).labels if public_labels else {}
     labels = {name: [*dict.fromkeys(texts.values())] for name, texts in codes.items() if len({*texts.values()}) > 1}
     if public_labels and not labels:
@@ -378,8 +365,8 @@ def check(data: str, domain_file: str, as_json: bool, **options: Any) -> int:
     """
     from discreet.confidential import check_table, public_domain, reveal_to_custodian
 
-    source = located(data, options)
-    facts = {"unit": unit_of(options), "accept": accepted(options), **options}
+    source = common.located(data, options)
+    facts = {"unit": common.unit_of(options), "accept": common.accepted(options), **options}
     result = reveal_to_custodian(check_table(source, public_domain(domain_file, data=source), **facts))
     if as_json:
         show(result.to_dict())

@@ -29,7 +29,7 @@ from discreet._core.files import spill_folder
 from discreet._core.lazy import nw, pl
 from discreet.confidential.frames import quoted, source_of
 from discreet.confidential.returned import as_polars
-from discreet.confidential.source import RESERVED, Source, require_once
+from discreet.confidential.source import RESERVED, Source, require_once, text_source
 from discreet.domain import escaped, escaped_series
 
 _BATCH = 2**17
@@ -161,16 +161,7 @@ def open_table(data: str) -> Source:
     else:
         types = _sqlite_types(where)
         batches = partial(_sqlite_batches, where)
-    names = tuple(types)
-    return Source(
-        kind="database",
-        path=path,
-        stays=True,
-        names=names,
-        types=lambda: types,
-        batches=batches,
-        texts=frozenset(names),
-    )
+    return text_source("database", path, types, batches)
 
 
 def duckdb_table(where: Address) -> Any:
@@ -333,21 +324,17 @@ def _session(where: Address) -> tuple[Any, dict[str, int]]:
             connection.read_only = True
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             connection.execute(_SETTINGS)
-            return connection, _type_numbers(connection, where)
+            refused = where.broken
+            if where.query:  # a server does not take it, though it was reached
+                remedy = "leave all other statements out, and check the names in it"
+                refused = FileProblem(where.text, "the query cannot be run as one SELECT statement", remedy)
+            # What is prepared is one statement.
+            select = f"SELECT * FROM {where.source} LIMIT 0"  # noqa: S608
+            description = quietly(lambda: connection.execute(select, prepare=True).description, refused)
+            require_once([column.name for column in description], "database")
+            return connection, {column.name: int(column.type_code) for column in description}
         except BaseException:
             connection.close()
             raise
 
     return quietly(opened, where.broken)
-
-
-def _type_numbers(connection: Any, where: Address) -> dict[str, int]:
-    select = f"SELECT * FROM {where.source} LIMIT 0"  # noqa: S608
-    refused = where.broken
-    if where.query:  # a server does not take it, though it was reached
-        remedy = "leave all other statements out, and check the names in it"
-        refused = FileProblem(where.text, "the query cannot be run as one SELECT statement", remedy)
-    # What is prepared is one statement.
-    description = quietly(lambda: connection.execute(select, prepare=True).description, refused)
-    require_once([column.name for column in description], "database")
-    return {column.name: int(column.type_code) for column in description}

@@ -29,7 +29,7 @@ from discreet._core.boundary import quietly
 from discreet._core.errors import FileProblem, MissingExtra
 from discreet._core.formats import Format
 from discreet._core.lazy import pl
-from discreet.confidential.source import BATCH, TYPED, Source
+from discreet.confidential.source import BATCH, TYPED, Source, text_source
 from discreet.domain import Column, span_text, unescaped
 
 _DAY = 86_400_000  # milliseconds, in which all times are counted here
@@ -216,15 +216,9 @@ def _labelled(labels: Mapping[str, Mapping[str, str]], values: pl.Series, column
 
 def _of_workbook(text: str, path: Path, form: Format, version: object, _broken: FileProblem) -> Source:
     frame = _cells(path, form, version)
-    return Source(
-        kind="csv",
-        path=text,
-        stays=True,
-        names=tuple(frame.columns),
-        types=lambda: dict.fromkeys(frame.columns, "unknown"),
-        batches=lambda columns: frame[list(columns)].iter_slices(BATCH),
-        texts=frozenset(frame.columns),
-        convert=_in_notation,
+    types = dict.fromkeys(frame.columns, "unknown")
+    return text_source(
+        "csv", text, types, lambda columns: frame[list(columns)].iter_slices(BATCH), convert=_in_notation
     )
 
 

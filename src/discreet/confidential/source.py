@@ -59,6 +59,13 @@ class Source:
     returned: Returned | None = None  # makes a released table the kind of table that this is
 
 
+def text_source(kind: str, path: str, types: dict[str, str], batches: Any, **facts: Any) -> Source:
+    """Return the source of a table that is elsewhere, and whose columns are all texts."""
+    names = tuple(types)
+    shared: dict[str, Any] = {"names": names, "types": lambda: types, "texts": frozenset(names)}
+    return Source(kind=kind, path=path, stays=True, batches=batches, **shared, **facts)
+
+
 # -- names and types --------------------------------------------------------------------------------------------------
 
 

@@ -36,6 +36,7 @@ from discreet.confidential.source import (
     require_names,
     require_once,
     scan_batches,
+    text_source,
     texts_of,
 )
 from discreet.domain import Domain, escaped, type_name, unescaped
@@ -177,16 +178,7 @@ def _open_csv(text: str, path: Path, form: Format) -> Source:
 
     names = tuple(places.values())
     require_once(names, "csv")
-    return Source(
-        kind="csv",
-        path=text,
-        stays=True,
-        names=names,
-        types=lambda: dict.fromkeys(names, "unknown"),
-        batches=read,
-        texts=frozenset(names),
-        decimal_comma=form.decimal_comma,
-    )
+    return text_source("csv", text, dict.fromkeys(names, "unknown"), read, decimal_comma=form.decimal_comma)
 
 
 # -- folders ----------------------------------------------------------------------------------------------------------

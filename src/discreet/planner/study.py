@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, cached_property
@@ -209,13 +209,7 @@ def _request(*, name: str, records: int, max_records: int = 1, **facts: Any) -> 
     return Request(part=name, relation=Replacement(records=records), unit=unit, **{"size": records, **facts})
 
 
-def plan_together(
-    requests: Sequence[Request],
-    budget: Budget,
-    *,
-    shares: Sequence[float] | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> Together:
+def plan_together(requests: Sequence[Request], budget: Budget, *, shares: Sequence[float] | None = None) -> Together:
     """Calibrate several releases of one table, each with its name as ``part``, so that all satisfy a budget together.
 
     ``shares`` of the budget are parts of their sum, equal by default. Raises Infeasible when no budgets do.
@@ -237,10 +231,8 @@ def plan_together(
     start = 1.0 / math.sqrt(sum(share * share for share in fractions)) if budget.delta else 1.0
     budgets = [_part_budget(budget, share, start) for share in fractions]
     candidates, complete = requests, list(map(_completed, requests, budgets))
-    for done in range(_ROUNDS):
+    for _ in range(_ROUNDS):
         budgets = _largest_budgets(complete, budget, fractions, start)
-        if progress is not None:
-            progress(done + 1, _ROUNDS)
         revised = list(map(_completed, candidates, budgets))
         if revised == complete:
             parts = map(_planned_part, requests, budgets, map(_calibrated, complete, budgets))

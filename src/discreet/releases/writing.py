@@ -50,30 +50,21 @@ def place(
     room: int = 0,
 ) -> tuple[Path, Path]:
     """Return where a release of ``room`` bytes and its certificate go: files or a new folder. Raises FileProblem."""
-    if not several and not parts:
-        return _two_files(out, certificate, inputs, outputs, room)
-    name, content = FOLDER_CERTIFICATE, "a folder of tables"
-    if parts:
-        name, content = PARTS_CERTIFICATE, "a release in parts"
-    if certificate is not None:
-        raise ParameterError(f"{content} holds its certificate. Leave out the certificate's name")
-    folder = Path(out)
-    if os.path.lexists(folder):
-        raise FileProblem(
-            out, "it exists already", "name a folder that does not exist. Earlier tables spent their own budget"
-        )
-    if not folder.absolute().parent.is_dir():
-        raise FileProblem(out, "the folder above it does not exist", "create it first")
-    recover(folder)
-    check_writable(folder, room, inputs)
-    return folder, folder / name
-
-
-def _two_files(
-    out: Any, certificate: Any, inputs: tuple[Any, ...], outputs: Sequence[Path], room: int
-) -> tuple[Path, Path]:
-    """Return where both go, if they can be written, overwrite no input, and replace nothing but another release."""
     path = Path(out)
+    if several or parts:
+        name, content = FOLDER_CERTIFICATE, "a folder of tables"
+        if parts:
+            name, content = PARTS_CERTIFICATE, "a release in parts"
+        if certificate is not None:
+            raise ParameterError(f"{content} holds its certificate. Leave out the certificate's name")
+        if os.path.lexists(path):
+            remedy = "name a folder that does not exist. Earlier tables spent their own budget"
+            raise FileProblem(out, "it exists already", remedy)
+        if not path.absolute().parent.is_dir():
+            raise FileProblem(out, "the folder above it does not exist", "create it first")
+        recover(path)
+        check_writable(path, room, inputs)
+        return path, path / name
     if (form := format_of(path)) is None:
         raise FileProblem(out, "the format is not known by this ending", f"end the name in {ENDINGS}")
     if form.reader:
@@ -81,12 +72,12 @@ def _two_files(
         raise FileProblem(out, f"a file of {form.kind} is read, and not written", remedy)
     if form.kind == "arrow":
         pyarrow("writing an Arrow file")
-    certificate_file = certificate_path(path, certificate)
-    check_outputs([path, certificate_file, *outputs], inputs)
-    for file in (path, certificate_file):
+    paths = path, certificate_path(path, certificate)
+    check_outputs([*paths, *outputs], inputs)
+    for file in paths:
         check_writable(file, room * (file is path), inputs)
-    require_whole_pair(path, certificate_file)
-    return path, certificate_file
+    require_whole_pair(*paths)
+    return paths
 
 
 def certificate_path(out: Path, certificate: str | os.PathLike[str] | None) -> Path:
