@@ -58,8 +58,9 @@ def place(
         if certificate is not None:
             raise ParameterError(f"{content} holds its certificate. Leave out the certificate's name")
         if os.path.lexists(path):
-            remedy = "name a folder that does not exist. Earlier tables spent their own budget"
-            raise FileProblem(out, "it exists already", remedy)
+            raise FileProblem(
+                out, "it exists already", "name a folder that does not exist. Earlier tables spent their own budget"
+            )
         if not path.absolute().parent.is_dir():
             raise FileProblem(out, "the folder above it does not exist", "create it first")
         recover(path)
