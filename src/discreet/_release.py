@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -195,7 +195,7 @@ def release(
     waiting = releases.read_output(files[0], digest) if any(map(os.path.lexists, files)) else None
     request = _with_files(request, calibrated, inputs=(data, domain, reference, *parameters.values()))
     rng = secure() if seed is None else seeded(seed)
-    table = _Table(data, request, calibrated, rng, opened=waiting is None)
+    read = _reader(data, request, calibrated, rng, opened=waiting is None)
 
     like = None if reference is None else public_table(reference, base)
     facts = planner.PublicFacts(domain=base, n=request.relation.records, reference=like)
@@ -214,12 +214,12 @@ def release(
         else _paid(payer, request, calibrated) as run,
     ):
         if waiting is not None:
-            return releases.go_on(run, calibrated, waiting, file=files[0], rng=table.rng, progress=progress)
-        closed, facts = table.closed(facts)
+            return releases.go_on(run, calibrated, waiting, file=files[0], rng=rng, progress=progress)
+        closed, facts = read(facts)
         if calibrated is None:
             calibrated, why = planner.chosen_mechanism(request, facts)
         if calibrated.domain != facts.domain:
-            closed, facts = table.closed(facts.on(calibrated.domain))
+            closed, facts = read(facts.on(calibrated.domain))
         closed = with_public(closed, mechanisms.public_inputs(calibrated), domain=calibrated.domain)
         offer = offer or releases.offer_of(calibrated, request, facts.n or 0, facts.commonness)
         why = ". ".join([*planner.chosen_cells(base, calibrated.domain), why])
@@ -229,7 +229,7 @@ def release(
             run,
             closed,
             offer,
-            rng=table.rng,
+            rng=rng,
             progress=progress,
             file=next(iter(files), None),
             digest=digest,
@@ -336,50 +336,47 @@ def _with_files(request: Request, calibrated: Mechanism | None, *, inputs: tuple
 # -- the table --------------------------------------------------------------------------------------------------------
 
 
-class _Table:
-    """The confidential table, and how it is to be read: what cannot be read is refused before it is opened."""
+def _reader(
+    data: Any, request: Request, calibrated: Mechanism | None, rng: np.random.Generator, *, opened: bool
+) -> Callable[[planner.PublicFacts], tuple[Confidential[Any], planner.PublicFacts]]:
+    """Return what closes the confidential table; what cannot be read is refused before it is opened."""
+    kind, records, source = request.mechanism_type, None, data
+    if kind is not None:
+        mechanisms.require_known(kind, planner.with_sampling(kind, request.parameters))
+    if calibrated is not None:
+        kind, records = type(calibrated), mechanisms.declared(calibrated, "records")
+    in_parts = kind is not None and issubclass(kind, PartsMechanism)
+    voted = isinstance(calibrated, PartsMechanism) and calibrated.by_unit
+    by_unit = voted or bool(request.parameters.get("unit_votes"))
+    if opened and not isinstance(data, Confidential):
+        base = request.domain or Domain(columns={})
+        require_unit(base, request.unit, by_unit=by_unit)
+        source = open_declared(data, base, unit=request.unit, other_columns="other-columns" in request.accept)
 
-    def __init__(
-        self, data: Any, request: Request, calibrated: Mechanism | None, rng: np.random.Generator, *, opened: bool
-    ) -> None:
-        self._data, self._request, self.rng = data, request, rng
-        kind, self._records = request.mechanism_type, None
-        if kind is not None:
-            mechanisms.require_known(kind, planner.with_sampling(kind, request.parameters))
-        if calibrated is not None:
-            kind, self._records = type(calibrated), mechanisms.declared(calibrated, "records")
-        self._in_parts = kind is not None and issubclass(kind, PartsMechanism)
-        voted = isinstance(calibrated, PartsMechanism) and calibrated.by_unit
-        self._by_unit = voted or bool(request.parameters.get("unit_votes"))
-        if opened and not isinstance(data, Confidential):
-            domain = request.domain or Domain(columns={})
-            require_unit(domain, request.unit, by_unit=self._by_unit)
-            other_columns = "other-columns" in request.accept
-            self._data = open_declared(data, domain, unit=request.unit, other_columns=other_columns)
-
-    def closed(self, facts: planner.PublicFacts) -> tuple[Confidential[Any], planner.PublicFacts]:
+    def closed(facts: planner.PublicFacts) -> tuple[Confidential[Any], planner.PublicFacts]:
         """Close the table on a domain, beside the public one that it is expected to look like; say what is public."""
-        closed, domain, request = self._data, facts.domain, self._request
-        if not isinstance(closed, Confidential):
-            shared: dict[str, Any] = {"accept": request.accept, "empty": isinstance(request.relation, AddRemove)}
-            if self._in_parts and request.unit is None and closed.stays:
-                closed = confidential_rows(closed, domain, **shared)
+        table, domain, added = source, facts.domain, isinstance(request.relation, AddRemove)
+        if not isinstance(table, Confidential):
+            shared: dict[str, Any] = {"accept": request.accept, "empty": added}
+            if in_parts and request.unit is None and table.stays:
+                table = confidential_rows(table, domain, **shared)
             else:
-                shared |= {"unit": request.unit, "by_unit": self._by_unit}
-                closed = confidential(closed, domain, rng=self.rng, **shared)
-        elif getattr(closed.provenance, "domain", None) != domain:
+                table = confidential(table, domain, unit=request.unit, by_unit=by_unit, rng=rng, **shared)
+        elif getattr(table.provenance, "domain", None) != domain:
             raise ParameterError(
                 "the closed table was counted on other cells than the mechanism needs. Give the table itself"
             )
         public = {} if facts.reference is None else {"reference": facts.reference}
-        closed = with_public(closed, public, domain=facts.domain)
-        if isinstance(self._request.relation, AddRemove):  # the number was declared, and the table's is confidential
-            return closed, facts
-        n = public_size(closed)
-        mechanisms.require_made_for(self._records, n)
+        table = with_public(table, public, domain=domain)
+        if added:  # the number was declared, and the table's is confidential
+            return table, facts
+        n = public_size(table)
+        mechanisms.require_made_for(records, n)
         if facts.n is not None:
             _require_same_number(facts.n, n)
-        return closed, replace(facts, n=n)
+        return table, replace(facts, n=n)
+
+    return closed
 
 
 # -- payment, and what is said ----------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from hashlib import sha256
 from itertools import pairwise
@@ -103,15 +104,12 @@ def _certificate_problems(path: Path, events: Sequence[LedgerEvent], dataset: st
             yield f"{name}: it is not the certificate that was committed"
         elif not hashes and _stated(facts) != _stated(released):  # of tables that were handed over in memory
             yield f"{name}: it does not state what was committed"
-    if (purpose := entry.purpose) is not None and not _has_domain(facts, purpose):
-        yield f"{name}: its domain is not the one that was paid for"
-
-
-def _has_domain(facts: Mapping[str, Any], purpose: Mapping[str, Any]) -> bool:
-    try:
-        return Domain.from_dict(facts["domain"]) == Domain.from_toml(purpose["domain"])
-    except (DiscreetError, AttributeError, KeyError, TypeError, ValueError):
-        return False
+    if (purpose := entry.purpose) is not None:
+        paid_for = False
+        with suppress(DiscreetError, AttributeError, KeyError, TypeError, ValueError):
+            paid_for = Domain.from_dict(facts["domain"]) == Domain.from_toml(purpose["domain"])
+        if not paid_for:
+            yield f"{name}: its domain is not the one that was paid for"
 
 
 def _stated(facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,18 +23,10 @@ from discreet.ledger import Request, Run
 from discreet.mechanisms import Contents, Forecast, Mechanism
 from discreet.privacy import Budget, Code, Guarantee, require_kind
 from discreet.releases import content
+from discreet.releases import facts as fields
 from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, SCHEMA, Certificate, as_json
 from discreet.releases.content import Frames
-from discreet.releases.facts import (
-    CertificateFacts,
-    FileFacts,
-    LedgerFacts,
-    LibraryFacts,
-    MechanismFacts,
-    RelationFacts,
-    ReleasedFacts,
-    UnitFacts,
-)
+from discreet.releases.facts import CertificateFacts, FileFacts
 from discreet.releases.release import Release
 from discreet.releases.writing import require_parts, save_output, write
 
@@ -165,20 +157,20 @@ def _promised(run: Run, offer: Offer, facts: Provenance, *, seeded: bool) -> Cer
         randomness = "seeded" if seeded else "seeded-cut"
     promised = CertificateFacts(
         discreet_certificate=SCHEMA,
-        library=LibraryFacts(name="discreet", version=version("discreet")),
+        library=fields.LibraryFacts(name="discreet", version=version("discreet")),
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         identity=None if seeded else fresh_identity(),  # a seeded release is the same, byte for byte
-        mechanism=MechanismFacts(name=mechanism.name, parameters=mechanism.parameters()),
+        mechanism=fields.MechanismFacts(name=mechanism.name, parameters=mechanism.parameters()),
         domain=as_json(mechanism.domain),
         records=guarantee.n,
         size=offer.contents.size,
-        relation=RelationFacts(name=relation.name, group=relation.group),
-        unit=UnitFacts(column=unit, max_records=relation.group) if unit else None,
+        relation=fields.RelationFacts(name=relation.name, group=relation.group),
+        unit=fields.UnitFacts(column=unit, max_records=relation.group) if unit else None,
         public_inputs=dict(facts.public),
         guarantee=content.promise(mechanism, guarantee, content.headline(guarantee, request.budget), unit=unit),
         randomness=randomness,
-        released=ReleasedFacts(columns=list(offer.contents.columns), tables=[]),
-        ledger=None if (stamp := run.stamp) is None else LedgerFacts(**stamp),
+        released=fields.ReleasedFacts(columns=list(offer.contents.columns), tables=[]),
+        ledger=None if (stamp := run.stamp) is None else fields.LedgerFacts(**stamp),
     )
     return Certificate(facts=promised, forecast=content.utility_facts(mechanism, guarantee.n))
 
