@@ -1,7 +1,7 @@
 """What people are shown of a ledger: the custodian where it stands, and the public what was set aside for each entry.
 
 The public view is made of reservations alone: whether an entry was committed depends on the table. Its records are
-those of OpenDP's Deployments Registry (:data:`SCHEMA`).
+those of OpenDP's Deployments Registry, whose form is ``registry.json``.
 """
 
 from __future__ import annotations
@@ -245,21 +245,6 @@ class Statement:
 
 # The record of an entry, for the registry of deployments.
 
-SCHEMA = "https://github.com/opendp/deployments-registry-data, schemas/deployments-schema.yaml, 2026-07-15"
-"""Whose fields a record has."""
-
-TO_FILL_IN = (
-    "deployment.basic.data_curators",
-    "deployment.basic.intended_use",
-    "deployment.basic.data_product_region",
-    "deployment.basic.publication_date",
-    "deployment.deployment_model.data_source_type",
-    "deployment.implementation.preprocessing_and_hyperparameter_tuning",
-    "deployment.implementation.justification",
-    "deployment.administrative.registry_authors",
-)
-"""Fields that are asked for by the registry, or usual in it, and that no ledger can know."""
-
 _COMPOSITION = {
     "sums": "Sequential composition of adaptively chosen releases: sums of epsilon and of delta (Rogers, Roth, Ullman "
     "and Vadhan 2016, Theorem 3.6).",
@@ -294,21 +279,14 @@ def write_registry(ledger: Ledger, out: str | os.PathLike[str]) -> dict[str, Any
 
 
 def registry(statement: Statement) -> dict[str, Any]:
-    """Return the export of a ledger as JSON values."""
-    from discreet._core.page import OWN
+    """Return the export of a ledger as JSON values: the form that is beside this module, filled."""
+    from discreet._core.page import OWN, filled
 
+    form = json.loads(Path(__file__).with_name("registry.json").read_text(encoding="utf-8"))
     status = statement.status
-    return {
-        "written_by": f"{OWN} {version('discreet')}",
-        "schema": SCHEMA,
-        "to_fill_in": list(TO_FILL_IN),
-        "ledger": {
-            **{key: status[key] for key in ("dataset", "currency", "budget", "counts", "covers", "created")},
-            "spent_at_most": status["spent"],
-            "left_at_least": status["left"],
-        },
-        "entries": [{"entry": _facts(entry), "record": _record(entry, status)} for entry in statement.entries],
-    }
+    values = {**status, **status["budget"], "composition": _COMPOSITION[status["currency"]]}
+    entries = [_entry_values(entry, status["dataset"]) for entry in statement.entries]
+    return dict(filled(form, {**values, "writer": f"{OWN} {version('discreet')}", "entries": entries}))
 
 
 def registry_csv(document: Mapping[str, Any]) -> str:
@@ -333,93 +311,63 @@ def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
         yield name, value
 
 
-def _facts(entry: Entry) -> dict[str, Any]:
-    """Return what the ledger says of an entry, and the registry has no field for."""
-    return {
-        **{key: getattr(entry, key) for key in ("name", "state", "what", "reserved")},
-        "cost_at_most": entry.cost.to_dict(),
-        "asked": dict(entry.budget),
-        "domain_sha256": entry.domain,
-        "files": list(entry.files),
-    }
-
-
-def _record(entry: Entry, status: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an entry as a record of the registry; what is not known is not in it."""
-    dataset, total = status["dataset"], status["budget"]
-    mechanism = "Not named in the request."
-    note = f"Entry {entry.name} of the ledger of {dataset}: {_STATES[entry.state]}."
-    if entry.parts:
-        mechanism = f"Of each release, see its own entry: {', '.join(entry.parts)}."
-    elif entry.mechanism is not None:
-        mechanism = f"{entry.mechanism} of the library discreet."
-        if (parameters := entry.request["mechanism"].get("parameters")) is not None:
-            mechanism += f" Parameters: {json.dumps(parameters, sort_keys=True)}."
-    if entry.part is not None:
-        note += f" It is the release {entry.part} of a plan, which paid for it: it adds nothing to the plan's loss."
-    if entry.continues is not None:
-        note += f" It goes on with entry {entry.continues}, which paid for it."
-    return {
-        "url_slug": re.sub(r"[^a-z0-9]+", "-", f"{dataset} {entry.name}".lower()).strip("-"),
-        "status": "Draft",
-        "tier": 2,
-        "deployment": {
-            "basic": _basic(entry, dataset),
-            "dp_variant": _variant(entry),
-            "privacy_loss": _loss(entry),
-            "deployment_model": {
-                "model_name": "Central",
-                "release_type": "One release",
-                "release_type_details": f"All releases of {dataset} that are in the same ledger keep epsilon "
-                f"{total['epsilon']} and delta {total['delta']} together. Nothing more is released once that is spent.",
-                "access_type": "Non-interactive",
-            },
-            "accounting": {"composition": _COMPOSITION[status["currency"]]},
-            "implementation": {"mechanisms": mechanism},
-            "administrative": {"notes": note},
-        },
-    }
-
-
-def _basic(entry: Entry, dataset: str) -> dict[str, Any]:
-    if entry.parts:
-        plan = f"plan of {', '.join(entry.parts)}"
-        description = "No data product: releases that were declared together, and satisfy together what is stated here."
-        return {"name": f"{dataset}: {plan}", "description": description, "data_product_type": "Synthetic data"}
-    name, kind, product, number = f"{dataset}, entry {entry.name}", "Synthetic data", "Synthetic records", ""
-    if entry.files:
-        name = f"{dataset}: {entry.files[0]}"
-    if (size := entry.request.get("size")) is not None:
-        product = counted(size, "synthetic record")
-    elif entry.request.get("counts"):
-        kind, product = "Summary statistics", "Counts with noise"
-    if (records := entry.request.get("records")) is not None:
-        number = f", which has {counted(records, 'record')}"
-    return {"name": name, "description": f"{product} from {dataset}{number}.", "data_product_type": kind}
-
-
-def _variant(entry: Entry) -> dict[str, Any]:
-    fields = {"variant_name": "Approximate DP"}
-    if entry.request.get("kind") not in (None, "unconditional"):
-        fields["variant_name"] = "Custom"
-    elif entry.budget.get("delta") == 0:
-        fields["variant_name"] = "Pure DP"
-    if entry.domain is not None:
-        fields["data_domain"] = f"Tables on the declared domain with SHA-256 {entry.domain}."
-    if entry.relation == "replacement":
-        fields["unprotected_quantities"] = "The number of records."
-    return fields
-
-
-def _loss(entry: Entry) -> dict[str, Any]:
-    records, unit = counted(entry.group, "record"), "One record"
+def _entry_values(entry: Entry, dataset: str) -> dict[str, Any]:
+    """Return what fills the form of an entry, None where nothing is known, and what the registry has no field for."""
+    records, kind, privacy_unit = counted(entry.group, "record"), entry.request.get("kind"), "One record"
     if entry.unit is not None:
-        unit = f"One {entry.unit}, with at most {records}"
+        privacy_unit = f"One {entry.unit}, with at most {records}"
     elif entry.group > 1:
-        unit = f"{records} together"
-    fields: dict[str, Any] = {"privacy_unit": unit}
-    if entry.relation in _BETWEEN:
-        fields["privacy_unit_details"] = _BETWEEN[entry.relation]
-    fields["privacy_parameters"] = dict(entry.budget)
-    fields["privacy_parameters_details"] = "At most. The certificate of the release has its own."
-    return fields
+        privacy_unit = f"{records} together"
+    variant = "Approximate DP"
+    if kind not in (None, "unconditional"):
+        variant = "Custom"
+    elif entry.budget.get("delta") == 0:
+        variant = "Pure DP"
+    notes = f"Entry {entry.name} of the ledger of {dataset}: {_STATES[entry.state]}."
+    if entry.part is not None:
+        notes += f" It is the release {entry.part} of a plan, which paid for it: it adds nothing to the plan's loss."
+    if entry.continues is not None:
+        notes += f" It goes on with entry {entry.continues}, which paid for it."
+    return {
+        "facts": {
+            **{key: getattr(entry, key) for key in ("name", "state", "what", "reserved")},
+            "cost_at_most": entry.cost.to_dict(),
+            "asked": dict(entry.budget),
+            "domain_sha256": entry.domain,
+            "files": list(entry.files),
+        },
+        "slug": re.sub(r"[^a-z0-9]+", "-", f"{dataset} {entry.name}".lower()).strip("-"),
+        **_product_values(entry, dataset),
+        "variant": variant,
+        "privacy_unit": privacy_unit,
+        "parameters": dict(entry.budget),
+        "data_domain": entry.domain and f"Tables on the declared domain with SHA-256 {entry.domain}.",
+        "unprotected": {"replacement": "The number of records."}.get(entry.relation or ""),
+        "adjacent": _BETWEEN.get(entry.relation or ""),
+        "notes": notes,
+    }
+
+
+def _product_values(entry: Entry, dataset: str) -> dict[str, str]:
+    """Return what an entry releases, and by which mechanism."""
+    if entry.parts:
+        names = ", ".join(entry.parts)
+        description = "No data product: releases that were declared together, and satisfy together what is stated here."
+        mechanisms = f"Of each release, see its own entry: {names}."
+        values = {"title": f"{dataset}: plan of {names}", "description": description, "mechanisms": mechanisms}
+        return {**values, "product_type": "Synthetic data"}
+    request, kind, product, number = entry.request, "Synthetic data", "Synthetic records", ""
+    title = f"{dataset}: {entry.files[0]}" if entry.files else f"{dataset}, entry {entry.name}"
+    if (size := request.get("size")) is not None:
+        product = counted(size, "synthetic record")
+    elif request.get("counts"):
+        kind, product = "Summary statistics", "Counts with noise"
+    if (n := request.get("records")) is not None:
+        number = f", which has {counted(n, 'record')}"
+    mechanisms = "Not named in the request."
+    if entry.mechanism is not None:
+        mechanisms = f"{entry.mechanism} of the library discreet."
+        if (parameters := request["mechanism"].get("parameters")) is not None:
+            mechanisms += f" Parameters: {json.dumps(parameters, sort_keys=True)}."
+    values = {"title": title, "description": f"{product} from {dataset}{number}.", "mechanisms": mechanisms}
+    return {**values, "product_type": kind}

@@ -6,7 +6,6 @@ import json
 import re
 from importlib.metadata import version
 from pathlib import Path
-from string import Formatter
 from typing import Any
 from urllib.parse import quote
 
@@ -15,7 +14,7 @@ from discreet._core.checks import choice
 from discreet._core.errors import FileProblem, ParameterError
 from discreet._core.files import check_outputs
 from discreet._core.formats import format_of
-from discreet._core.page import OWN, FilePath, write_own
+from discreet._core.page import OWN, FilePath, filled, write_own
 from discreet._core.reading import file_sha256
 from discreet._core.text import harmless, sentence
 from discreet.releases import MANIFEST, no_rows, taken_for_sample
@@ -23,14 +22,6 @@ from discreet.report.promise import Promise, pair_of
 from discreet.report.released import declared
 
 _ADDRESS = re.compile(r"(?ai)https?://([!$-.0-;=@-Z_a-z~]+|\[[\da-f:.]+](:\d*)?)([/?#][!#-;=?-[\]_a-z~]*)?")
-_HOLE = re.compile(r"{([\w.]+)(?:!(\w))?}")  # as in {name!h}: a value, and the way to write it
-_WAYS: dict[str | None, Any] = {
-    None: lambda value: value,
-    "s": str,
-    "h": harmless,
-    "q": quote,
-    "p": lambda text: quote(text, safe=""),
-}
 _MEDIA = {"parquet": "application/vnd.apache.parquet", "arrow": "application/vnd.apache.arrow.file"}
 _MEDIA |= {",": "text/csv", "\t": "text/tab-separated-values"}
 
@@ -59,7 +50,7 @@ def describe(
     values = {"url": address, "dataset": address or "#dataset", "licence": licence, "publisher": publisher}
     values |= {"title": title or path.name.partition(".")[0] or path.name, "writer": f"{OWN} {version('discreet')}"}
     form = json.loads(Path(__file__).with_name("standards").joinpath(f"{standard}.json").read_text("utf-8"))
-    return dict(_filled(form, values | _release_values(path, where, promise)))
+    return dict(filled(form, values | _release_values(path, where, promise)))
 
 
 def write_description(release: FilePath, out: FilePath, document: dict[str, Any], *, inputs: tuple[Any, ...]) -> None:
@@ -73,26 +64,6 @@ def as_text(document: dict[str, Any]) -> str:
     """Return a description as JSON that can stand in the source of a web page, whatever its texts hold."""
     escapes = str.maketrans({letter: f"\\u{ord(letter):04x}" for letter in "<>&"})
     return json.dumps(document, indent=2, allow_nan=False).translate(escapes) + "\n"
-
-
-def _filled(form: Any, values: dict[str, Any]) -> Any:
-    """Return a form with its holes filled: ``$for`` repeats an object, ``$if`` and empty holes leave something out."""
-
-    def value(hole: re.Match[str]) -> Any:
-        field = Formatter().get_field(hole[1], (), values)[0]
-        return None if field is None else _WAYS[hole[2]](field)
-
-    if isinstance(form, str):
-        return value(hole) if (hole := _HOLE.fullmatch(form)) else _HOLE.sub(value, form)
-    if isinstance(form, list):
-        rows = [(part, row) for part in form for row in (values[part["$for"]] if "$for" in part else [{}])]
-        return [_filled(part, values | row) for part, row in rows]
-    if not isinstance(form, dict):
-        return form
-    if "$if" in form and values[form["$if"]] in (None, []):
-        return None
-    fields = {name: _filled(part, values) for name, part in form.items() if name not in ("$if", "$for")}
-    return {name: field for name, field in fields.items() if field is not None}
 
 
 def _release_values(path: Path, where: Path, promise: Promise) -> dict[str, Any]:

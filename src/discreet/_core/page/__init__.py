@@ -11,12 +11,15 @@ import contextlib
 import hashlib
 import math
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from string import Formatter
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +28,7 @@ from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
 from discreet._core.errors import FileProblem, MissingExtra, ParameterError
 from discreet._core.files import check_outputs, check_writable, together
-from discreet._core.text import about, rounded_up
+from discreet._core.text import about, harmless, rounded_up
 
 FilePath = str | os.PathLike[str]
 Points = Sequence[tuple[float, float]]
@@ -103,6 +106,38 @@ def write_own(path: Path, text: str, *, inputs: Sequence[Any] = (), private: boo
         file.write(text.encode())
 
 
+# Documents of JSON, from forms whose holes name a value, and the way to write it: {name!h}.
+
+_HOLE = re.compile(r"{([\w.]+)(?:!(\w))?}")
+_WAYS: dict[str | None, Any] = {
+    None: lambda value: value,
+    "s": str,
+    "h": harmless,
+    "q": quote,
+    "p": lambda text: quote(text, safe=""),
+}
+
+
+def filled(form: Any, values: dict[str, Any]) -> Any:
+    """Return a form with its holes filled: ``$for`` repeats an object, ``$if`` and empty holes leave something out."""
+
+    def value(hole: re.Match[str]) -> Any:
+        field = Formatter().get_field(hole[1], (), values)[0]
+        return None if field is None else _WAYS[hole[2]](field)
+
+    if isinstance(form, str):
+        return value(hole) if (hole := _HOLE.fullmatch(form)) else _HOLE.sub(value, form)
+    if isinstance(form, list):
+        rows = [(part, row) for part in form for row in (values[part["$for"]] if "$for" in part else [{}])]
+        return [filled(part, values | row) for part, row in rows]
+    if not isinstance(form, dict):
+        return form
+    if "$if" in form and values[form["$if"]] in (None, []):
+        return None
+    fields = {name: filled(part, values) for name, part in form.items() if name not in ("$if", "$for")}
+    return {name: field for name, field in fields.items() if field is not None}
+
+
 # Charts of pages.
 
 _SMALLEST = 1e-16  # delta that is drawn
@@ -111,24 +146,20 @@ _LONGEST = 20  # characters of a label beside a chart
 
 @dataclass(slots=True, kw_only=True)
 class Chart:
-    """A chart of a page, drawn in units of its area; y grows downwards.
-
-    ``area``: left, top, right and bottom of the axes. ``x``, ``y``: first and last value of each. ``lines``: class and
-    path. ``bars``: x, y, width and height. ``marks``: x, y and text.
-    """
+    """A chart of a page, drawn in units of its area; y grows downwards."""
 
     title: str
     description: str
     size: tuple[int, int]
-    area: tuple[float, float, float, float]
-    x: tuple[float, float]
+    area: tuple[float, float, float, float]  # left, top, right and bottom of the axes
+    x: tuple[float, float]  # first and last value
     y: tuple[float, float] = (0.0, 1.0)
     labels: tuple[str, str] = ("", "")
     x_ticks: list[tuple[float, str]] = field(default_factory=list)
     y_ticks: list[tuple[float, str]] = field(default_factory=list)
-    lines: list[tuple[str, str]] = field(default_factory=list)
-    bars: list[tuple[float, float, float, float]] = field(default_factory=list)
-    marks: list[tuple[float, float, str]] = field(default_factory=list)
+    lines: list[tuple[str, str]] = field(default_factory=list)  # class and path
+    bars: list[tuple[float, float, float, float]] = field(default_factory=list)  # x, y, width and height
+    marks: list[tuple[float, float, str]] = field(default_factory=list)  # x, y and text
 
     def at(self, x: float, y: float) -> tuple[float, float]:
         """Return the place of a point."""
