@@ -88,9 +88,6 @@ class ReleaseAudit:
         return "\n".join(lines)
 
 
-# -- the claim --------------------------------------------------------------------------------------------------------
-
-
 def claimed(
     release: Any,
     certificate: Any = None,
@@ -145,9 +142,6 @@ def _certified_claim(certificate: Certificate) -> Claim:
     budget = f"epsilon {as_written(certificate.epsilon)}, delta {as_written(certificate.delta)}"
     words = f"{budget}, for {guarantee.relation.name} of one {exchanged}, with the whole profile of the certificate"
     return _exchange_claim(guarantee.profile, guarantee.relation, words, certificate=certificate, unit=column)
-
-
-# -- the test ---------------------------------------------------------------------------------------------------------
 
 
 def audit_release(

@@ -93,8 +93,6 @@ class MinimumPairs(Profile):
     def _composed(self) -> Profile:
         return power(MinimumPairs(n=self.n, cells=self.cells, weights=self.weights), self.size)
 
-    # --- one draw ---------------------------------------------------------------------------------------------------
-
     def _f(self, a: Any, q: Any) -> Any:
         """Return ``k f(a, q)``."""
         return self.cells * a * (1.0 - q) + self.n * q

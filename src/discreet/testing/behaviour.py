@@ -32,9 +32,6 @@ _ESTIMATE_RUNS = 1500
 _MEAN, _SQUARE = 0.15, 0.4
 
 
-# -- the stated share -------------------------------------------------------------------------------------------------
-
-
 def check_share(kind: type[Mechanism], *, rate: float = RATE, seed: int = 0) -> None:
     """Assert that the forecast share that is not from the data is at least what 300 releases at a poor budget show."""
     # All records lie at one end of a line of 8 cells: the released records' mean distance from it, as a share of the
@@ -104,9 +101,6 @@ def _displacement(kind: type[Mechanism], seed: int) -> float | None:
     return float(np.mean(moved))
 
 
-# -- estimates --------------------------------------------------------------------------------------------------------
-
-
 def check_estimates(kind: type[Mechanism], *, seed: int = 0) -> None:
     """Assert that estimated counts of two of four cells, few and many, are unbiased, and as exact as they state."""
     for counts in ((250, 0, 150, 0), (100_000, 0, 1_500, 0)):
@@ -150,9 +144,6 @@ def _check_estimates(kind: type[Mechanism], counts: Integers, seed: int) -> None
             f"{counted(count, 'record')} were {math.sqrt(square):.2f} times as large, over "
             f"{_ESTIMATE_RUNS} releases"
         )
-
-
-# -- non-interference -------------------------------------------------------------------------------------------------
 
 
 def check_published_alike(kind: type[Mechanism]) -> None:
@@ -249,9 +240,6 @@ def _outcome(mechanism: Mechanism, table: Confidential[Counts], request: Request
     document["released"] = {key: value for key, value in document["released"].items() if key not in random_facts}
     columns = {name: str(dtype) for name, dtype in release.records.schema.items()}
     return {"certificate": document, "columns": columns, "rows": rows, "info": release.info, "progress": progress}
-
-
-# -- what the domain declares -----------------------------------------------------------------------------------------
 
 
 def check_declared(kind: type[Mechanism]) -> None:
