@@ -124,6 +124,7 @@ class _Side(NamedTuple):
     log_ratio: Floats
 
 
+@sealed
 @dataclass(frozen=True, kw_only=True)
 class GroupUrn(Profile):
     """Profile of the Dirichlet-multinomial release between tables that differ in up to ``group`` records.
@@ -313,6 +314,3 @@ def _summed_draws(size: int, inside: float, outside: float, most_beyond: float) 
     small = np.flatnonzero(tail_mass <= most_beyond)
     reach = int(small[0]) if len(small) else most
     return reach, float(tail_mass[reach])
-
-
-sealed(GroupUrn)
