@@ -65,22 +65,6 @@ class Arcs(NamedTuple):
     cost: Floats
 
 
-class Filling(NamedTuple):
-    """What is left of each supply; what rounding leaves unfilled is paid for at twice the diameter."""
-
-    remains: Floats
-    cost: float  # of sending the rest
-    prices: Floats  # of a unit at each deficit, at least 0
-
-
-class Groups(NamedTuple):
-    """Points put together with their neighbours: each point's group, the groups' centres, each point's distance."""
-
-    label: Integers
-    centres: Floats
-    distances: Floats
-
-
 @cache
 def transport_available() -> bool:
     """Say whether POT, the solver, is installed in a version that takes sparse costs: 0.9.7 or later."""
@@ -149,10 +133,11 @@ def _between_all(
     masses: Floats, points: Floats, created: float, metric: Metric, tolerance: float
 ) -> tuple[Floats, float, Floats]:
     """Return what remains, the cost of sending the rest, and the price of a unit at every point."""
-    filling = fill(masses, points, created=created, metric=metric, tolerance=tolerance * metric.diameter)
     remains = np.zeros(len(masses))
-    remains[masses > 0.0] = filling.remains
-    return remains, filling.cost, lowest_potential(points, points[masses < 0.0], filling.prices, metric)
+    remains[masses > 0.0], cost, prices = fill(
+        masses, points, created=created, metric=metric, tolerance=tolerance * metric.diameter
+    )
+    return remains, cost, lowest_potential(points, points[masses < 0.0], prices, metric)
 
 
 def _between_groups(
@@ -161,32 +146,36 @@ def _between_groups(
     """Solve between groups of neighbours, and share what a group keeps among its positive masses."""
     # A plan within the groups, by way of their centres, is added to the cost; prices at the centres are extended to all
     # points, which keeps them a proof.
-    groups = gathered(points, -(-len(masses) // _DIRECT), metric)
-    sums: Floats = np.bincount(groups.label, masses).astype(np.float64)
-    remains, cost, price = _between_all(sums, groups.centres, created, metric, tolerance)
+    label, centres, distances = gathered(points, -(-len(masses) // _DIRECT), metric)
+    sums: Floats = np.bincount(label, masses).astype(np.float64)
+    remains, cost, price = _between_all(sums, centres, created, metric, tolerance)
     positive = np.maximum(masses, 0.0)
-    supply = np.bincount(groups.label, positive, len(sums))
+    supply = np.bincount(label, positive, len(sums))
     share = np.divide(remains, supply, out=np.zeros_like(remains), where=supply > 0.0)
-    spread = positive * share[groups.label]
-    detour = float(np.abs(masses - spread) @ groups.distances)
-    return spread, cost + detour, lowest_potential(points, groups.centres, price, metric)
+    spread = positive * share[label]
+    detour = float(np.abs(masses - spread) @ distances)
+    return spread, cost + detour, lowest_potential(points, centres, price, metric)
 
 
-def gathered(points: Floats, size: int, metric: Metric) -> Groups:
-    """Put points together in groups of at most ``size`` neighbours."""
+def gathered(points: Floats, size: int, metric: Metric) -> tuple[Integers, Floats, Floats]:
+    """Put points in groups of at most ``size`` neighbours: each one's group, the groups' centres, its distance."""
     blocks = _halved(points, size)
     centres, _ = _balls(points, blocks, metric)
     label = np.empty(len(points), np.int64)
     label[np.concatenate(blocks)] = np.repeat(np.arange(len(blocks)), [len(block) for block in blocks])
-    return Groups(label, centres, metric.lengths(points - centres[label]))
+    return label, centres, metric.lengths(points - centres[label])
 
 
-def fill(masses: Floats, points: Floats, *, created: float, metric: Metric, tolerance: float) -> Filling:
+def fill(
+    masses: Floats, points: Floats, *, created: float, metric: Metric, tolerance: float
+) -> tuple[Floats, float, Floats]:
     """Fill the negative masses from the positive ones, and from a created mass put anywhere, at least cost."""
+    # Returned are what is left of each supply, what sending the rest costs, and the price of a unit at each deficit.
+    # What rounding leaves unfilled is paid for at twice the diameter.
     plus, minus = masses > 0.0, masses < 0.0
     supplies, deficits = masses[plus], -masses[minus]
     if deficits.sum() <= created:
-        return Filling(supplies, 0.0, np.zeros(len(deficits)))
+        return supplies, 0.0, np.zeros(len(deficits))
     sources, sinks = points[plus], points[minus]
     arcs = _first_arcs(masses, points, created=created, metric=metric, tolerance=tolerance)
     best, prices = -np.inf, np.zeros(len(deficits))
@@ -199,7 +188,7 @@ def fill(masses: Floats, points: Floats, *, created: float, metric: Metric, tole
             best, prices = value, new_prices
         wider = _joined(len(deficits), arcs, new)
         if cost - best <= tolerance or len(wider.cost) == len(arcs.cost):
-            return Filling(remains, cost, prices)
+            return remains, cost, prices
         arcs = wider
 
 
@@ -274,11 +263,11 @@ def _first_arcs(masses: Floats, points: Floats, *, created: float, metric: Metri
     if len(sources) * len(sinks) <= _ALL_PAIRS:
         row, column = np.indices((len(sources), len(sinks))).reshape(2, -1)
         return Arcs(row, column, metric.distances(sources, sinks).ravel())
-    groups = gathered(points, _COARSER, metric)
-    sums: Floats = np.bincount(groups.label, masses).astype(np.float64)
-    filling = fill(sums, groups.centres, created=created, metric=metric, tolerance=tolerance)
-    price = lowest_potential(groups.centres, groups.centres[sums < 0.0], filling.prices, metric)[groups.label]
-    slack = 8.0 * float(groups.distances.mean())
+    label, centres, distances = gathered(points, _COARSER, metric)
+    sums: Floats = np.bincount(label, masses).astype(np.float64)
+    *_, prices = fill(sums, centres, created=created, metric=metric, tolerance=tolerance)
+    price = lowest_potential(centres, centres[sums < 0.0], prices, metric)[label]
+    slack = 8.0 * float(distances.mean())
     pairs = [
         cheapest(sources, slack - price[plus], sinks, price[minus], keep=_FIRST, metric=metric),
         _turned(cheapest(sinks, slack + price[minus], sources, -price[plus], keep=_FIRST, metric=metric)),

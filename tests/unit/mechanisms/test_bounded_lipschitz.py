@@ -54,7 +54,7 @@ def distance(signed: Floats, points: Floats, diameter: float, norm: float = 2.0)
         order = np.argsort(points[:, 0])
         cost = fill_line(signed[order], points[order, 0])[1]
     else:
-        cost = fill(signed, points, created=0.0, metric=Metric(norm, diameter), tolerance=1e-12 * diameter).cost
+        cost = fill(signed, points, created=0.0, metric=Metric(norm, diameter), tolerance=1e-12 * diameter)[1]
     return diameter * abs(total) + cost
 
 
