@@ -17,7 +17,7 @@ from discreet.mechanisms.likelihood import NoLikelihood, ThresholdedUrn
 from discreet.mechanisms.noise import LAPLACE
 from discreet.mechanisms.projections import NumberedCells
 from discreet.mechanisms.reading import READING_ONLY, ColumnShares, Reading
-from discreet.mechanisms.stability_histogram import LabelReading, StableCounts
+from discreet.mechanisms.stability import LabelReading, StableCounts
 
 _MOST_FOLLOWED = 10**6  # records times cells: intervals take some ten seconds
 
