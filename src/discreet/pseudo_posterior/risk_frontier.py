@@ -363,8 +363,6 @@ def _quantiles(values: Floats) -> tuple[float, ...]:
     return tuple(float(q) for q in np.quantile(values, (0.025, 0.25, 0.5, 0.75, 0.975)))
 
 
-# As a page and as text, and the frontier that the command shows: confidential, and they say so.
-
 LADDER: Mapping[str, Weighting] = {
     "unweighted": Unweighted(),
     **{f"linear, c = {c}": LinearWeights(c=c) for c in (1.0, 0.8, 0.6, 0.4, 0.2)},

@@ -222,8 +222,6 @@ class FromModel(Synthesiser):
         self.function(data)
 
 
-# The chain of models that bring none of their own: NumPyro's NUTS, a block of draws at a time.
-
 _ACCEPT = 0.9  # steps somewhat shorter than by default: fewer divergent transitions in mixtures
 _TRIED = 20  # starts a chain, where none is given
 

@@ -28,8 +28,6 @@ from discreet.utility.disclosure import AttackRate, Disclosure, disclosures
 from discreet.utility.measures import Measured, compute_measures, parse_measures
 from discreet.wording import CLOSENESS, lost_pairs
 
-# How near a release is to the confidential table where an API of an evolution says that records lie. Confidential.
-
 _MOST = 4_000  # distinct records of a table that are looked at
 _NEIGHBOURS = 3
 

@@ -217,8 +217,6 @@ MEASURES: dict[str, tuple[str, Measure]] = {
 }
 """The measures: how each is computed in words, and the function of two tables."""
 
-# What is lost between columns: marginals of several columns, and how strongly pairs of columns are associated.
-
 _MOST_LABELS = 50
 
 
@@ -328,8 +326,6 @@ def _design(table: DistinctRows, reference: DistinctRows, nulls: list[bool]) -> 
     products = [a * b for a, b in combinations(coordinates, 2)]
     return np.column_stack([*indicators, *coordinates, *squares, *products])
 
-
-# How well a release can be told from the table: the propensity-score mean squared error.
 
 _RIDGE = 1e-6
 
