@@ -28,7 +28,6 @@ ALONE = ("records", "points", "dimensions", "total", "seconds", "distance", "gap
 SIZES = (
     *((10_000, 2, kind, None) for kind in ("spread", "cluster", "point")),
     *((1_000_000, 1, kind, 1.003) for kind in ("spread", "cluster")),
-    *((1_000_000, 1, "spread", total) for total in (0.997, 0.9, 0.5)),
     (100_000, 2, "cluster", None),
 )
 

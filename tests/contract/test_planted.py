@@ -33,10 +33,10 @@ from discreet.testing.behaviour import (
     check_forecast,
     check_published_alike,
     check_share,
+    check_state,
 )
 from discreet.testing.contract import CHECKS
 from discreet.testing.facts import check_calibrated, check_cells_cost, check_frozen, check_parameters
-from discreet.testing.kernel import check_state
 
 
 @dataclass(frozen=True, kw_only=True)

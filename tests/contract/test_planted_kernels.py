@@ -21,10 +21,16 @@ from discreet.mechanisms.likelihood import Likelihood
 from discreet.mechanisms.noisy_counts import NoisyReading
 from discreet.mechanisms.reading import Estimates, Reading
 from discreet.privacy import Guarantee, Relation
-from discreet.testing.behaviour import check_estimates
+from discreet.testing.behaviour import (
+    check_estimates,
+    check_files,
+    check_generator,
+    check_state,
+    check_tables,
+    check_twin,
+)
 from discreet.testing.contract import CHECKS, check_exposure, check_law, check_likelihood, check_promise
 from discreet.testing.facts import check_parameters
-from discreet.testing.kernel import check_files, check_generator, check_state, check_tables, check_twin
 
 NEIGHBOURS = Relation()
 CHECKED = (

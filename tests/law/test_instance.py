@@ -11,7 +11,6 @@ import pytest
 from scipy.special import gammaln
 from scipy.stats import betabinom
 
-from discreet.audit.instance import held_table
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, Records
 from discreet.errors import BudgetError, ParameterError
 from discreet.mechanisms import DirichletMultinomial, Mechanism, PitmanYor, UrnHistogram
@@ -48,7 +47,7 @@ def brute(mechanism: Mechanism, values: Records, row: npt.NDArray[np.int64], eps
 
 
 def check(mechanism: Mechanism, values: Records, row: npt.NDArray[np.int64], epsilon: float) -> None:
-    readings = instance_readings(held_table(mechanism, table(values, row)), epsilon)
+    readings = instance_readings(mechanism.held_table(table(values, row)), epsilon)
     for name, (this, other) in brute(mechanism, values, row, epsilon).items():
         for side, true in (("one-sided", this), ("two-sided", max(this, other))):
             reading = readings[side][name]
@@ -124,7 +123,7 @@ def test_dropping_the_symmetric_reading_is_caught() -> None:
     for mechanism, where, held, name in cases:
         row = np.array(held)
         _, other = brute(mechanism, where, row, 0.4)[name]
-        readings = instance_readings(held_table(mechanism, table(where, row)), 0.4)
+        readings = instance_readings(mechanism.held_table(table(where, row)), 0.4)
         assert readings["one-sided"][name].delta < other * (1 - 1e-3), (mechanism.name, name)
         assert readings["two-sided"][name].delta >= other * (1 - 1e-11), (mechanism.name, name)
 
@@ -205,5 +204,5 @@ def test_refusals() -> None:
         HeldTable.pitman_yor(np.array([], dtype=np.int64), size=2, strength=1.0)
     alone = Domain(columns={"c": Category(categories=["a"])})
     one = UrnHistogram(domain=alone, size=3)
-    held = held_table(one, Counts.of_cells([0, 0]))
+    held = one.held_table(Counts.of_cells([0, 0]))
     assert instance_readings(held, 1.0)["two-sided"]["tight"].delta == 0.0

@@ -25,7 +25,7 @@ import pytest
 
 import discreet
 from discreet import AddRemove, Budget, Output, Replacement, Unit
-from discreet.audit.data_split import split as draw_control
+from discreet.audit.release import split as draw_control
 from discreet.confidential import check_table, confidential, reveal_to_custodian
 from discreet.confidential.database import addressed
 from discreet.confidential.values import table_schema

@@ -33,9 +33,6 @@ FREQUENCIES, NEIGHBOURS, CLASSIFIER = "frequencies", "nearest neighbours", "clas
 ATTACKS = (FREQUENCIES, NEIGHBOURS, CLASSIFIER)
 
 
-# -- tables as attacks read them --------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodedUnits:
     """Records of one or several tables, unit by unit: codes by resolution, points, sizes, counts of released cells."""
@@ -154,9 +151,6 @@ def _numbers(columns: Sequence[pl.Series]) -> Floats | None:
     return np.where(finite, numbers, lowest - 1.0)
 
 
-# -- scores -----------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
     """What an attack sees: pairs to guess, others with unknown coins, records known in or out, and the release."""
@@ -241,9 +235,6 @@ def learned_weights(scores: Floats, first_is_in: Booleans) -> Floats:
     return np.asarray(weights / scale)
 
 
-# -- pairs of units, a fair coin in each ------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitPairs:
     """Pairs of a unit of the table and one of its control, and the coins that put one of the two first."""
@@ -310,9 +301,6 @@ def divided_pairs(pairs: UnitPairs) -> tuple[UnitPairs, UnitPairs, UnitPairs]:
     tuning = np.arange(len(index)) % 3 == 2
     revealed = np.setdiff1d(np.arange(len(pairs)), index)
     return pairs.take(index[~tuning]), pairs.take(index[tuning]), pairs.take(revealed)
-
-
-# -- results ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -177,9 +177,6 @@ def _power(likely: float, unlikely: float, highest: int, lowest: int, runs: int)
     return float(bdtr(highest, runs, unlikely) * bdtrc(lowest - 1.0, runs, likely))
 
 
-# -- the choice of an event -------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LikelihoodRatio:
     """Log-ratios of two laws, estimated: of a value where it is common, of the range that it is in where it is not."""

@@ -18,7 +18,7 @@ from discreet.confidential import Confidential, open_confidential
 from discreet.domain import Counts
 from discreet.mechanisms import HeldMechanism, Mechanism
 from discreet.papers import bnp24
-from discreet.privacy import HeldTable, InstanceDelta, instance_readings
+from discreet.privacy import InstanceDelta, instance_readings
 
 BANNER = "CONFIDENTIAL: computed from the data. Do not publish"
 """How the text of every result of this package begins."""
@@ -155,20 +155,15 @@ def instance_guarantee(
     x = open_confidential(confidential, caller=__name__)
     if n is not None and n != x.n:  # the number is public under replacement
         raise ParameterError(f"the table has {counted(x.n, 'record')}, got {n:,}")
-    table = held_table(mechanism, x)
+    if not isinstance(mechanism, HeldMechanism):
+        raise ParameterError(f"{mechanism.name} has no instance-level deltas. Only mechanisms that are urns have them")
+    table = mechanism.held_table(x)
     readings = instance_readings(table, epsilon)
     event, rng = readings["one-sided"]["event"], rng or public(secure())
     simulated = simulate(table, event, epsilon, iterations=iterations, rng=rng)
     delta = mechanism.guarantee(n=x.n).delta(epsilon)
     facts: dict[str, Any] = {"mechanism": mechanism.name, "epsilon": float(epsilon), "unconditional": delta}
     return Confidential(InstanceGuarantee(**facts, readings=readings, monte_carlo=simulated))
-
-
-def held_table(mechanism: Mechanism, x: Counts) -> HeldTable:
-    """Return what the law of a mechanism's kernel depends on at a table, if it has instance-level deltas."""
-    if not isinstance(mechanism, HeldMechanism):
-        raise ParameterError(f"{mechanism.name} has no instance-level deltas. Only mechanisms that are urns have them")
-    return mechanism.held_table(x)
 
 
 # Parameters that the thesis chooses by looking at the data: diagnostics, which no mechanism of this library takes.

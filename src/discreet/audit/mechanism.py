@@ -216,9 +216,6 @@ def _exact(mechanism: Mechanism, twins: dict[float, Mechanism], case: Case, reco
     return Exact(epsilon=epsilons[worst], **numbers, exceeded=exceeded, twin_caught=caught)
 
 
-# A mechanism of anybody's: only its outputs on two neighbouring tables are looked at.
-
-
 @sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examination:

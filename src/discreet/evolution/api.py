@@ -200,9 +200,6 @@ def plain_norm(norm: float) -> Any:
     return "inf" if math.isinf(norm) else int(norm)
 
 
-# Public frames, which users or their functions give, as records of a domain.
-
-
 def to_records(frame: Any, domain: Domain, *, source: str, rows: int | None = None) -> Records:
     """Encode a public frame that ``source`` gave. Raises ParameterError naming the column and the remedy."""
     try:
@@ -219,8 +216,6 @@ def to_records(frame: Any, domain: Domain, *, source: str, rows: int | None = No
     except DataError as problem:
         raise ParameterError(f"{source} must keep to the declared facts: {problem}") from problem
 
-
-# A generator made of the user's own functions: a simulator, an image model, a language model.
 
 model2vec = Lazy("model2vec")
 """Ready embeddings of texts: static vectors of words, loaded when a model is named."""

@@ -238,8 +238,6 @@ def _lower_mean(mean: float, count: int, risk: float) -> float:
     return low
 
 
-# How near two weighted sets of points are to one another: Fréchet distance, precision and recall.
-
 _PAIRS = 2**22
 
 
@@ -292,9 +290,6 @@ def _among(points: Floats, others: Floats, neighbours: int, norm: float) -> Floa
 
     reach = np.concatenate([np.partition(block, neighbours, axis=1)[:, neighbours] for block in distances(others)])
     return np.concatenate([(block <= reach).any(axis=1) for block in distances(points)]).astype(np.float64)
-
-
-# One step of an evolution, as it is shown on the way: what it released, and how near that is to a public table.
 
 
 @sealed

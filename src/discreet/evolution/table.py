@@ -123,8 +123,6 @@ class Table(GroundAPI):
         return codes
 
 
-# Candidates taken from a public table of the same kind.
-
 _PAIRS = 2**24
 
 
@@ -222,9 +220,6 @@ class Resampling(GroundAPI):
         for codes in self.table.columns:
             digest.update(np.ascontiguousarray(codes).tobytes())
         return {"public_records": len(self.table), "sha256": digest.hexdigest()}
-
-
-# From the name and parameters that a certificate records, back to an API.
 
 
 def api_from(name: str, parameters: Mapping[str, Any], domain: Domain) -> API:

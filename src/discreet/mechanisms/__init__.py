@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         shown_cells,
         twin_of,
     )
+    from discreet.mechanisms.bounded_lipschitz import transport_available
     from discreet.mechanisms.calibration import require_budget, scale_solution
     from discreet.mechanisms.data_specific_reveal_or_obscure import DataSpecificRevealOrObscure
     from discreet.mechanisms.dirichlet_multinomial import DirichletMultinomial

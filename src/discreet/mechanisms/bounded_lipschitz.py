@@ -14,7 +14,7 @@ import numpy as np
 
 from discreet._core.arrays import Floats, Integers
 from discreet._core.errors import ParameterError
-from discreet.mechanisms.line_transport import fill_line
+from discreet._core.numeric import isotonic
 
 _DIRECT = 50_000  # points in two or more dimensions up to which the transport is solved between all of them
 _ALL_PAIRS = 40_000  # pairs of a supply and a deficit up to which all of them are arcs
@@ -22,6 +22,7 @@ _FIRST, _MORE = 8, 8  # arcs of each point to begin with, of each kind, and arcs
 _COARSER = 8  # points that one point of the coarser picture stands for
 _BLOCK = 32  # points of a block in the search for arcs
 _ROUNDING = 1e-12  # share of the diameter below which a reduced cost is rounding
+_NOTHING = 1e-14  # share of all masses below which what the total lacks is rounding
 
 
 class CertifiedProjection(NamedTuple):
@@ -64,22 +65,6 @@ class Arcs(NamedTuple):
     cost: Floats
 
 
-class Filling(NamedTuple):
-    """What is left of each supply; what rounding leaves unfilled is paid for at twice the diameter."""
-
-    remains: Floats
-    cost: float  # of sending the rest
-    prices: Floats  # of a unit at each deficit, at least 0
-
-
-class Groups(NamedTuple):
-    """Points put together with their neighbours: each point's group, the groups' centres, each point's distance."""
-
-    label: Integers
-    centres: Floats
-    distances: Floats
-
-
 @cache
 def transport_available() -> bool:
     """Say whether POT, the solver, is installed in a version that takes sparse costs: 0.9.7 or later."""
@@ -100,27 +85,19 @@ def bounded_lipschitz_projection(
     ``diameter``: at least the largest distance of two points. ``tolerance``: of the gap, as a share of the diameter.
     """
     masses, points = np.asarray(masses, np.float64), np.asarray(points, np.float64)
-    if masses.ndim != 1 or not len(masses) or not np.isfinite(masses).all():
-        raise ParameterError("masses must be finite numbers, one per point, for at least one point")
     if points.ndim != 2 or points.shape[0] != len(masses) or not points.shape[1] or not np.isfinite(points).all():
         raise ParameterError("points must be finite coordinates, one row per mass")
-    if norm not in (1.0, 2.0, float("inf")):
-        raise ParameterError("norm must be 1, 2 or infinity")
     if not 0.0 < diameter < float("inf"):
         raise ParameterError("diameter must be a positive number")
     if np.ptp(points, axis=0).max() > diameter * (1.0 + 1e-9):
         raise ParameterError("diameter is smaller than the distance of two points. Give the diameter of the space")
-    if not tolerance >= 0.0:
-        raise ParameterError("tolerance must be at least 0, as a share of the diameter")
-    metric, total = Metric(float(norm), float(diameter)), float(masses.sum())
+    metric, total, size = Metric(float(norm), float(diameter)), float(masses.sum()), float(np.abs(masses).sum())
     created = max(0.0, 1.0 - total)
     if masses[masses > 0.0].sum() <= 1.0:  # what is created fills all deficits: nothing is sent
         remains, cost, price = np.maximum(masses, 0.0), 0.0, np.zeros(len(masses))
-    elif points.shape[1] == 1:
-        remains, cost, price = np.empty(len(masses)), 0.0, np.empty(len(masses))
-        order = np.argsort(points[:, 0])
-        line = fill_line(masses[order], points[order, 0], created=created, tolerance=tolerance * diameter)
-        remains[order], cost, price[order] = line.remains, line.cost, -line.potential
+    elif points.shape[1] == 1 and created <= _NOTHING * size:
+        remains, price, order = np.empty(len(masses)), np.empty(len(masses)), np.argsort(points[:, 0])
+        remains[order], cost, price[order] = fill_line(masses[order], points[order, 0])
     elif len(masses) <= _DIRECT:
         remains, cost, price = _between_all(masses, points, created, metric, tolerance)
     else:
@@ -129,19 +106,38 @@ def bounded_lipschitz_projection(
     height = diameter - (2.0 * diameter - price.max() if created > 0.0 else 0.0)
     potential = np.clip(height - price, -diameter, diameter)
     # of distances and sums
-    rounding = (points.shape[1] + 40) * np.finfo(np.float64).eps * diameter * (1.0 + float(np.abs(masses).sum()))
+    rounding = (points.shape[1] + 40) * np.finfo(np.float64).eps * diameter * (1.0 + size)
     proved = max(0.0, float(potential @ masses) - float(potential.max()) - float(rounding))
     return CertifiedProjection(probabilities, diameter * abs(1.0 - total) + cost, proved, potential)
+
+
+def fill_line(masses: Floats, positions: Floats) -> tuple[Floats, float, Floats]:
+    """Fill the negative masses, at increasing positions, from the positive ones alone: as :func:`_between_all`."""
+    gaps, walk = np.diff(positions), np.cumsum(masses)
+    total, signed = float(walk[-1]), walk[:-1]
+    fitted = np.clip(isotonic(signed, gaps), 0.0, total)
+    remains = np.maximum(np.diff(fitted, prepend=0.0, append=total), 0.0)
+    # The largest potential that the fit allows, by shortest paths along the line, both ways: it falls by the gap where
+    # mass moves to the right, rises by it where mass moves to the left, is at most 0, and is made 1-Lipschitz in the
+    # coordinates themselves. Minus it is the price.
+    steps = (np.where(side, -gaps, gaps) for side in (signed > fitted, signed < fitted))
+    onward, back = (np.concatenate(([0.0], np.cumsum(step))) for step in steps)
+    forwards = onward + np.minimum.accumulate(-onward)
+    potential, place = np.minimum(forwards, np.minimum.accumulate(back[::-1])[::-1] - back), positions - positions[0]
+    right = place + np.minimum.accumulate(potential - place)
+    price = -np.minimum(right, np.minimum.accumulate((right + place)[::-1])[::-1] - place)
+    return remains, float(gaps @ np.abs(signed - fitted)), np.asarray(price)
 
 
 def _between_all(
     masses: Floats, points: Floats, created: float, metric: Metric, tolerance: float
 ) -> tuple[Floats, float, Floats]:
     """Return what remains, the cost of sending the rest, and the price of a unit at every point."""
-    filling = fill(masses, points, created=created, metric=metric, tolerance=tolerance * metric.diameter)
     remains = np.zeros(len(masses))
-    remains[masses > 0.0] = filling.remains
-    return remains, filling.cost, lowest_potential(points, points[masses < 0.0], filling.prices, metric)
+    remains[masses > 0.0], cost, prices = fill(
+        masses, points, created=created, metric=metric, tolerance=tolerance * metric.diameter
+    )
+    return remains, cost, lowest_potential(points, points[masses < 0.0], prices, metric)
 
 
 def _between_groups(
@@ -150,32 +146,36 @@ def _between_groups(
     """Solve between groups of neighbours, and share what a group keeps among its positive masses."""
     # A plan within the groups, by way of their centres, is added to the cost; prices at the centres are extended to all
     # points, which keeps them a proof.
-    groups = gathered(points, -(-len(masses) // _DIRECT), metric)
-    sums: Floats = np.bincount(groups.label, masses).astype(np.float64)
-    remains, cost, price = _between_all(sums, groups.centres, created, metric, tolerance)
+    label, centres, distances = gathered(points, -(-len(masses) // _DIRECT), metric)
+    sums: Floats = np.bincount(label, masses).astype(np.float64)
+    remains, cost, price = _between_all(sums, centres, created, metric, tolerance)
     positive = np.maximum(masses, 0.0)
-    supply = np.bincount(groups.label, positive, len(sums))
+    supply = np.bincount(label, positive, len(sums))
     share = np.divide(remains, supply, out=np.zeros_like(remains), where=supply > 0.0)
-    spread = positive * share[groups.label]
-    detour = float(np.abs(masses - spread) @ groups.distances)
-    return spread, cost + detour, lowest_potential(points, groups.centres, price, metric)
+    spread = positive * share[label]
+    detour = float(np.abs(masses - spread) @ distances)
+    return spread, cost + detour, lowest_potential(points, centres, price, metric)
 
 
-def gathered(points: Floats, size: int, metric: Metric) -> Groups:
-    """Put points together in groups of at most ``size`` neighbours."""
+def gathered(points: Floats, size: int, metric: Metric) -> tuple[Integers, Floats, Floats]:
+    """Put points in groups of at most ``size`` neighbours: each one's group, the groups' centres, its distance."""
     blocks = _halved(points, size)
     centres, _ = _balls(points, blocks, metric)
     label = np.empty(len(points), np.int64)
     label[np.concatenate(blocks)] = np.repeat(np.arange(len(blocks)), [len(block) for block in blocks])
-    return Groups(label, centres, metric.lengths(points - centres[label]))
+    return label, centres, metric.lengths(points - centres[label])
 
 
-def fill(masses: Floats, points: Floats, *, created: float, metric: Metric, tolerance: float) -> Filling:
+def fill(
+    masses: Floats, points: Floats, *, created: float, metric: Metric, tolerance: float
+) -> tuple[Floats, float, Floats]:
     """Fill the negative masses from the positive ones, and from a created mass put anywhere, at least cost."""
+    # Returned are what is left of each supply, what sending the rest costs, and the price of a unit at each deficit.
+    # What rounding leaves unfilled is paid for at twice the diameter.
     plus, minus = masses > 0.0, masses < 0.0
     supplies, deficits = masses[plus], -masses[minus]
     if deficits.sum() <= created:
-        return Filling(supplies, 0.0, np.zeros(len(deficits)))
+        return supplies, 0.0, np.zeros(len(deficits))
     sources, sinks = points[plus], points[minus]
     arcs = _first_arcs(masses, points, created=created, metric=metric, tolerance=tolerance)
     best, prices = -np.inf, np.zeros(len(deficits))
@@ -188,7 +188,7 @@ def fill(masses: Floats, points: Floats, *, created: float, metric: Metric, tole
             best, prices = value, new_prices
         wider = _joined(len(deficits), arcs, new)
         if cost - best <= tolerance or len(wider.cost) == len(arcs.cost):
-            return Filling(remains, cost, prices)
+            return remains, cost, prices
         arcs = wider
 
 
@@ -263,11 +263,11 @@ def _first_arcs(masses: Floats, points: Floats, *, created: float, metric: Metri
     if len(sources) * len(sinks) <= _ALL_PAIRS:
         row, column = np.indices((len(sources), len(sinks))).reshape(2, -1)
         return Arcs(row, column, metric.distances(sources, sinks).ravel())
-    groups = gathered(points, _COARSER, metric)
-    sums: Floats = np.bincount(groups.label, masses).astype(np.float64)
-    filling = fill(sums, groups.centres, created=created, metric=metric, tolerance=tolerance)
-    price = lowest_potential(groups.centres, groups.centres[sums < 0.0], filling.prices, metric)[groups.label]
-    slack = 8.0 * float(groups.distances.mean())
+    label, centres, distances = gathered(points, _COARSER, metric)
+    sums: Floats = np.bincount(label, masses).astype(np.float64)
+    *_, prices = fill(sums, centres, created=created, metric=metric, tolerance=tolerance)
+    price = lowest_potential(centres, centres[sums < 0.0], prices, metric)[label]
+    slack = 8.0 * float(distances.mean())
     pairs = [
         cheapest(sources, slack - price[plus], sinks, price[minus], keep=_FIRST, metric=metric),
         _turned(cheapest(sinks, slack + price[minus], sources, -price[plus], keep=_FIRST, metric=metric)),

@@ -35,8 +35,6 @@ _BASE_DRAWS = 4096  # records that an invented table of continuous columns holds
 _MOST_JUDGED = 1 << 14  # candidates up to which a step's work is counted
 _MOST_WORK = 1 << 31  # distances of a prediction's step, times columns
 
-# -- in closed form -----------------------------------------------------------------------------------------------
-
 
 def predicted_loss(facts: EvolutionFacts, n: int) -> float:
     """Return how far records are displaced on average by noise and candidates, as a share of the domain's diameter."""
@@ -102,9 +100,6 @@ def remedies(facts: EvolutionFacts, n: int) -> tuple[str, ...]:
     return (*better, *helpful(facts.domain, "columns", "epsilon", "delta"))
 
 
-# -- by trial -----------------------------------------------------------------------------------------------------
-
-
 def _displacement(facts: EvolutionFacts) -> float:
     """Return how far an evolution displaces the records of two invented tables, as a geometric mean."""
     # One is as wide as the inner half of the domain, one about a third as wide: real ones are both, and more steps pay
@@ -148,9 +143,6 @@ def _dyadic(x: Floats, x_share: Floats, y: Floats, y_share: Floats) -> float:
         _, box = np.unique(np.floor(points / width) @ numbers, return_inverse=True)
         total += 0.25 * width * float(np.abs(np.bincount(box, weights=mass)).sum())
     return total
-
-
-# -- the parameters that meet a budget ------------------------------------------------------------------------------
 
 
 class _Choice(NamedTuple):

@@ -116,8 +116,6 @@ class Populations:
         return np.asarray(totals / totals.sum())
 
 
-# -- what an API gives --------------------------------------------------------------------------------------------
-
 _LARGEST = 1e150  # coordinate: squared distances stay finite
 _MOST_KEPT = 1 << 25  # coordinates of embedded records kept in memory
 
@@ -202,8 +200,6 @@ def check_fits(records: Records, domain: Domain, rows: int, what: str) -> Record
             raise ParameterError(f"column {name!r}: {what} of the API must give codes of the domain")
     return records
 
-
-# -- public facts of an evolution -----------------------------------------------------------------------------------
 
 Variant = Literal["projection", "practical", "theoretical"]
 

@@ -130,8 +130,6 @@ class ListedShares(CellShares):
         return self.records(items)
 
 
-# Readings, and what is known of them before there is an output.
-
 READING_ONLY: Mapping[str, bool] = MappingProxyType({"reading only": True})
 """Metadata of a mechanism's field on which its private step does not depend, only what is made of the output."""
 

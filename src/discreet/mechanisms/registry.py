@@ -112,9 +112,6 @@ def require_kept(name: str, domain: Domain, *, keeps: bool) -> None:
     )
 
 
-# Guarantees and calibration by name, from public parameters: on a domain, or from plain numbers. No table.
-
-
 def known_parameters() -> list[str]:
     """Return every parameter that some mechanism takes, and ``cells`` and ``group``, which stand for a domain."""
     return sorted({"cells", "group"}.union(*map(parameter_names, REGISTRY.values())))

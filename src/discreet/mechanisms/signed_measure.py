@@ -30,8 +30,6 @@ from discreet.mechanisms.reading import BLOCK
 from discreet.privacy import Code, Guarantee, Relation
 
 _PREDICTED_WORK = 1 << 27  # in the draws of a prediction together
-
-
 _MOST_NUMBERS = 1000
 _FORMS = (
     "points must be a Polars table, encoded records or rows of codes. A certificate may give their count and "

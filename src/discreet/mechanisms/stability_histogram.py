@@ -91,11 +91,7 @@ class StabilityHistogram(StableCounts):
     def likelihood(self) -> ThresholdedCounts:
         """Return the law of the noise, the threshold, and the normalised counts that remain."""
         return ThresholdedCounts(
-            law=LAPLACE,
-            scale=self.scale,
-            threshold=self.threshold,
-            surplus="rescaled",
-            sampling=self.sampling,
+            law=LAPLACE, scale=self.scale, threshold=self.threshold, surplus="rescaled", sampling=self.sampling
         )
 
     def forecast(self, n: int, like: Commonness | None = None) -> Forecast:

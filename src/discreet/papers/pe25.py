@@ -78,9 +78,8 @@ def theorem_alpha(sigma: float, *, dimension: int, diameter: float = 1.0) -> flo
     >>> theorem_alpha(0.01, dimension=2)
     0.1
     """
-    return real("diameter", diameter, above=0) * math.pow(
-        real("sigma", sigma, above=0), 1 / max(dimensions(dimension), 2)
-    )
+    power = 1 / max(dimensions(dimension), 2)
+    return real("diameter", diameter, above=0) * math.pow(real("sigma", sigma, above=0), power)
 
 
 @sealed
@@ -179,9 +178,6 @@ def usable_steps(n: float, epsilon: float) -> int:
     return max(1, math.ceil(2 * math.log(real("n", n, above=0) * real("epsilon", epsilon, above=0))))
 
 
-# What PE25 rules out: how much privacy it costs to put every synthetic record near its confidential one.
-
-
 @sealed
 def ball_packing(radius: float, dimension: int, *, distance: float, norm: float = 2.0) -> tuple[float, float]:
     r"""Bound the logarithm of the packing number of a ball: how many of its points can be at least that far apart.
@@ -257,9 +253,6 @@ def closeness_epsilon(log_packing: float, *, tau: float | None = None, delta: fl
         return 0.0
     log_others = log_packing + math.log(-math.expm1(-log_packing))  # log(M - 1)
     return max(0.0, log_others + math.log((1 - tau - delta) / tau))
-
-
-# Its noise and threshold on a histogram, and its rate.
 
 
 @sealed

@@ -116,14 +116,7 @@ class ChainProfile(Profile):
         return up(min(best, at_left, at_right), 8)
 
 
-class _Side(NamedTuple):
-    """The draws of one side's cells: their total, log-weight, and log-likelihood ratio."""
-
-    total: Integers
-    log_weight: Floats
-    log_ratio: Floats
-
-
+@sealed
 @dataclass(frozen=True, kw_only=True)
 class GroupUrn(Profile):
     """Profile of the Dirichlet-multinomial release between tables that differ in up to ``group`` records.
@@ -224,10 +217,10 @@ class _SplitPair(NamedTuple):
                 break
         else:
             return None
-        source = _side(reach, prior, sources, start=sources)
+        source_total, source_weight, source_ratio = _side(reach, prior, sources, start=sources)
         target = _side(reach, prior, targets, start=(0,) * len(targets))
-        order = np.argsort(target.log_ratio, kind="stable")
-        total, weight, ratio = target.total[order], target.log_weight[order], target.log_ratio[order]
+        order = np.argsort(target[2], kind="stable")
+        total, weight, ratio = target[0][order], target[1][order], target[2][order]
         # log( m!/(m-u)! (rest)_{m-u} / (inside+rest)_m ), u = 0 .. reach: P(U = u) without (inside)_u / u!
         u = np.arange(reach + 1, dtype=np.float64)
         log_outside = np.where(u == size, 0.0, -np.inf)
@@ -236,12 +229,12 @@ class _SplitPair(NamedTuple):
         log_outside = log_outside - (log_rising(inside, u) - log_rising(1.0, u))
         rows = []
         for v in range(reach + 1):
-            place, keep = source.total == v, total <= reach - v
+            place, keep = source_total == v, total <= reach - v
             log_mass = weight[keep] + log_outside[v + total[keep]]
             top = float(log_mass.max())
             mass, lower = np.exp(log_mass - top), ratio[keep]
             plain, tilted = (np.append(0.0, np.cumsum(terms)) for terms in (mass, mass * np.exp(lower)))
-            rows.append((np.exp(source.log_weight[place] + top), source.log_ratio[place], lower, plain, tilted))
+            rows.append((np.exp(source_weight[place] + top), source_ratio[place], lower, plain, tilted))
         return cls(rows, tail_mass)
 
     def delta(self, epsilon: float) -> float:
@@ -284,10 +277,11 @@ def _largest_ratio(size: int, prior: Fraction, parts: tuple[int, ...]) -> Fracti
     return value(draws)
 
 
-def _side(reach: int, prior: float, parts: tuple[int, ...], *, start: tuple[int, ...]) -> _Side:
-    """List the draws of one side's cells up to a total of ``reach``."""
-    total = np.zeros(1, dtype=np.int64)
-    log_weight, log_ratio = np.zeros(1), np.zeros(1)
+def _side(
+    reach: int, prior: float, parts: tuple[int, ...], *, start: tuple[int, ...]
+) -> tuple[Integers, Floats, Floats]:
+    """List the draws of one side's cells up to a total of ``reach``: totals, log-weights, log-likelihood ratios."""
+    total, log_weight, log_ratio = np.zeros(1, dtype=np.int64), np.zeros(1), np.zeros(1)
     draws = np.arange(reach + 1, dtype=np.float64)
     for part, held in zip(parts, start, strict=True):
         cell_weight = log_rising(prior + held, draws) - log_rising(1.0, draws)
@@ -297,7 +291,7 @@ def _side(reach: int, prior: float, parts: tuple[int, ...], *, start: tuple[int,
         total = joint[keep]
         log_weight = (log_weight[:, None] + cell_weight)[keep]
         log_ratio = (log_ratio[:, None] + cell_ratio)[keep]
-    return _Side(total, log_weight, log_ratio)
+    return total, log_weight, log_ratio
 
 
 def _summed_draws(size: int, inside: float, outside: float, most_beyond: float) -> tuple[int, float]:
@@ -313,6 +307,3 @@ def _summed_draws(size: int, inside: float, outside: float, most_beyond: float) 
     small = np.flatnonzero(tail_mass <= most_beyond)
     reach = int(small[0]) if len(small) else most
     return reach, float(tail_mass[reach])
-
-
-sealed(GroupUrn)

@@ -255,8 +255,6 @@ def require_kind(guarantee: Guarantee, accept: frozenset[str]) -> None:
         )
 
 
-# What a profile allows the best attacker: the trade-off function, on the safe side.
-
 LEVELS = (
     *(1e-4, 2e-4, 5e-4, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05),
     *(0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9),

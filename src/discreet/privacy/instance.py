@@ -24,6 +24,7 @@ from discreet.privacy.urn import UrnPair
 # between held values, a pair of plain urns; an opening, of :mod:`~discreet.privacy.pitman_yor`; an exchange.
 
 
+@sealed
 class InstanceDelta(NamedTuple):
     """One delta of one table, never below the truth. Confidential."""
 
@@ -43,6 +44,7 @@ class Opening(NamedTuple):
     rarest: bool  # whether no other change of this kind moves a rarer value: then none is worse, in the tight reading
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class HeldTable:
     """What the law of an urn started from a table depends on. Confidential."""
@@ -355,7 +357,3 @@ def _tight(table: HeldTable, epsilon: float, sums: Known, *, two_sided: bool) ->
             facts = value.hockey_stick, value.exact, opening.change, opening.pair, opening.forward
             readings.append(InstanceDelta(*facts))
     return max(readings, key=lambda reading: reading.delta)
-
-
-sealed(HeldTable)
-sealed(InstanceDelta)

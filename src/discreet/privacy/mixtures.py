@@ -26,6 +26,7 @@ _ROUNDING = 4e-15  # relative, of a loss: a dozen operations
 _TOLD_APART = 4096  # weights of a schedule: among more, losses differ by less than their rounding
 
 
+@sealed
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MinimumPairs(Profile):
     """Profile of ``size`` draws with a weight that depends on the smallest count, of ``n`` records in 2 cells or more.
@@ -92,8 +93,6 @@ class MinimumPairs(Profile):
     @cached_property
     def _composed(self) -> Profile:
         return power(MinimumPairs(n=self.n, cells=self.cells, weights=self.weights), self.size)
-
-    # --- one draw ---------------------------------------------------------------------------------------------------
 
     def _f(self, a: Any, q: Any) -> Any:
         """Return ``k f(a, q)``."""
@@ -167,6 +166,7 @@ _SUMMED = 64  # sizes up to which G is summed over; beyond, it is replaced by a 
 _SLACK = 1e-11  # relative error of a binomial tail
 
 
+@sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubsampledPair(Profile):
     """Profile of ``size`` distinct records of ``n``, each replaced by a uniform cell with probability ``mixing``."""
@@ -236,7 +236,3 @@ def _above(draws: Floats, p: float, level: Floats) -> Any:
     upper = draws * p * np.where(least > 1.0, betainc(np.maximum(least - 1.0, 1.0), draws - least + 1.0, p), 1.0)
     lower = level * betainc(least, draws - least + 1.0, p)
     return np.maximum(0.0, upper - lower) + _SLACK * (upper + lower)
-
-
-sealed(MinimumPairs)
-sealed(SubsampledPair)

@@ -61,8 +61,6 @@ class SamplingPair(Profile):
     def _log_at(self, u: float) -> float:
         return float(self._log_ancillary(np.array([math.floor(u)], dtype=np.float64))[0])
 
-    # --- the ancillary number of draws in the two cells -------------------------------------------------------------
-
     @abstractmethod
     def _log_ancillary(self, u: Floats) -> Floats:
         """Return ``log P(U = u)``."""
@@ -74,8 +72,6 @@ class SamplingPair(Profile):
     @abstractmethod
     def _ratio(self, u: int) -> float:
         """Return ``P(U = u + 1) / P(U = u)`` where it falls with ``u``, 1 where it need not."""
-
-    # --- the pair given U = u -------------------------------------------------------------------------------------
 
     @abstractmethod
     def _crossing(self, u: Floats, epsilon: float) -> Floats:
@@ -102,8 +98,6 @@ class SamplingPair(Profile):
     @abstractmethod
     def _total(self) -> float:
         """Return the total mass, for the rounding bound."""
-
-    # --- the sum --------------------------------------------------------------------------------------------------
 
     def _delta(self, epsilon: float) -> float:
         epsilon = not_above(epsilon)

@@ -213,9 +213,6 @@ class ModelPosterior(MechanismFamily):
         )
 
 
-# Tables of synthetic records from posterior draws.
-
-
 def synthetic_tables(
     synthesiser: Synthesiser,
     draws: PosteriorDraws,

@@ -224,17 +224,11 @@ class OnDesign(Synthesiser):
 
     def coded(self, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return a column on the scale of the model: responses are transformed."""
-        for response in self.responses:
-            if response.column == name:
-                return response.encode(values)
-        return values
+        return next((response.encode(values) for response in self.responses if response.column == name), values)
 
     def decoded(self, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return a column in the unit of the table."""
-        for response in self.responses:
-            if response.column == name:
-                return response.decode(values)
-        return values
+        return next((response.decode(values) for response in self.responses if response.column == name), values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

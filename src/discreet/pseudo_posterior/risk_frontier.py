@@ -8,7 +8,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -24,16 +24,89 @@ from discreet._core.boundary import sealed, worker_pool
 from discreet._core.checks import choice, integer
 from discreet._core.errors import FileProblem, ParameterError, Refused
 from discreet._core.files import own_folder, together
+from discreet._core.lazy import pl
 from discreet._core.page import NOTICE, OWN, write_own
 from discreet._core.random import seeded
 from discreet._core.text import about, aligned, rounded_up
-from discreet.domain import Domain
-from discreet.pseudo_posterior.attacked import Intruder, held_columns, held_rows
+from discreet.confidential import open_confidential, row_values
+from discreet.domain import Domain, Records
+from discreet.pseudo_posterior.from_domain import codes_of, numbers_of
 from discreet.pseudo_posterior.likelihood import Columns
 from discreet.pseudo_posterior.pseudo import PseudoPosterior
 from discreet.pseudo_posterior.sampler import PosteriorDraws, Sampler
+from discreet.pseudo_posterior.synthesiser import Synthesiser
 from discreet.pseudo_posterior.weights import LinearWeights, Risks, Unweighted, Weighting
-from discreet.utility import Disclosure, disclosure_cells
+from discreet.utility import Disclosure, DistinctRows, disclosure_cells, disclosures, mean_attacks, tables
+
+
+def held_rows(table: Any, domain: Domain) -> pl.DataFrame:
+    """Return the declared columns of a confidential table, a row per record, in an order of their values."""
+    frame, frequencies = open_confidential(row_values(table, domain.columns), caller=__name__)
+    return frame[np.repeat(np.arange(frame.height), frequencies)].sort(domain.names, nulls_last=True)
+
+
+def held_columns(frame: pl.DataFrame, domain: Domain) -> dict[str, npt.NDArray[Any]]:
+    """Return what a model reads of a table."""
+    return {name: numbers_of(column, column.encode(frame[name], name=name)) for name, column in domain.columns.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intruder:
+    """Who knows columns of a record, all others by default, and looks for a sensitive one in tables from fits."""
+
+    domain: Domain
+    column: str
+    known: str | Sequence[str] | None
+    data: DistinctRows
+    control: DistinctRows | None
+
+    @classmethod
+    def from_tables(
+        cls,
+        synthesiser: Synthesiser,
+        columns: Columns,
+        domain: Domain,
+        *,
+        column: str,
+        known: str | Sequence[str] | None,
+        holdout: Any,
+        rng: np.random.Generator,
+    ) -> Intruder:
+        """Read the tables; refuse a column that is not declared, or by which nothing would be known of a record."""
+        names = {*synthesiser.sensitive, *synthesiser.given}
+        released = Domain(columns={name: column for name, column in domain.columns.items() if name in names})
+        data = _model_rows(columns, released, rng)
+        control: DistinctRows | None = None
+        if holdout is not None:
+            control = _rows(held_rows(holdout, released), released, "in the holdout: ")
+        intruder = cls(domain=released, column=column, known=known, data=data, control=control)
+        intruder.disclosure(data.cut(1, rng), rng)  # a wrong name is refused before anything is fitted
+        return intruder
+
+    def rates(self, synthetic: Sequence[Columns], *, rng: np.random.Generator) -> tuple[Disclosure, ...]:
+        """Return what attacks on synthetic tables reach, each table by itself: the means."""
+        return mean_attacks([self.disclosure(_model_rows(table, self.domain, rng), rng) for table in synthetic])
+
+    def disclosure(self, release: DistinctRows, rng: np.random.Generator) -> tuple[Disclosure, ...]:
+        """Return what attacks on one table reach."""
+        return disclosures(self.data, release, self.control, sensitive=self.column, known=self.known, rng=rng)
+
+
+def _rows(frame: pl.DataFrame, domain: Domain, where: str = "") -> DistinctRows:
+    (rows,) = tables([(frame, where)], domain, lambda table: (table, np.ones(table.height, dtype=np.int64)))
+    return rows
+
+
+def _model_rows(columns: Columns, domain: Domain, rng: np.random.Generator) -> DistinctRows:
+    """Return a model's columns as rows of the domain."""
+    codes = []
+    for name, column in domain.columns.items():
+        values = np.asarray(columns[name])
+        codes.append(codes_of(column, values, name, rng=rng))
+        if column.nullable and column.labels is None:
+            codes[-1][np.isnan(values)] = column.null_code
+    return _rows(domain.decode(Records(columns=tuple(codes)), rng=rng), domain)
+
 
 Statistic = Callable[[Floats], float]
 
@@ -290,8 +363,6 @@ def _quantiles(values: Floats) -> tuple[float, ...]:
     return tuple(float(q) for q in np.quantile(values, (0.025, 0.25, 0.5, 0.75, 0.975)))
 
 
-# As a page and as text, and the frontier that the command shows: confidential, and they say so.
-
 LADDER: Mapping[str, Weighting] = {
     "unweighted": Unweighted(),
     **{f"linear, c = {c}": LinearWeights(c=c) for c in (1.0, 0.8, 0.6, 0.4, 0.2)},
@@ -325,35 +396,25 @@ def frontier_page(points: Sequence[FrontierPoint], out: str | os.PathLike[str]) 
         }
         for point in shown
     ]
-    options = "".join(f"<option>{html.escape(name)}</option>" for name in shown[0].statistics)
     # A closing script tag within a label must not end the script.
-    data = json.dumps(document, allow_nan=False).replace("<", "\\u003c")
-    parts = {"OWN": OWN, "NOTICE": NOTICE, "OPTIONS": options, "DATA": data, "ATTACKS": _attacks(shown[0])}
+    data, tried = json.dumps(document, allow_nan=False).replace("<", "\\u003c"), shown[0].disclosure
     template = Path(__file__).with_name("page").joinpath(PAGE).read_text("utf-8")
+    if not tried:
+        template = re.sub("(?s)<!-- attacks -->.*<!-- /attacks -->\n", "", template)
+    parts = {"OWN": OWN, "NOTICE": NOTICE, "DATA": data, "OPTIONS": _options(shown[0].statistics)}
+    parts |= {
+        "COLUMN": "".join(html.escape(attack.of) for attack in tried[:1]),
+        "CONTROL": " No holdout was given, so there is nothing to compare with." * (not any(a.control for a in tried)),
+        "ATTACKS": _options(attack.attack for attack in tried),
+        "HOW": "".join(f"<li>{html.escape(attack.attack)}: {html.escape(attack.how)}</li>" for attack in tried),
+    }
     path = Path(out)
     write_own(path, re.sub("@([A-Z]+)@", lambda hole: parts[hole[1]], template), private=True)
     return path
 
 
-def _attacks(point: FrontierPoint) -> str:
-    """Return the part of the page about attacks, empty where none were tried."""
-    if not point.disclosure:
-        return ""
-    attacks = [(html.escape(attack.attack), html.escape(attack.how)) for attack in point.disclosure]
-    options = "".join(f"<option>{name}</option>" for name, _ in attacks)
-    how = "".join(f"<li>{name}: {method}</li>" for name, method in attacks)
-    column = html.escape(point.disclosure[0].of)
-    control = " No holdout was given, so there is nothing to compare with." * (point.disclosure[0].control is None)
-    return f"""<h2>What the tables tell of single records</h2>
-<p>Attacks on {column}, on each table by itself; the rates are means over the tables. The control is records that are
-not in the table, so what is right there is learned from the population. Only the excess concerns single
-records.{control}
-These attacks were tried. None of them bounds what another may reach.</p>
-<p><label>Attack <select id="attack">{options}</select></label></p>
-<table><thead><tr><th>weighting</th><th>epsilon</th><th>table</th><th>95 % interval</th><th>control</th>
-<th>95 % interval</th><th>excess</th><th>95 % interval</th></tr></thead><tbody id="attacks"></tbody></table>
-<ul>{how}</ul>
-"""
+def _options(names: Iterable[str]) -> str:
+    return "".join(f"<option>{html.escape(name)}</option>" for name in names)
 
 
 def ladder(

@@ -18,9 +18,15 @@ from discreet._core.checks import integer, real
 from discreet._core.errors import ParameterError, Refused
 from discreet._core.lazy import handlers, jax, jnp
 from discreet.inference import effective_sample_size, r_hat
-from discreet.pseudo_posterior.checks import check_model, latent_sites, typical_values
 from discreet.pseudo_posterior.likelihood import SURVEY, alone, censored, quiet, records_of, rows, visible, weighted
-from discreet.pseudo_posterior.synthesiser import Chain, Synthesiser, nuts_chain
+from discreet.pseudo_posterior.synthesiser import (
+    Chain,
+    Synthesiser,
+    check_model,
+    latent_sites,
+    nuts_chain,
+    typical_values,
+)
 
 Progress = Callable[[int, int], None]
 _Draws = tuple[dict[str, npt.NDArray[Any]], Booleans]
@@ -137,7 +143,7 @@ class Sampler:
 
     One object serves all weights of one table, so that the model is checked and compiled once. Confidential: it holds
     the table. Raises ParameterError when NumPyro is missing, there are too few chains or draws, or the model does more
-    with the table than to give each record a log-density: see :mod:`discreet.pseudo_posterior.checks`.
+    with the table than to give each record a log-density: see :func:`check_model`.
 
     ``synthesiser``, ``data``: the model, public, and its encoded data, confidential. ``draws``, ``warm_up``: draws kept
     and spent on adaptation per chain, of at least 2 ``chains``. ``bound``: each record's log-likelihood, its survey

@@ -24,7 +24,7 @@ from discreet._core.text import counted
 from discreet.domain import Counts, Records
 from discreet.mechanisms import Mechanism, compositions
 from discreet.privacy import Budget, Profile, Relation, RelationName, keeps_shape
-from discreet.testing import behaviour, facts, kernel
+from discreet.testing import behaviour, facts
 from discreet.testing.enumeration import Law, enumerate_law, hockey_stick, neighbouring_pairs, outcome_of, table_of
 from discreet.testing.facts import small_domain, small_mechanism
 from discreet.testing.statistics import RATE, assert_law, assert_prefers, sample_size, sample_size_for_distance
@@ -351,7 +351,7 @@ def check_likelihood(kind: type[Mechanism]) -> None:
 
 _ON_TWO_CELLS = (check_promise, check_law, check_exposure, check_likelihood)
 CHECKS: tuple[Callable[[type[Mechanism]], None], ...]
-CHECKS = (*facts.CHECKS, *kernel.CHECKS, *_ON_TWO_CELLS, *behaviour.CHECKS)
+CHECKS = (*facts.CHECKS, *behaviour.KERNEL_CHECKS, *_ON_TWO_CELLS, *behaviour.CHECKS)
 """What holds for every mechanism, checked on its class alone."""
 
 

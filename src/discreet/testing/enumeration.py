@@ -22,8 +22,6 @@ from discreet.domain import Counts, Records
 from discreet.mechanisms import MOST_LISTED, DrawnMechanism, Mechanism, compositions
 from discreet.privacy import RelationName
 
-# Small universes: every table of ``n`` records on ``k`` cells, and every pair of neighbours among them.
-
 
 def neighbouring_pairs(
     n: int, cells: int, *, group: int = 1, relation: RelationName = "replacement"

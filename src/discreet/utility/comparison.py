@@ -23,13 +23,10 @@ from discreet.domain import Domain, Records, moment_text, require_domain
 from discreet.evolution import API, closeness
 from discreet.mechanisms import embedded, settled_api
 from discreet.releases import read_certificate
-from discreet.utility.columns import IN_RELEASE, ColumnComparison, compare_column
+from discreet.utility.columns import IN_RELEASE, ColumnComparison, Reader, compare_column, problems_of, tables
 from discreet.utility.disclosure import AttackRate, Disclosure, disclosures
 from discreet.utility.measures import Measured, compute_measures, parse_measures
-from discreet.utility.rows import Reader, problems_of, tables
 from discreet.wording import CLOSENESS, lost_pairs
-
-# How near a release is to the confidential table where an API of an evolution says that records lie. Confidential.
 
 _MOST = 4_000  # distinct records of a table that are looked at
 _NEIGHBOURS = 3
@@ -249,9 +246,6 @@ def compare(
             notes = lost_pairs(read_certificate(release).facts.released.outcome, domain.names)
             comparison = replace(comparison, notes=tuple(notes))
     return Confidential(comparison)
-
-
-# -- text -------------------------------------------------------------------------------------------------------------
 
 
 def _number(value: float | None) -> str:

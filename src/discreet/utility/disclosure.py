@@ -15,7 +15,7 @@ import numpy as np
 from discreet._core.arrays import Booleans, Integers, row_numbers
 from discreet._core.checks import choice
 from discreet._core.errors import ParameterError
-from discreet.utility.rows import BINS, DistinctRows
+from discreet.utility.columns import BINS, DistinctRows
 from discreet.wording import ATTACKS
 
 _MOST_TARGETS = 2_000  # records of each table whose nearest released records are looked for
@@ -114,9 +114,6 @@ def mean_attacks(releases: Sequence[tuple[Disclosure, ...]]) -> tuple[Disclosure
         table = mean([attack.table for attack in attacks])
         means.append(replace(attacks[0], table=table, control=mean(controls) if controls else None))
     return tuple(means)
-
-
-# -- matches and guesses ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,9 +215,6 @@ def _counter(keys: Integers, frequencies: Integers) -> Callable[[Integers], Inte
         return np.where(distinct[places] == queries, counts[places], 0)
 
     return count
-
-
-# -- singling out -----------------------------------------------------------------------------------------------------
 
 
 def _single_out(sides: Sequence[DistinctRows], rng: np.random.Generator) -> list[AttackRate]:

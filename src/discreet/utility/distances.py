@@ -264,8 +264,6 @@ def _areas(longer: _Distribution, shorter: _Distribution) -> Iterator[float]:
         yield float(heights.sum())  # pairwise, in one thread
 
 
-# Distances of labels by square roots, and of Gaussian kernel density estimates on the line.
-
 _EXACT = 2**11
 _FINEST = 500
 _MOST_BINS = 2**21

@@ -16,6 +16,8 @@ from discreet._core.checks import integer
 from discreet._core.errors import ParameterError
 from discreet._core.random import seeded
 from discreet._core.text import counted
+from discreet.mechanisms import transport_available
+from discreet.utility.columns import BINS, DistinctRows, Values
 from discreet.utility.distances import (
     Weights,
     hellinger,
@@ -25,8 +27,7 @@ from discreet.utility.distances import (
     total_variation,
     wasserstein_1d,
 )
-from discreet.utility.rows import BINS, DistinctRows, Values
-from discreet.utility.transport import sliced_wasserstein, transport_available, transport_distance
+from discreet.utility.transport import sliced_wasserstein, transport_distance
 
 _PAIRS = 2**22
 _DIRECTIONS = 100
@@ -127,9 +128,6 @@ def _transport(data: DistinctRows, release: DistinctRows, holdout: DistinctRows 
     return f"sliced W1 over {_DIRECTIONS} directions, at most W1: {reason}", _sliced_transport
 
 
-# -- column by column -------------------------------------------------------------------------------------------------
-
-
 def _on_the_line(distance: Callable[..., float]) -> Measure:
     """Measure each ordered column: the values that are not null, scaled."""
 
@@ -159,9 +157,6 @@ def _of_labels(distance: Callable[..., float]) -> Measure:
         }
 
     return measure
-
-
-# -- of several columns -----------------------------------------------------------------------------------------------
 
 
 def _exact_transport(x: DistinctRows, y: DistinctRows) -> Distances:
@@ -221,8 +216,6 @@ MEASURES: dict[str, tuple[str, Measure]] = {
     "pmse": ("logistic regression with squares and products of ordered columns", _propensity),
 }
 """The measures: how each is computed in words, and the function of two tables."""
-
-# What is lost between columns: marginals of several columns, and how strongly pairs of columns are associated.
 
 _MOST_LABELS = 50
 
@@ -333,8 +326,6 @@ def _design(table: DistinctRows, reference: DistinctRows, nulls: list[bool]) -> 
     products = [a * b for a, b in combinations(coordinates, 2)]
     return np.column_stack([*indicators, *coordinates, *squares, *products])
 
-
-# How well a release can be told from the table: the propensity-score mean squared error.
 
 _RIDGE = 1e-6
 

@@ -19,6 +19,7 @@ from discreet._core.boundary import sealed
 from discreet._core.checks import choice, integer
 from discreet._core.errors import ParameterError
 from discreet._core.random import seeded
+from discreet.mechanisms import transport_available
 from discreet.utility.distances import Weights, require_weights, signed_masses
 
 PAIRS = 2**26
@@ -45,13 +46,6 @@ class Sliced:
     value: float
     standard_error: float
     directions: int
-
-
-def transport_available() -> bool:
-    """Say whether POT, the solver, is installed."""
-    from importlib.util import find_spec
-
-    return find_spec("ot") is not None
 
 
 @sealed

@@ -15,7 +15,7 @@ from discreet import Unit, release
 from discreet._core.random import seeded
 from discreet.audit import instance_guarantee
 from discreet.audit.guesses import clopper_pearson, simulate
-from discreet.audit.instance import BANNER, held_table, paper_choices
+from discreet.audit.instance import BANNER, paper_choices
 from discreet.cli.entry import run
 from discreet.confidential import Confidential, confidential, reveal_to_custodian
 from discreet.domain import Category, Counts, Domain, Integer, Numeric
@@ -120,7 +120,7 @@ def test_simulation_agrees_with_the_sum(frequencies: tuple[int, ...], *, filtere
 
 def test_simulation_of_moves_and_exchanges() -> None:
     cells = Domain(columns={"cell": Integer(lower=0, upper=4)})
-    held = held_table(DirichletMultinomial(domain=cells, size=20, prior=0.5), Counts.of_cells([0, 0, 1, 2]))
+    held = DirichletMultinomial(domain=cells, size=20, prior=0.5).held_table(Counts.of_cells([0, 0, 1, 2]))
     best = instance_readings(held, 0.5)["one-sided"]["event"]
     found = simulate(held, best, 0.5, iterations=20_000, rng=seeded(8))
     assert found.lower <= best.delta <= found.upper

@@ -23,9 +23,8 @@ from discreet.audit.attacks import (
     divided_pairs,
     random_pairs,
 )
-from discreet.audit.data_split import Split, random_parts
 from discreet.audit.guesses import Null, StatedProfile
-from discreet.audit.release import LEVEL, audit_release, claimed
+from discreet.audit.release import LEVEL, Split, audit_release, claimed, random_parts
 from discreet.cli.entry import run
 from discreet.confidential import Confidential, reveal_to_custodian
 from discreet.domain import Counts, Domain, Integer, Records

@@ -20,9 +20,8 @@ from discreet.audit.attacks import (
     joined,
     random_pairs,
 )
-from discreet.audit.data_split import Split
 from discreet.audit.guesses import Null, StatedProfile
-from discreet.audit.release import LEVEL
+from discreet.audit.release import LEVEL, Split
 from discreet.cli.entry import run
 from discreet.domain import Counts, Domain, Integer, Records
 from discreet.errors import DataError
@@ -164,7 +163,7 @@ def test_no_unit_is_parted(place: Path) -> None:
 
 def test_every_unit_is_as_likely_in_the_control() -> None:
     """Whatever the number of its records: 600 draws of one of three units, each within 1e-6 of a third."""
-    from discreet.audit.data_split import random_parts, rows_of_units
+    from discreet.audit.release import random_parts, rows_of_units
 
     numbers = np.array([0, 1, 1, 2, 2, 2])
     seen = np.zeros(3)

@@ -16,8 +16,8 @@ from discreet.confidential import reveal_to_custodian
 from discreet.domain import Category, Domain, Integer, Numeric
 from discreet.errors import ParameterError
 from discreet.pseudo_posterior import LinearWeights, PseudoPosterior, Unweighted, risk_frontier
-from discreet.pseudo_posterior.attacked import Intruder, held_columns
 from discreet.pseudo_posterior.regressions import CategoricalShares
+from discreet.pseudo_posterior.risk_frontier import Intruder, held_columns
 from discreet.pseudo_posterior.synthesiser import FromModel, Synthesiser
 from discreet.utility import compare
 from discreet.utility.disclosure import AttackRate, Disclosure, mean_attacks

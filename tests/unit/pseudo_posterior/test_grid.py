@@ -16,8 +16,8 @@ from discreet._core.lazy import dist, numpyro
 from discreet._core.random import integer_weights, seeded
 from discreet.errors import ParameterError
 from discreet.pseudo_posterior import CensoredPosterior, PoissonMean
-from discreet.pseudo_posterior import grid as grid_module
-from discreet.pseudo_posterior.grid import drawn_on_grid, grid_log_weights, margin, said
+from discreet.pseudo_posterior import censored as grid_module
+from discreet.pseudo_posterior.censored import drawn_on_grid, grid_log_weights, margin, said
 
 UNITS = 2**36
 

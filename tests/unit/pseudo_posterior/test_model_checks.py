@@ -11,11 +11,10 @@ from discreet._core.lazy import dist, handlers, jax, jnp, numpyro
 from discreet._core.random import seeded
 from discreet.errors import ParameterError
 from discreet.pseudo_posterior import CensoredPosterior, PseudoPosterior, Synthesiser
-from discreet.pseudo_posterior.checks import check_model, latent_sites, typical_values
 from discreet.pseudo_posterior.likelihood import alone, quiet, weighted
 from discreet.pseudo_posterior.mechanism import synthetic_tables
 from discreet.pseudo_posterior.sampler import PosteriorDraws
-from discreet.pseudo_posterior.synthesiser import FromModel
+from discreet.pseudo_posterior.synthesiser import FromModel, check_model, latent_sites, typical_values
 
 pytestmark = pytest.mark.chains
 
@@ -169,7 +168,7 @@ def test_no_number_of_records_enters_the_prior_whatever_the_model_does(model, mo
     """Without the checks: log-weights on a grid of tables of 0, 1, 10 and 11 records that say nothing are the same."""
     from numpyro.infer.util import log_density
 
-    from discreet.pseudo_posterior import grid
+    from discreet.pseudo_posterior import censored as grid
 
     laws = []
     monkeypatch.setattr(grid, "check_model", lambda *_args, **_named: None)

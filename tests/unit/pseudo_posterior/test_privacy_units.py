@@ -18,7 +18,7 @@ from discreet.confidential import confidential
 from discreet.domain import Domain, Integer, Numeric
 from discreet.errors import DomainError, ParameterError
 from discreet.pseudo_posterior import CensoredPosterior, LinearWeights, PoissonMean, PseudoPosterior, synthesiser_for
-from discreet.pseudo_posterior.grid import margin
+from discreet.pseudo_posterior.censored import margin
 from discreet.releases import Certificate, verify
 
 pytestmark = pytest.mark.chains

@@ -11,10 +11,9 @@ import pytest
 from discreet._core.lazy import dist, handlers, jax, jnp, numpyro
 from discreet._core.random import seeded
 from discreet.errors import ParameterError
-from discreet.pseudo_posterior import CensoredPosterior, checks, grid, likelihood
-from discreet.pseudo_posterior.checks import check_model
+from discreet.pseudo_posterior import CensoredPosterior, censored, likelihood, synthesiser
 from discreet.pseudo_posterior.likelihood import alone, by_record, program, quiet, weighted
-from discreet.pseudo_posterior.synthesiser import FromModel
+from discreet.pseudo_posterior.synthesiser import FromModel, check_model
 
 pytestmark = pytest.mark.chains
 
@@ -61,7 +60,7 @@ def by_value_of_a_batch(x):
 def loss(synthesiser, monkeypatch, **options):
     """Return the privacy loss between two neighbours, from the log-weights that an index is drawn with."""
     laws = []
-    monkeypatch.setattr(grid, "draw_weighted", lambda law, rng: laws.append(law - np.logaddexp.reduce(law)) or 0)
+    monkeypatch.setattr(censored, "draw_weighted", lambda law, rng: laws.append(law - np.logaddexp.reduce(law)) or 0)
     options = {"sensitive": ("x",), "grid": {"mean": [0.0, 1.0]}} | options
     mechanism = CensoredPosterior(synthesiser, bound=BOUND, **options)
     for columns in (HELD, NEIGHBOUR):
@@ -82,7 +81,7 @@ def test_no_other_record_enters_a_likelihood(look, refused, monkeypatch) -> None
     else:
         with pytest.raises(ParameterError, match=f"could see several records at once .*{refused}"):
             loss(model_by(look), monkeypatch)
-    monkeypatch.setattr(checks, "program", jax.eval_shape)
+    monkeypatch.setattr(synthesiser, "program", jax.eval_shape)
     monkeypatch.setattr(likelihood, "program", lambda function, *_: function)
     assert loss(model_by(look), monkeypatch) > 20 * BOUND
 

@@ -15,6 +15,7 @@ from discreet._core.random import seeded
 from discreet.confidential import reveal_to_custodian
 from discreet.domain import Boolean, Category, Date, Datetime, Decimal, Domain, Duration, Integer, Numeric, OpenLabels
 from discreet.errors import DataError, ParameterError
+from discreet.utility import columns as columns_module
 from discreet.utility import (
     compare,
     hellinger,
@@ -26,7 +27,6 @@ from discreet.utility import (
     wasserstein_1d,
 )
 from discreet.utility import measures as module
-from discreet.utility import rows as rows_module
 from discreet.utility.measures import MEASURES, marginal_distances
 
 DOMAIN = Domain(
@@ -239,7 +239,7 @@ def test_many_columns_of_many_labels_are_numbered_when_a_product_would_not_fit()
     tables = [
         pl.DataFrame({f"c{i}": [f"l{k}" for k in rng.integers(0, 1000, 1500)] for i in range(8)}) for _ in range(2)
     ]
-    rows = rows_module.tables(
+    rows = columns_module.tables(
         [(table, "") for table in tables], domain, lambda t: (t, np.ones(t.height, dtype=np.int64))
     )
     (apart,) = marginal_distances(*rows, 8)
