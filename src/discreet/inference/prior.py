@@ -13,7 +13,7 @@ import numpy as np
 
 from discreet._core.arrays import Floats, Integers
 from discreet._core.checks import choice, real
-from discreet.inference.sums import IntegerLaw, Level, LogWeights, Sums, each_once
+from discreet.inference.sums import IntegerLaw, Level, LogWeights, Sums, by_function
 from discreet.mechanisms import NoiseLaw, Tree
 
 # The strength of the first splits: shares of halves are uniform; and where little is seen, so that much is left to the
@@ -343,9 +343,7 @@ class Lattice:
         lengths, joined, weights = list(map(len, numbers)), np.concatenate(numbers), np.concatenate(logs)
         cells = {cell: index for index, cell in enumerate(dict.fromkeys(cell for cell, _ in pairs))}
         indices = np.repeat([cells[cell] for cell, _ in pairs], lengths)
-        for (alpha, rate), index in cells.items():
-            rows = indices == index
-            weights[rows] += each_once(partial(self._log_prior, alpha, rate), joined[rows])
+        weights += by_function([partial(self._log_prior, *cell) for cell in cells], indices, joined)
         parts = np.split(weights, np.cumsum(lengths)[:-1])
         laws = {
             pair: IntegerLaw.from_logarithms(int(own[0]), part)
