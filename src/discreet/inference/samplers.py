@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Indices, Integers
+from discreet._core.arrays import Booleans, Floats, Indices, Integers
 from discreet._core.errors import ParameterError
 from discreet.inference.drawn_records import NoisyUrn, held_cells, product
 from discreet.inference.positive import Moved, Positive
@@ -45,6 +45,7 @@ class Observation:
 
     n: int
     values: Any
+    splits: Splits | None = field(default=None, kw_only=True)  # of a tree, where its nodes are not all divided
 
 
 @dataclass(frozen=True)
@@ -213,7 +214,8 @@ def _given_tree(
     sampling = likelihood.sampling if isinstance(release, ReleasedRecords) else None
     if sampling is None:
         _require_complete(release.values)
-    return [tree_posterior(likelihood, prior, release.n, release.values, sampling) for prior in priors]
+    splits = release.splits or splits_of(likelihood, release.values, sampling)
+    return [tree_posterior(likelihood, prior, release.n, splits, sampling) for prior in priors]
 
 
 SAMPLERS: Mapping[type[Likelihood], Sampler] = {
@@ -256,14 +258,20 @@ def _log_noise(noise: Noise, lattice: Lattice, y: float, numbers: Integers) -> F
     return noise.log_pmf(y - lattice.counts(numbers))
 
 
+def splits_of(
+    likelihood: NoisyTree, told: Floats, sampling: str | None, opened: list[Booleans] | None = None
+) -> Splits:
+    """Return the part of the tree that released records reach, or all of it, down to the nodes that are opened."""
+    tree = likelihood.consistent.tree
+    if opened is None and sampling is None:
+        opened = [np.ones(tree.nodes(level), dtype=bool) for level in range(tree.depth)]
+    return Splits.from_tree(tree, likelihood.consistent.variances, told, opened)
+
+
 def tree_posterior(
-    likelihood: NoisyTree, prior: Prior, records: int, told: Floats, sampling: str | None = None
+    likelihood: NoisyTree, prior: Prior, records: int, splits: Splits, sampling: str | None = None
 ) -> CountPosterior:
     """Return the posterior of the leaves of a tree given released records, or the best estimates of their counts."""
-    reading = likelihood.consistent
-    nothing = np.zeros(sum(reading.tree.nodes(level) for level in reading.measured), dtype=np.int64)
-    all_opened = [np.ones(reading.tree.nodes(level), dtype=bool) for level in range(reading.tree.depth)]
-    splits = Splits.from_tree(reading.tree, reading.upward(nothing)[1], told, None if sampling else all_opened)
     alpha, start = (prior.layers[0].masses, None) if prior.base is None else (prior.base, prior.start)
     merged = np.asarray(np.bincount(splits.leaf, weights=alpha), dtype=np.float64)
     spread = likelihood.law.standard_deviation(likelihood.scale)

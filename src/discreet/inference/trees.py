@@ -33,7 +33,7 @@ class Splits:
     ) -> Splits:
         """Return the splits of a tree by variances of upward estimates; by default nodes with records are opened."""
         sums, sizes, families = level_sums(tree, told), level_sums(tree, np.ones(len(told))), _families(tree)
-        opened = [np.asarray(level > 0) for level in sums] if opened is None else opened
+        opened = [level > 0 for level in sums] if opened is None else opened
         order, leaf = tree.in_order(), np.empty(len(told), dtype=np.intp)
         found: list[tuple[int, list[tuple[int, int]], float, float]] = []
         leaves: list[float] = []
@@ -68,6 +68,17 @@ class Splits:
         pairs = np.array(children, dtype=np.intp).reshape(-1, 2, 2)
         numbers = np.array(leaves)
         return cls(leaf, numbers, pairs, np.array(share, float), np.array(variance, float), np.array(depth, np.intp))
+
+
+WHOLE = 2048  # leaves, up to which a tree is divided down to them
+_LEAST_MASS, _LEAST_MOMENT = 2.0**-10, 2.0**-17  # of a node that is divided: its share, or that times its width
+
+
+def opened_nodes(tree: Tree, shares: Floats) -> list[Booleans]:
+    """Return which nodes to divide, level by level: so that what lies within the others moves no number that counts."""
+    masses, widths = level_sums(tree, shares), level_sums(tree, np.full(len(shares), 1.0 / len(shares)))
+    levels = zip(masses, widths, strict=True)
+    return [(mass > _LEAST_MASS) | (mass * width > _LEAST_MOMENT) for mass, width in levels]
 
 
 def level_sums(tree: Tree, leaves: Floats) -> list[Floats]:

@@ -265,11 +265,23 @@ class Consistent:
         noisy = {level: part.reshape(self.tree.shape(level)) for level, part in pairs}
         return upward(self.tree, noisy, self.above)
 
+    @property
+    def variances(self) -> list[Floats]:
+        """The variance of each node's estimate from what lies below it, in units of the noise's."""
+        return self.upward(np.zeros(sum(self.tree.nodes(level) for level in self.measured)))[1]
+
     def probabilities(self, y: Integers | Floats) -> Floats:
         """Return the leaves' probabilities: the estimates, kept non-negative from the root downwards."""
         if not self.measured:
             return np.ones(1)
         return leaf_counts(self.tree, *self.upward(y), total=self.total, positive=True).ravel() / self.total
+
+    def positive(self, counts: Floats) -> Floats:
+        """Return the leaves' probabilities from their unbiased counts."""
+        values = [counts.reshape(self.tree.shape(self.tree.depth))]
+        for level in range(self.tree.depth, 0, -1):
+            values.append(self.tree.up(level, values[-1]))
+        return leaf_counts(self.tree, values[::-1], self.variances, total=self.total, positive=True).ravel() / self.total
 
     def counts(self, y: Integers | Floats) -> tuple[Floats, Floats]:
         """Return the leaves' unbiased counts, and their variances in units of the noise's."""
