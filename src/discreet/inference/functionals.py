@@ -116,9 +116,7 @@ def _share_between(sign: str | None, text: str, column: Column, name: str) -> Fu
         value, strict = _position(text, column, name), sign in ("<", ">=")
         if sign in ("<", "<="):
             return Functional(name, lambda line: line.at_most(value, strict=strict), cuts=(value,))
-        return Functional(
-            name, lambda line: np.maximum(1.0 - line.at_most(value, strict=strict), 0.0), cuts=(value,)
-        )
+        return Functional(name, lambda line: np.maximum(1.0 - line.at_most(value, strict=strict), 0.0), cuts=(value,))
     ends = (text, text) if sign else (start, last)
     low, high = (_position(end, column, name) for end in ends)
     if low > high:

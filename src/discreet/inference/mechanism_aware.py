@@ -213,17 +213,15 @@ def _is_condensed(domain: Domain, likelihood: Any) -> bool:
 
 def _condensed(likelihood: NoisyTree, release: Any, base: Floats) -> tuple[Any, Indices, Indices, Floats]:
     """Return what was released of sets of neighbouring leaves, where these start, and each leaf's set and share."""
-    tree, values, sampling = likelihood.consistent.tree, release.values, None
-    if isinstance(release, ReleasedRecords):
-        sampling = likelihood.sampling
-        shares = np.asarray(values / values.sum())
-    else:
-        shares = likelihood.consistent.positive(values)
-    splits = splits_of(likelihood, values, sampling, opened_nodes(tree, shares))
+    values, reading = release.values, likelihood.consistent
+    sampling = likelihood.sampling if isinstance(release, ReleasedRecords) else None
+    spread = likelihood.law.standard_deviation(likelihood.scale)
+    shares = reading.expected(values * (release.n / values.sum()), spread)
+    splits = splits_of(likelihood, values, sampling, opened_nodes(reading.tree, shares))
     starts = np.searchsorted(splits.leaf, np.arange(len(splits.told)))
     whole = np.add.reduceat(shares, starts)[splits.leaf]
-    shares = np.where(whole > 0.0, shares, base)
-    shares /= np.add.reduceat(shares, starts)[splits.leaf]
+    by_prior = base / np.add.reduceat(base, starts)[splits.leaf]
+    shares = np.where(whole > 0.0, shares / np.maximum(whole, 1e-300), by_prior)
     release = replace(release, values=splits.told, splits=replace(splits, leaf=np.arange(len(starts))))
     return release, starts, splits.leaf, shares
 
@@ -349,7 +347,7 @@ def population_posterior(latent: LatentCounts, rng: np.random.Generator, *, of: 
     if sets is not None:
         notes.insert(1, _SETS_NOTE.format(len(masses[0]), len(alpha)))
         options["notes"] = tuple(notes)
-        return Posterior.of_sets(target, support, sets, masses, **options)
+        return Posterior.from_sets(target, support, sets, masses, **options)
     return Posterior.of_arrays(target, support, masses, own=own, own_weights=own_weights, **options)
 
 

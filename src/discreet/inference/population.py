@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 _BLOCK = 1 << 22  # numbers in memory
 _FINEST = 2048  # cells, or equal numbers of them, in which a quantile is looked for
-_SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 
 
 @sealed
@@ -86,7 +85,7 @@ class Posterior:
     sets: CellSets | None = None
 
     @classmethod
-    def of_sets(cls, domain: Domain, support: Records, sets: CellSets, masses: Floats, **options: Any) -> Posterior:
+    def from_sets(cls, domain: Domain, support: Records, sets: CellSets, masses: Floats, **options: Any) -> Posterior:
         """Return the posterior of draws of the masses of sets of cells, which are the support."""
         rows = max(1, _BLOCK // len(support))
 
@@ -95,22 +94,23 @@ class Posterior:
 
         blocks = -(-len(masses) // rows)
         sets = replace(sets, masses=masses)
-        return cls(
-            domain=domain, support=support, draws=len(masses), block=block, blocks=blocks, sets=sets, **options
-        )
+        return cls(domain=domain, support=support, draws=len(masses), block=block, blocks=blocks, sets=sets, **options)
 
     def _resolved(self, functionals: Sequence[Functional]) -> Posterior:
         """Return draws of few cells, in place of those of all, that have the same numbers."""
         (column,), (codes,), sets = self.domain.columns.values(), self.support.columns, self.sets
         assert sets is not None
         values, hidden = extremes(column, codes)[0], None if self.unseen is None else self.unseen.cells
-        cuts = [np.searchsorted(values, cut, side=side) for f in functionals for cut in f.cuts for side in _SIDES]
+        ends = np.searchsorted(values, [cut for functional in functionals for cut in functional.cuts], side="right")
+        cuts = [*ends, *(ends - 1)]  # around the cell that each value is in
         unresolved = [functional for functional in functionals if functional.is_quantile]
         if unresolved:
             near = self._on(*sets.resolved(values, hidden, cuts))._evaluate(unresolved, None)
-            for low, high in zip(np.nanmin(near[:, :, 1], axis=0), np.nanmax(near[:, :, 2], axis=0), strict=True):
-                first, last = np.searchsorted(values, low, side="right") - 1, np.searchsorted(values, high) + 1
-                cuts += [*range(first, last, max(1, (last - first) // _FINEST)), last]
+            ends = np.nanmin(near[:, :, 1], axis=0), np.nanmax(near[:, :, 2], axis=0)
+            reached = sets.set_of[np.searchsorted(values, ends, side="right") - 1]  # the sets that it lies in
+            first, last = np.searchsorted(sets.set_of, reached[0]), np.searchsorted(sets.set_of, reached[1] + 1)
+            for low, high in zip(first.tolist(), last.tolist(), strict=True):
+                cuts += [*range(low, high, max(1, (high - low) // _FINEST)), high]
         return self._on(*sets.resolved(values, hidden, cuts))
 
     def _on(self, cells: Indices, weights: Floats) -> Posterior:

@@ -93,8 +93,8 @@ def _families(tree: Tree) -> list[tuple[Indices, Indices]]:
     """Return, level by level, all children, left to right, and where those of each node begin."""
     families = []
     for level in range(1, tree.depth + 1):
-        numbers = np.arange(tree.nodes(level - 1)).reshape(tree.shape(level - 1))
-        parent = tree.down(level, numbers).ravel()
+        numbers = np.arange(float(tree.nodes(level - 1))).reshape(tree.shape(level - 1))
+        parent = tree.down(level, numbers).ravel().astype(np.intp)
         members = np.argsort(parent, kind="stable")
         families.append((members, np.searchsorted(parent[members], np.arange(tree.nodes(level - 1) + 1))))
     return families
@@ -107,6 +107,9 @@ _REACH = 6.5  # standard deviations
 _MANY = 12  # released records of a child, from which fewer nodes do
 _ROUNDING = 1.0 / 6.0  # variance of what systematic draws add to a node's number
 _QUADRATURE, _COARSE = np.polynomial.hermite_e.hermegauss(9), np.polynomial.hermite_e.hermegauss(5)
+
+
+_Part = tuple[float, int, float]  # the mass of a part, the step of its counts, and their rate
 
 
 class _Node(NamedTuple):
@@ -149,8 +152,8 @@ class TreeCounts:
         root, upto = (0, len(alpha)), np.concatenate(([0.0], np.cumsum(alpha)))
         self._masses: dict[tuple[int, int], float] = {}
         self._strengths: dict[tuple[int, int], float] = {}
-        self._near: dict[tuple[float, int, float], Floats] = {}  # laws of few steps
-        self._together: dict[tuple[float, float, int, float], Floats] = {}
+        self._near: dict[_Part, Floats] = {}  # laws of few steps
+        self._together: dict[tuple[_Part, _Part], Floats] = {}
         self._pairs = [((a, b), (c, d), (min(a, c), max(b, d))) for (a, b), (c, d) in splits.children.tolist()]
         for (one, other, parent), depth in zip(self._pairs, splits.depth.tolist(), strict=True):
             mass = upto[parent[1]] - upto[parent[0]]
@@ -258,11 +261,10 @@ class TreeCounts:
         far = step * np.arange(max(low, _MOST_NEAR), high + 1.0)
         return np.concatenate((near, log_prior(mass, far, step, rate)))
 
-    def _sum(self, one: tuple[float, int, float], other: tuple[float, int, float]) -> Floats:
+    def _sum(self, one: _Part, other: _Part) -> Floats:
         """Return the logarithms of what all pairs weigh, by their sum: there rounded laws add up to no law."""
         if (one, other) not in self._together:
-            numbers = np.arange(_FEW)
-            rest = numbers[:, None] - np.arange(_FEW + 1)
+            rest = np.arange(_FEW)[:, None] - np.arange(_FEW + 1)
             logs = self._law(*other, 0, _FEW)[np.maximum(rest, 0)] - math.log(one[1]) + self._law(*one, 0, _FEW)
             self._together[one, other] = np.logaddexp.reduce(np.where(rest < 0, -math.inf, logs), axis=1)
         return self._together[one, other]

@@ -14,7 +14,16 @@ from discreet.inference import prior as prior_module
 from discreet.inference import trees
 from discreet.inference.mechanism_aware import latent_counts
 from discreet.inference.prior import Lattice, Noise, Prior, log_prior
-from discreet.inference.samplers import CountDraws, ReleasedCounts, ReleasedRecords, lowered, near, noisy, splits_of, tree_posterior
+from discreet.inference.samplers import (
+    CountDraws,
+    ReleasedCounts,
+    ReleasedRecords,
+    lowered,
+    near,
+    noisy,
+    splits_of,
+    tree_posterior,
+)
 from discreet.mechanisms import DirichletMultinomial, HierarchicalHistogram, PerturbedHistogram, StabilityHistogram
 from discreet.privacy import Budget
 
