@@ -121,9 +121,9 @@ def mechanism_posterior(
     Raises
     ------
     ParameterError
-        When the mechanism has no such posterior here, or the domain has more than 65,536 cells. The posteriors of
-        the exponential histogram, data-specific Reveal-or-Obscure and subsampled randomised response list all tables,
-        of which there may be 32,768.
+        When the mechanism has no such posterior here, or the domain has more than 65,536 cells (1,048,576 on a tree).
+        The posteriors of the exponential histogram, data-specific Reveal-or-Obscure and subsampled randomised response
+        list all tables, of which there may be 32,768.
     DataError, FileProblem
         When the release cannot be read.
 
