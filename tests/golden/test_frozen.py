@@ -103,6 +103,10 @@ SIMULATED = {"wide": 0.01, "dirichlet-multinomial-wide": 0.15}
 """Where a rejected draw follows from the last bit of a logarithm, so that processors take other paths."""
 
 
+OTHER_DRAWS = {"hierarchical-histogram-counts": 0.1}
+"""Where the kept numbers are of another algorithm for the same law: as near as 200 draws are."""
+
+
 LISTED = {"data-specific-reveal-or-obscure", "exponential-histogram", "subsampled-randomised-response"}
 """Mechanisms whose posteriors list all tables: here there are too many."""
 
@@ -122,4 +126,5 @@ def test_the_estimates_from_a_kept_release_are_the_same(name: str) -> None:
     if name in LISTED:
         assert set(found.values()) == {"ParameterError"}
     else:
-        assert differences(found, kept("estimates.json")[name], SIMULATED.get(name, 1e-6)) == []
+        within = (SIMULATED | OTHER_DRAWS).get(name, 1e-6)
+        assert differences(found, kept("estimates.json")[name], within) == []

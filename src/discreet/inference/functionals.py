@@ -41,6 +41,7 @@ class Functional:
     least and the greatest number, per draw, over all distributions within cells. By default that of a number that only
     grows, or only falls, when mass moves up.
     ``function``: a user's, of values and weights, in place of ``number``.
+    ``cuts``: the values at which a share begins or ends.
     """
 
     name: str
@@ -48,6 +49,12 @@ class Functional:
     unit: str = "number"
     bounds: Callable[[Line, Line], tuple[Floats, Floats]] | None = None
     function: Callable[[Any, Floats], Floats] | None = None
+    cuts: tuple[float, ...] = ()
+
+    @property
+    def is_quantile(self) -> bool:
+        """Whether it is the value at which the distribution function reaches a level."""
+        return self.function is None and _QUANTILE.fullmatch(self.name) is not None
 
     @property
     def is_share(self) -> bool:
@@ -108,8 +115,8 @@ def _share_between(sign: str | None, text: str, column: Column, name: str) -> Fu
     if sign not in (None, "="):
         value, strict = _position(text, column, name), sign in ("<", ">=")
         if sign in ("<", "<="):
-            return Functional(name, lambda line: line.at_most(value, strict=strict))
-        return Functional(name, lambda line: np.maximum(1.0 - line.at_most(value, strict=strict), 0.0))
+            return Functional(name, lambda line: line.at_most(value, strict=strict), cuts=(value,))
+        return Functional(name, lambda line: np.maximum(1.0 - line.at_most(value, strict=strict), 0.0), cuts=(value,))
     ends = (text, text) if sign else (start, last)
     low, high = (_position(end, column, name) for end in ends)
     if low > high:
@@ -123,7 +130,7 @@ def _share_between(sign: str | None, text: str, column: Column, name: str) -> Fu
         inside = most.at_most(high) - least.at_most(low, strict=True)
         return np.maximum(inside, 0.0), least.at_most(high) - most.at_most(low, strict=True)
 
-    return Functional(name, share, bounds=bounds)
+    return Functional(name, share, bounds=bounds, cuts=(low, high))
 
 
 def _position(text: str, column: Column, name: str) -> Any:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Floats, Indices
+from discreet._core.arrays import Booleans, Floats, Indices
 from discreet._core.boundary import sealed
 from discreet._core.checks import real
 from discreet.domain import Column, Records
@@ -200,6 +201,47 @@ def _joined(shared: Pieces, own: Pieces) -> tuple[Floats, Floats, Floats]:
         for part, own_part in zip(shared[1:], own[1:], strict=True)
     )
     return low, high, weights
+
+
+@dataclass(frozen=True)
+class CellSets:
+    """Draws of the masses of sets of neighbouring cells of a column, within which each cell has a fixed share."""
+
+    set_of: Indices  # the set of each cell, numbered in order
+    shares: Floats  # of each cell in its set
+    masses: Floats = field(default_factory=lambda: np.empty((0, 0)))  # (draws, sets)
+
+    def expected(self, masses: Floats) -> Floats:
+        """Return the mean mass of each cell, in one row."""
+        return np.asarray(masses.mean(axis=0)[self.set_of] * self.shares)[None]
+
+    def resolved(self, values: Floats, hidden: Booleans | None, cuts: Sequence[Any]) -> tuple[Indices, Floats]:
+        """Return cells that stand for all, and their masses, (draws, cells): exact up to each cut, and in the mean.
+
+        ``values``: of the cells, NaN of a null; ``hidden``: cells that may be empty, which stand for themselves only.
+        """
+        # Sets are cut further, and each part stands on two of its cells, with its mean and nearly its variance.
+        count = len(values)
+        kinds = 4 * self.set_of + 2 * np.isnan(values) + (False if hidden is None else hidden)
+        changes = np.flatnonzero(np.diff(kinds)) + 1
+        starts = np.unique(np.concatenate(([0], changes, np.clip(np.asarray(cuts, dtype=np.intp), 0, count - 1))))
+        ends = np.append(starts[1:], count) - 1
+        part, line = np.repeat(np.arange(len(starts)), ends - starts + 1), np.nan_to_num(values)
+        share = np.add.reduceat(self.shares, starts)
+        inside = np.where(share[part] > 0.0, self.shares / np.maximum(share[part], _LEAST), 0.0)
+        mean = np.clip(line[starts] + np.add.reduceat(inside * (line - line[starts][part]), starts), None, line[ends])
+        spread = np.sqrt(np.add.reduceat(inside * (line - mean[part]) ** 2, starts))
+        present = np.isfinite(values)
+        low = np.searchsorted(values[present], mean - spread, side="right") - 1
+        high = np.searchsorted(values[present], mean + spread, side="left")
+        low, high = np.clip(low, starts, ends), np.clip(high, starts, ends)
+        apart = line[high] - line[low]
+        upper = np.where(apart > 0.0, (mean - line[low]) / np.where(apart > 0.0, apart, 1.0), 0.0)
+        cells = np.concatenate((low, high))
+        own = np.concatenate((share * (1.0 - upper), share * upper))
+        kept = np.flatnonzero((own > 0.0) | (np.arange(len(own)) < len(low)))
+        kept = kept[np.argsort(cells[kept], kind="stable")]
+        return cells[kept], self.masses[:, self.set_of[cells[kept]]] * own[kept]
 
 
 def readable(column: Column, codes: Any) -> Any:

@@ -16,6 +16,7 @@ from discreet._core.random import seeded
 from discreet._core.text import counted
 from discreet.domain import Domain, Numeric, Records
 from discreet.inference.bounds import UnseenCells, hidden, shapes
+from discreet.inference.line import CellSets
 from discreet.inference.population import Posterior
 from discreet.inference.prior import FIRMER, FIRMER_FOR_RECORDS, WIDE, WIDE_FOR_LITTLE, Noise, Prior
 from discreet.inference.released import analysed_mechanism, read_release, released_table
@@ -27,12 +28,14 @@ from discreet.inference.samplers import (
     divided,
     draw_counts,
     noisy,
+    splits_of,
 )
+from discreet.inference.trees import WHOLE, opened_nodes
 from discreet.inference.urn import process_posterior
-from discreet.mechanisms import MOST_CELLS, Mechanism, known_likelihood
+from discreet.mechanisms import MOST_CELLS, Mechanism, NoisyTree, known_likelihood
 from discreet.releases import Certificate, read_certificate, released_counts, unreadable
 
-_MOST_NUMBERS = 1 << 28
+_MOST_NUMBERS, _SETS = 1 << 28, 1 << 13
 _PROCESS = (
     "within a cell, a Dirichlet process whose strength is the cell's part of the prior's: nothing was seen of it, so "
     "the values are the prior's, and a heap of them at round numbers is not foreseen"
@@ -40,6 +43,10 @@ _PROCESS = (
 _TREE = (
     "with a prior that halves the cells again and again, each time with Beta shares: wide for sums of many cells, and "
     "for neighbouring cells as narrow as the release suggests"
+)
+_SETS_NOTE = (
+    "drawn for {:,} sets of neighbouring cells, of {:,} in all: each set holds about a thousandth of the records at "
+    "most, and within it they lie as the release has them"
 )
 
 
@@ -55,6 +62,7 @@ class LatentCounts(NamedTuple):
     n: int
     strength: float | None  # of a Dirichlet process prior; none where the prior is a tree
     unseen: UnseenCells | None = None  # cells that the release tells nothing of
+    sets: CellSets | None = None  # where the counts are those of sets of cells
 
 
 @sealed
@@ -113,9 +121,9 @@ def mechanism_posterior(
     Raises
     ------
     ParameterError
-        When the mechanism has no such posterior here, or the domain has more than 65,536 cells. The posteriors of
-        the exponential histogram, data-specific Reveal-or-Obscure and subsampled randomised response list all tables,
-        of which there may be 32,768.
+        When the mechanism has no such posterior here, or the domain has more than 65,536 cells (1,048,576 on a tree).
+        The posteriors of the exponential histogram, data-specific Reveal-or-Obscure and subsampled randomised response
+        list all tables, of which there may be 32,768.
     DataError, FileProblem
         When the release cannot be read.
 
@@ -139,8 +147,8 @@ def mechanism_posterior(
     """
     certificate = read_certificate(release, certificate)
     mechanism, rng = analysed_mechanism(certificate), seeded(seed)
-    known_likelihood(mechanism, certificate.facts.records)  # what cannot be done is refused before files are read
-    _base_masses(mechanism.domain, strength, draws)
+    likelihood: Any = known_likelihood(mechanism, certificate.facts.records)
+    _base_masses(mechanism.domain, strength, draws, likelihood)  # what cannot be done is refused before files are read
     latent = latent_counts(mechanism, _cells(release, certificate, mechanism), strength=strength, draws=draws, rng=rng)
     return population_posterior(latent, rng, of=of, within=within)
 
@@ -165,8 +173,8 @@ def latent_counts(
     """Draw the confidential counts given what was released of each cell; the rest as for mechanism_posterior."""
     likelihood: Any = known_likelihood(mechanism, release.n)
     domain = mechanism.domain
-    base = masses = _base_masses(domain, None, draws)
-    tree, leaf, firmer = likelihood.tree, None, FIRMER
+    base = masses = _base_masses(domain, None, draws, likelihood)
+    tree, leaf, firmer, sets = likelihood.tree, None, FIRMER, None
     if tree is not None:
         leaf = tree.leaf_of(domain.unflat(np.arange(len(base)))).astype(np.intp)
         masses = np.asarray(np.bincount(leaf, weights=base), dtype=np.float64)
@@ -174,14 +182,6 @@ def latent_counts(
         release = replace(release, values=values)
     if isinstance(release, ReleasedRecords):
         firmer = FIRMER_FOR_RECORDS
-    if strength is not None:
-        priors = [Prior.process(strength * masses)]
-    elif tree is not None:
-        priors = Prior.along(tree, masses, firmer=firmer)
-    else:
-        wide = WIDE_FOR_LITTLE if likelihood.withholds or likelihood.noiseless else WIDE
-        priors = Prior.learned(masses, firmer=firmer, wide=wide, softer=likelihood.noiseless)
-    counts = draw_counts(likelihood, priors, release, draws, rng)
     unseen = None
     if likelihood.withholds:
         unseen = UnseenCells.withheld(likelihood, release)
@@ -190,15 +190,48 @@ def latent_counts(
         unseen = hidden(release, noise, stratified=stratified, consistent=likelihood.consistent)
     if unseen is not None and leaf is not None:
         unseen = unseen.part(leaf)
-    return LatentCounts(domain, counts, priors, base, leaf, mechanism.name, release.n, strength, unseen)
+    starts = None
+    if leaf is not None and _is_condensed(domain, likelihood):
+        release, starts, set_of, shares = _condensed(likelihood, release, masses)
+        sets = CellSets(set_of[leaf], (shares / masses)[leaf] * base)
+    if strength is not None:
+        priors = [Prior.process(strength * (masses if starts is None else np.add.reduceat(masses, starts)))]
+    elif tree is not None:
+        priors = Prior.along(tree, masses, firmer=firmer, starts=starts)
+    else:
+        wide = WIDE_FOR_LITTLE if likelihood.withholds or likelihood.noiseless else WIDE
+        priors = Prior.learned(masses, firmer=firmer, wide=wide, softer=likelihood.noiseless)
+    counts = draw_counts(likelihood, priors, release, draws, rng)
+    return LatentCounts(domain, counts, priors, base, leaf, mechanism.name, release.n, strength, unseen, sets)
 
 
-def _base_masses(domain: Domain, strength: float | None, draws: int) -> Floats:
+def _is_condensed(domain: Domain, likelihood: Any) -> bool:
+    """Return whether only so much of a tree is drawn as matters to numbers of its only column."""
+    (column, *others), tree = domain.columns.values(), likelihood and likelihood.tree
+    return tree is not None and not others and column.on_a_line and tree.nodes(tree.depth) > WHOLE
+
+
+def _condensed(likelihood: NoisyTree, release: Any, base: Floats) -> tuple[Any, Indices, Indices, Floats]:
+    """Return what was released of sets of neighbouring leaves, where these start, and each leaf's set and share."""
+    values, reading = release.values, likelihood.consistent
+    sampling = likelihood.sampling if isinstance(release, ReleasedRecords) else None
+    spread = likelihood.law.standard_deviation(likelihood.scale)
+    shares = reading.expected(values * (release.n / values.sum()), spread)
+    splits = splits_of(likelihood, values, sampling, opened_nodes(reading.tree, shares))
+    starts = np.searchsorted(splits.leaf, np.arange(len(splits.told)))
+    whole = np.add.reduceat(shares, starts)[splits.leaf]
+    by_prior = base / np.add.reduceat(base, starts)[splits.leaf]
+    shares = np.where(whole > 0.0, shares / np.maximum(whole, 1e-300), by_prior)
+    release = replace(release, values=splits.told, splits=replace(splits, leaf=np.arange(len(starts))))
+    return release, starts, splits.leaf, shares
+
+
+def _base_masses(domain: Domain, strength: float | None, draws: int, likelihood: Any = None) -> Floats:
     """Return the masses of the cells, in all the strength, or 1. Raises ParameterError where there are too many."""
-    cells = domain.size
-    if cells is None or cells > MOST_CELLS:
-        raise ParameterError(f"a mechanism-aware posterior needs a finite domain of at most {MOST_CELLS:,} cells")
-    if 2 * positive_size("draws", draws) * cells > _MOST_NUMBERS:
+    cells, most = domain.size, likelihood.most_cells if likelihood else MOST_CELLS
+    if cells is None or cells > most:
+        raise ParameterError(f"a mechanism-aware posterior needs a finite domain of at most {most:,} cells")
+    if 2 * positive_size("draws", draws) * (_SETS if _is_condensed(domain, likelihood) else cells) > _MOST_NUMBERS:
         raise ParameterError(f"{draws:,} draws of {cells:,} cells do not fit in memory. Ask for fewer draws")
     total = 1.0 if strength is None else real("strength", strength, above=0, most=1e9)
     return np.asarray(total * np.exp(domain.log_base(domain.unflat(np.arange(cells)))))
@@ -294,7 +327,10 @@ def population_posterior(latent: LatentCounts, rng: np.random.Generator, *, of: 
     else:
         notes.append("about these records themselves, not the population")
     masses = masses / masses.sum(axis=1, keepdims=True)
-    if latent.leaf is not None:  # within a leaf nothing was seen: the shares are the prior's
+    sets = latent.sets if within != "process" else None
+    if latent.sets is not None and sets is None:
+        masses = masses[:, latent.sets.set_of] * latent.sets.shares
+    elif latent.leaf is not None and sets is None:  # within a leaf nothing was seen: the shares are the prior's
         masses = divided(masses, latent.leaf, alpha, rng)
     support, own, own_weights = domain.unflat(np.arange(len(alpha))), None, None
     if within == "process":
@@ -302,12 +338,16 @@ def population_posterior(latent: LatentCounts, rng: np.random.Generator, *, of: 
         own, own_weights = shapes(domain, alpha, masses, rng)
         support, masses = Records(columns=(np.empty(0),)), np.empty((len(masses), 0))
     if unseen is not None:
-        notes.append(unseen.message(masses))
+        notes.append(unseen.message(masses if sets is None else sets.expected(masses)))
     if draws.approximation:
         notes.append(f"approximate, not exact: {draws.approximation}")
     facts = {"mechanism": latent.source, "records": n, "strength": strength, "of": of}
     facts |= {"exact": not draws.approximation, "step": draws.step}
     options = {"notes": tuple(notes), "facts": facts, "bounds": within == "bounds", "unseen": unseen}
+    if sets is not None:
+        notes.insert(1, _SETS_NOTE.format(len(masses[0]), len(alpha)))
+        options["notes"] = tuple(notes)
+        return Posterior.from_sets(target, support, sets, masses, **options)
     return Posterior.of_arrays(target, support, masses, own=own, own_weights=own_weights, **options)
 
 

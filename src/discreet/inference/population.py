@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from discreet._core.arrays import Floats
+from discreet._core.arrays import Floats, Indices
 from discreet._core.boundary import sealed
 from discreet._core.checks import real
 from discreet._core.errors import ParameterError
@@ -28,11 +28,14 @@ from discreet.inference.functionals import (
     require_single,
     restricted,
 )
-from discreet.inference.line import Draws, Line, at_ends, readable
+from discreet.inference.line import CellSets, Draws, Line, at_ends, extremes, readable
 from discreet.inference.summary import Band, Estimate, Summary, bounded, estimated
 
 if TYPE_CHECKING:
     import polars as pl
+
+_BLOCK = 1 << 22  # numbers in memory
+_FINEST = 2048  # cells, or equal numbers of them, in which a quantile is looked for
 
 
 @sealed
@@ -56,6 +59,7 @@ class Posterior:
     ``bounds``: whether intervals hold for all distributions within cells. They then go from the lower quantile of the
     least number that a draw allows to the upper quantile of the greatest; all else is of evenly spread mass.
     ``unseen``: cells of which nothing was released, or that it does not tell from empty ones, if bounds hold for them.
+    ``sets``: draws of the masses of sets of cells, where there are too many cells to draw each.
 
     Examples
     --------
@@ -78,6 +82,43 @@ class Posterior:
     facts: dict[str, Any] = field(default_factory=dict)
     bounds: bool = False
     unseen: UnseenCells | None = None
+    sets: CellSets | None = None
+
+    @classmethod
+    def from_sets(cls, domain: Domain, support: Records, sets: CellSets, masses: Floats, **options: Any) -> Posterior:
+        """Return the posterior of draws of the masses of sets of cells, which are the support."""
+        rows = max(1, _BLOCK // len(support))
+
+        def block(index: int) -> Draws:
+            return Draws(masses[index * rows : (index + 1) * rows][:, sets.set_of] * sets.shares)
+
+        blocks = -(-len(masses) // rows)
+        sets = replace(sets, masses=masses)
+        return cls(domain=domain, support=support, draws=len(masses), block=block, blocks=blocks, sets=sets, **options)
+
+    def _resolved(self, functionals: Sequence[Functional]) -> Posterior:
+        """Return draws of few cells, in place of those of all, that have the same numbers."""
+        (column,), (codes,), sets = self.domain.columns.values(), self.support.columns, self.sets
+        assert sets is not None
+        values, hidden = extremes(column, codes)[0], None if self.unseen is None else self.unseen.cells
+        ends = np.searchsorted(values, [cut for functional in functionals for cut in functional.cuts], side="right")
+        cuts = [*ends, *(ends - 1)]  # around the cell that each value is in
+        unresolved = [functional for functional in functionals if functional.is_quantile]
+        if unresolved:
+            near = self._on(*sets.resolved(values, hidden, cuts))._evaluate(unresolved, None)
+            ends = np.nanmin(near[:, :, 1], axis=0), np.nanmax(near[:, :, 2], axis=0)
+            reached = sets.set_of[np.searchsorted(values, ends, side="right") - 1]  # the sets that it lies in
+            first, last = np.searchsorted(sets.set_of, reached[0]), np.searchsorted(sets.set_of, reached[1] + 1)
+            for low, high in zip(first.tolist(), last.tolist(), strict=True):
+                cuts += [*range(low, high, max(1, (high - low) // _FINEST)), high]
+        return self._on(*sets.resolved(values, hidden, cuts))
+
+    def _on(self, cells: Indices, weights: Floats) -> Posterior:
+        draws = Draws(weights)
+        unseen = self.unseen and self.unseen.part(cells)
+        return replace(
+            self, support=self.support.take(cells), block=lambda _: draws, blocks=1, sets=None, unseen=unseen
+        )
 
     @classmethod
     def of_arrays(
@@ -137,6 +178,8 @@ class Posterior:
     def _evaluate(self, functionals: Sequence[Functional], column: str | None) -> Floats:
         """Return functionals in one pass, (draws, functionals, 3): each number with its least and its greatest."""
         name, blocks = column or self.domain.names[0], []
+        if self.sets is not None and all(functional.function is None for functional in functionals):
+            return self._resolved(functionals)._evaluate(functionals, column)
         for draws in self._blocks():
             line = self._line(draws, name)
             cases = [*self._cases(draws, name)] if self.bounds else []
@@ -313,6 +356,8 @@ class Posterior:
         if not ordered(self.domain.columns[name]):
             raise ParameterError("the column's values have no order. Ask for P(=a) of its categories")
         parts = []
+        if self.sets is not None:
+            return self._resolved([Functional("", cuts=tuple(points.tolist()))]).cdf(at, column=column, level=level)
         for draws in self._blocks():
             line = self._line(draws, name)
             cases = self._cases(draws, name) if self.bounds else [(line, line)]

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Integers
+from discreet._core.arrays import Floats, Indices, Integers
 from discreet._core.checks import choice, real
-from discreet.inference.sums import IntegerLaw, Level, LogWeights, Sums, each_once
+from discreet.inference.sums import IntegerLaw, Level, LogWeights, Sums, by_function
 from discreet.mechanisms import NoiseLaw, Tree
 
 # The strength of the first splits: shares of halves are uniform; and where little is seen, so that much is left to the
@@ -159,10 +159,13 @@ class Prior:
         return trees + [cls.nested(base, sets, order, start=0.0, wide=wide, growth=_SOFTER)] * softer
 
     @classmethod
-    def along(cls, tree: Tree, base: Floats, *, firmer: int) -> list[Prior]:
-        """Return the priors of a tree of nodes, those with one child left out."""
+    def along(cls, tree: Tree, base: Floats, *, firmer: int, starts: Indices | None = None) -> list[Prior]:
+        """Return the priors of a tree of nodes, those with one child left out; ``starts``: of what is not divided."""
         order = tree.in_order()
         nodes = [np.arange(len(order)), *(node for node, _ in sets_of(tree))]
+        if starts is not None:
+            nodes = [np.cumsum(np.diff(node[starts], prepend=0) != 0) for node in nodes]
+            base, order = np.add.reduceat(base[order], starts), np.arange(len(starts))
         several = [nodes[0], *(node for below, node in pairwise(nodes) if node[-1] < below[-1])]
         return cls.learned(base[order], parents(several), order, firmer=firmer)
 
@@ -343,9 +346,7 @@ class Lattice:
         lengths, joined, weights = list(map(len, numbers)), np.concatenate(numbers), np.concatenate(logs)
         cells = {cell: index for index, cell in enumerate(dict.fromkeys(cell for cell, _ in pairs))}
         indices = np.repeat([cells[cell] for cell, _ in pairs], lengths)
-        for (alpha, rate), index in cells.items():
-            rows = indices == index
-            weights[rows] += each_once(partial(self._log_prior, alpha, rate), joined[rows])
+        weights += by_function([partial(self._log_prior, *cell) for cell in cells], indices, joined)
         parts = np.split(weights, np.cumsum(lengths)[:-1])
         laws = {
             pair: IntegerLaw.from_logarithms(int(own[0]), part)

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Indices, Integers
+from discreet._core.arrays import Booleans, Floats, Indices, Integers
 from discreet._core.errors import ParameterError
 from discreet.inference.drawn_records import NoisyUrn, held_cells, product
 from discreet.inference.positive import Moved, Positive
-from discreet.inference.prior import CountPosterior, Lattice, Noise, Prior, parents, sets_of
-from discreet.inference.sums import Level, both
-from discreet.inference.trees import Splits, TreeRecords
+from discreet.inference.prior import CountPosterior, Lattice, Noise, Prior
+from discreet.inference.trees import Splits, TreeCounts
 from discreet.mechanisms import (
     DrawnFromCounts,
     ExactLaw,
@@ -46,6 +45,7 @@ class Observation:
 
     n: int
     values: Any
+    splits: Splits | None = field(default=None, kw_only=True)  # of a tree, where its nodes are not all divided
 
 
 @dataclass(frozen=True)
@@ -211,10 +211,11 @@ def _given_thresholded_urn(
 def _given_tree(
     likelihood: NoisyTree, priors: Sequence[Prior], release: Observation, _rng: np.random.Generator
 ) -> list[CountPosterior]:
-    if isinstance(release, ReleasedRecords):
-        return [tree_records(likelihood, prior, release.n, release.values) for prior in priors]
-    _require_complete(release.values)
-    return [tree_counts(likelihood, prior, release.n, release.values) for prior in priors]
+    sampling = likelihood.sampling if isinstance(release, ReleasedRecords) else None
+    if sampling is None:
+        _require_complete(release.values)
+    splits = release.splits or splits_of(likelihood, release.values, sampling)
+    return [tree_posterior(likelihood, prior, release.n, splits, sampling) for prior in priors]
 
 
 SAMPLERS: Mapping[type[Likelihood], Sampler] = {
@@ -257,48 +258,34 @@ def _log_noise(noise: Noise, lattice: Lattice, y: float, numbers: Integers) -> F
     return noise.log_pmf(y - lattice.counts(numbers))
 
 
-def tree_counts(likelihood: NoisyTree, prior: Prior, records: int, counts: Floats) -> CountPosterior:
-    """Return the posterior of the leaves given the best estimates that the noisy counts of all nodes give."""
-    noise = Noise("gaussian", likelihood.law.standard_deviation(likelihood.scale))
-    consistent = likelihood.consistent
-    tree, order = consistent.tree, consistent.tree.in_order()
-    counts = counts[order]
-    if prior.base is None:
-        prior = Prior.process(prior.layers[0].masses[order])
-    lattice = Lattice.fine(records, noise.scale, prior, lowered(counts, records))
-    priors = {len(level.log_weights): level.log_weights for level in lattice.levels}
-    nodes, log_weights = [np.arange(len(order))], []
-    for node, weight in sets_of(tree, consistent.measured, consistent.above):
-        weights = list(priors.get(int(node[-1]) + 1, []))
-        if weight:
-            larger = Noise(noise.law, noise.scale / math.sqrt(weight))
-            terms = [partial(_log_noise, larger, lattice, y) for y in np.bincount(node, weights=counts)]
-            weights = [both(*pair) for pair in zip(weights, terms, strict=True)] if weights else [*terms]
-        if weights:
-            nodes.append(node)
-            log_weights.append(weights)
-    levels = [*map(Level, parents(nodes), log_weights)]
-    text = _TAKEN_AS_NORMAL.format(likelihood.law.name)
-    text *= likelihood.law.name != "gaussian"  # of others, what the best linear estimates keep has no closed form
-    posterior = lattice.posterior(lattice.sums(counts.tolist(), partial(near, lattice, noise), levels), text)
-    return posterior._replace(draw=lambda draws, rng: posterior.draw(draws, rng)[:, np.argsort(order)])
+def splits_of(
+    likelihood: NoisyTree, told: Floats, sampling: str | None, opened: list[Booleans] | None = None
+) -> Splits:
+    """Return the part of the tree that released records reach, or all of it, down to the nodes that are opened."""
+    tree = likelihood.consistent.tree
+    if opened is None and sampling is None:
+        opened = [np.ones(tree.nodes(level), dtype=bool) for level in range(tree.depth)]
+    return Splits.from_tree(tree, likelihood.consistent.variances, told, opened)
 
 
-def tree_records(likelihood: NoisyTree, prior: Prior, records: int, drawn: Integers) -> CountPosterior:
-    """Return the posterior of the leaves of a tree, of which released records reach some."""
-    reading = likelihood.consistent
-    nothing = np.zeros(sum(reading.tree.nodes(level) for level in reading.measured), dtype=np.int64)
-    splits = Splits.from_tree(reading.tree, reading.upward(nothing)[1], drawn)
-    spread, stratified = likelihood.law.standard_deviation(likelihood.scale), likelihood.sampling == "stratified"
+def tree_posterior(
+    likelihood: NoisyTree, prior: Prior, records: int, splits: Splits, sampling: str | None = None
+) -> CountPosterior:
+    """Return the posterior of the leaves of a tree given released records, or the best estimates of their counts."""
     alpha, start = (prior.layers[0].masses, None) if prior.base is None else (prior.base, prior.start)
     merged = np.asarray(np.bincount(splits.leaf, weights=alpha), dtype=np.float64)
-    below = TreeRecords(merged, records, splits, spread=spread, stratified=stratified, start=start)
-    text = _TAKEN_AS_NORMAL.format(likelihood.law.name) + ", a split at a time"
+    spread = likelihood.law.standard_deviation(likelihood.scale)
+    below = TreeCounts(merged, records, splits, spread=spread, sampling=sampling, start=start)
+    text = _TAKEN_AS_NORMAL.format(likelihood.law.name)
+    if sampling:
+        text += ", a split at a time"
+    elif likelihood.law.name == "gaussian":  # of others, what the best linear estimates keep has no closed form
+        text = ""
 
     def draw(draws: int, rng: np.random.Generator) -> Floats:
         return divided(below.draw(draws, rng), splits.leaf, alpha, rng)
 
-    return CountPosterior(below.log, draw, 1, text)
+    return CountPosterior(below.log, draw, below.step, text)
 
 
 def divided(sums: Floats, sets: Indices, alpha: Floats, rng: np.random.Generator) -> Floats:

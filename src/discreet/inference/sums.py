@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -173,10 +173,7 @@ def _weighted(laws: Sequence[IntegerLaw], log_weights: Sequence[LogWeights]) -> 
     mine = np.array([which[id(log)] for _, log in made.values()])
 
     def weights(numbers: Integers, lengths: Integers) -> Floats:
-        found, of = np.empty(len(numbers)), np.repeat(mine, lengths)
-        for at, log in enumerate(functions.values()):
-            found[of == at] = each_once(log, numbers[of == at])
-        return found
+        return by_function(functions.values(), np.repeat(mine, lengths), numbers)
 
     found = dict(zip(made, _times([law for law, _ in made.values()], weights), strict=True))
     return [found[key] for key in keys]
@@ -209,6 +206,16 @@ def each_once(function: Callable[[Integers], Floats], numbers: Integers) -> Floa
     if high - low >= len(numbers):
         return function(numbers)
     return function(np.arange(low, high + 1))[numbers - low]
+
+
+def by_function(functions: Iterable[LogWeights], which: Integers, numbers: Integers) -> Floats:
+    """Return the function of each number, of those whose places in the list are told."""
+    order = np.argsort(which, kind="stable")
+    ends = np.cumsum(np.bincount(which))[:-1]
+    found = np.empty(len(numbers))
+    parts = zip(functions, np.split(numbers[order], ends), strict=True)
+    found[order] = np.concatenate([each_once(function, part) for function, part in parts])
+    return found
 
 
 def _tilt(laws: Sequence[IntegerLaw], total: int) -> float:

@@ -32,6 +32,7 @@ class Likelihood:
 
     noiseless: ClassVar[bool] = False  # records are drawn from the counts as they are, which they then show little of
     withholds: ClassVar[bool] = False  # nothing is released of some cells
+    most_cells: ClassVar[int] = MOST_CELLS  # whose posterior can be drawn
     own_cells: bool = True  # the counts are those of the domain's cells
 
     @property
@@ -48,8 +49,8 @@ class Likelihood:
         """Return why a release of so many confidential records has no posterior; empty where it has one."""
         if not self.own_cells:
             return f"there is no mechanism-aware posterior for {mechanism.name} around public points"
-        if mechanism.domain.size is None or mechanism.domain.size > MOST_CELLS:
-            return f"a mechanism-aware posterior needs a finite domain of at most {MOST_CELLS:,} cells"
+        if mechanism.domain.size is None or mechanism.domain.size > self.most_cells:
+            return f"a mechanism-aware posterior needs a finite domain of at most {self.most_cells:,} cells"
         return ""
 
     def log_densities(self, domain: Domain, output: Any, tables: Integers) -> Floats | None:
@@ -191,6 +192,7 @@ class ThresholdedUrn(ThresholdedCounts):
 class NoisyTree(NoisyCellCounts):
     """The nodes of some levels of a tree over the cells got noise."""
 
+    most_cells: ClassVar[int] = 1 << 20
     consistent: Consistent
 
     @property

@@ -265,11 +265,38 @@ class Consistent:
         noisy = {level: part.reshape(self.tree.shape(level)) for level, part in pairs}
         return upward(self.tree, noisy, self.above)
 
+    @property
+    def variances(self) -> list[Floats]:
+        """The variance of each node's estimate from what lies below it, in units of the noise's."""
+        return self.upward(np.zeros(sum(self.tree.nodes(level) for level in self.measured)))[1]
+
     def probabilities(self, y: Integers | Floats) -> Floats:
         """Return the leaves' probabilities: the estimates, kept non-negative from the root downwards."""
         if not self.measured:
             return np.ones(1)
         return leaf_counts(self.tree, *self.upward(y), total=self.total, positive=True).ravel() / self.total
+
+    def expected(self, counts: Floats, spread: float) -> Floats:
+        """Return about the leaves' expected shares given unbiased counts, by normal noise and uniform splits."""
+        # From the root down, each child has the mean of a normal law between 0 and what its parent has.
+        from scipy.special import ndtr
+
+        tree, variances, values = self.tree, self.variances, [counts.reshape(self.tree.shape(self.tree.depth))]
+        for level in range(tree.depth, 0, -1):
+            values.append(tree.up(level, values[-1]))
+        node = np.full((1,) * len(tree.sizes), self.total)
+        for level, value in enumerate(values[-2::-1], 1):
+            share = variances[level] / tree.down(level, tree.up(level, variances[level]))
+            most, own = tree.down(level, node), np.sqrt(variances[level] * (1.0 - share))
+            centre = value + share * (most - tree.down(level, tree.up(level, value)))
+            below, scale = 2.0 * centre <= most, spread * np.maximum(own, 1e-9)
+            least = np.where(below, -centre, centre - most) / scale  # from the nearer end, where tails are exact
+            highest = least + most / scale
+            chance = np.maximum(ndtr(-least) - ndtr(-highest), 1e-300)
+            moved = (np.exp(-0.5 * least**2) - np.exp(-0.5 * highest**2)) / (math.sqrt(2.0 * math.pi) * chance)
+            inside = np.where(most > 1e-6 * scale, scale * np.clip(moved - least, 0.0, highest - least), 0.5 * most)
+            node = np.where(share < 1.0, np.where(below, inside, most - inside), most)
+        return np.asarray(node.ravel() / node.sum())
 
     def counts(self, y: Integers | Floats) -> tuple[Floats, Floats]:
         """Return the leaves' unbiased counts, and their variances in units of the noise's."""

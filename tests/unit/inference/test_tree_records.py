@@ -8,7 +8,7 @@ import pytest
 
 from discreet._core.random import seeded
 from discreet.domain import Domain, Integer
-from discreet.inference.trees import Splits, TreeRecords
+from discreet.inference.trees import Splits, TreeCounts
 from discreet.mechanisms import HierarchicalHistogram
 from discreet.mechanisms.tree import Tree, upward
 
@@ -65,7 +65,7 @@ def model(z, sampling="iid", scale=SCALE):
     variances = upward(tree, {level: np.zeros(tree.shape(level), dtype=np.int64) for level in (1, 2)})[1]
     splits = Splits.from_tree(tree, variances, np.array(z))
     merged = np.bincount(splits.leaf, weights=ALPHA)
-    return TreeRecords(merged, RECORDS, splits, spread=scale, stratified=sampling == "stratified")
+    return TreeCounts(merged, RECORDS, splits, spread=scale, sampling=sampling)
 
 
 def largest_error(z, sampling, scale=SCALE):
@@ -104,7 +104,7 @@ def test_what_is_left_of_a_tree():
     variances = upward(tree, {level: np.zeros(tree.shape(level), dtype=np.int64) for level in (1, 2, 3)})[1]
     splits = Splits.from_tree(tree, variances, np.array([0, 2, 5, 0, 0, 0]))
     assert splits.leaf.tolist() == [0, 1, 2, 3, 3, 3]
-    assert splits.drawn.tolist() == [0, 2, 5, 0]
+    assert splits.told.tolist() == [0, 2, 5, 0]
     assert splits.children.tolist() == [[[3, 4], [0, 3]], [[0, 1], [1, 3]], [[1, 2], [2, 3]]]
     assert np.allclose(splits.share[2], 0.5)
 
@@ -135,7 +135,7 @@ def test_draws_do_not_depend_on_the_number_of_records():
         tree = Tree.from_domain(Domain(columns={"x": Integer(lower=1, upper=32)}))
         variances = upward(tree, {5: np.zeros(tree.shape(5), dtype=np.int64)})[1]
         splits = Splits.from_tree(tree, variances, np.arange(32) + 1)
-        made = TreeRecords(np.full(32, 0.5), n, splits, spread=n / 1000, stratified=False)
+        made = TreeCounts(np.full(32, 0.5), n, splits, spread=n / 1000, sampling="iid")
         found.append(made.draw(400, seeded(6)) / n)
     small, large = found
     error = np.sqrt((small.var(axis=0) + large.var(axis=0)) / 400)
