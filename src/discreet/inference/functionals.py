@@ -42,6 +42,7 @@ class Functional:
     grows, or only falls, when mass moves up.
     ``function``: a user's, of values and weights, in place of ``number``.
     ``cuts``: the values at which a share begins or ends.
+    ``level``: of a quantile.
     """
 
     name: str
@@ -50,11 +51,7 @@ class Functional:
     bounds: Callable[[Line, Line], tuple[Floats, Floats]] | None = None
     function: Callable[[Any, Floats], Floats] | None = None
     cuts: tuple[float, ...] = ()
-
-    @property
-    def is_quantile(self) -> bool:
-        """Whether it is the value at which the distribution function reaches a level."""
-        return self.function is None and _QUANTILE.fullmatch(self.name) is not None
+    level: float | None = None
 
     @property
     def is_share(self) -> bool:
@@ -103,7 +100,7 @@ def functional(name: str, column: Column) -> Functional:
         return Functional(text, lambda line: np.sqrt(line.variance()), "length", deviations)
     if (match := _QUANTILE.fullmatch(text)) and 0.0 < float(match[1]) < 100.0:
         level = float(match[1]) / 100.0
-        return Functional(text, lambda line: line.quantile(level), "value")
+        return Functional(text, lambda line: line.quantile(level), "value", level=level)
     raise ParameterError(f"{text!r} is not a functional. The functionals are: {_FORMS}")
 
 

@@ -103,7 +103,7 @@ class Posterior:
         values, hidden = extremes(column, codes)[0], None if self.unseen is None else self.unseen.cells
         ends = np.searchsorted(values, [cut for functional in functionals for cut in functional.cuts], side="right")
         cuts = [*ends, *(ends - 1)]  # around the cell that each value is in
-        unresolved = [functional for functional in functionals if functional.is_quantile]
+        unresolved = [functional for functional in functionals if functional.level is not None]
         if unresolved:
             near = self._on(*sets.resolved(values, hidden, cuts))._evaluate(unresolved, None)
             ends = np.nanmin(near[:, :, 1], axis=0), np.nanmax(near[:, :, 2], axis=0)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,19 +15,20 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import wording
-from discreet._core.arrays import Floats, row_numbers
+from discreet._core.arrays import Booleans, Floats, row_numbers
 from discreet._core.boundary import sealed
 from discreet._core.checks import choice, positive_size, real
 from discreet._core.errors import ParameterError
 from discreet._core.random import seeded
 from discreet._core.text import counted
 from discreet.domain import Domain, Records
-from discreet.inference.functionals import Evaluated, Functional, groups_of, known_functionals, restricted
-from discreet.inference.line import Draws
+from discreet.inference.bounds import CellEstimates, UnseenCells, halves
+from discreet.inference.functionals import Evaluated, Functional, Group, groups_of, known_functionals, restricted
+from discreet.inference.line import Draws, piece_ends
 from discreet.inference.models import FormulaDesign, regression
 from discreet.inference.population import Posterior
 from discreet.inference.released import Released, analysed_mechanism, read_release
-from discreet.inference.summary import Estimate, Summary
+from discreet.inference.summary import Estimate, Summary, bounded
 from discreet.releases import Certificate, Release, read, read_certificate
 
 # Rules that combine estimates from released tables into one estimate with an interval.
@@ -178,22 +180,31 @@ def estimate_tables(
         groups = groups_of(domain, by)
     if by is not None or column == (several.domain.difference or {}).get("of", 0):
         notes = several.unmeasured(used)
+    name = column or used[0]
+    place = domain.names.index(name)
+    empty = several.empty(domain, tables)
     rng, closed = seeded(0), not groups and len(used) == 1 and not domain.columns[used[0]].nullable
 
     def evaluated(table: Released, weights: Floats) -> Floats:
-        """Return the numbers, group after group, of tables with these weights, a row each."""
-        posterior = Posterior.of_arrays(domain, table.records, weights)
+        """Return numbers, group after group, with the least and the greatest that cells allow: a row per weights."""
+        unseen = UnseenCells(_among(empty[name], table.records.columns[place]))
+        posterior = Posterior.of_arrays(domain, table.records, weights, bounds=True, unseen=unseen)
         parts = [posterior._of_block(group, posterior.block(0))[0] for group in groups] or [posterior]
-        return np.concatenate([part._evaluate(parsed, column)[:, :, 0] for part in parts], axis=1)
+        return np.concatenate([part._evaluate(parsed, column) for part in parts], axis=1)
 
-    numbers = np.stack([_estimated(table, parsed * closed, evaluated, rng) for table in tables])  # table, number, 2
+    numbers = np.stack([_estimated(table, parsed * closed, evaluated, rng) for table in tables])  # table, number, 3, 2
     labels: list[tuple[Functional, dict[str, Any]]] = []
     for group in groups:
         masses = [restricted(group, t.records, Draws((t.counts / t.counts.sum())[None]))[1][0] for t in tables]
         labels += [(functional, {"group": group.label, "share": float(np.mean(masses))}) for functional in parsed]
     labels = labels or [(functional, {}) for functional in parsed]
-    kind = domain.columns[column or used[0]].kind
-    return several.summary(numbers, labels, kind=kind, by=by or "", notes=notes)
+    quantiles = {
+        (functional.name, group and group.label): several.quantile(tables, domain, name, group, functional.level)
+        for functional, group in itertools.product(parsed, groups or [None])
+        if functional.level is not None
+    }
+    kind = domain.columns[name].kind
+    return several.summary(numbers, labels, kind=kind, by=by or "", notes=notes, quantiles=quantiles)
 
 
 def _estimated(
@@ -205,10 +216,10 @@ def _estimated(
     """Return each number of a table, and its variance in samples of that size: by a formula if ``closed``."""
     shares, size = table.counts / table.counts.sum(), int(table.size)
     estimates = evaluated(table, shares[None])[0]
-    variances = np.full(len(estimates), np.nan)
+    variances = np.full(estimates.shape, np.nan)
     for place, functional in enumerate(closed):
         if functional.is_share:
-            variances[place] = max(0.0, estimates[place] * (1.0 - estimates[place])) / size
+            variances[place] = np.maximum(0.0, estimates[place] * (1.0 - estimates[place])) / size
         elif functional.name == "mean" and functional.function is None:
             posterior = Posterior.of_arrays(table.domain, table.records, shares[None])
             variances[place] = posterior.evaluate("variance")[0] / size
@@ -217,7 +228,7 @@ def _estimated(
         blocks = [min(rows, _RESAMPLES - start) for start in range(0, _RESAMPLES, rows)]
         samples = [evaluated(table, rng.multinomial(size, shares, size=block) / size) for block in blocks]
         variances = np.where(np.isnan(variances), _variances_over(np.concatenate(samples)), variances)
-    return np.stack([estimates, variances], axis=1)
+    return np.stack([estimates, variances], axis=2)
 
 
 def regress_tables(
@@ -251,8 +262,14 @@ def regress_tables(
     if np.isnan(draws[:, 0]).any() or (np.isnan(draws).mean(axis=1) > 0.5).any():
         raise ParameterError("not all tables determine all coefficients. Leave rare categories or columns out")
     numbers = np.stack([draws[:, 0], _variances_over(np.swapaxes(draws[:, 1:], 0, 1))], axis=2)
+    numbers = np.repeat(numbers[:, :, None], 3, axis=2)
     labels: list[tuple[Functional, dict[str, Any]]] = [(Functional(name), {}) for name in coefficients.names]
     return several.summary(numbers, labels, notes=[*coefficients.notes, *several.unmeasured(used)])
+
+
+def _among(cells: Booleans, codes: Any) -> Booleans:
+    """Return which codes are among these cells; labels of open columns are not."""
+    return cells[codes.astype(np.int64)] if len(cells) else np.zeros(len(codes), dtype=bool)
 
 
 def _variances_over(samples: Floats) -> Floats:
@@ -271,6 +288,7 @@ class _Several:
     certificate: Certificate
     domain: Domain
     level: float
+    noise: dict[str, float] = field(default_factory=dict)  # of a cell's share, in tables that were read
 
     @classmethod
     def from_release(cls, release: Any, certificate: Any, level: float) -> _Several:
@@ -292,6 +310,51 @@ class _Several:
             raise ParameterError(f"give the list of all {counted(len(tables), 'table')} of the release")
         domain = Domain(columns={name: column for name, column in self.domain.columns.items() if name in used})
         return domain, [read_release(table, domain) for table in source]
+
+    def _combined(self, estimates: Floats, variances: Floats) -> Combined:
+        records, size = self.certificate.facts.records, self.certificate.tables[0].rows
+        return combine(estimates, variances, kind="fully", size=size, n=records, level=self.level)
+
+    def quantile(
+        self, tables: Sequence[Released], domain: Domain, name: str, group: Group | None, level: float
+    ) -> tuple[float, float]:
+        """Return the ends of a quantile's interval: where those of the shares up to each cell reach its level."""
+        codes, counts = [table.records.columns[domain.names.index(name)] for table in tables], [t.counts for t in tables]
+        if group is not None:
+            counts = [t.counts * (t.records.columns[group.place] == group.code) for t in tables]
+        support, places = np.unique(np.concatenate(codes), return_inverse=True)
+        low, high, _ = piece_ends(domain.columns[name], support)
+        order = np.argsort(low)[: np.count_nonzero(~np.isnan(low))]
+        parts = np.split(places, np.cumsum(list(map(len, codes)))[:-1])
+        masses = [np.bincount(*part, len(support))[order] for part in zip(parts, counts, strict=True)]
+        reached = np.cumsum(masses, axis=1)
+        sizes = reached[:, -1]
+        shares = reached / sizes[:, None]
+
+        def end(side: str) -> int:
+            def bound(cell: int) -> float:
+                share = shares[:, cell]
+                return float(getattr(self._combined(share, share * (1.0 - share) / sizes), side))
+
+            return min(bisect_left(range(len(order)), level, key=bound), len(order) - 1)
+
+        return float(low[order[end("upper")]]), float(high[order[end("lower")]])
+
+    def empty(self, domain: Domain, tables: Sequence[Released]) -> dict[str, Booleans]:
+        """Return which cells of each column noise does not let the tables tell from empty ones."""
+        records, size, cells = self.certificate.facts.records, tables[0].size, {}
+        for place, (name, column) in enumerate(domain.columns.items()):
+            if column.size is None:
+                cells[name] = np.zeros(0, dtype=bool)
+                continue
+            each = [np.bincount(t.records.columns[place].astype(np.int64), t.counts, column.size) for t in tables]
+            shares = np.array(each) / size
+            mean, always = shares.mean(axis=0), shares.min(axis=0) > 0.0
+            noise = shares.var(axis=0, ddof=1) - mean * (1.0 / records + 1.0 / size)
+            noise = math.sqrt(max(0.0, float(noise[always].mean())))
+            self.noise[name] = noise
+            cells[name] = CellEstimates(records * mean, records * noise, halves(column.size)).hidden() if noise else ~mean.astype(bool)
+        return cells
 
     def unmeasured(self, used: Sequence[str]) -> list[str]:
         """Say what of some columns together was not measured."""
@@ -322,26 +385,33 @@ class _Several:
         kind: str = "",
         by: str = "",
         notes: Sequence[str] = (),
+        quantiles: Mapping[tuple[str, str | None], tuple[float, float]] | None = None,
     ) -> Summary:
-        """Combine estimates and variances, shape (tables, numbers, 2)."""
+        """Combine estimates and variances, shape (tables, numbers, 3, 2), of which the last two are bounds."""
         records, size, count = self.certificate.facts.records, self.certificate.tables[0].rows, len(numbers)
         rows, adjusted, absent = [], {}, {}
         for (functional, group), values in zip(labels, np.swapaxes(numbers, 0, 1), strict=True):
             if by and not np.isfinite(values).all():
                 absent[group["group"]] = True
                 continue
-            combined = combine(*values.T, kind="fully", size=size, n=records, level=self.level)
+            combined, lowest, highest = (self._combined(*values[:, end].T) for end in range(3))
+            lower, upper = lowest.lower, highest.upper
+            if (key := (functional.name, group.get("group"))) in (quantiles or {}):
+                lower, upper = (quantiles or {})[key]
             least, most = (0.0, 1.0) if functional.is_share else (-math.inf, math.inf)
+            if functional.unit == "length":
+                least = 0.0
             if combined.adjusted:
                 adjusted[functional.name] = True
             estimate = Estimate(
                 name=functional.name,
                 mean=combined.estimate,
                 sd=math.sqrt(combined.variance),
-                lower=max(least, combined.lower),
-                upper=min(most, combined.upper),
+                lower=max(least, lower),
+                upper=min(most, upper),
                 effective_draws=float(count),
                 unit=functional.unit,
+                bounds=not np.allclose(values[:, 1, 0], values[:, 2, 0], rtol=1e-12, atol=1e-12),
                 **group,
             )
             rows.append(estimate)
@@ -349,6 +419,7 @@ class _Several:
             f"{counted(count, 'table')} of {counted(size, 'record')}, each analysed by itself, and combined by "
             "the rule for fully synthetic tables (Raghunathan, Reiter and Rubin, 2003); intervals are for the "
             "population",
+            *bounded(rows),
             *notes,
         ]
         if adjusted:
