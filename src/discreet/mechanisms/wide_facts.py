@@ -417,34 +417,16 @@ class WideFacts:
     @cached_property
     def joint(self) -> dict[tuple[int, ...], tuple[Integers, ...]]:
         """By the columns of each connected set of constraints, the joint cells that all of them allow."""
-        constraints = self.domain.constraints
-        if not constraints:
-            return {}
-        from discreet.domain import refuse_large
-
-        refuse_large(self.domain.names, constraints, most_cells=_MOST_JOINT, name=_NAME)
-        linked: list[set[int]] = []
-        for constraint in constraints:
-            parts = [part for part in linked if part & set(constraint.columns)]
-            linked = [part for part in linked if part not in parts] + [set(constraint.columns).union(*parts)]
         joint = {}
-        for columns in map(tuple, map(sorted, linked)):
-            names, sizes = [repr(self.domain.names[i]) for i in columns], [self.sizes[i] for i in columns]
-            if (cells := math.prod(sizes)) > _MOST_JOINT:
+        for repair in self.domain.repairs:
+            columns = tuple(sorted(repair.columns))
+            if repair.allowed.size > _MOST_JOINT:
                 raise ParameterError(
-                    f"marginals cannot hold what is declared: it links columns {', '.join(names)}, which have "
-                    f"{cells:,} cells together, more than {_MOST_JOINT:,}. Declare fewer cells of these columns"
+                    "marginals cannot hold what is declared: it links columns "
+                    f"{', '.join([repr(self.domain.names[i]) for i in columns])}, which have {repair.allowed.size:,} "
+                    f"cells together, more than {_MOST_JOINT:,}. Declare fewer cells of these columns"
                 )
-            grid = dict(zip(columns, np.unravel_index(np.arange(cells), sizes), strict=True))
-            allowed = np.ones(cells, dtype=np.bool_)
-            for constraint in constraints:
-                if set(constraint.columns) <= set(columns):
-                    allowed &= constraint.allowed[tuple(grid[i] for i in constraint.columns)]
-            if not allowed.any():
-                raise ParameterError(
-                    f"what is declared leaves no values of the columns {', '.join(names)}. Correct a rule on them"
-                )
-            joint[columns] = tuple(grid[i][allowed].astype(np.int64) for i in columns)
+            joint[columns] = np.nonzero(repair.allowed.transpose(np.argsort(repair.columns)))
         return joint
 
     @cached_property
