@@ -71,8 +71,8 @@ def repairs(readers: Readers, constraints: Sequence[Constraint], rules: Mapping[
                 shape = [size * (axis in axes) or 1 for axis, size in enumerate(sizes)]
                 allowed &= constraint.allowed.transpose(np.argsort(axes)).reshape(shape)
         if not allowed.any():
-            problem = f"the rules leave no values of the columns {listed_names(names)} together"
-            raise DomainError(f"{problem}. Correct a rule on them")
+            shown = listed_names(names)
+            raise DomainError(f"the rules leave no values of the columns {shown} together. Correct a rule")
         columns = [readers.columns[name] for name in names]
         values = tuple([int(column.values or 0) * column.on_a_line for column in columns])
         maps.append(Repair(columns=tuple(places), values=values, allowed=allowed))
