@@ -186,17 +186,19 @@ def _parsed_count(count: Any) -> int:
 DECLARED = {"impossible": _impossible, "possible": _impossible, "implies": _implies, "totals": _totals}
 """Tables of a domain beside its columns, and what reads an entry of each."""
 
-RULES = (*DECLARED, "order", "at_most", "nulls_together")
+RULES = (*DECLARED, "order", "at_most", "nulls_together", "determines")
 """All that a domain declares of its records besides columns, weights and outcome."""
 
 
 def plain_rules(name: str, names: Any) -> list[list[str]]:
-    """Return sets of columns that a rule is about, ``order`` or ``nulls_together``, given one or several of them."""
+    """Return sets of columns that a rule is about, those of ``determines`` two, given one or several of them."""
     rules = names if isinstance(names, (list, tuple)) else [names]
     rules = [rules] if rules and all(isinstance(rule, str) for rule in rules) else list(rules)
     for rule in rules:
         if not isinstance(rule, (list, tuple)) or len({*map(repr, rule)}) != len(rule) or len(rule) < 2:
             raise DomainError(f'{name} must be a list of different columns, such as {name} = ["collected", "received"]')
+        if name == "determines" and len(rule) > 2:
+            raise DomainError("determines names two columns. Write one pair for each column that is determined")
     return [[_text(column) for column in rule] for rule in rules]
 
 

@@ -65,6 +65,9 @@ class Domain:
         Columns that are never above another column.
     nulls_together : sequence of str, or of such sequences, optional
         Columns that are null in the same records.
+    determines : sequence of str, or of such sequences, optional
+        Two columns, of which the first tells the second in a way that is not declared: ``("sub_grade", "grade")``.
+        ``marginals`` always measures their table, and takes for each cell of the first the largest of the second.
     totals : sequence of mapping, optional
         Published totals. Each entry has ``column``, ``source`` and ``counts``, ``{label: count}`` or rows of a
         condition and a count, which hold each value of the column once; or ``source`` and ``count``, for the whole
@@ -132,6 +135,7 @@ class Domain:
     order: Sequence[Any] = ()
     at_most: Mapping[str, str] | None = None
     nulls_together: Sequence[Any] = ()
+    determines: Sequence[Any] = ()
     difference: Mapping[str, Any] | None = None
     _size: int | None = field(init=False, repr=False, default=None)
     _constraints: tuple[Constraint, ...] = field(init=False, repr=False, default=())
@@ -171,22 +175,27 @@ class Domain:
             return
         settle(self, outcome=declaration.plain_outcome(self.outcome, self.columns))
         from discreet.domain.constraints import Readers, compiled, published, remaining
-        from discreet.domain.maps import Difference, repairs
+        from discreet.domain.maps import Difference, repairs, require_determined
 
         plain: dict[str, Any] = {name: declaration.plain_entries(name, getattr(self, name)) for name in DECLARED}
-        plain |= {name: declaration.plain_rules(name, getattr(self, name)) for name in ("order", "nulls_together")}
+        plain |= {
+            name: declaration.plain_rules(name, getattr(self, name))
+            for name in ("order", "nulls_together", "determines")
+        }
         plain["at_most"] = declaration.plain_limits(self.at_most or {})
         settle(self, **{name: frozen(entries) for name, entries in plain.items()})
         readers = Readers(self.columns)
         constraints, intervals = compiled(readers, plain)
         totals = published(readers, plain["totals"], remaining(readers, constraints))
+        require_determined(readers, plain)
         maps = repairs(readers, constraints, plain)
         settle(self, _constraints=constraints, _published=totals, _sorted=intervals, repairs=maps)
         if self.difference is not None:
             settle(self, difference=frozen(declaration.plain_difference(self.difference, self.columns)))
             difference = Difference.parse(self.difference, self.columns)
-            if difference.columns[0] in [i for rule in constraints for i in rule.columns] + [t.column for t in totals]:
-                name = self.names[difference.columns[0]]
+            name = self.names[difference.columns[0]]
+            ruled = [i for rule in constraints for i in rule.columns] + [entry.column for entry in totals]
+            if difference.columns[0] in ruled or any(name in pair for pair in plain["determines"]):
                 raise DomainError(
                     f"difference: column {name!r} is also under a rule or totals. Leave one of them out, "
                     "or exchange of and from"

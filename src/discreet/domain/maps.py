@@ -79,6 +79,24 @@ def repairs(readers: Readers, constraints: Sequence[Constraint], rules: Mapping[
     return tuple(maps)
 
 
+def require_determined(readers: Readers, rules: Mapping[str, Any]) -> None:
+    """Refuse a column that does not follow from the one other column alone. Raises DomainError."""
+    source = {name: first for first, name in rules["determines"]}
+    ruled = {*_columns_named(rules), *[entry.get("column") for entry in rules["totals"]]}
+    for first, name in rules["determines"]:
+        if first not in readers.columns:
+            raise DomainError(f"{first!r} is not a column of the domain")
+        readers.sizes([name])
+        chain = [first]
+        while (earlier := source.get(chain[-1])) is not None and len(chain) <= len(source):
+            chain.append(earlier)
+        if name in ruled or name in chain or source[name] != first:
+            raise DomainError(
+                f"determines: column {name!r} is determined twice or by itself, or is under another rule or totals. "
+                "Leave one of them out"
+            )
+
+
 def _columns_named(rules: Mapping[str, Any]) -> Iterator[str]:
     """Yield the columns of rules in the order in which they are moved: what is determined comes last."""
     for entry in rules["implies"]:

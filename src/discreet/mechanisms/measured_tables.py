@@ -27,6 +27,7 @@ from discreet.mechanisms.chosen_tables import (
 from discreet.mechanisms.latent_classes import (
     LEAST_SHARE,
     Block,
+    Dependency,
     LatentClasses,
     Pair,
     PairTable,
@@ -37,7 +38,7 @@ from discreet.mechanisms.latent_classes import (
     fitted_to,
     nearest_table,
 )
-from discreet.mechanisms.pair_losses import hidden_dependence, pair_losses
+from discreet.mechanisms.pair_losses import dependency_codes, hidden_dependence, pair_losses, released_dependencies
 from discreet.mechanisms.reading import (
     BLOCK,
     WHOLE,
@@ -98,6 +99,11 @@ class MeasuredTables:
         """The number of records, as :func:`number_of_records` takes it from both rounds."""
         return number_of_records(self.facts, self.one_way)
 
+    @cached_property
+    def dependencies(self) -> tuple[Dependency, ...]:
+        """The maps of columns that determine others."""
+        return released_dependencies(self)
+
     def posterior_draw(self, rng: np.random.Generator) -> MeasuredTables:
         """Return what the confidential tables may be, given the noisy ones and the choice of tables."""
         # One-way counts get their noise once more: a draw with a flat prior. The excess of two-way tables is drawn by
@@ -109,7 +115,7 @@ class MeasuredTables:
         q = np.concatenate([*first, np.zeros(len(facts.pairs)), *further, *two_way])
         noise = np.rint(facts.scale * q * rng.normal(size=len(self._y))).astype(np.int64)
         draw = MeasuredTables(choice, self._y + noise)
-        draw.total = self.total
+        draw.total, draw.dependencies = self.total, self.dependencies
         draw._drawn = denoised(self.excess, choice.counts, rng)
         for pair, table in self.excess.items():
             moments, excess = draw._moments(*pair), draw._drawn[pair]
@@ -192,13 +198,14 @@ class MeasuredTables:
             model = model.linked(strong, [cells.cell_of for cells in self.choice.fine])
         for column, condition in facts.given_cells.items():
             model = model.where(column, condition)
-        return model
+        return replace(model, dependencies=self.dependencies)
 
     def _strong(self, model: LatentClasses, rng: np.random.Generator) -> dict[Pair, Floats]:
         """Return tables of pairs that a model misses by more than noise, the clearest first and without circles."""
         # Each is the nearest table without negative counts, on fine cells. What noise does to it is found by adding
         # noise once more. Columns that are constrained, published or asked for are drawn by the model alone.
         free = {block.columns[0]: block for block in model.blocks if block.within is not None}
+        free = {i: block for i, block in free.items() if i not in [other.second for other in self.dependencies]}
         shares, missed = self.column_shares(), []
         strong: dict[Pair, Floats] = {}
         for pair, q in self.choice.pairs:
@@ -310,7 +317,7 @@ class StratumShares(CellShares):
         cells = self.model.records(items, self.by_stratum, stratified=stratified, rng=rng)
         classes = items % len(self.model.shares)
         cells |= self.model.records(classes, self.by_class, stratified=stratified, rng=rng)
-        return Records(columns=tuple([cells[i] for i in range(len(cells))]))
+        return Records(columns=self.model.columns_of(cells))
 
     def draw(self, size: int, *, rng: np.random.Generator, portion: Portion = WHOLE) -> Iterator[Records]:
         """Yield records with their labels; one whose label was not kept gets a new one."""
@@ -377,11 +384,11 @@ class MarginalsReading(Reading):
         model = draw.model(rng)
         for counts in copies(round(draw.total), size, rng):
             classes = rng.choice(len(model.shares), size=len(counts), p=model.shares)
-            cells = model.records(classes, model.blocks, stratified=False, rng=rng)
+            drawn = model.columns_of(model.records(classes, model.blocks, stratified=False, rng=rng))
             order = rng.permutation(np.repeat(np.arange(len(counts)), counts))
             for start in range(0, len(order), BLOCK):
                 rows = order[start : start + BLOCK]
-                yield Records(columns=tuple(cells[i][rows] for i in range(len(cells))))
+                yield Records(columns=tuple(column[rows] for column in drawn))
 
     def estimates(self) -> Estimates:
         """Return the counts of the measured tables, unbiased: of one column by cell, of two by merged cells.
@@ -426,7 +433,7 @@ class MarginalsReading(Reading):
                 "pairs_measured": [[names[i], names[j]] for i, j in sorted(pairs)],
                 "merged_cells": {name: cells.count for name, cells in columns if cells.count < len(cells.cell_of)},
             }
-        codes, shares = list(self._pair_codes(pairs)), []
+        codes, shares = [*self._pair_codes(pairs), *dependency_codes(self.measured)], []
         for i, (labels, _) in zip(self.facts.open, self.labels, strict=True):
             rest_cell = (self._closed.columns[names[i]].values or 1) - 1  # the cell of all other labels
             lost = min(1.0, max(0.0, float(choice.one_way[i].shares(choice.total)[rest_cell])))

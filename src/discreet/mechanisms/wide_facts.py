@@ -142,7 +142,8 @@ class Allocation:
         dearer = fine_cost - cost
         losses = [np.array([1.0 / a**2 + 1.0 / b**2 for a, b in level]) for level in (shapes, finer)]
         outcomes = np.flatnonzero(fine_cost[:first_scored] > 0.0)
-        share, nothing = int(OUTCOMES[len(scores) > 0] * self.remaining) * bool(outcomes.size), np.zeros(len(outcomes))
+        part = outcome_share(first_scored, len(self.cost), alone=not len(scores))
+        share, nothing = int(part * self.remaining) * bool(outcomes.size), np.zeros(len(outcomes))
         outcome_q = _whole(fine_cost[outcomes], np.ones_like(outcomes), nothing, share)
         remaining = self.remaining - int(outcome_q @ outcome_q)
         clear_outcomes = dearer[outcomes] > 0.0
@@ -250,14 +251,25 @@ def items_of(workload: Any) -> tuple[str, ...] | None:
     return tuple(comma_items(workload) if isinstance(workload, str) else map(str, workload))
 
 
+def determined_columns(domain: Domain) -> list[Pair]:
+    """Return the numbers of the columns of each dependency, the one that determines first."""
+    return [(domain.names.index(first), domain.names.index(second)) for first, second in domain.determines]
+
+
+def outcome_share(pairs: int, columns: int, *, alone: bool) -> float:
+    """Return what share of the remaining units tables without a score get: a whole one where they are an outcome's."""
+    return OUTCOMES[not alone] * min(1.0, pairs / max(1, columns - 1))
+
+
 def measurable_pairs(domain: Domain, workload: Sequence[str] | None) -> tuple[list[Pair], list[Pair]]:
-    """Return the pairs of columns with an outcome, and of the others those that a workload names, or all.
+    """Return pairs with an outcome or of a dependency, and of the others those that a workload names, or all.
 
     The former are measured without a score, the latter get one.
     """
     place = {name: i for i, name in enumerate(domain.columns)}
     outcome = {place[name] for name in domain.outcome}
-    outcome_pairs = sorted({(min(i, j), max(i, j)) for i in outcome for j in place.values() if i != j})
+    pairs = {(min(i, j), max(i, j)) for i in outcome for j in place.values() if i != j}
+    outcome_pairs = sorted(pairs.union((min(i, j), max(i, j)) for i, j in determined_columns(domain)))
     scored_pairs = list(combinations(range(len(place)), 2))
     if outcome_pairs:
         scored_pairs = sorted(set(scored_pairs).difference(outcome_pairs))
@@ -451,10 +463,11 @@ class WideFacts:
                     f"given names {name!r}, which is no column. Quote names of more than letters, digits, - and _"
                 )
             reader, place = CellReader(name, self.domain.columns[name]), self.domain.names.index(name)
-            if place in [difference.columns[0] for difference in self.domain.differences]:
+            follows = [difference.columns[0] for difference in self.domain.differences]
+            if place in follows + [second for _, second in determined_columns(self.domain)]:
                 raise ParameterError(
-                    f"given names {name!r}, which is measured by its difference from another column. Name other "
-                    "columns, or leave the difference out"
+                    f"given names {name!r}, which follows from another column. Name other columns, or leave the "
+                    "difference, or determines, out"
                 )
             cells[place] = reader.codes(plain_condition(condition))
         return cells
