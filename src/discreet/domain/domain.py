@@ -145,6 +145,8 @@ class Domain:
     """What ``difference`` comes to: one map of encoded records and back, or none."""
     repairs: tuple[Repair, ...] = field(init=False, repr=False, default=())
     """What the rules come to: for each set of columns that they link, a map of records that contradict them."""
+    dependencies: tuple[tuple[int, int], ...] = field(init=False, repr=False, default=())
+    """What ``determines`` comes to: positions of a column and of the one that follows from it."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.columns, Mapping) or not self.columns:
@@ -175,7 +177,7 @@ class Domain:
             return
         settle(self, outcome=declaration.plain_outcome(self.outcome, self.columns))
         from discreet.domain.constraints import Readers, compiled, published, remaining
-        from discreet.domain.maps import Difference, repairs, require_determined
+        from discreet.domain.maps import Difference, dependencies, repairs
 
         plain: dict[str, Any] = {name: declaration.plain_entries(name, getattr(self, name)) for name in DECLARED}
         plain |= {
@@ -187,15 +189,15 @@ class Domain:
         readers = Readers(self.columns)
         constraints, intervals = compiled(readers, plain)
         totals = published(readers, plain["totals"], remaining(readers, constraints))
-        require_determined(readers, plain)
-        maps = repairs(readers, constraints, plain)
-        settle(self, _constraints=constraints, _published=totals, _sorted=intervals, repairs=maps)
+        settle(self, _constraints=constraints, _published=totals, _sorted=intervals)
+        settle(self, repairs=repairs(readers, constraints, plain), dependencies=dependencies(readers, plain))
         if self.difference is not None:
             settle(self, difference=frozen(declaration.plain_difference(self.difference, self.columns)))
             difference = Difference.parse(self.difference, self.columns)
             name = self.names[difference.columns[0]]
             ruled = [i for rule in constraints for i in rule.columns] + [entry.column for entry in totals]
-            if difference.columns[0] in ruled or any(name in pair for pair in plain["determines"]):
+            ruled += [i for pair in self.dependencies for i in pair]
+            if difference.columns[0] in ruled:
                 raise DomainError(
                     f"difference: column {name!r} is also under a rule or totals. Leave one of them out, "
                     "or exchange of and from"
@@ -357,7 +359,9 @@ class Domain:
         no value.
         """
         columns = [column.encode(frame[name], name=name) for name, column in self.columns.items()]
-        return self.repaired(Records(columns=tuple(columns)))
+        for repair in self.repairs:
+            repair.replace(columns)
+        return Records(columns=tuple(columns))
 
     def decode(self, records: Records, *, rng: np.random.Generator) -> pl.DataFrame:
         """Turn encoded records into a table of the declared names, order and types, one row per record.

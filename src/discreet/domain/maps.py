@@ -28,11 +28,7 @@ class Repair:
     allowed: Booleans  # which cells all rules allow together, one axis per column
 
     def replace(self, codes: list[Any]) -> None:
-        """Move records to allowed ones, given the codes of all columns.
-
-        A column keeps its cell if an allowed record has it together with the columns before. Else it takes the nearest
-        such cell, the lower of two; where there is no order, the first. So an allowed record stays.
-        """
+        """Move records to allowed ones, given the codes of all columns, as :meth:`Domain.repaired` says."""
         rows = np.flatnonzero(~self.allowed[tuple(codes[place] for place in self.columns)])
         settled = list[Integers]()
         for axis, place in enumerate(self.columns if rows.size else ()):
@@ -79,22 +75,26 @@ def repairs(readers: Readers, constraints: Sequence[Constraint], rules: Mapping[
     return tuple(maps)
 
 
-def require_determined(readers: Readers, rules: Mapping[str, Any]) -> None:
-    """Refuse a column that does not follow from the one other column alone. Raises DomainError."""
-    source = {name: first for first, name in rules["determines"]}
+def dependencies(readers: Readers, rules: Mapping[str, Any]) -> tuple[tuple[int, int], ...]:
+    """Return the positions of the columns of ``determines``, sources before what follows from their targets."""
+    # Raises DomainError where a column follows from anything but one other.
+    source_of = {target: source for source, target in rules["determines"]}
     ruled = {*_columns_named(rules), *[entry.get("column") for entry in rules["totals"]]}
-    for first, name in rules["determines"]:
-        if first not in readers.columns:
-            raise DomainError(f"{first!r} is not a column of the domain")
-        readers.sizes([name])
-        chain = [first]
-        while (earlier := source.get(chain[-1])) is not None and len(chain) <= len(source):
-            chain.append(earlier)
-        if name in ruled or name in chain or source[name] != first:
+    pairs = []
+    for source, target in rules["determines"]:
+        if source not in readers.columns:
+            raise DomainError(f"{source!r} is not a column of the domain")
+        readers.sizes([target])
+        chain = [source]
+        while chain[-1] in source_of and len(chain) <= len(source_of):
+            chain.append(source_of[chain[-1]])
+        if target in ruled or target in chain or source_of[target] != source:
             raise DomainError(
-                f"determines: column {name!r} is determined twice or by itself, or is under another rule or totals. "
+                f"determines: column {target!r} is determined twice or by itself, or is under another rule or totals. "
                 "Leave one of them out"
             )
+        pairs.append((len(chain), readers.place[source], readers.place[target]))
+    return tuple([(source, target) for _, source, target in sorted(pairs)])
 
 
 def _columns_named(rules: Mapping[str, Any]) -> Iterator[str]:

@@ -220,21 +220,13 @@ class Within:
         return np.asarray(self.order[np.minimum(places, len(self.order) - 1)], dtype=np.int64)
 
 
-class Dependency(NamedTuple):
-    """Two columns, and the cell of the second that follows from each of the first: public."""
-
-    first: int
-    second: int
-    cell_of: Integers
-
-
 @dataclass(frozen=True, eq=False)
 class LatentClasses:
     """A mixture of distributions with independent blocks of columns: every column is in one block."""
 
     shares: Floats  # shape (classes,): of the records
     blocks: tuple[Block, ...]
-    dependencies: tuple[Dependency, ...] = ()
+    dependencies: tuple[tuple[int, int, Integers], ...] = ()  # a column, one without a block, and its cell for each
 
     def where(self, column: int, cells: Integers) -> LatentClasses:
         """Return the model of the records in some cells of a column, which is not drawn by merged ones."""
@@ -300,13 +292,10 @@ class LatentClasses:
             merged_cells = block.link.records(block.inside, parents, classes, stratified=stratified, rng=rng)
             assert block.within is not None
             cells[block.columns[0]] = block.within.cells(merged_cells, rng.random(len(classes)))
+        for source, target, cell_of in self.dependencies:
+            if source in cells:
+                cells[target] = cell_of[cells[source]]
         return cells
-
-    def columns_of(self, cells: dict[int, Integers]) -> tuple[Integers, ...]:
-        """Return the columns of drawn cells in order, those that others determine as these say."""
-        for first, second, cell_of in self.dependencies * len(self.dependencies):  # one may follow from another
-            cells[second] = cell_of[cells[first]]
-        return tuple(cells[i] for i in range(len(cells)))
 
     def linked(self, tables: Mapping[Pair, Floats], cell_of: Sequence[Integers]) -> LatentClasses:
         """Return the model with tables of pairs that it meets without circles; ``cell_of``: merged, by column."""

@@ -45,6 +45,7 @@ from discreet.mechanisms.wide_facts import (
     LEAST_SCALE,
     MOST_COLUMNS,
     MOST_UNITS,
+    OUTCOMES,
     USUAL,
     WideFacts,
     check_columns,
@@ -52,7 +53,6 @@ from discreet.mechanisms.wide_facts import (
     label_units,
     measurable_pairs,
     open_columns,
-    outcome_share,
     score_units,
 )
 from discreet.privacy import (
@@ -368,7 +368,7 @@ class Marginals(WideFacts, PartsMechanism):
             lost_is="prediction",
             lost_to=lost_to,
             remedies=helpful(self.domain, "cells", "columns", "epsilon", "delta"),
-            outcomes=(unscored, outcome_share(unscored, len(self.sizes), alone=not self.pairs)),
+            outcomes=(unscored, OUTCOMES[len(self.pairs) > 0] * min(1.0, unscored / max(1, len(self.sizes) - 1))),
             pair_scores=(math.comb(len(self.sizes), 2), len(self.pairs), self.scale / math.sqrt(self.score_units or 1)),
             visible_dependence=visible_dependence(closed, n) if self.pairs else None,
             stratified=self.sampling == "stratified",

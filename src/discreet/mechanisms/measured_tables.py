@@ -27,7 +27,6 @@ from discreet.mechanisms.chosen_tables import (
 from discreet.mechanisms.latent_classes import (
     LEAST_SHARE,
     Block,
-    Dependency,
     LatentClasses,
     Pair,
     PairTable,
@@ -38,7 +37,7 @@ from discreet.mechanisms.latent_classes import (
     fitted_to,
     nearest_table,
 )
-from discreet.mechanisms.pair_losses import dependency_codes, hidden_dependence, pair_losses, released_dependencies
+from discreet.mechanisms.pair_losses import hidden_dependence, pair_losses, released_cells
 from discreet.mechanisms.reading import (
     BLOCK,
     WHOLE,
@@ -93,16 +92,13 @@ class MeasuredTables:
             self.noisy[i, j] = (next(parts) / float(q * q)).reshape(shape)
             variances = choice.summed((i, j), np.full(shape, 1.0 / float(q * q)))
             self.two_way[i, j] = variances, choice.summed((i, j), self.noisy[i, j])
+        pairs = self.facts.domain.dependencies
+        self.dependencies = tuple([(i, j, released_cells(self, i, j)) for i, j in pairs])
 
     @cached_property
     def total(self) -> float:
         """The number of records, as :func:`number_of_records` takes it from both rounds."""
         return number_of_records(self.facts, self.one_way)
-
-    @cached_property
-    def dependencies(self) -> tuple[Dependency, ...]:
-        """The maps of columns that determine others."""
-        return released_dependencies(self)
 
     def posterior_draw(self, rng: np.random.Generator) -> MeasuredTables:
         """Return what the confidential tables may be, given the noisy ones and the choice of tables."""
@@ -190,7 +186,7 @@ class MeasuredTables:
                 cells, merged = self.choice.fine[i], self.choice.merged[i].grouping(self.choice.fine[i])
                 parts = inside[i][merged.cell_of] * merged.within(cells.sums(fine[i]))[:, None]
                 within = Within.from_merged(cells.cell_of, cells.within(fine[i]))
-                blocks.append(Block(columns, (np.arange(cells.count),), parts, within))
+                blocks.append(Block(columns, (np.unique(cells.cell_of, return_index=True)[1],), parts, within))
             else:
                 blocks.append(self._joint_block(columns, len(shares), inside, fine))
         model = LatentClasses(shares, tuple(blocks)).raked({i: fine[i] for i in exact - facts.given_cells.keys()})
@@ -205,7 +201,6 @@ class MeasuredTables:
         # Each is the nearest table without negative counts, on fine cells. What noise does to it is found by adding
         # noise once more. Columns that are constrained, published or asked for are drawn by the model alone.
         free = {block.columns[0]: block for block in model.blocks if block.within is not None}
-        free = {i: block for i, block in free.items() if i not in [other.second for other in self.dependencies]}
         shares, missed = self.column_shares(), []
         strong: dict[Pair, Floats] = {}
         for pair, q in self.choice.pairs:
@@ -317,7 +312,7 @@ class StratumShares(CellShares):
         cells = self.model.records(items, self.by_stratum, stratified=stratified, rng=rng)
         classes = items % len(self.model.shares)
         cells |= self.model.records(classes, self.by_class, stratified=stratified, rng=rng)
-        return Records(columns=self.model.columns_of(cells))
+        return Records(columns=tuple([cells[i] for i in range(len(cells))]))
 
     def draw(self, size: int, *, rng: np.random.Generator, portion: Portion = WHOLE) -> Iterator[Records]:
         """Yield records with their labels; one whose label was not kept gets a new one."""
@@ -384,11 +379,11 @@ class MarginalsReading(Reading):
         model = draw.model(rng)
         for counts in copies(round(draw.total), size, rng):
             classes = rng.choice(len(model.shares), size=len(counts), p=model.shares)
-            drawn = model.columns_of(model.records(classes, model.blocks, stratified=False, rng=rng))
+            cells = model.records(classes, model.blocks, stratified=False, rng=rng)
             order = rng.permutation(np.repeat(np.arange(len(counts)), counts))
             for start in range(0, len(order), BLOCK):
                 rows = order[start : start + BLOCK]
-                yield Records(columns=tuple(column[rows] for column in drawn))
+                yield Records(columns=tuple(cells[i][rows] for i in range(len(cells))))
 
     def estimates(self) -> Estimates:
         """Return the counts of the measured tables, unbiased: of one column by cell, of two by merged cells.
@@ -433,7 +428,11 @@ class MarginalsReading(Reading):
                 "pairs_measured": [[names[i], names[j]] for i, j in sorted(pairs)],
                 "merged_cells": {name: cells.count for name, cells in columns if cells.count < len(cells.cell_of)},
             }
-        codes, shares = [*self._pair_codes(pairs), *dependency_codes(self.measured)], []
+        codes, shares = list(self._pair_codes(pairs)), []
+        for source, target, cell_of in self.measured.dependencies:
+            cells, values = [cell_texts(self._closed.columns[names[i]]) for i in (source, target)]
+            numbers = {"column": names[source], "determined": names[target], "cells": cells}
+            codes.append(Code("column-determined", {**numbers, "values": [values[i] for i in cell_of.tolist()]}))
         for i, (labels, _) in zip(self.facts.open, self.labels, strict=True):
             rest_cell = (self._closed.columns[names[i]].values or 1) - 1  # the cell of all other labels
             lost = min(1.0, max(0.0, float(choice.one_way[i].shares(choice.total)[rest_cell])))

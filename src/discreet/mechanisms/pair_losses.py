@@ -6,17 +6,16 @@ All of it is public. Theory: docs/theory/marginals.md, "What is lost".
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from discreet._core.arrays import Floats, Integers
-from discreet.mechanisms.chosen_tables import cell_texts, most_runs
-from discreet.mechanisms.latent_classes import Block, Dependency, LatentClasses, Pair, centred
+from discreet.mechanisms.chosen_tables import most_runs
+from discreet.mechanisms.latent_classes import LatentClasses, Pair, centred
 from discreet.mechanisms.noise import GAUSSIAN
-from discreet.mechanisms.wide_facts import HALF_FOLDED, WideFacts, determined_columns, table_cost
-from discreet.privacy import Code
+from discreet.mechanisms.wide_facts import HALF_FOLDED, WideFacts, table_cost
 
 if TYPE_CHECKING:
     from discreet.mechanisms.measured_tables import MeasuredTables
@@ -128,48 +127,33 @@ def visible_dependence(facts: WideFacts, n: int) -> float:
     return min(1.0, (float(scores[gains >= least].min(initial=n)) + scatter) / n)
 
 
-def released_dependencies(measured: MeasuredTables) -> tuple[Dependency, ...]:
-    """Return which cell follows from each cell of a column that determines another: the largest of their table."""
-    choice, dependencies = measured.choice, []
-    for first, second in determined_columns(measured.facts.domain):
-        pair = min(first, second), max(first, second)
-        level = dict(zip(pair, choice.cells(pair), strict=True))
-        table = measured.noisy.get(pair, choice.expected(*pair))
-        counts, cells = measured.one_way[second].shares(measured.total), level[second]
-        largest = [int(np.where(cells.cell_of == cell, counts, -1.0).argmax()) for cell in range(cells.count)]
-        rows = (table if first < second else table.T).argmax(axis=1)
-        dependencies.append(Dependency(first, second, np.array(largest)[rows][level[first].cell_of]))
-    return tuple(dependencies)
-
-
-def dependency_codes(measured: MeasuredTables) -> Iterator[Code]:
-    """Say for each cell of a column that determines another which cell follows from it."""
-    columns = list(measured.facts.domain.columns.items())
-    for first, second, cell_of in measured.dependencies:
-        cells, texts = cell_texts(columns[first][1]), cell_texts(columns[second][1])
-        names = {"column": columns[first][0], "determined": columns[second][0]}
-        yield Code("column-determined", {**names, "cells": cells, "values": [texts[cell] for cell in cell_of.tolist()]})
+def released_cells(measured: MeasuredTables, source: int, target: int) -> Integers:
+    """Return which cell of a column follows from each cell of another: the largest of their released table."""
+    choice, pair = measured.choice, (min(source, target), max(source, target))
+    cells, table = dict(zip(pair, choice.cells(pair), strict=True)), measured.noisy.get(pair, choice.expected(*pair))
+    shares, merged = measured.one_way[target].shares(measured.total), cells[target]
+    largest = [int(np.where(merged.cell_of == cell, shares, -1.0).argmax()) for cell in range(merged.count)]
+    rows: Integers = table.argmax(axis=pair.index(target))[cells[source].cell_of]
+    return np.array(largest)[rows]
 
 
 def model_tables(measured: MeasuredTables, model: LatentClasses, pairs: Iterable[Pair]) -> Iterator[Floats]:
     """Yield the tables of pairs of columns that a model's records have on average, on merged cells, as shares."""
-    source = {dependency.second: dependency for dependency in model.dependencies}
-    blocks = {i: block for block in model.blocks for i in block.columns if i not in source}
-    for _ in source:  # what is determined is in the block of what determines it
-        blocks |= {i: blocks[one.first] for i, one in source.items() if one.first in blocks}
-    paths: dict[
-        int, list[int]
-    ] = {}  # of each column: the first of its block, the one that it is drawn given, and so on
-    merging: dict[int, Floats] = {}  # shape (cells of a block, merged cells)
+    blocks = {i: block for block in model.blocks for i in block.columns}
+    cells: dict[int, Integers] = {}  # of each column, that of each cell of its block
+    paths: dict[int, list[int]] = {}  # of each column: it, the one that it is drawn given, and so on
     masses: dict[int, Floats] = {}  # of a block's cells and each class
     for i, block in blocks.items():
-        merged = measured.choice.merged[i]
-        merging[i] = np.eye(merged.count)[merged.cell_of[_block_cells(measured, source, i, block)]]
-        paths[i], masses[i] = [block.columns[0]], block.inside * model.shares
+        cells[i], paths[i], masses[i] = block.codes[block.columns.index(i)], [i], block.inside * model.shares
         if (link := block.link) is not None:  # of a column that is drawn before
             paths[i] += paths[link.column]
             shares = masses[link.column] / np.maximum(link.factors @ block.inside, 1e-300)
             masses[i] = block.inside * (link.factors.T @ shares)
+    for source, target, cell_of in model.dependencies:
+        blocks[target], paths[target], masses[target] = blocks[source], paths[source], masses[source]
+        cells[target] = cell_of[cells[source]]
+    levels = measured.choice.merged
+    merging = {i: np.eye(levels[i].count)[levels[i].cell_of[cells[i]]] for i in blocks}  # to merged cells
     for i, j in pairs:
         common = [column for column in paths[i] if column in paths[j]]
         if blocks[i] is blocks[j]:
@@ -186,11 +170,3 @@ def model_tables(measured: MeasuredTables, model: LatentClasses, pairs: Iterable
                         sides[place] = step / np.maximum(step.sum(axis=1, keepdims=True), 1e-300) @ sides[place]
                 table += (sides[0] * mass[:, None]).T @ sides[1]
             yield table
-
-
-def _block_cells(measured: MeasuredTables, source: Mapping[int, Dependency], i: int, block: Block) -> Integers:
-    """Return a column's cell in each cell of its block; of cells drawn together, the first."""
-    if i in source:
-        return source[i].cell_of[_block_cells(measured, source, source[i].first, block)]
-    cells = block.codes[block.columns.index(i)]
-    return cells if block.within is None else np.unique(measured.choice.fine[i].cell_of, return_index=True)[1][cells]

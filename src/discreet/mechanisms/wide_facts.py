@@ -53,7 +53,7 @@ _LONG = 32  # cells of an ordered column, beyond which sums of them are measured
 
 _DEPENDENCE = 6  # numbers in which a table of two columns differs from independence, as far as noise is concerned
 _FIRST = 0.15  # share of the units that all one-way tables get before anything is known
-OUTCOMES = 0.7, 0.4  # share of the remaining units that tables of declared outcomes get: alone, and beside others
+OUTCOMES = 0.7, 0.4  # share of the remaining units that tables of an outcome get: alone, and beside others
 USUAL = 0.7  # share that they are worth in the end, about: two-way tables tell of columns too
 _SCORES = 0.17  # share of the squared budget that scores get, at most
 _CLEAR_SCORE = 0.05  # noise of a score, as a share of the records, that is little enough
@@ -142,7 +142,7 @@ class Allocation:
         dearer = fine_cost - cost
         losses = [np.array([1.0 / a**2 + 1.0 / b**2 for a, b in level]) for level in (shapes, finer)]
         outcomes = np.flatnonzero(fine_cost[:first_scored] > 0.0)
-        part = outcome_share(first_scored, len(self.cost), alone=not len(scores))
+        part = OUTCOMES[len(scores) > 0] * min(1.0, first_scored / max(1, len(self.cost) - 1))
         share, nothing = int(part * self.remaining) * bool(outcomes.size), np.zeros(len(outcomes))
         outcome_q = _whole(fine_cost[outcomes], np.ones_like(outcomes), nothing, share)
         remaining = self.remaining - int(outcome_q @ outcome_q)
@@ -251,16 +251,6 @@ def items_of(workload: Any) -> tuple[str, ...] | None:
     return tuple(comma_items(workload) if isinstance(workload, str) else map(str, workload))
 
 
-def determined_columns(domain: Domain) -> list[Pair]:
-    """Return the numbers of the columns of each dependency, the one that determines first."""
-    return [(domain.names.index(first), domain.names.index(second)) for first, second in domain.determines]
-
-
-def outcome_share(pairs: int, columns: int, *, alone: bool) -> float:
-    """Return what share of the remaining units tables without a score get: a whole one where they are an outcome's."""
-    return OUTCOMES[not alone] * min(1.0, pairs / max(1, columns - 1))
-
-
 def measurable_pairs(domain: Domain, workload: Sequence[str] | None) -> tuple[list[Pair], list[Pair]]:
     """Return pairs with an outcome or of a dependency, and of the others those that a workload names, or all.
 
@@ -269,7 +259,7 @@ def measurable_pairs(domain: Domain, workload: Sequence[str] | None) -> tuple[li
     place = {name: i for i, name in enumerate(domain.columns)}
     outcome = {place[name] for name in domain.outcome}
     pairs = {(min(i, j), max(i, j)) for i in outcome for j in place.values() if i != j}
-    outcome_pairs = sorted(pairs.union((min(i, j), max(i, j)) for i, j in determined_columns(domain)))
+    outcome_pairs = sorted(pairs | {(min(i, j), max(i, j)) for i, j in domain.dependencies})
     scored_pairs = list(combinations(range(len(place)), 2))
     if outcome_pairs:
         scored_pairs = sorted(set(scored_pairs).difference(outcome_pairs))
@@ -422,8 +412,8 @@ class WideFacts:
 
     @cached_property
     def blocks(self) -> list[tuple[int, ...]]:
-        """The columns that are drawn together: those that the domain constrains together, and every other by itself."""
-        joined = {i for columns in self.joint for i in columns}
+        """The columns that are drawn together: constrained ones, and every other by itself if it follows from none."""
+        joined = {i for columns in self.joint for i in columns} | {target for _, target in self.domain.dependencies}
         return sorted([*self.joint, *[(i,) for i in range(len(self.sizes)) if i not in joined]])
 
     @cached_property
@@ -463,8 +453,8 @@ class WideFacts:
                     f"given names {name!r}, which is no column. Quote names of more than letters, digits, - and _"
                 )
             reader, place = CellReader(name, self.domain.columns[name]), self.domain.names.index(name)
-            follows = [difference.columns[0] for difference in self.domain.differences]
-            if place in follows + [second for _, second in determined_columns(self.domain)]:
+            differences = [difference.columns[0] for difference in self.domain.differences]
+            if place in differences + [target for _, target in self.domain.dependencies]:
                 raise ParameterError(
                     f"given names {name!r}, which follows from another column. Name other columns, or leave the "
                     "difference, or determines, out"
