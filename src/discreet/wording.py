@@ -121,7 +121,9 @@ def outcomes(forecast: Forecast) -> list[str]:
     tables, share = forecast.outcomes
     if not tables:
         return []
-    pairs_are = counted(tables, "pair with a declared outcome is", "pairs with a declared outcome are")
+    pairs_are = counted(
+        tables, "pair with a declared outcome or dependency is", "pairs with a declared outcome or dependency are"
+    )
     return [
         f"{pairs_are} always measured, with {percent(share, 0)} of the units that are left after the first tables of "
         f"one column. The noise of other tables becomes up to {about((1.0 - share) ** -0.5, 2)} times as large."
@@ -337,6 +339,8 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     "faint-tables": "noise exceeds the counts of many cells of {tables:list}: dependence may be understated there",
     "column-labels-kept": "column {column!r}: {labels:count label} kept, and about {share:percent} of the released "
     "records have a new label instead of a rarer one",
+    "column-determined": "column {determined!r} follows from column {column!r} as the noisy table of both says, listed "
+    "in the certificate",
     "votes-kept": "the noisy votes were kept in a checkpoint, so steps may be of an earlier run and serve other "
     "releases",
     "chains-unchecked": "the Markov chains were not checked: no limit of convergence was set",

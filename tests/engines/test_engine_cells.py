@@ -384,7 +384,8 @@ def test_tables_of_marginals_are_made_where_the_rows_are(engine: str, put: Any, 
     """The release is that of the table in memory. Codes of all rows are more than Spark may send its driver here."""
     rng = np.random.default_rng(3)
     domain = Domain(
-        columns={name: Integer(lower=0, upper=9) for name in "abcdef"} | {"s": OpenLabels(nulls="category")}
+        columns={name: Integer(lower=0, upper=9) for name in "abcdef"} | {"s": OpenLabels(nulls="category")},
+        order=["a", "b"],  # which half of the rows are moved for
     )
     frame = pl.DataFrame({name: rng.integers(0, 10, 100_000) for name in "abcdef"}).with_columns(
         s=pl.col("a").replace({9: None}).cast(pl.String)

@@ -372,9 +372,10 @@ def test_it_leaves_the_pairs_of_an_outcome_out_of_the_scores(tmp_path: Path) -> 
 
 def test_it_reads_the_items_of_a_workload_as_they_stand() -> None:
     facts = SimpleNamespace(columns=dict.fromkeys(["a,b", "c", "d", "e"]), outcome=["d"])
-    for workload, pairs in ((["a,b"], 2), (["a,b*c", "d"], 1), ("c, d*e", 2)):
+    for workload, pairs, fewer in ((["a,b"], 2, 1), (["a,b*c", "d"], 1, 0), ("c, d*e", 2, 1), (None, 3, 2)):
         facts.parameters = {"workload": workload}
-        assert program.pairs_of(facts) == pairs
+        for facts.determines, number in (([], pairs), ([["c", "a,b"]], fewer), ([["d", "e"]], pairs)):
+            assert program.pairs_of(facts) == number
 
 
 def test_it_says_what_it_cannot_check() -> None:

@@ -260,6 +260,8 @@ DECLARED = [  # of a whole domain
         'nulls_together = ["x", "y"]\n' + TWO_NUMBERS.format(3, 3),
         'nulls_together = ["x", "y"]\n' + TWO_NUMBERS.format('3\nnulls = "category"', '3\nnulls = "category"'),
     ),
+    ("determines names two columns. Write one pair for each", 'determines = ["x", "y", "a"]\n' + TWO_NUMBERS.format(3, 3) + A_B, 'determines = [["x", "y"], ["x", "a"]]\n' + TWO_NUMBERS.format(3, 3) + A_B),
+    ("under another rule or totals. Leave one of them out", 'determines = ["x", "y"]\norder = ["x", "y"]\n' + TWO_NUMBERS.format(3, 3), 'determines = ["x", "y"]\n' + TWO_NUMBERS.format(3, 3)),
     ("Write it above all [columns.NAME]", A_B + 'outcome = "a"', 'outcome = "a"\n' + A_B),
     (
         ". Declare one type for both",
@@ -631,6 +633,7 @@ def folder_of_parquet(name: str, *, stray: bool = False, unlike: bool = False) -
 
 TABLE = pl.DataFrame({"x": [True, False] * 100, "y": ["a", "b", "c", "c"] * 50, "who": list(range(200))})
 XY = Domain(columns={"x": Boolean(nulls="category"), "y": Category(categories=["a", "b", "c"], nulls="category")})
+TOLD = Domain(columns=XY.columns, determines=["x", "y"])
 TWO = {"mechanism": "marginals", "size": 20}
 ONE = {"mechanism": "perturbed-histogram", "size": 20}
 BUDGET = Budget(epsilon=3.0, delta=1e-6)
@@ -657,6 +660,7 @@ REQUESTS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("takes one step. Leave the checkpoint out", {"out": Output(checkpoint="c"), **ONE}, ONE),
     ("workload names {}, which is no column. Write COLUMN or COLUMN*COLUMN", {"workload": "z", **TWO}, {"workload": "x*y", **TWO}),
     ("given names {}, which is no column. Quote names of more than", {"given": "a.b = 1", **TWO}, {"given": '"y" = "a"', **TWO}),
+    ("which follows from another column. Name other columns", {"domain": TOLD, "given": 'y = "a"', **TWO}, {"domain": TOLD, "given": "x = true", **TWO}),
     ("Leave given out, and analyse the records", {"given": "x = true", "tables": 2, **TWO, "out": Output("g")}, {"tables": 2, **TWO, "out": Output("g2")}),
     ("is for columns of open labels, and the domain has none. Leave it out", {"threshold": 3, **TWO}, TWO),
     ("does not keep what the domain declares under {}. Use {}", {"domain": Domain(columns=XY.columns, impossible=[{"x": True, "y": "a"}]), **ONE}, {"domain": Domain(columns=XY.columns, impossible=[{"x": True, "y": "a"}]), **TWO}),

@@ -23,6 +23,7 @@ class Facts:
         self.parameters: dict[str, Any] = document["mechanism"].get("parameters", document["mechanism"])
         self.columns: dict[str, Any] = document["domain"]["columns"]
         self.outcome: list[str] = document["domain"].get("outcome", [])
+        self.determines: list[list[str]] = document["domain"].get("determines", [])
         self.n = whole(document["records"], "records")
         self.relation: str = document["relation"]["name"]
         self.group = whole(document["relation"]["group"], "group", 1)

@@ -212,12 +212,15 @@ def marginals(facts: Facts) -> Promise:
 
 
 def pairs_of(facts: Facts) -> int:
-    """Return how many pairs get a score: those that the workload names, or all, but for those of outcomes."""
+    """Return how many pairs get a score: those that the workload names, or all, but for outcomes and dependencies."""
     names, workload = list(facts.columns), facts.parameters.get("workload")
     if len(facts.outcome) > 3 or len(set(names).intersection(facts.outcome)) < len(facts.outcome):
         raise StoppedError(WRONG, "the outcome is up to three different columns of the domain")
+    told = set(map(frozenset, facts.determines))
+    if any(len(pair) != 2 or not pair <= {*names} for pair in told):
+        raise StoppedError(WRONG, "what determines another is a pair of columns of the domain")
     if workload is None:
-        return math.comb(len(names) - len(facts.outcome), 2)
+        return math.comb(len(names) - len(facts.outcome), 2) - sum(pair.isdisjoint(facts.outcome) for pair in told)
     named: set[frozenset[str]] = set()
     for entry in map(str.strip, workload.split(",") if isinstance(workload, str) else workload):
         found = {frozenset((one, two)) for one in names for two in names
@@ -225,4 +228,4 @@ def pairs_of(facts: Facts) -> int:
         if not found:
             raise StoppedError(CANNOT, f"the workload's entry {entry!r} names no pair of columns")
         named |= found
-    return sum(pair.isdisjoint(facts.outcome) for pair in named)
+    return sum(pair.isdisjoint(facts.outcome) for pair in named - told)

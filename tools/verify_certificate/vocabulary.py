@@ -14,7 +14,7 @@ FIELDS: dict[str, tuple[str, str]] = {  # of each object: the fields that it mus
     "mechanism": ("name parameters", ""),
     "domain": (
         "columns",
-        "metric_weights impossible possible implies totals difference outcome order at_most nulls_together",
+        "metric_weights impossible possible implies totals difference outcome order at_most nulls_together determines",
     ),
     "relation": ("name group", ""),
     "unit": ("column max_records", ""),

@@ -48,7 +48,7 @@ _FATES = {
     "other": 'a release takes each for the label "other"',
 }
 """What becomes of values that do not fit, by ``out_of_bounds``."""
-_AS_THEY_ARE = "correct the rows if they are wrong: a release counts them as they are"
+_MOVED = "correct the rows if they are wrong: a release moves each to a record that the rules allow"
 _LOST = "its difference is clipped, or from a null", "widen the bounds if that is usual, else correct the rows"
 
 
@@ -347,7 +347,7 @@ class _Scan:
     def _contradictions(self, columns: Mapping[str, tuple[pl.Series, Booleans]], times: pl.Series) -> None:
         """Look for what the domain declares impossible, in rows whose values fit column by column."""
         rules: list[Any] = [
-            (rule.columns, lambda codes, rule=rule: ~rule.allowed[codes], _CONTRADICTION, _AS_THEY_ARE)
+            (rule.columns, lambda codes, rule=rule: ~rule.allowed[codes], _CONTRADICTION, _MOVED)
             for rule in self.domain.constraints
         ]
         rules += [(difference.columns, difference.lost, *_LOST) for difference in self.domain.differences]

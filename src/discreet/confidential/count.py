@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -229,7 +231,7 @@ class Rows:
         """Return tables of all rows, the sums of those of parts, made where the rows are. Raises as :meth:`parts`."""
         if self._cells is None:
             return tables(self.parts())
-        n, sums = self._cells.sums(tables)
+        n, sums = self._cells.sums(partial(_repaired_tables, self._domain, tables))
         if n != self._n:
             raise DataError(*_CHANGED)
         return sums
@@ -249,7 +251,12 @@ class Rows:
         batches = attempted(self._cells.batches)
         while (codes := attempted(lambda: next(batches, None))) is not None:
             if codes.height:
-                yield self._cells.records(codes), codes[FREQUENCY].to_numpy()
+                yield self._domain.repaired(self._cells.records(codes)), codes[FREQUENCY].to_numpy()
+
+
+def _repaired_tables(domain: Domain, tables: Callable[[Iterator[Counts]], Any], parts: Iterator[Counts]) -> Any:
+    """Return tables of parts that an engine encoded column by column, where the parts are."""
+    return tables(replace(part, records=domain.repaired(part.records)) for part in parts)
 
 
 @enclosed
@@ -260,7 +267,7 @@ def counted(source: Source, domain: Domain) -> Counts:
         with suppress(EngineFailed):
             frame, tally = attempted(cells.counts), Tally(domain)
             if frame.height:
-                tally.add_records(cells.records(frame), frame[FREQUENCY].to_numpy())
+                tally.add_records(domain.repaired(cells.records(frame)), frame[FREQUENCY].to_numpy())
             return tally.counts()
     tally = Tally(domain)
     for batch in declared_batches(source, domain.columns):
@@ -280,7 +287,7 @@ def _slotted_counts(source: Source, domain: Domain, *, unit: Unit, rng: np.rando
                 if unnamed:
                     raise DataError(unit.column, *NO_UNIT)
                 slots = Tally(domain)
-                slots.add_records(cells.records(frame), frame[FREQUENCY].to_numpy())
+                slots.add_records(domain.repaired(cells.records(frame)), frame[FREQUENCY].to_numpy())
                 slots.add_records(null_record(domain), np.array([units * unit.max_records - frame[FREQUENCY].sum()]))
                 return slots.counts(), counted(source, domain)
     slots_read, all_rows = _read_slots(source, domain, unit=unit, rng=rng)

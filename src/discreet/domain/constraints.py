@@ -1,8 +1,7 @@
-"""What a domain declares of its records: combinations that cannot occur, published totals, a difference of columns."""
+"""What a domain declares of its records: combinations that cannot occur, and published totals."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,11 +15,10 @@ import numpy as np
 from discreet._core.arrays import Booleans, Integers
 from discreet._core.boundary import sealed
 from discreet._core.checks import flag
-from discreet._core.errors import DomainError, ParameterError
+from discreet._core.errors import DomainError
 from discreet._core.reading import MOST_CELLS
 from discreet._core.text import counted
 from discreet.domain.column import Column
-from discreet.domain.integers import Integer
 from discreet.domain.texts import is_text, type_text
 
 # Conditions on one column: which of its cells are meant by a label, a list of labels, or a range.
@@ -161,8 +159,8 @@ def compiled(readers: Readers, rules: Mapping[str, Any]) -> tuple[tuple[Constrai
     except CycleError as problem:
         names = sorted({*problem.args[1]}, key=list(readers.place).index)
         raise DomainError(
-            f"order and at_most put the columns {_listed(names)} in a circle, which would make values within a cell "
-            "equal. Drop a rule on them, or declare cells of single values"
+            f"order and at_most put the columns {listed_names(names)} in a circle, which would make values within a "
+            "cell equal. Drop a rule on them, or declare cells of single values"
         ) from None
     for allowed in tables.values():
         allowed.setflags(write=False)
@@ -242,7 +240,7 @@ def _ascending(readers: Readers, names: Sequence[str]) -> tuple[Booleans, bool]:
     """Return which cells of two columns have the second's value at or above the first's; nulls are in any order."""
     (scale, cells, points), (scale_above, cells_above, points_above) = (_ends(readers[name]) for name in names)
     if scale != scale_above:
-        problem = f"columns {_listed(names)} hold {scale} and {scale_above} values, which have no common order"
+        problem = f"columns {listed_names(names)} hold {scale} and {scale_above} values, which have no common order"
         raise DomainError(f"{problem}. Declare one type for both")
     sizes = [len(cells[0])] * 2 + [len(cells_above[0])] * 2
     _, ranks = np.unique(np.concatenate(cells + cells_above), return_inverse=True)
@@ -252,7 +250,7 @@ def _ascending(readers: Readers, names: Sequence[str]) -> tuple[Booleans, bool]:
     before = np.less_equal.outer(high, low_above)
     if not (same | before | np.greater_equal.outer(low, high_above)).all():
         raise DomainError(
-            f"cells of the columns {_listed(names)} overlap in part, or hold other values. Declare the same type, "
+            f"cells of the columns {listed_names(names)} overlap in part, or hold other values. Declare the same type, "
             "bounds, step and cells for both, or cells of single values"
         )
     allowed = np.ones(readers.sizes(names), dtype=np.bool_)
@@ -289,30 +287,18 @@ def remaining(readers: Readers, constraints: Sequence[Constraint]) -> dict[int, 
             live[place] = live.get(place, True) & np.asarray(occurs)
             if not live[place].any():
                 raise DomainError(f"the rules leave no value of column {names[place]!r}. Correct a rule")
-    for constraint in constraints:
-        cells = np.ix_(*(np.flatnonzero(live[place]) for place in constraint.columns))
-        if not constraint.allowed[cells].any():
-            shown = _listed([names[place] for place in constraint.columns])
-            raise DomainError(f"the rules leave no values of the columns {shown} together. Correct a rule")
     return live
-
-
-def refuse_large(names: Sequence[str], constraints: Sequence[Constraint], *, most_cells: int, name: str) -> None:
-    """Refuse a constraint on columns of a domain that have more cells together than a mechanism, by name, can hold."""
-    for constraint in constraints:
-        if constraint.allowed.size > most_cells:
-            problem = _too_many([names[place] for place in constraint.columns], constraint.allowed.size, most_cells)
-            raise ParameterError(f"{name} cannot hold what is declared: {problem}")
 
 
 def _too_many(names: Sequence[str], cells: int, most: int) -> str:
     return (
-        f"the columns {_listed(names)}, constrained together, have {counted(cells, 'cell')}, more than {most:,}. "
+        f"the columns {listed_names(names)}, constrained together, have {counted(cells, 'cell')}, more than {most:,}. "
         "Declare fewer cells of these columns, or constrain fewer columns together"
     )
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed_names(names: Sequence[str]) -> str:
+    """Return names of columns as an error quotes them."""
     return ", ".join([*map(repr, names[:6]), *["..." for _ in names[6:7]]])
 
 
@@ -394,70 +380,3 @@ def _totals_of(readers: Readers, entry: Mapping[str, Any], live: Mapping[int, Bo
     group.setflags(write=False)
     numbers = np.array([count for _, count in rows], dtype=np.int64)
     return PublishedTotals(column=readers.place[name], group=group, counts=numbers, source=entry["source"])
-
-
-# Two numbers of one record, of which one is measured by its difference from the other: a map of codes and back.
-
-_MOST_EVEN = 1 << 16  # cells of either
-_SAME = 1e-6  # of a cell
-_NUMBERS = dict.fromkeys(("numeric", "integer", "decimal"), "number")
-_EVEN = "Declare cells of one width, such as single values, in both"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Difference:
-    """The difference of two columns in whole cells, which are equally wide in both; null where either is. Public."""
-
-    columns: tuple[int, ...]  # positions of the column that it replaces, and of the one that it is taken from
-    nulls: tuple[int, ...]  # the code of a null in each, which a column without nulls does not have
-    cells: Integer
-
-    @classmethod
-    def parse(cls, entry: Mapping[str, Any], columns: Mapping[str, Column]) -> Difference:
-        """Return that of a plain entry. Raises DomainError naming a column that has no such difference."""
-        names = entry["of"], entry["from"]
-        column, source = pair = [columns[name] for name in names]
-        kinds = {_NUMBERS.get(part.kind, part.kind) for part in pair}
-        if len(kinds) > 1 or not (column.on_a_line and source.on_a_line) or column.labels or source.labels:
-            raise DomainError(f"difference: columns {_listed(names)} must both be numbers, or dates or times of a type")
-        starts, (width, source_width) = zip(*map(_start_and_width, names, pair), strict=True)
-        if abs(width - source_width) > _SAME * width:
-            raise DomainError(f"difference: the cells of columns {_listed(names)} differ in width. {_EVEN}")
-        if source.nullable and not column.nullable:
-            raise DomainError(f'column {names[0]!r}: {names[1]!r} has nulls. Declare nulls = "category" for both')
-        sizes = column.values or 0, source.values or 0
-        low, high = [(entry[bound] - (starts[0] - starts[1])) / width for bound in ("lower", "upper")]
-        low, high = max(math.ceil(low - _SAME), 1 - sizes[1]), min(math.floor(high + _SAME), sizes[0] - 1)
-        if low >= high:
-            raise DomainError("difference: fewer than two differences lie between lower and upper. Widen them")
-        places = tuple([list(columns).index(name) for name in names])
-        return cls(columns=places, nulls=sizes, cells=Integer(lower=low, upper=high, nulls=column.nulls))
-
-    def cells_of(self, codes: Integers, source: Integers) -> Integers:
-        """Return the difference of two columns' codes, clipped to its bounds."""
-        cells = np.clip(codes - source, self.cells.lower, self.cells.upper) - self.cells.lower
-        return np.where((codes == self.nulls[0]) | (source == self.nulls[1]), self.cells.values, cells)
-
-    def codes_of(self, cells: Integers, source: Integers) -> Integers:
-        """Return the column's codes from a difference and the other's codes, clipped to its bounds."""
-        codes = np.clip(source + cells + self.cells.lower, 0, self.nulls[0] - 1)
-        return np.where((cells == self.cells.values) | (source == self.nulls[1]), self.nulls[0], codes)
-
-    def lost(self, codes: tuple[Integers, Integers]) -> Booleans:
-        """Return where the column's code does not come back: it is clipped, or the other is null."""
-        return np.asarray(self.codes_of(self.cells_of(*codes), codes[1]) != codes[0])
-
-    def replace(self, columns: list[Any], code: Callable[[Integers, Integers], Integers]) -> None:
-        """Put other codes in the column's place, made of its own and those of the other."""
-        columns[self.columns[0]] = code(*[columns[place].astype(np.int64) for place in self.columns])
-
-
-def _start_and_width(name: str, column: Column) -> tuple[float, float]:
-    """Return where the first cell of a column lies, and how far they are apart."""
-    if not 2 <= (column.values or 0) <= _MOST_EVEN:
-        raise DomainError(f"difference: column {name!r} must have 2 to {_MOST_EVEN:,} cells. Declare cells")
-    positions = column.positions(np.arange(column.values or 0))
-    widths = np.diff(positions)
-    if np.ptp(widths) > _SAME * widths[0]:
-        raise DomainError(f"difference: the cells of column {name!r} differ in width. {_EVEN}")
-    return float(positions[0]), float(widths[0])

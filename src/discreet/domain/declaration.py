@@ -24,6 +24,25 @@ _MOST_OUTCOMES, _OUTCOME = 3, 'outcome = "income"'
 _LONGEST = 500  # characters of a source
 
 
+class Frozen(dict[str, Any]):
+    """A dictionary that refuses changes."""
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise DomainError("a domain cannot be changed. Build another")
+
+    __setitem__ = __delitem__ = clear = pop = popitem = setdefault = update = __ior__ = _refuse
+
+    def __reduce__(self) -> Any:
+        return (Frozen, (dict(self),))
+
+
+def frozen(plain: Any) -> Any:
+    """Return lists as tuples, and dictionaries that cannot be changed."""
+    if isinstance(plain, dict):
+        return Frozen({key: frozen(value) for key, value in plain.items()})
+    return tuple(map(frozen, plain)) if isinstance(plain, list) else plain
+
+
 def plain_entries(table: str, entries: Any) -> list[dict[str, Any]]:
     """Return the entries of a list of tables, a key of :data:`DECLARED`, as plain values."""
     if not isinstance(entries, (list, tuple)) or not all(isinstance(entry, Mapping) for entry in entries):
@@ -167,17 +186,19 @@ def _parsed_count(count: Any) -> int:
 DECLARED = {"impossible": _impossible, "possible": _impossible, "implies": _implies, "totals": _totals}
 """Tables of a domain beside its columns, and what reads an entry of each."""
 
-RULES = (*DECLARED, "order", "at_most", "nulls_together")
+RULES = (*DECLARED, "order", "at_most", "nulls_together", "determines")
 """All that a domain declares of its records besides columns, weights and outcome."""
 
 
 def plain_rules(name: str, names: Any) -> list[list[str]]:
-    """Return sets of columns that a rule is about, ``order`` or ``nulls_together``, given one or several of them."""
+    """Return sets of columns that a rule is about, those of ``determines`` two, given one or several of them."""
     rules = names if isinstance(names, (list, tuple)) else [names]
     rules = [rules] if rules and all(isinstance(rule, str) for rule in rules) else list(rules)
     for rule in rules:
         if not isinstance(rule, (list, tuple)) or len({*map(repr, rule)}) != len(rule) or len(rule) < 2:
             raise DomainError(f'{name} must be a list of different columns, such as {name} = ["collected", "received"]')
+        if name == "determines" and len(rule) > 2:
+            raise DomainError("determines names two columns. Write one pair for each column that is determined")
     return [[_text(column) for column in rule] for rule in rules]
 
 
@@ -262,6 +283,18 @@ def column_type(kind: str) -> type[Column]:
     """Return the class of a kind of columns."""
     class_of_kind: type[Column] = getattr(import_module("discreet.domain"), KINDS[kind])
     return class_of_kind
+
+
+def check_column(name: object, column: object) -> None:
+    """Refuse what cannot be the name of a column, or its declaration."""
+    if not isinstance(name, str) or not name:
+        raise unfit("a column's name", "a text of at least one character", name, error=DomainError)
+    if not encodable(name):
+        raise DomainError(f"column {name!r}: its name is not valid Unicode text")
+    if name == "*" or (name.startswith("^") and name.endswith("$")):
+        raise DomainError(f"column {name!r}: dataframe libraries read this name as a pattern. Rename the column")
+    if not isinstance(column, Column):
+        raise DomainError(f"column {name!r}: it must be a Column, such as Numeric(lower=0, upper=1)")
 
 
 def domain_facts(spec: Mapping[str, Any]) -> dict[str, Any]:

@@ -24,27 +24,16 @@ from discreet._core.reading import MOST_COLUMNS, bounded_text, parsed_toml
 from discreet._core.text import counted, paragraph, table
 from discreet.domain import declaration
 from discreet.domain.column import Column
-from discreet.domain.declaration import DECLARED, RULES
+from discreet.domain.declaration import DECLARED, RULES, Frozen, frozen
 from discreet.domain.records import Records
-from discreet.domain.texts import encodable, settle
+from discreet.domain.texts import settle
 
 if TYPE_CHECKING:
-    from discreet.domain.constraints import Constraint, Difference, PublishedTotals
+    from discreet.domain.constraints import Constraint, PublishedTotals
+    from discreet.domain.maps import Difference, Repair
 
 _MOST_FLAT = 2**62
 _SHOWN = 50  # columns, in a notebook
-
-
-class _Frozen(dict[str, Any]):
-    """A dictionary that refuses changes."""
-
-    def _refuse(self, *_: Any, **__: Any) -> Any:
-        raise DomainError("a domain cannot be changed. Build another")
-
-    __setitem__ = __delitem__ = clear = pop = popitem = setdefault = update = __ior__ = _refuse
-
-    def __reduce__(self) -> Any:
-        return (_Frozen, (dict(self),))
 
 
 @sealed
@@ -76,6 +65,9 @@ class Domain:
         Columns that are never above another column.
     nulls_together : sequence of str, or of such sequences, optional
         Columns that are null in the same records.
+    determines : sequence of str, or of such sequences, optional
+        Two columns, of which the first tells the second in a way that is not declared: ``("sub_grade", "grade")``.
+        ``marginals`` always measures their table, and takes for each cell of the first the largest of the second.
     totals : sequence of mapping, optional
         Published totals. Each entry has ``column``, ``source`` and ``counts``, ``{label: count}`` or rows of a
         condition and a count, which hold each value of the column once; or ``source`` and ``count``, for the whole
@@ -92,8 +84,8 @@ class Domain:
     ------
     DomainError
         If there is no column, or a weight or an outcome names none; if a condition does not fit its column or is about
-        a part of a cell; if constraints need more than 4,194,304 cells or leave a column, or columns that are
-        constrained together, without a value; if totals are not complete or do not agree.
+        a part of a cell; if columns that rules link have more than 4,194,304 cells, or no values that all of them
+        allow; if totals are not complete or do not agree.
 
     Notes
     -----
@@ -101,7 +93,7 @@ class Domain:
     not, either of which may be left out. ``{"null": True}`` is null, which no other condition holds for, and may stand
     in a range too. Dates, durations and decimals may be texts, as in TOML. These three declarations are public facts
     like the others: they come from a code book, a law or a publication, never from the confidential table. Confidential
-    records that contradict them are counted as they are. Only a mechanism that keeps them releases such a domain.
+    records that contradict them are :meth:`repaired`. Only a mechanism that keeps them releases such a domain.
 
     Examples
     --------
@@ -143,6 +135,7 @@ class Domain:
     order: Sequence[Any] = ()
     at_most: Mapping[str, str] | None = None
     nulls_together: Sequence[Any] = ()
+    determines: Sequence[Any] = ()
     difference: Mapping[str, Any] | None = None
     _size: int | None = field(init=False, repr=False, default=None)
     _constraints: tuple[Constraint, ...] = field(init=False, repr=False, default=())
@@ -150,6 +143,10 @@ class Domain:
     _sorted: tuple[tuple[str, str], ...] = field(init=False, repr=False, default=())  # columns of the same intervals
     differences: tuple[Difference, ...] = field(init=False, repr=False, default=())
     """What ``difference`` comes to: one map of encoded records and back, or none."""
+    repairs: tuple[Repair, ...] = field(init=False, repr=False, default=())
+    """What the rules come to: for each set of columns that they link, a map of records that contradict them."""
+    dependencies: tuple[tuple[int, int], ...] = field(init=False, repr=False, default=())
+    """What ``determines`` comes to: positions of a column and of the one that follows from it."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.columns, Mapping) or not self.columns:
@@ -158,7 +155,7 @@ class Domain:
             raise DomainError(f"a domain must have at most {MOST_COLUMNS:,} columns, got {len(self.columns):,}")
         columns = dict(self.columns)
         for name, column in self.columns.items():
-            _check_column(name, column)
+            declaration.check_column(name, column)
             if getattr(column, "censored", ()):
                 from discreet.domain.labels import CensoredNumbers
 
@@ -171,29 +168,36 @@ class Domain:
         sizes = [column.size for column in columns.values()]
         settle(
             self,
-            columns=_Frozen({str(name): column for name, column in columns.items()}),
-            metric_weights=_Frozen(weights) if weights else None,
+            columns=Frozen({str(name): column for name, column in columns.items()}),
+            metric_weights=Frozen(weights) if weights else None,
             _size=None if None in sizes else prod(filter(None, sizes)),
         )
         tuples = {*RULES, "outcome"} - {"at_most"}
         if not self.at_most and self.difference is None and all(getattr(self, name) == () for name in tuples):
             return
         settle(self, outcome=declaration.plain_outcome(self.outcome, self.columns))
-        from discreet.domain.constraints import Difference, Readers, compiled, published, remaining
+        from discreet.domain.constraints import Readers, compiled, published, remaining
+        from discreet.domain.maps import Difference, dependencies, repairs
 
         plain: dict[str, Any] = {name: declaration.plain_entries(name, getattr(self, name)) for name in DECLARED}
-        plain |= {name: declaration.plain_rules(name, getattr(self, name)) for name in ("order", "nulls_together")}
+        plain |= {
+            name: declaration.plain_rules(name, getattr(self, name))
+            for name in ("order", "nulls_together", "determines")
+        }
         plain["at_most"] = declaration.plain_limits(self.at_most or {})
-        settle(self, **{name: _frozen(entries) for name, entries in plain.items()})
+        settle(self, **{name: frozen(entries) for name, entries in plain.items()})
         readers = Readers(self.columns)
         constraints, intervals = compiled(readers, plain)
         totals = published(readers, plain["totals"], remaining(readers, constraints))
         settle(self, _constraints=constraints, _published=totals, _sorted=intervals)
+        settle(self, repairs=repairs(readers, constraints, plain), dependencies=dependencies(readers, plain))
         if self.difference is not None:
-            settle(self, difference=_frozen(declaration.plain_difference(self.difference, self.columns)))
+            settle(self, difference=frozen(declaration.plain_difference(self.difference, self.columns)))
             difference = Difference.parse(self.difference, self.columns)
-            if difference.columns[0] in [i for rule in constraints for i in rule.columns] + [t.column for t in totals]:
-                name = self.names[difference.columns[0]]
+            name = self.names[difference.columns[0]]
+            ruled = [i for rule in constraints for i in rule.columns] + [entry.column for entry in totals]
+            ruled += [i for pair in self.dependencies for i in pair]
+            if difference.columns[0] in ruled:
                 raise DomainError(
                     f"difference: column {name!r} is also under a rule or totals. Leave one of them out, "
                     "or exchange of and from"
@@ -314,6 +318,23 @@ class Domain:
             fits &= constraint.allowed[tuple(records.columns[place] for place in constraint.columns)]
         return fits
 
+    def repaired(self, records: Records) -> Records:
+        """Move encoded records that cannot occur to ones that can, each by itself; all others stay as they are.
+
+        Columns are taken in the order in which rules name them: first ``implies``, last ``order`` and ``at_most``. A
+        column keeps its cell if an allowed record has it together with the columns before. Otherwise it takes the
+        nearest such cell, the lower of two; where there is no order, the one that is declared first.
+
+        >>> from discreet.domain import Integer
+        >>> domain = Domain(columns={"a": Integer(lower=0, upper=3), "b": Integer(lower=0, upper=3)}, order=["a", "b"])
+        >>> domain.repaired(domain.unflat(np.array([2, 14]))).rows()
+        [(0, 2), (3, 3)]
+        """
+        columns = list(records.columns)
+        for repair in self.repairs:
+            repair.replace(columns)
+        return Records(columns=tuple(columns))
+
     def draw_base(self, count: int, rng: np.random.Generator, *, first: int = 1) -> Records:
         """Draw ``count`` records from the base measure; on a finite domain exactly, in integers.
 
@@ -334,9 +355,12 @@ class Domain:
     def encode(self, frame: pl.DataFrame) -> Records:
         """Encode a confidential table that has every declared column; other columns are left aside.
 
-        Raises DataError if a value does not fit, naming the column and no value.
+        Records that cannot occur are :meth:`repaired`. Raises DataError if a value does not fit, naming the column and
+        no value.
         """
         columns = [column.encode(frame[name], name=name) for name, column in self.columns.items()]
+        for repair in self.repairs:
+            repair.replace(columns)
         return Records(columns=tuple(columns))
 
     def decode(self, records: Records, *, rng: np.random.Generator) -> pl.DataFrame:
@@ -447,25 +471,6 @@ class Domain:
         if (self._size or 0) > _MOST_FLAT:
             raise DomainError("the domain has more than 2**62 cells, too many to number. Use its records instead")
         return sizes
-
-
-def _frozen(plain: Any) -> Any:
-    """Return lists as tuples, and dictionaries that cannot be changed."""
-    if isinstance(plain, dict):
-        return _Frozen({key: _frozen(value) for key, value in plain.items()})
-    return tuple(map(_frozen, plain)) if isinstance(plain, list) else plain
-
-
-def _check_column(name: object, column: object) -> None:
-    """Refuse what cannot be the name of a column, or its declaration."""
-    if not isinstance(name, str) or not name:
-        raise unfit("a column's name", "a text of at least one character", name, error=DomainError)
-    if not encodable(name):
-        raise DomainError(f"column {name!r}: its name is not valid Unicode text")
-    if name == "*" or (name.startswith("^") and name.endswith("$")):
-        raise DomainError(f"column {name!r}: dataframe libraries read this name as a pattern. Rename the column")
-    if not isinstance(column, Column):
-        raise DomainError(f"column {name!r}: it must be a Column, such as Numeric(lower=0, upper=1)")
 
 
 def require_domain(domain: Any) -> None:

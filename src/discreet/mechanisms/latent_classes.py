@@ -226,6 +226,7 @@ class LatentClasses:
 
     shares: Floats  # shape (classes,): of the records
     blocks: tuple[Block, ...]
+    dependencies: tuple[tuple[int, int, Integers], ...] = ()  # a column, one without a block, and its cell for each
 
     def where(self, column: int, cells: Integers) -> LatentClasses:
         """Return the model of the records in some cells of a column, which is not drawn by merged ones."""
@@ -291,6 +292,9 @@ class LatentClasses:
             merged_cells = block.link.records(block.inside, parents, classes, stratified=stratified, rng=rng)
             assert block.within is not None
             cells[block.columns[0]] = block.within.cells(merged_cells, rng.random(len(classes)))
+        for source, target, cell_of in self.dependencies:
+            if source in cells:
+                cells[target] = cell_of[cells[source]]
         return cells
 
     def linked(self, tables: Mapping[Pair, Floats], cell_of: Sequence[Integers]) -> LatentClasses:

@@ -124,7 +124,8 @@ class Marginals(WideFacts, PartsMechanism):
     ``S = sum of max(0, N - R)`` over its cells, with ``R`` the table that the *released* one-way tables would make if
     the columns were independent, in integers; scores get ``score_units``. (3) What is left of the units goes to
     two-way tables and again to one-way tables, by the released scores. (4) These tables get noise. Tables with an
-    outcome that the domain declares need no score: they get 40 % of what is left, or 70 % if they are alone.
+    outcome that the domain declares need no score: they get 40 % of what is left, or 70 % if they are alone. Tables of
+    ``determines`` get the part of that share that they are of an outcome's tables.
 
     Guarantee (theorem T20): ``units`` units are spent whatever is released, each a table in which two counts change by
     one (replacement) or one count does (add/remove), and each score changes by at most one. The profile is that of
@@ -361,12 +362,13 @@ class Marginals(WideFacts, PartsMechanism):
         lost, lost_to = max([closed._moved(i, n) + share for i, share in rare.items()]), "noise in a column"
         if self.open:
             lost, lost_to = min(1.0, lost), "noise or rarity in a column"
+        unscored = len(measurable_pairs(self.domain, self.workload)[0])
         return Forecast(
             lost=lost,
             lost_is="prediction",
             lost_to=lost_to,
             remedies=helpful(self.domain, "cells", "columns", "epsilon", "delta"),
-            outcomes=(len(measurable_pairs(self.domain, self.workload)[0]), OUTCOMES[len(self.pairs) > 0]),
+            outcomes=(unscored, OUTCOMES[len(self.pairs) > 0] * min(1.0, unscored / max(1, len(self.sizes) - 1))),
             pair_scores=(math.comb(len(self.sizes), 2), len(self.pairs), self.scale / math.sqrt(self.score_units or 1)),
             visible_dependence=visible_dependence(closed, n) if self.pairs else None,
             stratified=self.sampling == "stratified",

@@ -37,7 +37,7 @@ from discreet.mechanisms.latent_classes import (
     fitted_to,
     nearest_table,
 )
-from discreet.mechanisms.pair_losses import hidden_dependence, pair_losses
+from discreet.mechanisms.pair_losses import hidden_dependence, pair_losses, released_cells
 from discreet.mechanisms.reading import (
     BLOCK,
     WHOLE,
@@ -92,6 +92,8 @@ class MeasuredTables:
             self.noisy[i, j] = (next(parts) / float(q * q)).reshape(shape)
             variances = choice.summed((i, j), np.full(shape, 1.0 / float(q * q)))
             self.two_way[i, j] = variances, choice.summed((i, j), self.noisy[i, j])
+        pairs = self.facts.domain.dependencies
+        self.dependencies = tuple([(i, j, released_cells(self, i, j)) for i, j in pairs])
 
     @cached_property
     def total(self) -> float:
@@ -109,7 +111,7 @@ class MeasuredTables:
         q = np.concatenate([*first, np.zeros(len(facts.pairs)), *further, *two_way])
         noise = np.rint(facts.scale * q * rng.normal(size=len(self._y))).astype(np.int64)
         draw = MeasuredTables(choice, self._y + noise)
-        draw.total = self.total
+        draw.total, draw.dependencies = self.total, self.dependencies
         draw._drawn = denoised(self.excess, choice.counts, rng)
         for pair, table in self.excess.items():
             moments, excess = draw._moments(*pair), draw._drawn[pair]
@@ -184,7 +186,7 @@ class MeasuredTables:
                 cells, merged = self.choice.fine[i], self.choice.merged[i].grouping(self.choice.fine[i])
                 parts = inside[i][merged.cell_of] * merged.within(cells.sums(fine[i]))[:, None]
                 within = Within.from_merged(cells.cell_of, cells.within(fine[i]))
-                blocks.append(Block(columns, (np.arange(cells.count),), parts, within))
+                blocks.append(Block(columns, (np.unique(cells.cell_of, return_index=True)[1],), parts, within))
             else:
                 blocks.append(self._joint_block(columns, len(shares), inside, fine))
         model = LatentClasses(shares, tuple(blocks)).raked({i: fine[i] for i in exact - facts.given_cells.keys()})
@@ -192,7 +194,7 @@ class MeasuredTables:
             model = model.linked(strong, [cells.cell_of for cells in self.choice.fine])
         for column, condition in facts.given_cells.items():
             model = model.where(column, condition)
-        return model
+        return replace(model, dependencies=self.dependencies)
 
     def _strong(self, model: LatentClasses, rng: np.random.Generator) -> dict[Pair, Floats]:
         """Return tables of pairs that a model misses by more than noise, the clearest first and without circles."""
@@ -427,6 +429,10 @@ class MarginalsReading(Reading):
                 "merged_cells": {name: cells.count for name, cells in columns if cells.count < len(cells.cell_of)},
             }
         codes, shares = list(self._pair_codes(pairs)), []
+        for source, target, cell_of in self.measured.dependencies:
+            cells, values = [cell_texts(self._closed.columns[names[i]]) for i in (source, target)]
+            numbers = {"column": names[source], "determined": names[target], "cells": cells}
+            codes.append(Code("column-determined", {**numbers, "values": [values[i] for i in cell_of.tolist()]}))
         for i, (labels, _) in zip(self.facts.open, self.labels, strict=True):
             rest_cell = (self._closed.columns[names[i]].values or 1) - 1  # the cell of all other labels
             lost = min(1.0, max(0.0, float(choice.one_way[i].shares(choice.total)[rest_cell])))

@@ -1,4 +1,4 @@
-"""What a release of ``marginals`` loses of pairs of columns, by its noisy tables, and what it can show beforehand.
+"""What a release of ``marginals`` loses of pairs of columns, by its noisy tables, and which columns they determine.
 
 All of it is public. Theory: docs/theory/marginals.md, "What is lost".
 """
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet._core.arrays import Floats
+from discreet._core.arrays import Floats, Integers
 from discreet.mechanisms.chosen_tables import most_runs
 from discreet.mechanisms.latent_classes import LatentClasses, Pair, centred
 from discreet.mechanisms.noise import GAUSSIAN
@@ -127,27 +127,37 @@ def visible_dependence(facts: WideFacts, n: int) -> float:
     return min(1.0, (float(scores[gains >= least].min(initial=n)) + scatter) / n)
 
 
+def released_cells(measured: MeasuredTables, source: int, target: int) -> Integers:
+    """Return which cell of a column follows from each cell of another: the largest of their released table."""
+    choice, pair = measured.choice, (min(source, target), max(source, target))
+    cells, table = dict(zip(pair, choice.cells(pair), strict=True)), measured.noisy.get(pair, choice.expected(*pair))
+    shares, merged = measured.one_way[target].shares(measured.total), cells[target]
+    largest = [int(np.where(merged.cell_of == cell, shares, -1.0).argmax()) for cell in range(merged.count)]
+    rows: Integers = table.argmax(axis=pair.index(target))[cells[source].cell_of]
+    return np.array(largest)[rows]
+
+
 def model_tables(measured: MeasuredTables, model: LatentClasses, pairs: Iterable[Pair]) -> Iterator[Floats]:
     """Yield the tables of pairs of columns that a model's records have on average, on merged cells, as shares."""
     blocks = {i: block for block in model.blocks for i in block.columns}
+    cells: dict[int, Integers] = {}  # of each column, that of each cell of its block
     paths: dict[int, list[int]] = {}  # of each column: it, the one that it is drawn given, and so on
-    merging: dict[int, Floats] = {}  # shape (cells of a block, merged cells)
     masses: dict[int, Floats] = {}  # of a block's cells and each class
     for i, block in blocks.items():
-        cells = measured.choice.merged[i]
-        if block.within is not None:
-            cells = cells.grouping(measured.choice.fine[i])
-        cell_of = cells.cell_of[block.codes[block.columns.index(i)]]
-        merging[i] = (cell_of[:, None] == np.arange(cells.count)).astype(np.float64)
-        paths[i], masses[i] = [i], block.inside * model.shares
+        cells[i], paths[i], masses[i] = block.codes[block.columns.index(i)], [i], block.inside * model.shares
         if (link := block.link) is not None:  # of a column that is drawn before
             paths[i] += paths[link.column]
             shares = masses[link.column] / np.maximum(link.factors @ block.inside, 1e-300)
             masses[i] = block.inside * (link.factors.T @ shares)
+    for source, target, cell_of in model.dependencies:
+        blocks[target], paths[target], masses[target] = blocks[source], paths[source], masses[source]
+        cells[target] = cell_of[cells[source]]
+    levels = measured.choice.merged
+    merging = {i: np.eye(levels[i].count)[levels[i].cell_of[cells[i]]] for i in blocks}  # to merged cells
     for i, j in pairs:
         common = [column for column in paths[i] if column in paths[j]]
         if blocks[i] is blocks[j]:
-            yield merging[i].T @ ((blocks[i].inside @ model.shares)[:, None] * merging[j])
+            yield merging[i].T @ (masses[i].sum(axis=1)[:, None] * merging[j])
         elif not common:
             yield merging[i].T @ masses[i] / model.shares @ (merging[j].T @ masses[j]).T
         else:

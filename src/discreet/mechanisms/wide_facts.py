@@ -53,7 +53,7 @@ _LONG = 32  # cells of an ordered column, beyond which sums of them are measured
 
 _DEPENDENCE = 6  # numbers in which a table of two columns differs from independence, as far as noise is concerned
 _FIRST = 0.15  # share of the units that all one-way tables get before anything is known
-OUTCOMES = 0.7, 0.4  # share of the remaining units that tables of declared outcomes get: alone, and beside others
+OUTCOMES = 0.7, 0.4  # share of the remaining units that tables of an outcome get: alone, and beside others
 USUAL = 0.7  # share that they are worth in the end, about: two-way tables tell of columns too
 _SCORES = 0.17  # share of the squared budget that scores get, at most
 _CLEAR_SCORE = 0.05  # noise of a score, as a share of the records, that is little enough
@@ -142,7 +142,8 @@ class Allocation:
         dearer = fine_cost - cost
         losses = [np.array([1.0 / a**2 + 1.0 / b**2 for a, b in level]) for level in (shapes, finer)]
         outcomes = np.flatnonzero(fine_cost[:first_scored] > 0.0)
-        share, nothing = int(OUTCOMES[len(scores) > 0] * self.remaining) * bool(outcomes.size), np.zeros(len(outcomes))
+        part = OUTCOMES[len(scores) > 0] * min(1.0, first_scored / max(1, len(self.cost) - 1))
+        share, nothing = int(part * self.remaining) * bool(outcomes.size), np.zeros(len(outcomes))
         outcome_q = _whole(fine_cost[outcomes], np.ones_like(outcomes), nothing, share)
         remaining = self.remaining - int(outcome_q @ outcome_q)
         clear_outcomes = dearer[outcomes] > 0.0
@@ -251,13 +252,14 @@ def items_of(workload: Any) -> tuple[str, ...] | None:
 
 
 def measurable_pairs(domain: Domain, workload: Sequence[str] | None) -> tuple[list[Pair], list[Pair]]:
-    """Return the pairs of columns with an outcome, and of the others those that a workload names, or all.
+    """Return pairs with an outcome or of a dependency, and of the others those that a workload names, or all.
 
     The former are measured without a score, the latter get one.
     """
     place = {name: i for i, name in enumerate(domain.columns)}
     outcome = {place[name] for name in domain.outcome}
-    outcome_pairs = sorted({(min(i, j), max(i, j)) for i in outcome for j in place.values() if i != j})
+    pairs = {(min(i, j), max(i, j)) for i in outcome for j in place.values() if i != j}
+    outcome_pairs = sorted(pairs | {(min(i, j), max(i, j)) for i, j in domain.dependencies})
     scored_pairs = list(combinations(range(len(place)), 2))
     if outcome_pairs:
         scored_pairs = sorted(set(scored_pairs).difference(outcome_pairs))
@@ -410,41 +412,23 @@ class WideFacts:
 
     @cached_property
     def blocks(self) -> list[tuple[int, ...]]:
-        """The columns that are drawn together: those that the domain constrains together, and every other by itself."""
-        joined = {i for columns in self.joint for i in columns}
+        """The columns that are drawn together: constrained ones, and every other by itself if it follows from none."""
+        joined = {i for columns in self.joint for i in columns} | {target for _, target in self.domain.dependencies}
         return sorted([*self.joint, *[(i,) for i in range(len(self.sizes)) if i not in joined]])
 
     @cached_property
     def joint(self) -> dict[tuple[int, ...], tuple[Integers, ...]]:
         """By the columns of each connected set of constraints, the joint cells that all of them allow."""
-        constraints = self.domain.constraints
-        if not constraints:
-            return {}
-        from discreet.domain import refuse_large
-
-        refuse_large(self.domain.names, constraints, most_cells=_MOST_JOINT, name=_NAME)
-        linked: list[set[int]] = []
-        for constraint in constraints:
-            parts = [part for part in linked if part & set(constraint.columns)]
-            linked = [part for part in linked if part not in parts] + [set(constraint.columns).union(*parts)]
         joint = {}
-        for columns in map(tuple, map(sorted, linked)):
-            names, sizes = [repr(self.domain.names[i]) for i in columns], [self.sizes[i] for i in columns]
-            if (cells := math.prod(sizes)) > _MOST_JOINT:
+        for repair in self.domain.repairs:
+            columns = tuple(sorted(repair.columns))
+            if repair.allowed.size > _MOST_JOINT:
                 raise ParameterError(
-                    f"marginals cannot hold what is declared: it links columns {', '.join(names)}, which have "
-                    f"{cells:,} cells together, more than {_MOST_JOINT:,}. Declare fewer cells of these columns"
+                    "marginals cannot hold what is declared: it links columns "
+                    f"{', '.join([repr(self.domain.names[i]) for i in columns])}, which have {repair.allowed.size:,} "
+                    f"cells together, more than {_MOST_JOINT:,}. Declare fewer cells of these columns"
                 )
-            grid = dict(zip(columns, np.unravel_index(np.arange(cells), sizes), strict=True))
-            allowed = np.ones(cells, dtype=np.bool_)
-            for constraint in constraints:
-                if set(constraint.columns) <= set(columns):
-                    allowed &= constraint.allowed[tuple(grid[i] for i in constraint.columns)]
-            if not allowed.any():
-                raise ParameterError(
-                    f"what is declared leaves no values of the columns {', '.join(names)}. Correct a rule on them"
-                )
-            joint[columns] = tuple(grid[i][allowed].astype(np.int64) for i in columns)
+            joint[columns] = np.nonzero(repair.allowed.transpose(np.argsort(repair.columns)))
         return joint
 
     @cached_property
@@ -469,10 +453,11 @@ class WideFacts:
                     f"given names {name!r}, which is no column. Quote names of more than letters, digits, - and _"
                 )
             reader, place = CellReader(name, self.domain.columns[name]), self.domain.names.index(name)
-            if place in [difference.columns[0] for difference in self.domain.differences]:
+            differences = [difference.columns[0] for difference in self.domain.differences]
+            if place in differences + [target for _, target in self.domain.dependencies]:
                 raise ParameterError(
-                    f"given names {name!r}, which is measured by its difference from another column. Name other "
-                    "columns, or leave the difference out"
+                    f"given names {name!r}, which follows from another column. Name other columns, or leave the "
+                    "difference, or determines, out"
                 )
             cells[place] = reader.codes(plain_condition(condition))
         return cells

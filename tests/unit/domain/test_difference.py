@@ -21,7 +21,7 @@ from discreet.confidential import check_table, open_source, reveal_to_custodian
 from discreet.confidential.count import counted
 from discreet.domain import Category, Date, Datetime, Domain, Integer, Numeric, Records, Time
 from discreet.domain.column import Column
-from discreet.domain.constraints import Difference
+from discreet.domain.maps import Difference
 from discreet.errors import DomainError, ParameterError
 from discreet.mechanisms.chosen_tables import coded_parts
 from discreet.mechanisms.marginals import Marginals

@@ -238,7 +238,7 @@ def test_without_a_public_table_no_error_of_a_pair_is_shown_and_what_is_known_is
     assert 'id="pairs-known"' not in text
     assert "1 of the 10 pairs of columns may be measured" in unknown(wide(reference=None, workload="c*d"))[0]
     predicted, text = unknown(wide(reference=None, outcome="c"))
-    cost = "4 pairs with a declared outcome are always measured, with 40% of the units"
+    cost = "4 pairs with a declared outcome or dependency are always measured, with 40% of the units"
     assert cost in predicted
     assert "noise of other tables becomes up to 1.3 times as large. Any of the 6 other pairs of columns" in predicted
     assert cost in str(wide(reference=None, outcome=("c",)).notes)

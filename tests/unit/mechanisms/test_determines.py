@@ -1,0 +1,199 @@
+"""A dependency without a table: it is read from the noisy table, kept by all records, and listed in the outcome."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import discreet
+from discreet import AddRemove, Budget, Replacement
+from discreet._core.random import seeded
+from discreet.domain import Boolean, Category, Counts, Domain, Integer, OpenLabels
+from discreet.errors import DomainError, ParameterError
+from discreet.mechanisms import Marginals
+from discreet.planner import plan
+from discreet.privacy import Relation
+from discreet.releases import read, verify
+
+pytestmark = pytest.mark.filterwarnings("ignore:the release of")
+BUDGET = Budget(epsilon=2.0, delta=1e-6)
+ROOT = Path(__file__).parents[3]
+COLUMNS: dict[str, Any] = {
+    "country": Category(categories=["K", "L"]),
+    "region": Category(categories=["r", "s", "t"], nulls="category"),
+    "city": Category(categories=list("abcdefgh")),
+    "size": Integer(lower=0, upper=49, cells=50),
+    "flag": Boolean(),
+}
+CHAIN = [["city", "region"], ["region", "country"]]
+DOMAIN = Domain(columns=COLUMNS, determines=CHAIN)
+
+
+def table(n: int, wrong: float = 0.03) -> pl.DataFrame:
+    """Cities of three regions, or of none, in two countries; a few records say otherwise."""
+    rng = np.random.default_rng(5)
+    city = rng.choice(8, n, p=[0.3, 0.2, 0.1, 0.1, 0.1, 0.1, 0.05, 0.05])
+    region = np.where(rng.random(n) < wrong, rng.integers(0, 4, n), city // 2)
+    country = np.array([0, 0, 1, 1])[region]
+    return pl.DataFrame(
+        {
+            "country": np.array(["K", "L"])[country],
+            "region": pl.Series(["r", "s", "t", None])[region],
+            "city": np.array(list("abcdefgh"))[city],
+            "size": np.clip(5 * city + rng.integers(0, 8, n), 0, 49),
+            "flag": rng.random(n) < 0.2 + 0.1 * city,
+        }
+    )
+
+
+FRAME = table(6000)
+
+
+def followed(rows: pl.DataFrame, first: str, second: str) -> int:
+    """How many values of one column go with more than one of another."""
+    return rows.select(first, second).unique().height - rows[first].n_unique()
+
+
+@pytest.mark.parametrize("relation", [Replacement(), AddRemove(records=6000)])
+def test_every_record_follows_and_the_outcome_lists_the_map(relation: Any, tmp_path: Path) -> None:
+    asked = {"budget": BUDGET, "mechanism": "marginals", "relation": relation, "size": 6000, "seed": 1}
+    out = tmp_path / "out.csv"
+    one = discreet.release(FRAME, DOMAIN, out=out, **asked)
+    several = discreet.release(FRAME, DOMAIN, tables=3, **asked)
+    maps = set()
+    for release, tables in ((one, [one.table()]), (several, list(several.table()))):
+        codes = [
+            code.numbers for code in release.certificate.facts.released.outcome if code.name == "column-determined"
+        ]
+        listed = {code["column"]: dict(zip(code["cells"], code["values"], strict=True)) for code in codes}
+        assert [(code["column"], code["determined"]) for code in codes] == list(map(tuple, CHAIN))
+        for rows, (first, second) in [(rows, pair) for rows in tables for pair in CHAIN]:
+            assert followed(rows, first, second) == 0
+            pairs = rows.select(pl.col(first, second).fill_null("null")).unique().rows()
+            assert dict(pairs).items() <= listed[first].items()
+        maps.add(str(listed))
+        assert listed["city"] == dict(zip("abcdefgh", ["r", "r", "s", "s", "t", "t", "null", "null"], strict=True))
+    assert len(maps) == 1  # of one seed, whatever is drawn
+    loose = discreet.release(FRAME, Domain(columns=COLUMNS), **asked).table()
+    assert followed(loose, "city", "region") > 4
+    assert all(check.agrees for check in verify(one.certificate, data=out))
+    assert read(out).certificate.facts.domain["determines"] == CHAIN
+    (file,) = tmp_path.glob("*certificate*")
+    program = [sys.executable, str(ROOT / "tools" / "verify_certificate"), str(file)]
+    assert subprocess.run(program, check=False, capture_output=True).returncode == 0
+    without = json.loads(file.read_text())
+    del without["domain"]["determines"]  # two more scores would have been paid for
+    file.write_text(json.dumps(without))
+    assert subprocess.run(program, check=False, capture_output=True).returncode != 0
+
+
+def reading(domain: Domain, frame: pl.DataFrame, seed: int = 3, **facts: Any) -> Any:
+    mechanism = Marginals.calibrated(BUDGET, domain=domain, n=frame.height, **facts)
+    counts = Counts(records=domain.encode(frame), frequencies=np.ones(frame.height, dtype=np.int64))
+    return mechanism.reading(mechanism.kernel(counts, rng=seeded(seed)), n=frame.height)
+
+
+@pytest.mark.parametrize("order", [["city", "region", "flag"], ["region", "flag", "city"]])
+def test_the_map_is_the_largest_cell_of_the_noisy_table(order: list[str]) -> None:
+    domain = Domain(columns={name: COLUMNS[name] for name in order}, determines=["city", "region"])
+    measured = reading(domain, table(400, wrong=0.4).select(order)).measured
+    first, second = order.index("city"), order.index("region")
+    pair = (min(first, second), max(first, second))
+    assert pair in measured.noisy
+    assert pair not in measured.facts.pairs  # it has no score
+    ((a, b, cell_of),) = measured.dependencies
+    assert (a, b) == (first, second)
+    counts = measured.noisy[pair] if first < second else measured.noisy[pair].T
+    merged = [measured.choice.merged[i] for i in (first, second)]
+    for cell, follows in enumerate(cell_of.tolist()):
+        row = counts[merged[0].cell_of[cell]]
+        assert row[merged[1].cell_of[follows]] == row.max()
+    rows = measured.model(seeded(0))
+    assert rows.dependencies == measured.dependencies
+
+
+def test_labels_of_an_open_column_determine_and_new_ones_are_alike() -> None:
+    domain = Domain(columns={**COLUMNS, "city": OpenLabels()}, determines=["city", "region"])
+    rare = pl.Series([f"village {i}" for i in range(300)])
+    frame = FRAME.with_columns(city=pl.concat([rare, FRAME["city"][300:]]))
+    release = discreet.release(frame, domain, BUDGET, mechanism="marginals", size=3000, seed=2, accept={"poor-utility"})
+    rows = release.table()
+    assert followed(rows, "city", "region") == 0
+    new = rows.filter(~pl.col("city").is_in(list("abcdefgh")))
+    assert new.height > 50
+    assert new["region"].n_unique() == 1
+    with pytest.raises(DomainError, match="column 'city' has no cells. Declare its labels as a category"):
+        Domain(columns={**COLUMNS, "city": OpenLabels()}, determines=["region", "city"])
+
+
+def test_few_units_go_to_few_tables_and_none_that_has_no_score_is_paid_for() -> None:
+    free = Marginals.calibrated(BUDGET, domain=Domain(columns=COLUMNS), n=6000)
+    bound = Marginals.calibrated(BUDGET, domain=DOMAIN, n=6000)
+    assert len(bound.pairs) == len(free.pairs) - 2
+    both = [replace(mechanism, scale=100.0, units=400) for mechanism in (free, bound)]
+    for name, epsilon in (("replacement", 1.0), ("add-remove", 1.0)):
+        deltas = [mechanism.guarantee(Relation(name=name), n=6000).delta(epsilon) for mechanism in both]
+        assert deltas[1] < deltas[0]
+    units = [dict(reading(domain, FRAME).measured.choice.pairs) for domain in (DOMAIN, Domain(columns=COLUMNS))]
+    assert set(units[0]) >= {(1, 2), (0, 1)}
+    share = sum(units[0][pair] ** 2 for pair in ((1, 2), (0, 1))) / bound.allocation.remaining
+    assert 0.15 < share <= 0.2  # of 40 %, half, as two of four tables
+    text = str(plan(DOMAIN, BUDGET, records=6000, mechanisms=["marginals"], largest_sizes=False).notes)
+    assert "2 pairs with a declared outcome or dependency are always measured, with 20% of the units" in text
+
+
+@pytest.mark.parametrize(
+    ("rules", "problem", "remedy"),
+    [
+        ({"determines": ["city", "nobody"]}, "'nobody' is not a column", {"determines": ["city", "flag"]}),
+        ({"determines": ["nobody", "city"]}, "'nobody' is not a column", {"determines": ["flag", "city"]}),
+        ({"determines": ["city", "region", "country"]}, "Write one pair for each", {"determines": CHAIN}),
+        ({"determines": [["city", "flag"], ["flag", "city"]]}, "or by itself", {"determines": [["city", "flag"]]}),
+        ({"determines": [["city", "flag"], ["region", "flag"]]}, "determined twice", {"determines": ["city", "flag"]}),
+        ({"determines": ["city", "size"], "impossible": [{"size": 1, "flag": True}]}, "under another rule", {}),
+        (
+            {
+                "determines": ["city", "flag"],
+                "totals": [{"column": "flag", "source": "census", "counts": [[True, 1], [False, 2]]}],
+            },
+            "or is under another rule or totals. Leave one of them out",
+            {"determines": ["city", "flag"]},
+        ),
+    ],
+)
+def test_what_could_not_be_kept_is_refused(rules: Any, problem: str, remedy: Any) -> None:
+    columns = {name: column for name, column in COLUMNS.items() if "K" not in str(column)}
+    with pytest.raises(DomainError, match=problem):
+        Domain(columns=columns, **rules)
+    Domain(columns=COLUMNS, **remedy)
+
+
+def test_it_is_kept_with_rules_and_totals_on_what_determines() -> None:
+    domain = Domain(
+        columns=COLUMNS,
+        determines=["city", "region"],
+        impossible=[{"city": "a", "flag": True}],
+        totals=[{"column": "country", "source": "census", "counts": {"K": 3000, "L": 3000}}],
+    )
+    rows = discreet.release(FRAME, domain, BUDGET, mechanism="marginals", size=2000, seed=1).table()
+    assert followed(rows, "city", "region") == 0
+    assert rows.filter(city="a", flag=True).height == 0
+    with pytest.raises(ParameterError, match="given names 'region', which follows from another column"):
+        Marginals.calibrated(BUDGET, domain=domain, n=6000, given='region = "r"')
+    Marginals.calibrated(BUDGET, domain=domain, n=6000, given='city = "a"')  # as the remedy says
+
+
+def test_other_mechanisms_refuse_it() -> None:
+    small = Domain(columns={name: COLUMNS[name] for name in ("city", "region")}, determines=["city", "region"])
+    with pytest.raises(
+        ParameterError, match=r"does not keep what the domain declares under determines\. Use marginals"
+    ):
+        discreet.release(FRAME.select(small.names), small, Budget(epsilon=1.0), size=9, mechanism="smoothed-histogram")
