@@ -285,7 +285,7 @@ def means_of(runs: list[dict[str, Any]]) -> dict[tuple[Any, ...], dict[str, Any]
     for key, group in groups.items():
         done = [each for each in group if "failed" not in each]
         measures = [name for name in (done or group)[0] if name not in (*KEY, "versions", "failed")]
-        means[key] = {name: float(np.mean([each[name] for each in done])) for name in measures}
+        means[key] = {name: float(np.mean([each[name] for each in done])) for name in measures if done}
         means[key] |= {"seeds": len(done)} if done else {"failed": group[0]["failed"]}
     return means
 
