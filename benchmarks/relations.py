@@ -179,30 +179,32 @@ class Judge:
         }
         self.strongest = sorted(self.pairs, key=lambda pair: -dependence[pair])[:10]
         self.delta = 1e-6 if len(self.seen) <= 50_000 else 1e-9
-        self.clear = [
-            (kind, pair, true)
-            for pair, shares in self.pairs.items()
-            for kind in ("codes", "ranks", "numbers")
-            if (true := self._correlation(kind, pair, shares)) is not None and abs(true) >= 0.5
-        ]
+        places = [place for place, name in enumerate(self.names) if name in table.ordered]
+        numbers = {place: table.numbers[self.names[place]] for place in places}
+        self.scores = {
+            "codes": {place: np.arange(self.sizes[place], dtype=float) for place in places},
+            "ranks": numbers,
+        }
+        self.scores["numbers"] = {
+            place: values
+            for place, values in numbers.items()
+            if np.nanmax(values) - np.nanmin(values) <= 20 * np.nanstd(values[self.seen[:, place]])
+        }
+        self.clear: dict[str, dict[tuple[int, int], float]] = {
+            kind: {
+                pair: true
+                for pair, shares in self.pairs.items()
+                if {*pair} <= {*scores} and abs(true := self._correlation(kind, pair, shares)) >= 0.5
+            }
+            for kind, scores in self.scores.items()
+        }
 
     def _shares(self, codes: np.ndarray, i: int, j: int) -> np.ndarray:
         cells = np.bincount(codes[:, i] * self.sizes[j] + codes[:, j], minlength=self.sizes[i] * self.sizes[j])
         return cells.reshape(self.sizes[i], self.sizes[j]) / len(codes)
 
-    def _narrow(self, values: np.ndarray, column: int) -> bool:
-        return bool(np.nanmax(values) - np.nanmin(values) <= 20 * np.nanstd(values[self.seen[:, column]]))
-
-    def _correlation(self, kind: str, pair: tuple[int, int], shares: np.ndarray) -> float | None:
-        """Return a correlation; none where columns have no order or span too much."""
-        if any(self.names[place] not in self.table.ordered for place in pair):
-            return None
-        numbers = [self.table.numbers[self.names[place]] for place in pair]
-        if kind == "codes":
-            numbers = [np.arange(self.sizes[place], dtype=float) for place in pair]
-        if kind == "numbers" and not all(map(self._narrow, numbers, pair)):
-            return None
-        return correlation(shares, *numbers, ranked=kind == "ranks")
+    def _correlation(self, kind: str, pair: tuple[int, int], shares: np.ndarray) -> float:
+        return correlation(shares, *(self.scores[kind][place] for place in pair), ranked=kind == "ranks")
 
     def _predicted(self, codes: np.ndarray) -> dict[str, float]:
         from sklearn.ensemble import HistGradientBoostingRegressor
@@ -226,13 +228,9 @@ class Judge:
             "worst": float(max(errors.values())),
             "ten_strongest": float(np.mean([errors[pair] for pair in self.strongest])),
         }
-        for kind in dict.fromkeys(kind for kind, _, _ in self.clear):
-            off = [
-                abs(true - (self._correlation(kind, pair, released[pair]) or 0.0))
-                for each, pair, true in self.clear
-                if each == kind
-            ]
-            measures |= {kind: float(max(off)), f"{kind}_mean": float(np.mean(off))}
+        for kind, pairs in self.clear.items():
+            off = [abs(true - self._correlation(kind, pair, released[pair])) for pair, true in pairs.items()]
+            measures |= {kind: float(max(off)), f"{kind}_mean": float(np.mean(off))} if off else {}
         return {**measures, **self._predicted(codes)}
 
 
