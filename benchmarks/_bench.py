@@ -22,7 +22,7 @@ from discreet._core.random import seeded  # noqa: E402
 
 
 def save(name: str, result: dict[str, Any]) -> None:
-    """Write a result, with what it was measured on, to ``benchmarks/results/NAME.json``."""
+    """Write a result, with what it was measured on, to ``benchmarks/results/NAME.json``, whole or not at all."""
     packages = ("numpy", "scipy", "polars", "opendp")
     measured_on = {
         "cores": os.cpu_count(),
@@ -31,7 +31,9 @@ def save(name: str, result: dict[str, Any]) -> None:
         **{package: importlib.metadata.version(package) for package in packages},
     }
     path = target(RESULTS / f"{name}.json")
-    path.write_text(json.dumps({"benchmark": name, "measured_on": measured_on, **result}, indent=2) + "\n")
+    whole = path.with_suffix(f".{os.getpid()}")
+    whole.write_text(json.dumps({"benchmark": name, "measured_on": measured_on, **result}, indent=2) + "\n")
+    whole.replace(path)
     print(f"\nmeasured on: {', '.join(f'{what} {value}' for what, value in measured_on.items())}\nwritten: {path}")
 
 

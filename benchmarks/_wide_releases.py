@@ -1,7 +1,8 @@
-"""One release of the comparison in wide.py, alone in its process, so that its processor time and memory are its own.
+"""One release of a comparison of packages, alone in its process, so that its processor time and memory are its own.
 
-Run by wide.py with the interpreter of the mechanism's environment: ``python _wide_releases.py JOB.json``. The job names
-a mechanism, the file of the codes that it sees, and where to put its records. One line of JSON comes back.
+Run by wide.py and relations.py with the interpreter of the mechanism's environment, ``python _wide_releases.py
+JOB.json``. The job names a mechanism, the file of the codes that it sees, where to put its records, and the processor
+seconds after which the process is ended. One line of JSON comes back.
 
 A mechanism here is a function of a :class:`Job` and its options; what it imports is loaded before it is timed. A peer
 is given records with the declared number of codes of each column, neighbours with one record more or less, (epsilon,
@@ -9,6 +10,7 @@ delta), and the number of records to make, which this comparison takes as public
 the mechanism's name says otherwise. No interpreter but our own has this package.
 """
 
+import importlib
 import importlib.metadata
 import json
 import math
@@ -34,6 +36,8 @@ class Job:
     epsilon: float
     delta: float
     seed: int
+    relation: str = "add-remove"
+    outcomes: tuple[str, ...] = ()
 
     def generator(self) -> np.random.Generator:
         return np.random.default_rng(self.seed)
@@ -42,7 +46,8 @@ class Job:
         return {name: self.codes[:, j].astype(np.int64) for j, name in enumerate(self.sizes)}
 
 
-def ours(job: Job, **options: Any) -> np.ndarray:
+def ours(job: Job, declared: int | None = None, **options: Any) -> np.ndarray:
+    """Our mechanisms; ``declared`` is the place of the outcome that the domain declares."""
     import polars as pl
 
     import discreet
@@ -53,11 +58,12 @@ def ours(job: Job, **options: Any) -> np.ndarray:
         for name, size in job.sizes.items()
     }
     budget = discreet.Budget(epsilon=job.epsilon, delta=job.delta)
-    facts = {"size": len(job.codes), **options}
-    if options["mechanism"] == "marginals":  # the others protect a record's replacement
+    facts = {"size": len(job.codes), "seed": job.seed, **options}
+    if job.relation == "add-remove":
         facts["relation"] = discreet.AddRemove(records=len(job.codes))
-    made = discreet.release(pl.DataFrame(job.by_column()), Domain(columns=columns), budget, **facts)
-    return made.records.select(list(job.sizes)).to_numpy()
+    domain = Domain(columns=columns, outcome=() if declared is None else (job.outcomes[declared],))
+    release = discreet.release(pl.DataFrame(job.by_column()), domain, budget, **facts)
+    return release.records.select(list(job.sizes)).to_numpy()
 
 
 def themselves(job: Job) -> np.ndarray:
@@ -85,7 +91,8 @@ def noisy_columns(job: Job) -> np.ndarray:
     from discreet.privacy import DiscreteGaussianPair
 
     def excess(log_scale: float) -> float:
-        profile = DiscreteGaussianPair(scale=math.exp(log_scale), counts=len(job.sizes))
+        changed = len(job.sizes) * (1 if job.relation == "add-remove" else 2)
+        profile = DiscreteGaussianPair(scale=math.exp(log_scale), counts=changed)
         return math.log(max(profile.delta(job.epsilon), 1e-300) / job.delta)
 
     scale = math.exp(brentq(excess, 0.0, 10.0, xtol=1e-9) + 2e-9)
@@ -99,20 +106,34 @@ def noisy_columns(job: Job) -> np.ndarray:
 
 
 def dpmm(job: Job, kind: str, **options: Any) -> np.ndarray:
-    """MST and AIM of dpmm; its noise cannot be seeded."""
+    """MST, AIM and PrivBayes of dpmm; its noise cannot be seeded."""
     import pandas as pd
-    from dpmm.models.aim import AIMGM
-    from dpmm.models.mst import MSTGM
 
-    facts = {"epsilon": job.epsilon, "delta": job.delta, "domain": dict(job.sizes)}
-    model = {"MST": MSTGM, "AIM": AIMGM}[kind](**facts, random_state=np.random.RandomState(job.seed), **options)
+    module = importlib.import_module(f"dpmm.models.{'priv_bayes' if kind == 'PrivBayes' else kind.lower()}")
+    facts = {"epsilon": job.epsilon, "delta": job.delta, "domain": dict(job.sizes), "n_jobs": 1}
+    model = getattr(module, f"{kind}GM")(**facts, random_state=np.random.RandomState(job.seed), **options)
     model.fit(pd.DataFrame(job.by_column()))
     return model.generate(n_records=len(job.codes))[list(job.sizes)].to_numpy()
 
 
+def mbi_records(job: Job, mechanism: Callable[[Any], Any]) -> np.ndarray:
+    import mbi
+
+    np.random.seed(job.seed)  # noqa: NPY002
+    domain = mbi.Domain(list(job.sizes), list(job.sizes.values()))
+    records = mechanism(mbi.Dataset(job.by_column(), domain)).to_dict()
+    return np.stack([np.asarray(records[name]) for name in job.sizes], axis=1)
+
+
+def mbi_example(job: Job) -> np.ndarray:
+    """MST of mbi's folder of examples; it chooses how many records to make."""
+    from mst import MST
+
+    return mbi_records(job, lambda data: MST(data, job.epsilon, job.delta))
+
+
 def dpsynth(job: Job, kind: str, *, compress: bool = False) -> np.ndarray:
     """SWIFT, MST and AIM of google/dpsynth; it chooses how many records to make."""
-    import mbi
     from dpsynth import discrete_mechanisms
     from dpsynth.discrete_mechanisms import accounting
 
@@ -120,44 +141,10 @@ def dpsynth(job: Job, kind: str, *, compress: bool = False) -> np.ndarray:
         return math.sqrt(1.0 / max(budget, 1e-12))
 
     accounting.gdp_gaussian_sigma = finite
-    np.random.seed(job.seed)  # noqa: NPY002
     inner = getattr(discrete_mechanisms, f"{kind}Config")()
     config = discrete_mechanisms.DiscreteConfig(mechanism=inner, compress_columns=compress)
-    data = mbi.Dataset(job.by_column(), mbi.Domain(list(job.sizes), list(job.sizes.values())))
-    made = config.calibrate(epsilon=job.epsilon, delta=job.delta)(job.generator(), data).synthetic_data.to_dict()
-    return np.stack([np.asarray(made[name]) for name in job.sizes], axis=1)
-
-
-def opendp(job: Job, kind: str, **options: Any) -> np.ndarray:
-    """MST and AIM of OpenDP's mbi extra; its noise cannot be seeded."""
-    import opendp.prelude as dp
-    import polars as pl
-
-    dp.enable_features("contrib")
-    rho = concentrated(job.epsilon, job.delta)
-    one, spent = dp.unit_of(contributions=1), dp.loss_of(rho=rho)
-    frame = pl.DataFrame(job.by_column())
-    context = dp.Context.compositor(data=frame.lazy(), privacy_unit=one, privacy_loss=spent)
-    keys = {name: list(range(size)) for name, size in job.sizes.items()}
-    algorithm = getattr(dp.mbi, kind)(**options)
-    query = context.query(rho=rho).select(*job.sizes).contingency_table(keys=keys, algorithm=algorithm)
-    made = query.release().synthesize(len(job.codes))
-    return made.select(pl.col(list(job.sizes)).fill_null(0)).to_numpy()
-
-
-def concentrated(epsilon: float, delta: float) -> float:
-    """Return the rho of zero-concentrated privacy that promises (epsilon, delta): Canonne, Kamath, Steinke (2020)."""
-    from scipy.optimize import brentq, minimize_scalar
-
-    def excess(rho: float) -> float:
-        def log_delta(log_less: float) -> float:
-            order = 1.0 + math.exp(log_less)
-            rest = order * math.log1p(-1.0 / order) - math.log(order - 1.0)
-            return (order - 1.0) * (order * rho - epsilon) + rest
-
-        return float(minimize_scalar(log_delta, bounds=(-5.0, 15.0), method="bounded").fun) - math.log(delta)
-
-    return float(brentq(excess, 1e-9, epsilon + 1.0, xtol=1e-12))
+    mechanism = config.calibrate(epsilon=job.epsilon, delta=job.delta)
+    return mbi_records(job, lambda data: mechanism(job.generator(), data).synthetic_data)
 
 
 @dataclass(frozen=True)
@@ -179,9 +166,9 @@ class Method:
 MBI = ("mbi", "jax")
 PEERS: dict[str, tuple[Callable[..., np.ndarray], tuple[str, ...], tuple[str, ...]]] = {
     "discreet": (ours, ("discreet",), ("polars", "discreet.domain")),
-    "dpmm": (dpmm, ("dpmm", "opendp"), ("pandas", "dpmm.models.aim", "dpmm.models.mst")),
+    "dpmm": (dpmm, ("dpmm", "opendp"), ("pandas", *(f"dpmm.models.{name}" for name in ("aim", "mst", "priv_bayes")))),
+    "mbi": (mbi_example, MBI, ("mst",)),
     "dpsynth": (dpsynth, ("dpsynth", "dp-accounting", *MBI), ("mbi", "dpsynth.discrete_mechanisms.accounting")),
-    "opendp": (opendp, ("opendp", *MBI), ("polars", "opendp.prelude")),
 }
 
 
@@ -197,20 +184,15 @@ METHODS = {
     "independent columns (not private)": Method("own", shuffled, {}),
     "independent columns": Method("own", noisy_columns, {}, modules=("scipy.optimize", "discreet.mechanisms.reading")),
     "discreet marginals": peer("discreet", 5, mechanism="marginals"),
-    **{
-        f"discreet {name}": peer("discreet", 5, "small-6", mechanism=name, accept=["poor-utility"])
-        for name in ("dirichlet-multinomial", "private-evolution", "hierarchical-histogram")
-    },
     "dpmm MST": peer("dpmm", 5, kind="MST"),
+    "dpmm PrivBayes": peer("dpmm", 5, kind="PrivBayes"),
+    "mbi MST, its example": peer("mbi", 5),
     "dpsynth SWIFT": peer("dpsynth", 5, kind="SWIFT"),
     "dpsynth SWIFT, rare values merged": peer("dpsynth", 5, kind="SWIFT", compress=True),
     "dpsynth MST": peer("dpsynth", 5, kind="MST"),
-    "opendp MST": peer("opendp", 5, kind="MST"),
     "dpmm AIM, cut to 28 rounds and 1 MB": peer("dpmm", 1, kind="AIM", rounds=28, max_model_size=1),
     "dpmm AIM, defaults": peer("dpmm", 1, kind="AIM"),
     "dpsynth AIM": peer("dpsynth", 1, kind="AIM"),
-    "opendp AIM, pairs": peer("opendp", 1, kind="AIM", queries=2),
-    "opendp AIM": peer("opendp", 1, kind="AIM"),
 }
 
 
@@ -221,27 +203,33 @@ def peak_megabytes() -> float:
     return max(own, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss) / 1024
 
 
-def run(asked: dict[str, Any]) -> dict[str, Any]:
-    method = METHODS[asked["method"]]
+def run(job: Job, method: Method) -> tuple[np.ndarray, dict[str, Any]]:
+    """Return the records of a release, and what it took."""
     for module in method.modules:
         importlib.import_module(module)
     imports = sum(os.times()[:4])  # user and system time, with that of children that have ended
-    facts = {name: asked[name] for name in ("sizes", "epsilon", "delta", "seed")}
-    job = Job(codes=np.load(asked["codes"]), ordered=tuple(asked["ordered"]), **facts)
     start, wall = sum(os.times()[:4]), time.perf_counter()
-    made = method.release(job, **method.options)
+    records = method.release(job, **method.options)
     took = {
         "processor_s": sum(os.times()[:4]) - start,
         "wall_s": time.perf_counter() - wall,
         "imports_s": imports,
         "peak_mb": peak_megabytes(),
     }
-    np.save(asked["made"], np.asarray(made).astype(np.uint16))
     versions = {"python": platform.python_version()}
     versions |= {name: importlib.metadata.version(name) for name in method.packages}
-    return {**{name: round(value, 2) for name, value in took.items()}, "versions": versions}
+    return np.asarray(records), {**{name: round(value, 2) for name, value in took.items()}, "versions": versions}
+
+
+def main(path: str) -> None:
+    with open(path) as file:
+        asked = json.load(file)
+    method, codes, records, limit = (asked.pop(name) for name in ("method", "codes", "records", "limit"))
+    resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 10))
+    drawn, took = run(Job(codes=np.load(codes), **asked), METHODS[method])
+    np.save(records, drawn.astype(np.uint16))
+    print(json.dumps(took))
 
 
 if __name__ == "__main__":
-    with open(sys.argv[1]) as file:
-        print(json.dumps(run(json.load(file))))
+    main(sys.argv[1])

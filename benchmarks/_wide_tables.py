@@ -8,7 +8,7 @@ the surveys; every one of them occurs, so that they are read from the files.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,8 @@ class Coded:
     ``target``: the column predicted from the others, and its least code that counts as a positive.
     ``leaks``: columns left out of that prediction.
     ``regression``: a response and five regressors, codes as numbers.
+    ``numbers``: the number that a code stands for, by columns: the middle of its band, and none for null.
+    ``others``: further columns that are predicted: the least code that is positive, and the columns left out.
     """
 
     codes: np.ndarray
@@ -45,6 +47,13 @@ class Coded:
     target: tuple[str, int]
     leaks: tuple[str, ...]
     regression: tuple[str, ...]
+    numbers: dict[str, np.ndarray] = field(default_factory=dict)
+    others: dict[str, tuple[int, tuple[str, ...]]] = field(default_factory=dict)
+
+    @property
+    def outcomes(self) -> dict[str, tuple[int, tuple[str, ...]]]:
+        """The columns that are predicted, as in ``others``."""
+        return {self.target[0]: (self.target[1], self.leaks), **self.others}
 
     def split(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the records that mechanisms see, and those held out."""
@@ -77,13 +86,24 @@ def expression(name: str, rule: Any) -> tuple[pl.Expr, int]:
     return band.fill_null(0), len(rule) + 2
 
 
-def coded(frame: pl.DataFrame, rules: dict[str, Any]) -> tuple[np.ndarray, dict[str, int]]:
+def values(rule: Any) -> np.ndarray:
+    """Return the number that each code of a rule stands for."""
+    if isinstance(rule, int):
+        return np.arange(rule, dtype=float)
+    if isinstance(rule, tuple):
+        return np.r_[np.nan, rule[0] : rule[1] + 1.0]
+    ends = np.asarray(rule, dtype=float)
+    return np.r_[np.nan, ends[0], (ends[1:] + ends[:-1]) / 2, ends[-1]]
+
+
+def coded(frame: pl.DataFrame, rules: dict[str, Any], ordered: tuple[str, ...], **facts: Any) -> Coded:
     coding = {name: expression(name, rule) for name, rule in rules.items()}
     codes = frame.select(codes.cast(pl.Int64).alias(name) for name, (codes, _) in coding.items()).to_numpy()
     sizes = {name: size for name, (_, size) in coding.items()}
     if codes.min() < 0 or (codes >= np.array(list(sizes.values()))).any():
         raise ValueError("a code is out of its column's range")
-    return codes.astype(np.uint16), sizes
+    numbers = {name: values(rules[name]) for name in ordered}
+    return Coded(codes=codes.astype(np.uint16), sizes=sizes, ordered=ordered, numbers=numbers, **facts)
 
 
 def adult() -> Coded:
@@ -91,10 +111,9 @@ def adult() -> Coded:
     sizes = {"age": 85, "workclass": 9, "fnlwgt": 100, "education-num": 16, "marital-status": 7, "occupation": 15}
     sizes |= {"relationship": 6, "race": 5, "sex": 2, "capital-gain": 100, "capital-loss": 100}
     sizes |= {"hours-per-week": 99, "native-country": 42, "income>50K": 2}
-    codes, _ = coded(data("adult_coded_14"), sizes)
-    return Coded(
-        codes=codes,
-        sizes=sizes,
+    return coded(
+        data("adult_coded_14"),
+        sizes,
         ordered=("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week"),
         target=("income>50K", 1),
         leaks=(),
@@ -116,10 +135,9 @@ def nist(records: int | None = None) -> Coded:
     }  # fmt: skip
     if records is not None:
         rules |= {"AGEP": range(10, 100, 10), "NOC": (0, 5), "NPF": (2, 8), "POVPIP": range(50, 502, 50)}
-    codes, sizes = coded(frame.head(records or len(frame)), rules)
-    return Coded(
-        codes=codes,
-        sizes=sizes,
+    return coded(
+        frame.head(records or len(frame)),
+        rules,
         ordered=("AGEP", "EDU", "PINCP", "NOC", "NPF", "POVPIP", "PINCP_DECILE", "DENSITY", "PWGTP", "WGTP"),
         target=("PINCP", 2 + income.index(40_000)),
         leaks=("PINCP_DECILE", "POVPIP"),
@@ -137,10 +155,9 @@ def acs() -> Coded:
         "SCHL": (1, 24), "MAR": (1, 5), "COW": (1, 9), "OCCP": occupations, "WKHP": (1, 99), "PINCP": INCOME,
         "WAGP": INCOME,
     }  # fmt: skip
-    codes, sizes = coded(frame, rules)
-    return Coded(
-        codes=codes,
-        sizes=sizes,
+    return coded(
+        frame,
+        rules,
         ordered=("PWGTP", "AGEP", "SCHL", "WKHP", "PINCP", "WAGP"),
         target=("PINCP", 2 + INCOME.index(50_000)),
         leaks=("WAGP",),

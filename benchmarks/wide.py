@@ -15,14 +15,12 @@ one release (_wide_releases.py). Reported are
 A peer runs in an environment of its own; without its interpreter it is skipped:
 
     python3.11 -m venv dpmm && dpmm/bin/pip install dpmm==0.1.9 pyarrow
-    python3.11 -m venv odp && odp/bin/pip install 'opendp[mbi]==0.16.0'
     python3.12 -m venv dps && dps/bin/pip install 'jax[cpu]==0.10.2' mbi==2.0.0 dp-accounting==0.6.0 etils ... &&
         dps/bin/pip install --no-deps git+https://github.com/google/dpsynth@cf8075f
-    python benchmarks/wide.py --peers dpmm=dpmm/bin/python opendp=odp/bin/python dpsynth=dps/bin/python
+    python benchmarks/wide.py --peers dpmm=dpmm/bin/python dpsynth=dps/bin/python
 
 A run that is in results/wide.json is not repeated, so that the comparison can be taken up again. ``--only`` takes words
-that a mechanism's name has to contain. Mechanisms of cells and private evolution protect a record's replacement, and
-are run on six columns of the small table alone: the others have too many cells.
+that a mechanism's name has to contain. A process is ended after so many seconds of processor time.
 """
 
 import json
@@ -46,6 +44,8 @@ ADULT = [(epsilon, delta) for delta in (1e-9, 1e-6) for epsilon in (1.0, 0.3, 3.
 SETTINGS = {name: ADULT if name == "adult" else [(1.0, 1e-6 if "small" in name else 1e-9)] for name in TABLES}
 KEY = ("table", "method", "epsilon", "delta", "seed")
 DENSE = 4_000_000
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "POLARS_MAX_THREADS"), "1")
+ONE_THREAD["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 
 
 def variation(a: np.ndarray, b: np.ndarray, shape: tuple[int, ...]) -> float:
@@ -58,6 +58,26 @@ def variation(a: np.ndarray, b: np.ndarray, shape: tuple[int, ...]) -> float:
         cells = int(np.prod(shape))
     shares = [np.bincount(key, minlength=cells) / len(key) for key in keys]
     return float(0.5 * np.abs(shares[0] - shares[1]).sum())
+
+
+def columns_of(table: Coded, outcome: str, leaks: tuple[str, ...]) -> tuple[int, list[int]]:
+    """Return the place of an outcome, and of the columns that predict it."""
+    places = {name: place for place, name in enumerate(table.sizes)}
+    return places[outcome], [place for name, place in places.items() if name != outcome and name not in leaks]
+
+
+def area(train: np.ndarray, test: np.ndarray, column: int, used: list[int], least: int, **settings: Any) -> float:
+    """Return the area under the curve of a classifier trained on a release, on the held-out records."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.metrics import roc_auc_score
+    from threadpoolctl import threadpool_limits
+
+    positive = train[:, column] >= least
+    if positive.all() or not positive.any():
+        return 0.5
+    with threadpool_limits(1):
+        model = HistGradientBoostingClassifier(random_state=0, **settings).fit(train[:, used], positive)
+    return float(roc_auc_score(test[:, column] >= least, model.predict_proba(test[:, used])[:, 1]))
 
 
 class Truth:
@@ -87,21 +107,10 @@ class Truth:
         return found[1:], errors[1:]
 
     def _prediction(self, codes: np.ndarray) -> float:
-        """Return the area under the curve of a classifier trained on a release, on the held-out records."""
-        from sklearn.ensemble import HistGradientBoostingClassifier
-        from sklearn.metrics import roc_auc_score
-        from threadpoolctl import threadpool_limits
-
-        names, (target, least) = list(self.table.sizes), self.table.target
-        kept = [j for j, name in enumerate(names) if name != target and name not in self.table.leaks]
-        rng, column = np.random.default_rng(5), names.index(target)
+        rng, (outcome, (least, leaks)) = np.random.default_rng(5), next(iter(self.table.outcomes.items()))
         train = codes[rng.permutation(len(codes))[:200_000]]
         test = self.held_out[rng.permutation(len(self.held_out))[:100_000]]
-        if len(np.unique(train[:, column] >= least)) < 2:
-            return 0.5
-        with threadpool_limits(1):
-            model = HistGradientBoostingClassifier(random_state=0).fit(train[:, kept], train[:, column] >= least)
-        return float(roc_auc_score(test[:, column] >= least, model.predict_proba(test[:, kept])[:, 1]))
+        return area(train, test, *columns_of(self.table, outcome, leaks), least)
 
     def measure(self, codes: np.ndarray) -> dict[str, float]:
         found = {}
@@ -115,33 +124,44 @@ class Truth:
         return {**found, "area_under_curve": self._prediction(codes), "regression": float(difference.mean())}
 
 
-def kept_runs() -> dict[tuple[Any, ...], dict[str, Any]]:
-    """Return the runs of the result file by their keys."""
-    path = target(RESULTS / "wide.json")
+def kept_runs(name: str, key: tuple[str, ...]) -> dict[tuple[Any, ...], dict[str, Any]]:
+    """Return the runs of a result file by their keys."""
+    path = target(RESULTS / f"{name}.json")
     runs = json.loads(path.read_text())["runs"] if path.exists() else []
-    return {tuple(run[name] for name in KEY): run for run in runs}
+    return {tuple(run[part] for part in key): run for run in runs}
 
 
-def released(truth: Truth, run: dict[str, Any], interpreter: str, limit: float) -> dict[str, Any]:
+def kept_with(name: str, key: tuple[str, ...], run: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the runs of a result file, as it is now, with one more or in the place of one."""
+    runs = kept_runs(name, key) | {tuple(run[part] for part in key): run}
+    return [runs[place] for place in sorted(runs)]
+
+
+def measured(truth: Any, records: np.ndarray) -> dict[str, float]:
+    return {name: round(value, 6) for name, value in truth.measure(records).items()}
+
+
+def job_facts(table: Coded, run: dict[str, Any]) -> dict[str, Any]:
+    """Return what a mechanism is told, but for the codes."""
+    asked = {name: run[name] for name in ("epsilon", "delta", "seed", "relation") if name in run}
+    return {"sizes": table.sizes, "ordered": table.ordered, "outcomes": tuple(table.outcomes), **asked}
+
+
+def released(truth: Any, run: dict[str, Any], interpreter: str, limit: int) -> dict[str, Any]:
     """Run one release in a process of its own; return what it took and what is measured of it, or why nothing is."""
     with tempfile.TemporaryDirectory() as folder:
-        codes, made, job = (Path(folder) / name for name in ("codes.npy", "made.npy", "job.json"))
+        codes, records, job = (Path(folder) / name for name in ("codes.npy", "records.npy", "job.json"))
         np.save(codes, truth.seen)
-        facts = {"sizes": truth.table.sizes, "ordered": truth.table.ordered, "codes": str(codes), "made": str(made)}
-        job.write_text(json.dumps({**run, **facts}))
+        asked = {"method": run["method"], "codes": str(codes), "records": str(records), "limit": limit}
+        job.write_text(json.dumps({**job_facts(truth.table, run), **asked}))
         command = [interpreter, str(Path(__file__).with_name("_wide_releases.py")), str(job)]
-        pipe = subprocess.PIPE
-        with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True) as process:
-            try:
-                out, error = process.communicate(timeout=limit)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                return {"failed": f"not finished in {limit:.0f} s"}
-        if process.returncode or not made.exists():
-            last = (error.strip().splitlines() or ["no message"])[-1]
-            return {"failed": f"exit status {process.returncode}: {last[:200]}"}
-        measures = {name: round(value, 6) for name, value in truth.measure(np.load(made)).items()}
-        return {**measures, **json.loads(out.strip().splitlines()[-1])}
+        ended = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | ONE_THREAD)
+        if ended.returncode == -signal.SIGXCPU:
+            return {"failed": f"not finished in {limit} s of processor time"}
+        if ended.returncode or not records.exists():
+            last = (ended.stderr.strip().splitlines() or ["no message"])[-1]
+            return {"failed": f"exit status {ended.returncode}: {last[:200]}"}
+        return {**measured(truth, np.load(records)), **json.loads(ended.stdout.strip().splitlines()[-1])}
 
 
 def wanted(tables: list[str], only: list[str], epsilons: list[float], seeds: int) -> list[tuple[Any, ...]]:
@@ -177,16 +197,16 @@ def present(runs: list[dict[str, Any]]) -> None:
         show(("", "two-way", "largest", "three-way", "AUC", "regression", "proc. s", "MB", "runs"), rows)
 
 
-@script(tables=(TABLES, ["small-6"]), only=([""], ["discreet"]), epsilons=[1.0, 0.3, 3.0], seeds=(5, 1), limit=3600.0,
+@script(tables=(TABLES, ["small-6"]), only=([""], ["discreet"]), epsilons=[1.0, 0.3, 3.0], seeds=(5, 1), limit=3600,
         peers=[""], again=False)  # fmt: skip
-def main(limit: float, peers: list[str], again: bool, **asked: Any) -> None:
+def main(limit: int, peers: list[str], again: bool, **asked: Any) -> None:
     pythons = {"own": sys.executable} | dict(peer.split("=", 1) for peer in peers if peer)
     truth = cache(lambda table: Truth(TABLES[table]()))
     for key in wanted(**asked):
-        run, runs, environment = dict(zip(KEY, key, strict=True)), kept_runs(), METHODS[key[1]].environment
+        run, runs, environment = dict(zip(KEY, key, strict=True)), kept_runs("wide", KEY), METHODS[key[1]].environment
         if environment not in pythons or (key in runs and not (again and "failed" in runs[key])):
             continue
-        runs[key] = {**run, **released(truth(run["table"]), run, pythons[environment], limit)}
-        print(*key, runs[key].get("failed") or runs[key]["two_way"], runs[key].get("processor_s", ""), flush=True)
-        save("wide", {"runs": [runs[key] for key in sorted(runs)]})
-    present([*kept_runs().values()])
+        run |= released(truth(run["table"]), run, pythons[environment], limit)
+        print(*key, run.get("failed") or run["two_way"], run.get("processor_s", ""), flush=True)
+        save("wide", {"runs": kept_with("wide", KEY, run)})
+    present([*kept_runs("wide", KEY).values()])
