@@ -56,7 +56,7 @@ SPANS = {
 }
 
 
-def _span(text: str) -> datetime.timedelta:
+def span(text: str) -> datetime.timedelta:
     """Read a duration such as ``1d2h30m`` or ``-90s``."""
     parts = re.findall(r"(\d+)(ms|us|[wdhms])", text)
     if not parts or "".join(map("".join, parts)) != text.removeprefix("-"):
@@ -71,7 +71,7 @@ READ: dict[str, Callable[[Any], Any]] = {
     "date": lambda text: datetime.date.fromisoformat(str(text)),
     "datetime": lambda text: datetime.datetime.fromisoformat(str(text)),
     "time": lambda text: datetime.datetime.fromisoformat(f"1900-01-01T{text}"),
-    "duration": lambda text: _span(str(text)),
+    "duration": lambda text: span(str(text)),
 }
 SAME = {r"%[-_0]": "%", "%F": "%Y-%m-%d", "%T": "%H:%M:%S", "%R": "%H:%M", "%e": "%d", "%:z": "%z", r"%\.\d?f": ".%f"}
 
@@ -107,6 +107,6 @@ def _held(text: str, column: dict[str, Any]) -> bool:
         ends = column.get("lower", "00:00:00"), column.get("upper", "23:59:59.999999")
         (low, high), value = map(READ[kind], ends), _value(text, column)
         stepped = kind in {"datetime", "duration", "time"}
-        return low <= value <= high and not (stepped and (value - low) % _span(column["step"]))
+        return low <= value <= high and not (stepped and (value - low) % span(column["step"]))
     except ValueError:
         return False

@@ -31,6 +31,7 @@ from discreet.confidential.count import OTHER_COLUMNS, require_unit
 from discreet.confidential.source import FREQUENCY, RESERVED, Source, texts_of, wrong_names
 from discreet.confidential.tables import open_source
 from discreet.confidential.units import NO_UNIT, Holdings
+from discreet.confidential.values import Heaps
 from discreet.domain import Column, Domain, Misfit, missing_in, require_domain
 from discreet.privacy import Unit
 
@@ -134,11 +135,15 @@ class TableCheck:
         All that does not fit, in the order of the domain's columns.
     units : UnitRows or None
         How many rows privacy units have; None without a unit, or where some rows have none.
+    heaped : mapping
+        What to do about columns of which some values, in cells with others, are in 5% of the rows or more. Of these no
+        other one is named than a bound or 0.
     """
 
     rows: int | None
     findings: tuple[TableFinding, ...]
     units: UnitRows | None = None
+    heaped: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def fits(self) -> bool:
@@ -157,8 +162,9 @@ class TableCheck:
     def __str__(self) -> str:
         lines = [BANNER, *([] if self.rows is None else [counted(self.rows, "row")])]
         lines += [] if self.units is None else [str(self.units)]
+        heaps = [f"{harmless(name)}: {text}" for name, text in self.heaped.items()]
         if self.fits:
-            return "\n".join([*lines, "Everything fits the declaration."])
+            return "\n".join([*lines, *heaps, "Everything fits the declaration."])
         entries: dict[tuple[str, ...], tuple[dict[str, None], dict[str, None]]] = {}  # names, and sentences about them
         for finding in self.findings:  # columns that are wrong as a whole have one line together
             key = finding.columns if finding.rows is not None else (finding.problem, finding.remedy)
@@ -169,6 +175,7 @@ class TableCheck:
         for names, sentences in entries.values():
             text = ". ".join(sentences)
             lines.append(f"{harmless(', '.join(names)) or 'the table'}: {text[:1].lower()}{text[1:]}")
+        lines += heaps
         verdict = "would be refused" if self.refused else "would not be refused"
         return "\n".join([*lines, "", f"A release of this table {verdict}."])
 
@@ -262,7 +269,8 @@ def _checked(data: Any, domain: Domain, *, unit: Unit | None, other_columns: boo
     if not scan.rows:
         scan.add_whole(DataError(None, "has no rows", "a release needs at least one record"))
     units = scan.unit_rows()
-    return TableCheck(rows=scan.rows, findings=scan.findings(names), units=units)
+    heaped = {name: text for name, heaps in scan.heaps.items() if (text := heaps.message(scan.rows))}
+    return TableCheck(rows=scan.rows, findings=scan.findings(names), units=units, heaped=heaped)
 
 
 def _failed_file(folder: Path) -> str:
@@ -303,6 +311,7 @@ class _Scan:
             self.holdings = Holdings(unit.column)
         self.rows = 0
         self.lines: dict[tuple[tuple[str, ...], str], _FindingCounts] = {}
+        self.heaps = {name: Heaps(domain.columns[name]) for name in self.declared}
 
     def run(self) -> None:
         """Look at every row. Raises DataError where a column, or the table, cannot be read."""
@@ -313,7 +322,10 @@ class _Scan:
             if FREQUENCY in batch.columns:
                 times = batch[FREQUENCY].cast(pl.Int64)
             self.rows += int(times.sum())
-            self._contradictions({name: self._column(name, batch[name], times) for name in self.declared}, times)
+            columns = {name: self._column(name, batch[name], times) for name in self.declared}
+            self._contradictions(columns, times)
+            for name, (values, fits) in columns.items():
+                self.heaps[name].add(values.filter(fits), times.filter(fits))
             if self.holdings is not None:
                 self._hold(batch, self.holdings, times)
 

@@ -78,9 +78,11 @@ class Column(ABC):
                 raise MissingPublicFact(f"({self.kind})", fact.words, f"{fact.key} = {fact.example}")
         for name, options in self._choices.items():
             settle(self, **{name: choice(name, getattr(self, name), options, error=self._error)})
-        for name in ("null_values", "censored"):
+        for name in ("null_values", "censored", "atoms"):
             if isinstance(texts := getattr(self, name, None), (list, tuple)):
                 settle(self, **{name: tuple(map(plain, texts))})
+            elif name == "atoms" and texts is not None:
+                self._refuse("atoms must be a list of values, such as atoms = [0]")
         defaults = {item.name: item.default for item in fields(self) if item.name in _NOTATION}
         notation = {key: getattr(self, key) for key, default in defaults.items() if getattr(self, key) != default}
         settle(self, notation=notation)

@@ -368,6 +368,7 @@ _HEAD = f"""\
 # a code book, a law, a definition. A bound or a list of categories read from the data would itself be a release.
 # Optional in every column: nulls = "category" makes a null one more category. out_of_bounds says what becomes of a
 # value that does not fit: "clip" takes the nearest one, "other" the label other, "null" a null, "error" is refused.
+# Optional where there are cells: atoms = [0], public numbers or dates that many records share, each a cell of its own.
 """
 _HINTS = {
     "numeric": '# finite: cells = 100 (and spacing = "log" where lower > 0), or step = 0.01, or grid = [0, 1, 5]',

@@ -49,6 +49,7 @@ class LatticeColumn(Column):
     upper: Any = None
     cells: int | None = None
     out_of_bounds: str = "error"
+    atoms: Sequence[Any] = ()
     _start: int = field(init=False, repr=False, compare=False, default=0)
     _stop: int = field(init=False, repr=False, compare=False, default=0)
     _stride: int = field(init=False, repr=False, compare=False, default=1)
@@ -71,6 +72,9 @@ class LatticeColumn(Column):
         if points > _MOST_POINTS:
             self._refuse("the bounds are too far apart for 64-bit integers")
         settle(self, _start=start, _stop=stop, _stride=stride)
+        atoms = np.unique([self._alone(atom, "an atom") for atom in self.atoms]).astype(np.int64)
+        if len(atoms):
+            settle(self, atoms=tuple(self._from_units(start + atoms * stride).to_list()))
         if self.cells is None:
             return
         cells = integer("cells", self.cells, least=1, most=MOST_CELLS, error=self._error)
@@ -81,7 +85,7 @@ class LatticeColumn(Column):
             inner = np.ceil(start * np.exp(exponents * np.log(stop / start)) - 1e-9)
             edges = np.clip((inner - start).astype(np.int64), 0, points)
             edges[0], edges[-1] = 0, points
-        groups = np.unique(edges)
+        groups = np.unique(np.concatenate((edges, atoms, atoms + 1)))
         settle(self, cells=cells, _groups=groups)
         if points <= _MOST_LISTED:
             settle(self, _listed=np.repeat(np.arange(len(groups) - 1, dtype=np.int32), np.diff(groups)))
@@ -153,10 +157,10 @@ class LatticeColumn(Column):
             self._splits(name, value, cell - 1)
         return cell
 
-    def _alone(self, value: Any) -> int:
-        index, remainder = divmod(self._units("a value", value) - self._start, self._stride)
+    def _alone(self, value: Any, name: str = "a value") -> int:
+        index, remainder = divmod(self._units(name, value) - self._start, self._stride)
         if remainder or not 0 <= index < self._points:
-            raise unfit("a value", "one that the column can have", value, error=self._error)
+            raise unfit(name, "one that the column can have", value, error=self._error)
         if self._groups is None:
             return index
         cell = int(np.searchsorted(self._groups, index, side="right")) - 1
@@ -226,6 +230,8 @@ class Integer(LatticeColumn):
         Integer type of the released values.
     out_of_bounds : {"error", "clip"}
         What a value outside the bounds is.
+    atoms : sequence
+        Public values that many records share, each a cell of its own among ``cells``, as for :class:`Numeric`.
     decimal_mark, thousands, prefix, censored : str, sequence of str
         How numbers are written; and texts such as ``">45"`` that are cells, which then are labels without an order.
     nulls, base, null_values, strip
@@ -318,6 +324,8 @@ class Decimal(LatticeColumn):
         Number of groups of neighbouring numbers; each number is a cell by default.
     out_of_bounds : {"error", "clip"}
         What a number outside the bounds is.
+    atoms : sequence
+        Public values that many records share, each a cell of its own among ``cells``, as for :class:`Numeric`.
     decimal_mark, thousands, prefix, censored : str, sequence of str
         How numbers are written; and texts such as ``">45"`` that are cells, which then are labels without an order.
     nulls, base, null_values, strip

@@ -61,6 +61,9 @@ class Numeric(Column):
         Type of the released values: float64, float32, or an integer type where every released value is whole.
     out_of_bounds : {"error", "clip"}
         What a value outside the bounds is: an error, or moved to the nearest bound.
+    atoms : sequence of float
+        Public values between the bounds that many records share, such as 0. Each is a cell of its own among ``cells``:
+        the cell that it lies in ends before it, and one more begins after it.
     decimal_mark, thousands, prefix, censored : str, sequence of str
         How numbers are written; and texts such as ``">45"`` that are cells, which then are labels without an order.
     nulls, null_values, strip
@@ -79,6 +82,8 @@ class Numeric(Column):
     [0, 1, 2]
     >>> income.size
     3
+    >>> Numeric(lower=0, upper=100, cells=2, atoms=[0]).encode([0.0, 0.01, 50.0, 100.0]).tolist()
+    [0, 1, 2, 2]
     """
 
     kind: ClassVar[str] = "numeric"
@@ -104,7 +109,9 @@ class Numeric(Column):
     thousands: str = ""
     prefix: str = ""
     censored: Sequence[str] = ()
+    atoms: Sequence[float] = ()
     _edges: Floats | None = field(init=False, repr=False, compare=False, default=None)
+    _ends: tuple[Floats, Floats] | None = field(init=False, repr=False, compare=False, default=None)
     _inside: tuple[npt.NDArray[Any], npt.NDArray[Any]] | None = field(
         init=False, repr=False, compare=False, default=None
     )
@@ -128,7 +135,8 @@ class Numeric(Column):
             self._set_lattice(real("step", self.step, error=self._error))
         if self.grid is not None:
             self._set_grid(self.grid)
-        elif self.cells is not None:
+        self._set_atoms()
+        if self.cells is not None:
             self._set_cells(integer("cells", self.cells, least=1, most=MOST_CELLS, error=self._error))
         elif self.spacing == "log":
             self._refuse('spacing = "log" needs cells')
@@ -172,6 +180,28 @@ class Numeric(Column):
             self._refuse("grid must be increasing and lie between lower and upper")
         settle(self, grid=points)
 
+    def _set_atoms(self) -> None:
+        """Settle atoms in order, those of a grid or a step as its points."""
+        atoms = sorted({as_float(atom) + 0.0 for atom in self.atoms})
+        for place, atom in enumerate(atoms):
+            fits = self.lower <= atom <= self.upper
+            if fits and (self.grid or self._lattice):
+                code, point = self._nearest(atom)
+                fits, atoms[place] = point == atom, float(self._points(np.array([code]))[0])
+            if not fits:
+                raise unfit("an atom", "a value that the column can have", atom, error=self._error)
+            if self.dtype == "float32" and float(np.float32(atom)) != atom:
+                raise unfit("an atom", 'a float32, unless dtype is "float64"', atom, error=self._error)
+        settle(self, atoms=tuple(atoms))
+
+    def _with_atoms(self, edges: Floats) -> Floats:
+        """Return edges at which each atom begins, and the next number; one that is an atom but for rounding moves."""
+        atoms = np.array(self.atoms)
+        for atom in atoms:
+            edges[1:-1][(np.abs(edges - atom) <= _SAME * np.gradient(edges))[1:-1]] = atom
+        edges = np.unique(np.concatenate((edges, atoms, np.nextafter(atoms, np.inf))))
+        return np.append(edges[edges <= self.upper], atoms[atoms == self.upper])
+
     def _set_cells(self, cells: int) -> None:
         if self.spacing == "log":
             if self.lower <= 0:
@@ -182,6 +212,8 @@ class Numeric(Column):
         edges[0], edges[-1] = self.lower, self.upper
         if not np.all(np.diff(edges) > 0):
             self._refuse("there are too many cells: some would be narrower than a float64. Declare fewer")
+        if self.atoms:
+            edges = self._with_atoms(edges)
         # What a decoded value may be: at least low, at most high, both included, in the released type.
         low, high = edges[:-1].copy(), np.nextafter(edges[1:], -np.inf)
         high[-1] = self.upper
@@ -189,7 +221,8 @@ class Numeric(Column):
             low, high = _round_inward(low, high)
         if np.any(low > high):
             self._refuse("there are too many cells: some hold no float32. Declare fewer, or take dtype = 'float64'")
-        settle(self, cells=cells, _edges=edges, _inside=(low, high))
+        last = np.where(np.isin(edges[:-1], self.atoms), edges[:-1], edges[1:])
+        settle(self, cells=cells, _edges=edges, _ends=(edges[:-1], last), _inside=(low, high))
         # Subtraction, division and rounding down are monotone: what holds at both ends of a cell holds within it.
         ends = edges[:-1], np.append(np.nextafter(edges[1:-1], -np.inf), self.upper)
         exact = [np.array_equal(self._guess(values), np.arange(cells)) for values in ends]
@@ -222,6 +255,8 @@ class Numeric(Column):
             return len(self.grid)
         if self.cells is None and self._lattice is not None:
             return self._lattice[2]
+        if self._edges is not None:
+            return len(self._edges) - 1
         return self.cells
 
     @property
@@ -231,7 +266,7 @@ class Numeric(Column):
 
     @property
     def edges(self) -> Floats:
-        """The ``cells + 1`` edges of the cells."""
+        """The edges of the cells, ``cells + 1`` where there are no atoms."""
         if self._edges is None:
             self._refuse("a column without cells has no edges")
         return self._edges.copy()
@@ -246,10 +281,10 @@ class Numeric(Column):
 
     def ends(self, codes: Codes) -> tuple[Floats, Floats]:
         """Return the edges of each cell, NaN for a null; the value itself where it is a point or a midpoint."""
-        if self._edges is None or self.within == "midpoint":
+        if self._ends is None or self.within == "midpoint":
             return Column.ends(self, codes)
         missing, cells = self._without_nulls(codes)
-        low, high = self._edges[cells], self._edges[cells + 1]
+        low, high = self._ends[0][cells], self._ends[1][cells]
         return np.where(missing, np.nan, low), np.where(missing, np.nan, high)
 
     def interval(self, codes: Codes) -> tuple[pl.Series, pl.Series] | None:
@@ -257,6 +292,8 @@ class Numeric(Column):
         if self._edges is None or self.within == "midpoint":
             return None
         low, high = self.ends(codes)
+        before = np.nextafter(low, -np.inf)
+        low = np.where(np.isin(before, self.atoms), before, low)
         return pl.Series(low).fill_nan(None), pl.Series(high).fill_nan(None)
 
     def _below(self, name: str, value: Any) -> int:
@@ -278,7 +315,10 @@ class Numeric(Column):
     def _alone(self, value: Any) -> int:
         x = real("a value", value, error=self._error)
         if self._edges is not None:
-            self._splits("a value", value, int(np.searchsorted(self._edges[1:-1], x, side="right")))
+            cell = int(np.searchsorted(self._edges[1:-1], x, side="right"))
+            if x not in self.atoms:
+                self._splits("a value", value, cell)
+            return cell
         code, point = self._nearest(min(max(x, self.lower), self.upper))
         if point != x:
             raise unfit("a value", "one that the column can have", value, error=self._error)
@@ -321,6 +361,8 @@ class Numeric(Column):
         """Find the cell of each value: a guess by arithmetic, and an exact search where the guess fails its check."""
         assert self._edges is not None
         low, high = self._edges[:-1], np.append(self._edges[1:-1], np.inf)
+        if self.atoms:
+            return np.searchsorted(low[1:], x, side="right").astype(np.int64, copy=False)
         codes = np.empty(len(x), dtype=np.int64)
         for start in range(0, len(x), _BLOCK):
             part = slice(start, start + _BLOCK)
@@ -372,9 +414,9 @@ class Numeric(Column):
         return np.clip(x, low[codes], high[codes], out=x) if self._overshoots else x
 
     def _middles(self, codes: Integers) -> Floats:
-        if self._edges is None:
+        if self._ends is None:
             return self._points(codes)
-        return self._edges[codes] + (self._edges[codes + 1] - self._edges[codes]) / 2
+        return self._ends[0][codes] + (self._ends[1][codes] - self._ends[0][codes]) / 2
 
     def _index_near(self, x: Floats) -> Integers:
         """Return the index of the nearest public point, on a grid the smaller one in a tie."""

@@ -61,9 +61,9 @@ def toml_value(value: Any) -> Any:
         return span_text(value)
     if isinstance(value, Mapping):
         return {key: toml_value(part) for key, part in value.items()}
-    if isinstance(value, Exact):
+    if isinstance(value, (Exact, dt.time)):
         return str(value)
-    return list(value) if isinstance(value, tuple) else value
+    return list(map(toml_value, value)) if isinstance(value, tuple) else value
 
 
 def holds(dtype: str, low: float, high: float) -> bool:
