@@ -30,6 +30,7 @@ from discreet.domain.texts import encodable, settle
 
 if TYPE_CHECKING:
     from discreet.domain.constraints import Constraint, Difference, PublishedTotals
+    from discreet.domain.unit_tables import UnitTable
 
 _MOST_FLAT = 2**62
 _SHOWN = 50  # columns, in a notebook
@@ -87,6 +88,10 @@ class Domain:
         ``{of, from, lower, upper}``: two columns of numbers, dates or times. ``marginals`` measures the first by its
         difference from the second, clipped to the bounds: in days of dates, else in seconds. Its cells are as wide as
         those of the two, which are equally wide.
+    tables : mapping of str to UnitTable or mapping, optional
+        One table of which a unit, such as a person, has several rows: see :class:`UnitTable`. ``columns`` are then
+        declared for what is the same in all rows of a unit, and become those of a record with all of its rows. Rules
+        are about the columns of one row.
 
     Raises
     ------
@@ -133,7 +138,7 @@ class Domain:
     [[1, 0, 0], [1, 1, 1], [0, 1, 0]]
     """
 
-    columns: Mapping[str, Column]
+    columns: Mapping[str, Column] = field(default_factory=dict)
     metric_weights: Mapping[str, float] | None = None
     impossible: Sequence[Mapping[str, Any]] = ()
     implies: Sequence[Mapping[str, Any]] = ()
@@ -144,6 +149,7 @@ class Domain:
     at_most: Mapping[str, str] | None = None
     nulls_together: Sequence[Any] = ()
     difference: Mapping[str, Any] | None = None
+    tables: Mapping[str, Any] | None = None
     _size: int | None = field(init=False, repr=False, default=None)
     _constraints: tuple[Constraint, ...] = field(init=False, repr=False, default=())
     _published: tuple[PublishedTotals, ...] = field(init=False, repr=False, default=())
@@ -152,6 +158,8 @@ class Domain:
     """What ``difference`` comes to: one map of encoded records and back, or none."""
 
     def __post_init__(self) -> None:
+        if self.tables:
+            self._settle_tables()
         if not isinstance(self.columns, Mapping) or not self.columns:
             raise DomainError("a domain must have at least one column. Declare it under [columns.NAME]")
         if len(self.columns) > MOST_COLUMNS:
@@ -185,6 +193,10 @@ class Domain:
         plain |= {name: declaration.plain_rules(name, getattr(self, name)) for name in ("order", "nulls_together")}
         plain["at_most"] = declaration.plain_limits(self.at_most or {})
         settle(self, **{name: _frozen(entries) for name, entries in plain.items()})
+        if self.unit_table is not None:
+            from discreet.domain.unit_tables import expanded
+
+            plain = expanded(plain, self.unit_table)
         readers = Readers(self.columns)
         constraints, intervals = compiled(readers, plain)
         totals = published(readers, plain["totals"], remaining(readers, constraints))
@@ -199,6 +211,21 @@ class Domain:
                     "or exchange of and from"
                 )
             settle(self, differences=(difference,))
+
+    def _settle_tables(self) -> None:
+        """Set the columns of a unit's record, and refuse what is declared beside them."""
+        from discreet.domain.unit_tables import parsed_tables
+
+        tables = parsed_tables(self.tables)
+        ((name, table),) = tables.items()
+        flat = table.flat_columns(name)
+        own = {column: facts for column, facts in self.columns.items() if flat.get(column) != facts}
+        if twice := set(own) & {*flat, *table.columns, table.unit}:
+            raise DomainError(f"column {min(twice)!r}: a table of units has its name. Rename one of them")
+        for key in ("metric_weights", "totals", "difference"):
+            if getattr(self, key):
+                raise DomainError(f"{key} cannot be declared beside [tables.{name}]. Leave it out")
+        settle(self, tables=_Frozen(tables), columns=own | flat)
 
     def __eq__(self, other: object) -> bool:
         return self is other or (
@@ -229,6 +256,30 @@ class Domain:
     def names(self) -> tuple[str, ...]:
         """Names of the columns, in order."""
         return tuple(self.columns)
+
+    @property
+    def unit_table(self) -> UnitTable | None:
+        """The table of which a unit has several rows; None where each record is a row."""
+        return next(iter(self.tables.values()), None) if self.tables else None
+
+    @property
+    def row_domain(self) -> Domain:
+        """The domain of the rows of a table of units, without the column that names the unit; else the domain."""
+        if self.unit_table is None:
+            return self
+        rules = {name: getattr(self, name) for name in RULES}
+        return Domain(columns=self._own_columns | dict(self.unit_table.columns), **rules)
+
+    @property
+    def _own_columns(self) -> dict[str, Column]:
+        """The columns that are declared beside a table of units, or all."""
+        number = (self.unit_table.slot_of(len(self.columns)) == 0).sum() if self.unit_table else len(self.columns)
+        return dict(islice(self.columns.items(), int(number)))
+
+    @property
+    def released_names(self) -> tuple[str, ...]:
+        """Names of the columns of a release, in order."""
+        return self.names if self.unit_table is None else (self.unit_table.unit, *self.row_domain.names)
 
     @property
     def size(self) -> int | None:
@@ -339,11 +390,14 @@ class Domain:
         columns = [column.encode(frame[name], name=name) for name, column in self.columns.items()]
         return Records(columns=tuple(columns))
 
-    def decode(self, records: Records, *, rng: np.random.Generator) -> pl.DataFrame:
+    def decode(self, records: Records, *, rng: np.random.Generator, first: int = 1) -> pl.DataFrame:
         """Turn encoded records into a table of the declared names, order and types, one row per record.
 
-        ``rng`` is the source of the draws within cells.
+        ``rng`` is the source of the draws within cells. Of units, there is one row per row, and units have numbers for
+        names, from ``first`` on.
         """
+        if self.unit_table is not None:
+            return self.unit_table.frame(self.row_domain, records, rng=rng, first=first)
         parts = zip(self.columns.items(), records.columns, strict=True)
         frame = pl.DataFrame([column.decode(codes, rng=rng).alias(name) for (name, column), codes in parts])
         for name, above in self._sorted * len(self._sorted):  # values of one cell, drawn without regard to the order
@@ -392,7 +446,10 @@ class Domain:
             plain["metric_weights"] = dict(self.metric_weights)
         if self.difference is not None:
             plain["difference"] = dict(self.difference)
-        plain["columns"] = {name: column.to_dict() for name, column in self.columns.items()}
+        if self.tables:
+            plain["tables"] = {name: table.to_dict() for name, table in self.tables.items()}
+        if own := self._own_columns:
+            plain["columns"] = {name: column.to_dict() for name, column in own.items()}
         declared = {name: getattr(self, name) for name in RULES if getattr(self, name)}
         thawed: dict[str, Any] = json.loads(json.dumps(declared))  # which are plain values
         return plain | thawed

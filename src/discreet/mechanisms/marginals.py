@@ -175,6 +175,8 @@ class Marginals(WideFacts, PartsMechanism):
             return contents
         if len(self.sizes) == 1 and not self.open:
             return replace(contents, rows=range(self.sizes[0], self.sizes[0] + 1))
+        if self.slots is not None:
+            raise ParameterError("counts are of records, not of units with several rows. Release records")
         if self.domain.differences:
             raise ParameterError("counts are of columns as they are declared. Release records, or drop the difference")
         if TABLE in self.domain.columns:
@@ -444,8 +446,8 @@ def one_way_tables(facts: WideFacts, parts: Iterator[Counts | Units]) -> list[In
     """Return the counts of every column's cells, or of the nodes above them. Confidential."""
     tables = [np.zeros(size, dtype=np.int64) for size in facts.sizes]
     for part in parts:
-        for i, codes in enumerate(part.records.columns):
-            tables[i] += _counts(codes.astype(np.int64), part.frequencies, len(tables[i]))
+        for i, codes in enumerate(part.records.columns):  # a slot that is not used has a code above all cells
+            tables[i] += _counts(codes.astype(np.int64), part.frequencies, len(tables[i]) + 1)[:-1]
     columns = zip(tables, facts.nodes, strict=True)
     return [table if nodes is None else nodes.sums(table) for table, nodes in columns]
 
@@ -453,14 +455,15 @@ def one_way_tables(facts: WideFacts, parts: Iterator[Counts | Units]) -> list[In
 def two_way_tables(choice: ChosenTables, parts: Iterator[Counts | Units]) -> dict[Pair, Integers]:
     """Return the counts of the fine cells of every pair of columns that may be measured. Confidential."""
     pairs, counts = choice.candidates, [cells.count for cells in choice.fine]
-    tables = {(i, j): np.zeros((counts[i], counts[j]), dtype=np.int64) for i, j in pairs}
+    spare = int(choice.facts.slots is not None)  # a row and a column of slots that are not used, where there are any
+    tables = {(i, j): np.zeros((counts[i] + spare, counts[j] + spare), dtype=np.int64) for i, j in pairs}
     for part in parts:
         columns = zip(choice.fine, part.records.columns, strict=True)
-        codes = [cells.cell_of[column.astype(np.int64)] for cells, column in columns]
+        codes = [np.append(cells.cell_of, cells.count)[column.astype(np.int64)] for cells, column in columns]
         for i, j in pairs:
-            cells, size = codes[i] * counts[j] + codes[j], tables[i, j].size
+            cells, size = codes[i] * (counts[j] + spare) + codes[j], tables[i, j].size
             tables[i, j] += _counts(cells, part.frequencies, size).reshape(tables[i, j].shape)
-    return tables
+    return {(i, j): table[: counts[i], : counts[j]] for (i, j), table in tables.items()}
 
 
 def _counts(cells: Integers, frequencies: Integers, size: int) -> Integers:

@@ -371,6 +371,12 @@ class WideFacts:
         return [int(column.size or 0) for column in self.domain.measured_columns.values()]
 
     @cached_property
+    def slots(self) -> Integers | None:
+        """The slot of each column of a unit's record, 0 of the unit's own, -1 of those that say which are used."""
+        table = self.domain.unit_table  # without one, None
+        return None if table is None else table.slot_of(len(self.sizes))
+
+    @cached_property
     def pairs(self) -> list[Pair]:
         """The two-way tables that get a score, as numbers of columns."""
         return measurable_pairs(self.domain, self.workload)[1]

@@ -63,7 +63,8 @@ def contents_of(mechanism: Mechanism, n: int, *, size: int | None, counts: bool 
     elif size not in (None, number):
         raise ParameterError(f"size must be {number:,}, for which the mechanism was made, got {size:,}")
     fewest = number * (not mechanism.traits.random_size)
-    return replace(contents, size=number, rows=range(fewest, number + 1), columns=contents.domain.names)
+    most = number * (1 if (table := contents.domain.unit_table) is None else table.number)
+    return replace(contents, size=number, rows=range(fewest, most + 1), columns=contents.domain.released_names)
 
 
 # What a certificate names, from the public facts in it.
@@ -140,7 +141,7 @@ def decoded(
     for chunk in chunks:
         if not domain.allowed(chunk).all():
             raise Fault("record declared impossible", source)
-        yield domain.decode(chunk, rng=rng)
+        yield domain.decode(chunk, rng=rng, first=number + 1)
         number += len(chunk)
         if progress is not None:
             progress(number)

@@ -287,7 +287,7 @@ def write(
         hashes: dict[Path, str] = {}
         check = partial(require_whole_pair, *paths)
         with together(*paths, inputs=inputs, check=check, on_commit=on_commit, hashes=hashes) as (table, file):
-            domain = Domain.from_dict(document.facts.domain)
+            domain = Domain.from_dict(document.facts.domain).row_domain
             ends = {f"{name}{end}": column for name, column in domain.columns.items() for end in ("_from", "_to")}
             options: dict[str, Any] = {
                 "columns": {**ends, **domain.columns},
