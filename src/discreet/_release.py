@@ -404,7 +404,7 @@ class _Table:
         closed, domain, request = self._data, facts.domain, self._request
         if not isinstance(closed, Confidential):
             shared: dict[str, Any] = {"accept": request.accept, "empty": isinstance(request.relation, AddRemove)}
-            if self._in_parts and request.unit is None and closed.stays:
+            if self._in_parts and not (request.unit or domain.tables) and closed.stays:
                 closed = confidential_rows(closed, domain, **shared)
             else:
                 shared |= {"unit": request.unit, "by_unit": self._by_unit}

@@ -162,6 +162,8 @@ def confidential_rows(
     <confidential Rows>
     """
     require_domain(domain)
+    if domain.tables:
+        raise ParameterError("units with several rows are not read in parts. Use confidential(data, domain)")
     source = open_source(data)
     require_names(source, domain.names, other_columns=OTHER_COLUMNS in accept)
     return _closed(Rows(source, domain), source, domain, empty=empty)

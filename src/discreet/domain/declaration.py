@@ -278,7 +278,8 @@ def domain_facts(spec: Mapping[str, Any]) -> dict[str, Any]:
     unknown = set(spec) - {"columns", "tables", "metric_weights", "difference", "outcome", *RULES}
     if unknown:
         lists = ", ".join([*(f"[[{name}]]" for name in DECLARED), *RULES[len(DECLARED) :], "difference, outcome"])
-        raise DomainError(f"unknown table {min(unknown)!r}: a domain has [columns.NAME], [tables.NAME], [metric_weights], {lists}")
+        known = f"[columns.NAME], [metric_weights], {lists}, [tables.NAME]"
+        raise DomainError(f"unknown table {min(unknown)!r}: a domain has {known}")
     named = spec.get("columns", {})
     if len(named) > MOST_COLUMNS:
         raise DomainError(f"a domain must have at most {MOST_COLUMNS:,} columns, got {len(named):,}")

@@ -187,6 +187,10 @@ class Domain:
         if not self.at_most and self.difference is None and all(getattr(self, name) == () for name in tuples):
             return
         settle(self, outcome=declaration.plain_outcome(self.outcome, self.columns))
+        self._settle_rules()
+
+    def _settle_rules(self) -> None:
+        """Set what rules, totals and a difference come to."""
         from discreet.domain.constraints import Difference, Readers, compiled, published, remaining
 
         plain: dict[str, Any] = {name: declaration.plain_entries(name, getattr(self, name)) for name in DECLARED}
@@ -402,8 +406,8 @@ class Domain:
         frame = pl.DataFrame([column.decode(codes, rng=rng).alias(name) for (name, column), codes in parts])
         for name, above in self._sorted * len(self._sorted):  # values of one cell, drawn without regard to the order
             low, high = pl.col(name), pl.col(above)
-            first, last = pl.when(low > high).then(high).otherwise(low), pl.when(low > high).then(low).otherwise(high)
-            frame = frame.with_columns(first.alias(name), last.alias(above))
+            lower, upper = pl.when(low > high).then(high).otherwise(low), pl.when(low > high).then(low).otherwise(high)
+            frame = frame.with_columns(lower.alias(name), upper.alias(above))
         return frame
 
     def describe(self, records: Records, *, rng: np.random.Generator) -> pl.DataFrame:

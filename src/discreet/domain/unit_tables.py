@@ -85,6 +85,9 @@ class UnitTable:
                 raise DomainError(f"column {name!r}: it must be a Column, such as Numeric(lower=0, upper=1)")
             if not column.finite:
                 raise DomainError(f"column {name!r}: rows of a unit need finitely many cells. Declare cells")
+        self._check_slots()
+
+    def _check_slots(self) -> None:
         if (self.order_by is not None) != (self.slots == ORDERED):
             raise DomainError('order_by is for slots = "ordered", which needs it. Write both or neither')
         words = {"slots": (INTERCHANGEABLE, ORDERED), "order_by": (LISTED, None)}
@@ -92,10 +95,11 @@ class UnitTable:
             name = getattr(self, key)
             if name not in allowed and name not in self.columns:
                 raise unfit(key, "a column of the table", name, error=DomainError)
-        if (key_column := self._key_column) is not None:
-            if key_column.nullable or not 2 <= (key_column.size or 0) <= _MOST_RECORDS or len(self.columns) < 2:
-                form = f"2 to {_MOST_RECORDS} values and no nulls, and other columns beside it"
-                raise DomainError(f"column {self.slots!r}: slots need {form}. Declare them, or other slots")
+        if (column := self._key_column) is not None and (
+            column.nullable or not 2 <= (column.size or 0) <= _MOST_RECORDS or len(self.columns) < 2
+        ):
+            form = f"2 to {_MOST_RECORDS} values and no nulls, and other columns beside it"
+            raise DomainError(f"column {self.slots!r}: slots need {form}. Declare them, or other slots")
 
     @property
     def _key_column(self) -> Column | None:
@@ -173,9 +177,9 @@ class UnitTable:
             order = np.lexsort((*reversed([*first, *codes.values()]), unit))
             unit = unit[order]
             slot = np.arange(len(unit)) - np.searchsorted(unit, unit)
-            flat = [np.bincount(unit, minlength=units) - 1]
+            flat: list[Any] = [np.bincount(unit, minlength=units) - 1]
         else:
-            slot = codes.pop(self.slots)
+            slot = codes.pop(self.slots).astype(np.int64)
             order = np.lexsort((rng.random(len(unit)), slot, unit))
             unit, slot = unit[order], slot[order]
             kept = (np.diff(unit, prepend=-1) != 0) | (np.diff(slot, prepend=-1) != 0)
@@ -187,7 +191,7 @@ class UnitTable:
         for table, name in zip(values, self.held_columns, strict=True):
             table[slot, unit] = codes[name][order]
         flat = [*[column[order[np.searchsorted(unit, np.arange(units))]] for column in own], *flat]
-        return Records(columns=tuple([*flat, *[table[slot] for slot in range(self.number) for table in values]]))
+        return Records(columns=(*flat, *[table[slot] for slot in range(self.number) for table in values]))
 
     def used(self, columns: Sequence[npt.NDArray[Any]]) -> list[Booleans]:
         """Return which records use each slot; ``columns``: of records, without those of the unit itself."""

@@ -322,6 +322,11 @@ class Marginals(WideFacts, PartsMechanism):
         """Return the law of the noise on a single column; of several, one table is a function of a model of all."""
         from discreet.mechanisms.likelihood import NoisyCellCounts, NoisyTree, NoLikelihood
 
+        if self.slots is not None:
+            return NoLikelihood(
+                reason="rows of a unit depend on each other. Analyse several released tables with the unit as the "
+                "cluster, and combine the estimates with discreet.inference.combine"
+            )
         if self.tables is not None:
             return NoLikelihood(reason="several tables are analysed together. Take discreet.read(...).estimate")
         if len(self.sizes) > 1 or self.open:
@@ -455,13 +460,13 @@ def one_way_tables(facts: WideFacts, parts: Iterator[Counts | Units]) -> list[In
 def two_way_tables(choice: ChosenTables, parts: Iterator[Counts | Units]) -> dict[Pair, Integers]:
     """Return the counts of the fine cells of every pair of columns that may be measured. Confidential."""
     pairs, counts = choice.candidates, [cells.count for cells in choice.fine]
-    spare = int(choice.facts.slots is not None)  # a row and a column of slots that are not used, where there are any
-    tables = {(i, j): np.zeros((counts[i] + spare, counts[j] + spare), dtype=np.int64) for i, j in pairs}
+    tables = {(i, j): np.zeros((counts[i] + 1, counts[j] + 1), dtype=np.int64) for i, j in pairs}
     for part in parts:
         columns = zip(choice.fine, part.records.columns, strict=True)
+        # the last cells are of slots that are not used
         codes = [np.append(cells.cell_of, cells.count)[column.astype(np.int64)] for cells, column in columns]
         for i, j in pairs:
-            cells, size = codes[i] * (counts[j] + spare) + codes[j], tables[i, j].size
+            cells, size = codes[i] * (counts[j] + 1) + codes[j], tables[i, j].size
             tables[i, j] += _counts(cells, part.frequencies, size).reshape(tables[i, j].shape)
     return {(i, j): table[: counts[i], : counts[j]] for (i, j), table in tables.items()}
 

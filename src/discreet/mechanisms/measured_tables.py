@@ -93,6 +93,8 @@ class MeasuredTables:
         for (i, j), q in choice.pairs:
             shape = [cells.count for cells in choice.cells((i, j))]
             self.noisy[i, j] = (next(parts) / float(q * q)).reshape(shape)
+            error = self.facts.scale / q * math.sqrt(self.noisy[i, j].size) / self.total
+            self.use.learn((i, j), self.noisy[i, j] / self.total, error)
             variances = choice.summed((i, j), np.full(shape, 1.0 / float(q * q)))
             self.two_way[i, j] = variances, choice.summed((i, j), self.noisy[i, j])
 

@@ -7,9 +7,8 @@ that use them.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,6 +29,7 @@ class SlotUse:
     slots: Integers | None  # of each column, 0 of a unit's own, -1 of those that say which are used; None without
     shares: Mapping[int, Floats]  # probabilities of the cells of the latter, by column
     used: Floats  # shape (columns,)
+    together: dict[Pair, float] = field(default_factory=dict)  # share that uses both slots, where a table told
 
     @classmethod
     def from_tables(cls, slots: Integers | None, one_way: Sequence[OneWay], total: float) -> SlotUse:
@@ -62,8 +62,8 @@ class SlotUse:
     ) -> Floats:
         """Return by how much a table differs from that of independent columns, as if every record used both slots.
 
-        ``table``: of ``total`` records in all. Who uses one slot may differ in the other column from all who use that: of
-        such a pair, the table's own margins are taken.
+        ``table``: of ``total`` records in all. Who uses one slot may differ in the other column from all who use that:
+        of such a pair, the table's own margins are taken.
         """
         used, possible = self._pair(*pair)
         if len(self.axes(pair)) == 2:
@@ -97,7 +97,19 @@ class SlotUse:
             return 1.0, np.array([False, True])
         if first <= 0:
             return float(self.used[j]), None
-        least = float(min(self.used[i], self.used[j]))
         if first == second or len(self.shares) == 1:
-            return least, None
-        return math.sqrt(least * float(self.used[i] * self.used[j])), None
+            return float(min(self.used[i], self.used[j])), None
+        return self.together.get((i, j), float(self.used[i] * self.used[j])), None
+
+    def learn(self, pair: Pair, table: Floats, error: float) -> None:
+        """Take from a measured table, in shares of all records, how many use both slots of a panel.
+
+        ``error``: of its sum. Before, they are taken for independent, give or take half of what else is possible.
+        """
+        if self.axes(pair):
+            return
+        used, both = self.used[list(pair)], float(np.prod(self.used[list(pair)]))
+        least, most = max(_LEAST_USED, float(used.sum()) - 1.0), float(used.min())
+        spread = (0.5 * (most - least)) ** 2
+        share = both + (float(table.sum()) - both) * spread / (spread + error**2 + 1e-12)
+        self.together[pair] = min(max(share, least), most)

@@ -192,7 +192,7 @@ def _promised(run: Run, offer: Offer, facts: Provenance, *, seeded: bool) -> Cer
         records=guarantee.n,
         size=offer.contents.size,
         relation=RelationFacts(name=relation.name, group=relation.group),
-        unit=UnitFacts(column=unit, max_records=relation.group) if unit else None,
+        unit=UnitFacts(column=unit, max_records=request.covered.group) if unit else None,
         public_inputs=dict(facts.public),
         guarantee=promise(mechanism, guarantee, headline(guarantee, request.budget), unit=unit),
         randomness=randomness,
