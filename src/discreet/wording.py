@@ -434,7 +434,7 @@ def statement(
         target, values = f"one unit of up to {group} records", "sets of records"
     others = "units" if rows > 1 else "records"
     if rows > 1:
-        target, values = f"one unit with all its rows, of which up to {rows} are kept,", "sets of rows"
+        target, values = f"one unit of up to {rows} rows", "sets of rows"
     tested = f"whether {target} is in the table"
     if relation != "add-remove":
         holder = f"{target} has"

@@ -205,7 +205,7 @@ def test_a_release_is_written_verified_read_and_reported(tmp_path: Any) -> None:
     facts = done.certificate.facts
     assert (facts.mechanism.name, facts.size, facts.records) == ("marginals", 1500, 2000)
     assert (facts.unit.column, facts.unit.max_records, facts.relation.group) == ("who", 3, 1)
-    assert "one unit with all its rows" in done.certificate.statement
+    assert "which of two sets of rows one unit of up to 3 rows has" in done.certificate.statement
     assert all(check.agrees for check in verify(path.with_suffix(".certificate.json"), data=path))
     with pytest.warns(ReleaseTakenForSample, match=r"1,500 records .* from 2,000"):
         table = read(path).table()
