@@ -75,7 +75,8 @@ def facts(people: pl.DataFrame) -> dict[str, float]:
         child.any().alias("child"), adult.sum().alias("adults"), (age >= 13).all().alias("old"),
         (pl.col("race").n_unique() == 1).alias("one race"), (pl.col("married").head(2) == "1").all().alias("couple"),
         (age.get(0) - age.get(1, null_on_oob=True)).abs().alias("gap"),
-        (~pl.col("work").is_in(["1", "2", "4", "5"])).all().alias("idle"), (pl.col("disabled") == "1").any().alias("disabled"),
+        (~pl.col("work").is_in(["1", "2", "4", "5"])).all().alias("idle"),
+        (pl.col("disabled") == "1").any().alias("disabled"),
     )  # fmt: skip
     several, couples = units.filter(pl.col("rows") > 1), units.filter(pl.col("rows") > 1, "couple")
     return {
@@ -123,10 +124,11 @@ def pairs(true: pl.DataFrame, found: pl.DataFrame) -> dict[str, float]:
 
 
 def patients() -> pl.DataFrame:
-    """Return the years 1984 to 1988 of patients: whether they work, visits to a doctor up to 10, health from 0 to 10."""
+    """Return the years 1984 to 1988 of patients: whether they work, and visits to a doctor up to 10."""
     panel = data("german_health_panel_rwm5yr")
     return panel.filter(pl.col("year").is_between(1984, 1988)).select(
-        unit="id", year="year", works=pl.col("outwork") == 0, visits=pl.col("docvis").clip(0, 10), female=pl.col("female") == 1
+        unit="id", year="year", works=pl.col("outwork") == 0, visits=pl.col("docvis").clip(0, 10),
+        female=pl.col("female") == 1
     )  # fmt: skip
 
 

@@ -27,8 +27,8 @@ from discreet._core.errors import DataError, DiscreetError, FileProblem
 from discreet._core.lazy import pl
 from discreet._core.text import counted, harmless, sentence
 from discreet.confidential.closed import Confidential
-from discreet.confidential.count import OTHER_COLUMNS, require_unit, unit_of
-from discreet.confidential.source import FREQUENCY, RESERVED, Source, texts_of, wrong_names
+from discreet.confidential.count import OTHER_COLUMNS, require_unit
+from discreet.confidential.source import FREQUENCY, RESERVED, Source, texts_of, unit_of, wrong_names
 from discreet.confidential.tables import open_source
 from discreet.confidential.units import NO_UNIT, Holdings
 from discreet.domain import Column, Domain, Misfit, missing_in, require_domain

@@ -32,6 +32,7 @@ from discreet.confidential.source import (
     no_records,
     require_names,
     rows_frame,
+    unit_of,
 )
 from discreet.confidential.tables import open_source
 from discreet.domain import Counts, Domain, Records, Units, require_domain
@@ -332,12 +333,12 @@ def _records_of_units(source: Source, domain: Domain, *, unit: Unit, rng: np.ran
     for batch in declared_batches(source, row_domain.columns, unit.column):
         if batch.height:
             rows = rows_frame(*encoded(batch, row_domain, source)).with_row_index(_PLACE, offset=number)
-            slots.add(batch[unit.column], narrow(rows if table.listed else rows.with_columns(pl.lit(0).alias(_PLACE))))
+            slots.add(batch[unit.column], narrow(rows))
             number += batch.height
-    kept, owners = slots.kept()
-    if kept is None:
+    unit_rows, owners = slots.kept()
+    if unit_rows is None:
         return Counts(records=no_records(domain), frequencies=np.zeros(0, dtype=np.int64))
-    encoded_rows, places = frame_records(kept, row_domain), kept[_PLACE].to_numpy()
+    encoded_rows, places = frame_records(unit_rows, row_domain), unit_rows[_PLACE].to_numpy()
     records = table.records_of_units(encoded_rows, owners.rank("dense").to_numpy(), places, rng=rng)
     counts = grouped(rows_frame(records))
     counts = counts.sort(counts.columns)
@@ -361,12 +362,6 @@ def public_size(counts: Confidential[Any]) -> int:
     """Return the number of records, with a privacy unit units times slots: public under replacement, by definition."""
     # Filtering the table beforehand by a confidential value makes the number a confidential statistic.
     return int(open_confidential(counts, caller=__name__).n)
-
-
-def unit_of(domain: Domain, unit: Unit | None) -> Unit | None:
-    """Return whose rows are kept together or cut: the unit that is given, or that of a domain with a table of units."""
-    table = domain.unit_table
-    return unit if table is None else Unit(table.unit, max_records=table.max_records)
 
 
 def require_unit(domain: Domain, unit: Unit | None, *, by_unit: bool = False) -> None:

@@ -17,6 +17,40 @@ from discreet._core.text import with_article
 from discreet.domain.column import Column
 from discreet.domain.texts import PublicFact, encodable, span_text
 
+# Mappings that stay as they are, and names that columns may have.
+
+
+class Frozen(dict[str, Any]):
+    """A dictionary that refuses changes."""
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise DomainError("a domain cannot be changed. Build another")
+
+    __setitem__ = __delitem__ = clear = pop = popitem = setdefault = update = __ior__ = _refuse
+
+    def __reduce__(self) -> Any:
+        return (Frozen, (dict(self),))
+
+
+def frozen(plain: Any) -> Any:
+    """Return lists as tuples, and dictionaries that cannot be changed."""
+    if isinstance(plain, dict):
+        return Frozen({key: frozen(value) for key, value in plain.items()})
+    return tuple(map(frozen, plain)) if isinstance(plain, list) else plain
+
+
+def check_column(name: object, column: object) -> None:
+    """Refuse what cannot be the name of a column, or its declaration."""
+    if not isinstance(name, str) or not name:
+        raise unfit("a column's name", "a text of at least one character", name, error=DomainError)
+    if not encodable(name):
+        raise DomainError(f"column {name!r}: its name is not valid Unicode text")
+    if name == "*" or (name.startswith("^") and name.endswith("$")):
+        raise DomainError(f"column {name!r}: dataframe libraries read this name as a pattern. Rename the column")
+    if not isinstance(column, Column):
+        raise DomainError(f"column {name!r}: it must be a Column, such as Numeric(lower=0, upper=1)")
+
+
 # What is declared beside the columns, as plain values: the forms that TOML, JSON and Python have in common.
 
 _MOST = 10**10  # records

@@ -24,9 +24,9 @@ from discreet._core.reading import MOST_COLUMNS, bounded_text, parsed_toml
 from discreet._core.text import counted, paragraph, table
 from discreet.domain import declaration
 from discreet.domain.column import Column
-from discreet.domain.declaration import DECLARED, RULES
+from discreet.domain.declaration import DECLARED, RULES, Frozen, check_column, frozen
 from discreet.domain.records import Records
-from discreet.domain.texts import encodable, settle
+from discreet.domain.texts import settle
 
 if TYPE_CHECKING:
     from discreet.domain.constraints import Constraint, Difference, PublishedTotals
@@ -34,18 +34,6 @@ if TYPE_CHECKING:
 
 _MOST_FLAT = 2**62
 _SHOWN = 50  # columns, in a notebook
-
-
-class _Frozen(dict[str, Any]):
-    """A dictionary that refuses changes."""
-
-    def _refuse(self, *_: Any, **__: Any) -> Any:
-        raise DomainError("a domain cannot be changed. Build another")
-
-    __setitem__ = __delitem__ = clear = pop = popitem = setdefault = update = __ior__ = _refuse
-
-    def __reduce__(self) -> Any:
-        return (_Frozen, (dict(self),))
 
 
 @sealed
@@ -89,9 +77,8 @@ class Domain:
         difference from the second, clipped to the bounds: in days of dates, else in seconds. Its cells are as wide as
         those of the two, which are equally wide.
     tables : mapping of str to UnitTable or mapping, optional
-        One table of which a unit, such as a person, has several rows: see :class:`UnitTable`. ``columns`` are then
-        declared for what is the same in all rows of a unit, and become those of a record with all of its rows. Rules
-        are about the columns of one row.
+        One table of which a unit has several rows: see :class:`UnitTable`. ``columns`` are then declared for what is
+        the same in all rows of a unit, and become those of its record. Rules are about the columns of one row.
 
     Raises
     ------
@@ -159,14 +146,16 @@ class Domain:
 
     def __post_init__(self) -> None:
         if self.tables:
-            self._settle_tables()
+            from discreet.domain.unit_tables import settle_tables
+
+            settle_tables(self)
         if not isinstance(self.columns, Mapping) or not self.columns:
             raise DomainError("a domain must have at least one column. Declare it under [columns.NAME]")
         if len(self.columns) > MOST_COLUMNS:
             raise DomainError(f"a domain must have at most {MOST_COLUMNS:,} columns, got {len(self.columns):,}")
         columns = dict(self.columns)
         for name, column in self.columns.items():
-            _check_column(name, column)
+            check_column(name, column)
             if getattr(column, "censored", ()):
                 from discreet.domain.labels import CensoredNumbers
 
@@ -179,8 +168,8 @@ class Domain:
         sizes = [column.size for column in columns.values()]
         settle(
             self,
-            columns=_Frozen({str(name): column for name, column in columns.items()}),
-            metric_weights=_Frozen(weights) if weights else None,
+            columns=Frozen({str(name): column for name, column in columns.items()}),
+            metric_weights=Frozen(weights) if weights else None,
             _size=None if None in sizes else prod(filter(None, sizes)),
         )
         tuples = {*RULES, "outcome"} - {"at_most"}
@@ -196,7 +185,7 @@ class Domain:
         plain: dict[str, Any] = {name: declaration.plain_entries(name, getattr(self, name)) for name in DECLARED}
         plain |= {name: declaration.plain_rules(name, getattr(self, name)) for name in ("order", "nulls_together")}
         plain["at_most"] = declaration.plain_limits(self.at_most or {})
-        settle(self, **{name: _frozen(entries) for name, entries in plain.items()})
+        settle(self, **{name: frozen(entries) for name, entries in plain.items()})
         if self.unit_table is not None:
             from discreet.domain.unit_tables import expanded
 
@@ -206,7 +195,7 @@ class Domain:
         totals = published(readers, plain["totals"], remaining(readers, constraints))
         settle(self, _constraints=constraints, _published=totals, _sorted=intervals)
         if self.difference is not None:
-            settle(self, difference=_frozen(declaration.plain_difference(self.difference, self.columns)))
+            settle(self, difference=frozen(declaration.plain_difference(self.difference, self.columns)))
             difference = Difference.parse(self.difference, self.columns)
             if difference.columns[0] in [i for rule in constraints for i in rule.columns] + [t.column for t in totals]:
                 name = self.names[difference.columns[0]]
@@ -216,27 +205,10 @@ class Domain:
                 )
             settle(self, differences=(difference,))
 
-    def _settle_tables(self) -> None:
-        """Set the columns of a unit's record, and refuse what is declared beside them."""
-        from discreet.domain.unit_tables import parsed_tables
-
-        tables = parsed_tables(self.tables)
-        ((name, table),) = tables.items()
-        flat = table.flat_columns(name)
-        own = {column: facts for column, facts in self.columns.items() if flat.get(column) != facts}
-        if twice := set(own) & {*flat, *table.columns, table.unit}:
-            raise DomainError(f"column {min(twice)!r}: a table of units has its name. Rename one of them")
-        for key in ("metric_weights", "totals", "difference"):
-            if getattr(self, key):
-                raise DomainError(f"{key} cannot be declared beside [tables.{name}]. Leave it out")
-        settle(self, tables=_Frozen(tables), columns=own | flat)
-
     def __eq__(self, other: object) -> bool:
-        return self is other or (
-            isinstance(other, Domain)
-            and list(self.columns) == list(other.columns)
-            and (self.to_dict() == other.to_dict())
-        )
+        if not isinstance(other, Domain):
+            return False
+        return self is other or (list(self.columns) == list(other.columns) and self.to_dict() == other.to_dict())
 
     def __hash__(self) -> int:
         return hash(self.to_toml())
@@ -247,11 +219,8 @@ class Domain:
             facts = ", ".join(f"{key} = {value}" for key, value in column.to_dict().items() if key != "type")
             cells = "" if column.size is None else f"{column.size:,}"
             rows.append((name, column.kind, cells, shorten(facts, 120, placeholder=" ...")))
-        head, notes = [counted(len(self.columns), "column")], []
-        if self.size is not None:
-            head.append(counted(self.size, "cell"))
-        if len(self.columns) > _SHOWN:
-            notes.append(f"and {counted(len(self.columns) - _SHOWN, 'more column')}")
+        head = [counted(len(self.columns), "column")] + [counted(self.size or 0, "cell")] * self.finite
+        notes = [f"and {counted(len(self.columns) - _SHOWN, 'more column')}"] * (len(self.columns) > _SHOWN)
         notes += [f"outcome: {', '.join(self.outcome)}"] * bool(self.outcome)
         notes += [f"{len(getattr(self, name)):,} declared under {name}" for name in RULES if getattr(self, name)]
         return paragraph(", ".join(head)) + table(("column", "kind", "cells", "declared"), rows) + paragraph(*notes)
@@ -264,26 +233,20 @@ class Domain:
     @property
     def unit_table(self) -> UnitTable | None:
         """The table of which a unit has several rows; None where each record is a row."""
-        return next(iter(self.tables.values()), None) if self.tables else None
+        return next(iter((self.tables or {}).values()), None)
 
     @property
     def row_domain(self) -> Domain:
         """The domain of the rows of a table of units, without the column that names the unit; else the domain."""
-        if self.unit_table is None:
+        if (table := self.unit_table) is None:
             return self
-        rules = {name: getattr(self, name) for name in RULES}
-        return Domain(columns=self._own_columns | dict(self.unit_table.columns), **rules)
-
-    @property
-    def _own_columns(self) -> dict[str, Column]:
-        """The columns that are declared beside a table of units, or all."""
-        number = (self.unit_table.slot_of(len(self.columns)) == 0).sum() if self.unit_table else len(self.columns)
-        return dict(islice(self.columns.items(), int(number)))
+        columns = table.own_columns(self.columns) | dict(table.columns)
+        return Domain(columns=columns, **{name: getattr(self, name) for name in RULES})
 
     @property
     def released_names(self) -> tuple[str, ...]:
         """Names of the columns of a release, in order."""
-        return self.names if self.unit_table is None else (self.unit_table.unit, *self.row_domain.names)
+        return (*[table.unit for table in (self.tables or {}).values()], *self.row_domain.names)
 
     @property
     def size(self) -> int | None:
@@ -397,8 +360,7 @@ class Domain:
     def decode(self, records: Records, *, rng: np.random.Generator, first: int = 1) -> pl.DataFrame:
         """Turn encoded records into a table of the declared names, order and types, one row per record.
 
-        ``rng`` is the source of the draws within cells. Of units, there is one row per row, and units have numbers for
-        names, from ``first`` on.
+        ``rng`` is the source of the draws within cells. Units have numbers for names, from ``first`` on.
         """
         if self.unit_table is not None:
             return self.unit_table.frame(self.row_domain, records, rng=rng, first=first)
@@ -450,10 +412,12 @@ class Domain:
             plain["metric_weights"] = dict(self.metric_weights)
         if self.difference is not None:
             plain["difference"] = dict(self.difference)
-        if self.tables:
-            plain["tables"] = {name: table.to_dict() for name, table in self.tables.items()}
-        if own := self._own_columns:
-            plain["columns"] = {name: column.to_dict() for name, column in own.items()}
+        columns = self.columns
+        if self.unit_table is not None:
+            plain["tables"] = {name: table.to_dict() for name, table in (self.tables or {}).items()}
+            columns = self.unit_table.own_columns(columns)
+        if columns:
+            plain["columns"] = {name: column.to_dict() for name, column in columns.items()}
         declared = {name: getattr(self, name) for name in RULES if getattr(self, name)}
         thawed: dict[str, Any] = json.loads(json.dumps(declared))  # which are plain values
         return plain | thawed
@@ -508,25 +472,6 @@ class Domain:
         if (self._size or 0) > _MOST_FLAT:
             raise DomainError("the domain has more than 2**62 cells, too many to number. Use its records instead")
         return sizes
-
-
-def _frozen(plain: Any) -> Any:
-    """Return lists as tuples, and dictionaries that cannot be changed."""
-    if isinstance(plain, dict):
-        return _Frozen({key: _frozen(value) for key, value in plain.items()})
-    return tuple(map(_frozen, plain)) if isinstance(plain, list) else plain
-
-
-def _check_column(name: object, column: object) -> None:
-    """Refuse what cannot be the name of a column, or its declaration."""
-    if not isinstance(name, str) or not name:
-        raise unfit("a column's name", "a text of at least one character", name, error=DomainError)
-    if not encodable(name):
-        raise DomainError(f"column {name!r}: its name is not valid Unicode text")
-    if name == "*" or (name.startswith("^") and name.endswith("$")):
-        raise DomainError(f"column {name!r}: dataframe libraries read this name as a pattern. Rename the column")
-    if not isinstance(column, Column):
-        raise DomainError(f"column {name!r}: it must be a Column, such as Numeric(lower=0, upper=1)")
 
 
 def require_domain(domain: Any) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from discreet._core.checks import integer, unfit
 from discreet._core.errors import DomainError
 from discreet._core.lazy import pl
 from discreet.domain.column import Column
+from discreet.domain.declaration import Frozen, domain_facts
 from discreet.domain.integers import Integer
 from discreet.domain.labels import Boolean
 from discreet.domain.records import Records
@@ -113,7 +115,7 @@ class UnitTable:
     @property
     def number(self) -> int:
         """How many slots there are."""
-        return self.max_records if self._key_column is None else int(self._key_column.size or 0)
+        return int((self._key_column and self._key_column.size) or self.max_records)
 
     @property
     def held_columns(self) -> dict[str, Column]:
@@ -137,13 +139,16 @@ class UnitTable:
     @property
     def _first(self) -> int:
         """How many columns say which slots are used."""
-        return 1 if self._key_column is None else self.number
+        return int(self.number ** (self._key_column is not None))
 
     def slot_of(self, columns: int) -> Integers:
         """Return the slot of each column of a unit's record; 0 of its own, -1 of those that say which are used."""
         slots = np.repeat(list(self._numbers()), len(self.held_columns))
-        own = np.zeros(columns - self._first - len(slots), dtype=np.int64)
-        return np.concatenate((own, np.full(self._first, -1), slots))
+        return np.append(np.repeat([0, -1], [columns - self._first - len(slots), self._first]), slots)
+
+    def own_columns(self, columns: Mapping[str, Column]) -> dict[str, Column]:
+        """Return the unit's own columns among those of its record, which come first."""
+        return dict(islice(columns.items(), int((self.slot_of(len(columns)) == 0).sum())))
 
     def _numbers(self) -> range:
         return range(1, self.number + 1)
@@ -169,12 +174,12 @@ class UnitTable:
         ``places``, shape (rows,): where each is listed.
         """
         number = len(rows.columns) - len(self.columns)
-        own, codes = rows.columns[:number], dict(zip(self.columns, rows.columns[number:], strict=True))
-        first = [places if self.listed else codes[self.order_by]] if self.order_by is not None else []
+        unit_columns, codes = rows.columns[:number], dict(zip(self.columns, rows.columns[number:], strict=True))
+        order_codes = [{LISTED: places, **codes}[name] for name in [self.order_by] if name is not None]
         _, unit = np.unique(owners, return_inverse=True)
         units = int(unit.max(initial=-1)) + 1
         if self._key_column is None:
-            order = np.lexsort((*reversed([*first, *codes.values()]), unit))
+            order = np.lexsort((*reversed([*order_codes, *codes.values()]), unit))
             unit = unit[order]
             slot = np.arange(len(unit)) - np.searchsorted(unit, unit)
             flat: list[Any] = [np.bincount(unit, minlength=units) - 1]
@@ -182,15 +187,15 @@ class UnitTable:
             slot = codes.pop(self.slots).astype(np.int64)
             order = np.lexsort((rng.random(len(unit)), slot, unit))
             unit, slot = unit[order], slot[order]
-            kept = (np.diff(unit, prepend=-1) != 0) | (np.diff(slot, prepend=-1) != 0)
-            order, unit, slot = order[kept], unit[kept], slot[kept]
+            new = (np.diff(unit, prepend=-1) != 0) | (np.diff(slot, prepend=-1) != 0)
+            order, unit, slot = order[new], unit[new], slot[new]
             used = np.zeros((self.number, units), dtype=np.int64)
             used[slot, unit] = 1
             flat = list(used)
         values = [np.full((self.number, units), column.size) for column in self.held_columns.values()]
         for table, name in zip(values, self.held_columns, strict=True):
             table[slot, unit] = codes[name][order]
-        flat = [*[column[order[np.searchsorted(unit, np.arange(units))]] for column in own], *flat]
+        flat = [*[column[order[np.searchsorted(unit, np.arange(units))]] for column in unit_columns], *flat]
         return Records(columns=(*flat, *[table[slot] for slot in range(self.number) for table in values]))
 
     def used(self, columns: Sequence[npt.NDArray[Any]]) -> list[Booleans]:
@@ -204,14 +209,14 @@ class UnitTable:
 
         ``domain``: of the rows, with the unit's own columns first.
         """
-        own, width = len(domain.names) - len(self.columns), len(self.held_columns)
-        columns, units, parts = records.columns[own:], [], list[Records]()
+        start, width = len(domain.names) - len(self.columns), len(self.held_columns)
+        columns, units, parts = records.columns[start:], [], list[Records]()
         for slot, rows in enumerate(map(np.flatnonzero, self.used(columns))):
             place = self._first + slot * width
             codes = dict(zip(self.held_columns, columns[place : place + width], strict=True))
             if self._key_column is not None:
                 codes[self.slots] = np.full(len(records), slot)
-            codes = {**dict(zip(domain.names, records.columns[:own], strict=False)), **codes}
+            codes = {**dict(zip(domain.names, records.columns[:start], strict=False)), **codes}
             parts.append(Records(columns=tuple([codes[name][rows] for name in domain.names])))
             units.append(rows)
         rows_of = np.concatenate(units)
@@ -220,7 +225,21 @@ class UnitTable:
         return domain.decode(Records.concatenate(parts).take(order), rng=rng).insert_column(0, names)
 
 
-def parsed_tables(tables: Any) -> dict[str, UnitTable]:
+def settle_tables(domain: Domain) -> None:
+    """Set a domain's tables, and the columns of a unit's record. Raises DomainError for what cannot be beside them."""
+    tables = _parsed_tables(domain.tables)
+    ((name, table),) = tables.items()
+    flat = table.flat_columns(name)
+    unit_columns = {column: facts for column, facts in domain.columns.items() if flat.get(column) != facts}
+    if twice := set(unit_columns) & {*flat, *table.columns, table.unit}:
+        raise DomainError(f"column {min(twice)!r}: a table of units has its name. Rename one of them")
+    for key in ("metric_weights", "totals", "difference"):
+        if getattr(domain, key):
+            raise DomainError(f"{key} cannot be declared beside [tables.{name}]. Leave it out")
+    settle(domain, tables=Frozen(tables), columns=unit_columns | flat)
+
+
+def _parsed_tables(tables: Any) -> dict[str, UnitTable]:
     """Return tables of units by name, given as objects or plain data. Raises DomainError."""
     if not isinstance(tables, Mapping) or len(tables) != 1:
         raise DomainError("tables must be one table of units: [tables.NAME], with unit and max_records")
@@ -236,10 +255,8 @@ def parsed_tables(tables: Any) -> dict[str, UnitTable]:
 
 
 def _parsed(table: Any) -> UnitTable:
-    from discreet.domain.declaration import domain_facts
-
-    known = {"unit", "max_records", "columns", "slots", "order_by"}
-    if not isinstance(table, Mapping) or not {"unit", "max_records", "columns"} <= set(table) <= known:
+    needed = {"unit", "max_records", "columns"}
+    if not isinstance(table, Mapping) or not needed <= set(table) <= needed | {"slots", "order_by"}:
         raise DomainError("it must have unit, max_records and [tables.NAME.columns.COLUMN], may have slots, order_by")
     return UnitTable(**{**table, "columns": domain_facts({"columns": table["columns"]})["columns"]})
 
@@ -256,7 +273,7 @@ def expanded(rules: Mapping[str, Any], table: UnitTable) -> dict[str, Any]:
 
     def versions(entry: Any, rename: Any) -> Iterator[Any]:
         of_slots = [rename(entry, table.slot_names(slot)) for slot in table._numbers()]
-        yield from of_slots[: 1 if of_slots[0] == entry else None]
+        yield from of_slots if of_slots[0] != entry else [entry]
 
     def implied(entry: Any, names: Mapping[str, str]) -> Any:
         return {**entry, "columns": renamed(entry["columns"], names), "determine": renamed(entry["determine"], names)}

@@ -281,7 +281,7 @@ class Request:
     @property
     def covered(self) -> Relation:
         """The relation with the most rows of a unit: more than the ``group`` of records where they are one record."""
-        return replace(self.between, group=1 if self.protected is None else self.protected.max_records)
+        return replace(self.between, group=(self.protected and self.protected.max_records) or 1)
 
     @property
     def checkpoint(self) -> Checkpoint | None:

@@ -319,7 +319,6 @@ class ChosenTables:
         first, self._pair_scores = y[: self.scored], y[self.scored : self.scored + len(facts.pairs)]
         one_way = one_way_counts(facts, np.asarray(first, dtype=np.int64))
         self.total = number_of_records(facts, one_way)
-        """The number of records: the published or declared one, unless the noisy tables contradict it."""
         self._use = SlotUse.from_tables(facts.slots, one_way, self.total)
         self.one_way = self._use.completed(one_way)
         outcome_pairs, scored_pairs = measurable_pairs(facts.domain, facts.workload)
@@ -400,8 +399,8 @@ class ChosenTables:
 
     def expected(self, i: int, j: int) -> Integers:
         """Return the two-way table that the one-way tables would make of independent columns, in whole records."""
-        table = self._use.independent((i, j), (self.coarse[i], self.coarse[j]), self.merged[i])
-        return np.rint(self.total * table).astype(np.int64)
+        shares = self._use.independent((i, j), (self.coarse[i], self.coarse[j]), self.merged[i])
+        return np.rint(self.total * shares).astype(np.int64)
 
     @cached_property
     def _worth(self) -> tuple[Integers, Integers, Integers, Booleans]:

@@ -44,18 +44,18 @@ class SlotUse:
     def completed(self, one_way: Sequence[OneWay]) -> list[OneWay]:
         """Return one-way tables as if every record used all slots."""
         return [
-            replace(table, noisy=table.noisy / used, units=table.units * used**2) if used < 1.0 else table
+            replace(table, noisy=table.noisy / used, units=table.units * used**2)
             for table, used in zip(one_way, self.used.tolist(), strict=True)
         ]
 
     def independent(self, pair: Pair, shares: tuple[Floats, Floats], cells: Merged) -> Floats:
         """Return the table of independent columns of those that use both slots; ``cells``: of the first column."""
         used, possible = self._pair(*pair)
-        first = shares[0]
+        rows = shares[0]
         if possible is not None:
             probabilities = self.shares[pair[0]] + 1e-12
-            first = first * cells.sums(probabilities * possible) / cells.sums(probabilities)
-        return np.asarray(used * np.outer(first, shares[1]))
+            rows = rows * cells.sums(probabilities * possible) / cells.sums(probabilities)
+        return np.asarray(used * np.outer(rows, shares[1]))
 
     def excess(
         self, pair: Pair, table: Floats, shares: tuple[Floats, Floats], cells: Merged, *, total: float = 1.0
@@ -90,14 +90,14 @@ class SlotUse:
         """Return what share uses both slots, and which cells of the first column say that the second's is used."""
         if self.slots is None or self.slots[j] <= 0:
             return 1.0, None
-        first, second = int(self.slots[i]), int(self.slots[j])
-        if first < 0 and len(self.shares) == 1:
-            return 1.0, np.arange(len(self.shares[i])) >= second - 1
-        if first < 0 and list(self.shares).index(i) == second - 1:
+        slot, later_slot = int(self.slots[i]), int(self.slots[j])
+        if slot < 0 and len(self.shares) == 1:
+            return 1.0, np.arange(len(self.shares[i])) >= later_slot - 1
+        if slot < 0 and list(self.shares).index(i) == later_slot - 1:
             return 1.0, np.array([False, True])
-        if first <= 0:
+        if slot <= 0:
             return float(self.used[j]), None
-        if first == second or len(self.shares) == 1:
+        if slot == later_slot or len(self.shares) == 1:
             return float(min(self.used[i], self.used[j])), None
         return self.together.get((i, j), float(self.used[i] * self.used[j])), None
 
@@ -108,8 +108,9 @@ class SlotUse:
         """
         if self.axes(pair):
             return
-        used, both = self.used[list(pair)], float(np.prod(self.used[list(pair)]))
+        used = self.used[list(pair)]
+        product = float(used.prod())
         least, most = max(_LEAST_USED, float(used.sum()) - 1.0), float(used.min())
         spread = (0.5 * (most - least)) ** 2
-        share = both + (float(table.sum()) - both) * spread / (spread + error**2 + 1e-12)
+        share = product + (float(table.sum()) - product) * spread / (spread + error**2 + 1e-12)
         self.together[pair] = min(max(share, least), most)

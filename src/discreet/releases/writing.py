@@ -175,8 +175,7 @@ def require_parts(output: Output, domain: Domain | None, *, records: bool) -> No
     if output.partitions is None:
         return
     if not records or (domain is not None and domain.tables):
-        what = "several tables, counts, or units with several rows"
-        raise ParameterError(f"{what}, cannot be released in parts. Leave partitions out")
+        raise ParameterError("units, counts and several tables cannot be released in parts. Leave partitions out")
     if output.partition_by is None or domain is None:
         return
     folders, count = len(folders_of(domain, output.partition_by)), output.partitions
