@@ -369,7 +369,8 @@ class WideFacts:
     @cached_property
     def slots(self) -> Integers | None:
         """The slot of each column of a unit's record, as its table says; None where records are rows."""
-        return self.domain.unit_table and self.domain.unit_table.slot_of(len(self.sizes))
+        table = self.domain.unit_table
+        return None if table is None else table.slot_of(len(self.sizes))
 
     @cached_property
     def pairs(self) -> list[Pair]:
