@@ -358,7 +358,7 @@ def _reader(
         table, domain, added = source, facts.domain, isinstance(request.relation, AddRemove)
         if not isinstance(table, Confidential):
             shared: dict[str, Any] = {"accept": request.accept, "empty": added}
-            if in_parts and request.unit is None and table.stays:
+            if in_parts and not (request.unit or domain.tables) and table.stays:
                 table = confidential_rows(table, domain, **shared)
             else:
                 table = confidential(table, domain, unit=request.unit, by_unit=by_unit, rng=rng, **shared)

@@ -417,6 +417,7 @@ def statement(
     relation: str,
     group: int,
     unit: str | None,
+    rows: int,
     protected: Sequence[str],
     one_table: float | None,
     tables: int,
@@ -425,6 +426,7 @@ def statement(
     """Return the promise in one sentence; one that is asymptotic is not formal differential privacy, and says so.
 
     ``unit``, ``protected``: the column whose values are units, and the columns that it is about, where it is so.
+    ``rows``: the most rows of a unit that are one record.
     """
     mark, bound = SEEDED * seeded, rounded_up(epsilon, 6)
     if kind == "asymptotic":
@@ -434,6 +436,9 @@ def statement(
     target, values = "one record", "values"
     if group > 1:
         target, values = f"one unit of up to {group} records", "sets of records"
+    others = "units" if rows > 1 else "records"
+    if rows > 1:
+        target, values = f"one unit of up to {rows} rows", "sets of rows"
     tested = f"whether {target} is in the table"
     if relation != "add-remove":
         holder = f"{target} has"
@@ -441,7 +446,7 @@ def statement(
             holder, values = f"the records with one value of {unit} have", "sets of values"
         tested = f"which of two {values} {holder}{' in ' * bool(protected)}{', '.join(protected)}"
     return (
-        f"{mark}{'Whatever' if kind == 'unconditional' else UNPROVED} the other records, an attacker who tests "
+        f"{mark}{'Whatever' if kind == 'unconditional' else UNPROVED} the other {others}, an attacker who tests "
         f"{tested}, with a false-alarm rate of a, detects it with probability at most e^{bound} a"
         f"{f' + {rounded_up(delta)}' * (delta != 0.0)}."
     )

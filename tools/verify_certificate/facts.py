@@ -20,6 +20,8 @@ class Facts:
     def __init__(self, document: dict[str, Any]) -> None:
         if document.get("discreet_certificate") not in (1, 2) and document.get("discreet_tables_certificate") != 1:
             raise StoppedError(CANNOT, "it is not a certificate of version 1 or 2")
+        if "tables" in document["domain"]:
+            raise StoppedError(CANNOT, "tables of units are not covered")
         self.mechanism: str = document["mechanism"]["name"]
         self.parameters: dict[str, Any] = document["mechanism"].get("parameters", document["mechanism"])
         self.columns: dict[str, Any] = document["domain"]["columns"]

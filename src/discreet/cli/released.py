@@ -162,9 +162,10 @@ def estimate(
     names = [part.strip() for text in functionals for part in re.split(_BETWEEN, text)]
     numbers = {name: options.pop(name) for name in ("column", "by", "level")}
     release = read(released, certificate)
-    known_functionals(names, release.domain, numbers["column"])  # a misprint is told before anything is drawn
+    domain = release.domain.row_domain
+    known_functionals(names, domain, numbers["column"])  # a misprint is told before anything is drawn
     if numbers["by"] is not None:
-        groups_of(release.domain, numbers["by"])
+        groups_of(domain, numbers["by"])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         several = release.certificate.several

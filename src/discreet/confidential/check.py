@@ -28,7 +28,7 @@ from discreet._core.lazy import pl
 from discreet._core.text import counted, harmless, sentence
 from discreet.confidential.closed import Confidential
 from discreet.confidential.count import OTHER_COLUMNS, require_unit
-from discreet.confidential.source import FREQUENCY, RESERVED, Source, texts_of, wrong_names
+from discreet.confidential.source import FREQUENCY, RESERVED, Source, texts_of, unit_of, wrong_names
 from discreet.confidential.tables import open_source
 from discreet.confidential.units import NO_UNIT, Holdings
 from discreet.confidential.values import Heaps
@@ -249,7 +249,7 @@ def check_table(
 
 @enclosed
 def _checked(data: Any, domain: Domain, *, unit: Unit | None, other_columns: bool, examples: int) -> TableCheck:
-    source = open_source(data)
+    source, unit, domain = open_source(data), unit_of(domain, unit), domain.row_domain
     names = domain.names if unit is None else tuple(dict.fromkeys([*domain.names, unit.column]))
     refusals = wrong_names(source, names, other_columns=other_columns)
     unreadable: dict[str, DataError] = {}

@@ -34,6 +34,7 @@ from discreet.confidential.source import (
     no_records,
     require_names,
     rows_frame,
+    unit_of,
 )
 from discreet.confidential.tables import open_source
 from discreet.domain import Counts, Domain, Records, Units, require_domain
@@ -47,7 +48,8 @@ OTHER_COLUMNS = "other-columns"
 
 _KEPT = 2**27  # bytes of codes that are kept from the first reading
 _CHANGED = None, "changed while it was read", "keep the table as it is until the release is written"
-_OWNER = f"{RESERVED}owner"
+_OWNER, _PLACE = f"{RESERVED}owner", f"{RESERVED}place"
+_WITHOUT_ORDER = ("dask", "database", "duckdb", "ibis", "pyspark")
 
 
 @sealed
@@ -111,14 +113,18 @@ def confidential(
     """
     require_domain(domain)
     require_unit(domain, unit, by_unit=by_unit)
-    source = open_source(data)
-    names = domain.names if unit is None else (*domain.names, unit.column)
+    source, rows, row_unit = open_source(data), domain.row_domain, unit_of(domain, unit)
+    names = rows.names if row_unit is None else (*rows.names, row_unit.column)
     require_names(source, names, other_columns=OTHER_COLUMNS in accept)
-    if unit is None:
+    if row_unit is None:
         return _closed(counted(source, domain), source, domain, empty=empty)
     rng = rng or secure()
+    if domain.unit_table is not None:
+        seeded = not isinstance(rng, SecureGenerator)
+        unit_records = _records_of_units(source, domain, unit=row_unit, rng=rng)
+        return _closed(unit_records, source, domain, empty=empty, seeded=seeded)
     count = _unit_records if by_unit else _slotted_counts
-    unit_counts, row_counts = count(source, domain, unit=unit, rng=rng)
+    unit_counts, row_counts = count(source, domain, unit=row_unit, rng=rng)
     seeded = not isinstance(rng, SecureGenerator)
     return _closed(unit_counts, source, domain, empty=empty, unit=unit, seeded=seeded, rows=Confidential(row_counts))
 
@@ -159,6 +165,8 @@ def confidential_rows(
     <confidential Rows>
     """
     require_domain(domain)
+    if domain.tables:
+        raise ParameterError("units with several rows are not read in parts. Use confidential(data, domain)")
     source = open_source(data)
     require_names(source, domain.names, other_columns=OTHER_COLUMNS in accept)
     return _closed(Rows(source, domain), source, domain, empty=empty)
@@ -319,6 +327,31 @@ def _unit_records(source: Source, domain: Domain, *, unit: Unit, rng: np.random.
     ), all_rows
 
 
+@enclosed
+def _records_of_units(source: Source, domain: Domain, *, unit: Unit, rng: np.random.Generator) -> Counts:
+    """Count units by their record, which holds all of their rows."""
+    from discreet.confidential.units import Slots, narrow
+
+    table, row_domain, number = domain.unit_table, domain.row_domain, 0
+    assert table is not None
+    if table.listed and (source.cells is not None or source.kind in _WITHOUT_ORDER):
+        raise ParameterError(f"rows of {source.kind} are not listed in an order. Name a column in order_by")
+    slots = Slots(unit.column, unit.max_records, rng)
+    for batch in declared_batches(source, row_domain.columns, unit.column):
+        if batch.height:
+            rows = rows_frame(*encoded(batch, row_domain, source)).with_row_index(_PLACE, offset=number)
+            slots.add(batch[unit.column], narrow(rows))
+            number += batch.height
+    unit_rows, owners = slots.kept()
+    if unit_rows is None:
+        return Counts(records=no_records(domain), frequencies=np.zeros(0, dtype=np.int64))
+    encoded_rows, places = frame_records(unit_rows, row_domain), unit_rows[_PLACE].to_numpy()
+    records = table.records_of_units(encoded_rows, owners.rank("dense").to_numpy(), places, rng=rng)
+    counts = grouped(rows_frame(records))
+    counts = counts.sort(counts.columns)
+    return Counts(records=frame_records(counts, domain), frequencies=counts[FREQUENCY].to_numpy())
+
+
 def _read_slots(source: Source, domain: Domain, *, unit: Unit, rng: np.random.Generator) -> tuple[Slots, Counts]:
     """Read the rows, of which each unit keeps some, and count them as they came."""
     from discreet.confidential.units import Slots, narrow
@@ -340,6 +373,8 @@ def public_size(counts: Confidential[Any]) -> int:
 
 def require_unit(domain: Domain, unit: Unit | None, *, by_unit: bool = False) -> None:
     """Refuse a unit that is none, or that the domain has no room for. Raises ParameterError, DomainError."""
+    if domain.unit_table is not None and (unit is not None or by_unit):
+        raise ParameterError("the domain has a table of units, which says what the unit is. Leave the unit out")
     if unit is None:
         if by_unit:
             raise ParameterError("votes of units need a privacy unit. Write unit=Unit(..., max_records=...)")

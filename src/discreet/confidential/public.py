@@ -53,6 +53,8 @@ def public_table(data: Any, domain: Domain) -> pl.DataFrame:
     """Return the declared columns of a public table. Raises DataError or FileProblem where it cannot be read."""
     from discreet.confidential.values import all_rows
 
+    if domain.tables:
+        raise ParameterError("a public table has records, and the domain is of units with several rows. Leave it out")
     source = open_source(data)
     require_names(source, domain.names, table="public table")
     frame = all_rows(source, domain.names)

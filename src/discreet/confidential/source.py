@@ -18,6 +18,7 @@ from discreet._core.errors import DataError, DiscreetError
 from discreet._core.lazy import pl
 from discreet._core.text import counted
 from discreet.domain import Column, Counts, Domain, Records
+from discreet.privacy import Unit
 
 if TYPE_CHECKING:
     from discreet.confidential.returned import Returned
@@ -127,6 +128,12 @@ def require_names(source: Source, names: Iterable[str], *, other_columns: bool =
 
 
 # -- rows -------------------------------------------------------------------------------------------------------------
+
+
+def unit_of(domain: Domain, unit: Unit | None) -> Unit | None:
+    """Return whose rows are kept together or cut: the unit that is given, or that of a domain with a table of units."""
+    table = domain.unit_table
+    return unit if table is None else Unit(table.unit, max_records=table.max_records)
 
 
 def declared_batches(source: Source, columns: Mapping[str, Column], *extra: str) -> Iterator[pl.DataFrame]:

@@ -38,6 +38,7 @@ from discreet.confidential.source import (
     scan_batches,
     text_source,
     texts_of,
+    unit_of,
 )
 from discreet.domain import Domain, escaped, type_name, unescaped
 from discreet.privacy import Unit
@@ -69,7 +70,7 @@ def open_source(data: Any) -> Source:
 
 def open_declared(data: Any, domain: Domain, *, unit: Unit | None = None, other_columns: bool = False) -> Source:
     """Open a table, and refuse what its names and types show; no row is read. Raises DataError, FileProblem."""
-    source = open_source(data)
+    source, unit, domain = open_source(data), unit_of(domain, unit), domain.row_domain
     names = domain.names if unit is None else (*domain.names, unit.column)
     require_names(source, names, other_columns=other_columns)
     frame = pl.DataFrame()  # which a forked process refuses to make

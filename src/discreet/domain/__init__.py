@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         unescaped,
         unescaped_frame,
     )
+    from discreet.domain.unit_tables import UnitTable
 
 __all__ = [
     "Boolean",
@@ -53,6 +54,7 @@ __all__ = [
     "OpenLabels",
     "Records",
     "Time",
+    "UnitTable",
 ]
 
 __getattr__, __dir__ = door(__name__)

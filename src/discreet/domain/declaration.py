@@ -226,6 +226,11 @@ def write(spec: Mapping[str, Any]) -> str:
     for name, part in spec.items():
         if name == "columns":
             tables += [(f"[columns.{key(column)}]", facts) for column, facts in part.items()]
+        elif name == "tables":
+            for table, facts in part.items():
+                path = f"tables.{key(table)}"
+                tables.append((f"[{path}]", {fact: facts[fact] for fact in facts if fact != "columns"}))
+                tables += [(f"[{path}.columns.{key(column)}]", each) for column, each in facts["columns"].items()]
         elif isinstance(part, list) and not isinstance(part[0], Mapping):
             top += f"{name} = {value(part)}\n"
         elif isinstance(part, list):
@@ -303,10 +308,11 @@ def domain_facts(spec: Mapping[str, Any]) -> dict[str, Any]:
         raise DomainError("a domain must have one table [columns.NAME] per column")
     if not isinstance(spec.get("metric_weights", {}), Mapping):
         raise DomainError("metric_weights must be a table of one number per column")
-    unknown = set(spec) - {"columns", "metric_weights", "difference", "outcome", *RULES}
+    unknown = set(spec) - {"columns", "tables", "metric_weights", "difference", "outcome", *RULES}
     if unknown:
         lists = ", ".join([*(f"[[{name}]]" for name in DECLARED), *RULES[len(DECLARED) :], "difference, outcome"])
-        raise DomainError(f"unknown table {min(unknown)!r}: a domain has [columns.NAME], [metric_weights], {lists}")
+        known = f"[columns.NAME], [metric_weights], {lists}, [tables.NAME]"
+        raise DomainError(f"unknown table {min(unknown)!r}: a domain has {known}")
     named = spec.get("columns", {})
     if len(named) > MOST_COLUMNS:
         raise DomainError(f"a domain must have at most {MOST_COLUMNS:,} columns, got {len(named):,}")
@@ -314,7 +320,7 @@ def domain_facts(spec: Mapping[str, Any]) -> dict[str, Any]:
     if sum([number for number in cells if isinstance(number, int)]) > MOST_CELLS:  # before one of them is made
         raise DomainError(f"all columns together must have at most {MOST_CELLS:,} cells. Declare fewer")
     columns = {name: _column(name, facts) for name, facts in named.items()}
-    declared = {name: spec[name] for name in ("difference", "outcome", *RULES) if name in spec}
+    declared = {name: spec[name] for name in ("tables", "difference", "outcome", *RULES) if name in spec}
     return {"columns": columns, "metric_weights": spec.get("metric_weights"), **declared}
 
 

@@ -31,6 +31,7 @@ from discreet.domain.texts import settle
 if TYPE_CHECKING:
     from discreet.domain.constraints import Constraint, PublishedTotals
     from discreet.domain.maps import Difference, Repair
+    from discreet.domain.unit_tables import UnitTable
 
 _MOST_FLAT = 2**62
 _SHOWN = 50  # columns, in a notebook
@@ -79,6 +80,9 @@ class Domain:
         ``{of, from, lower, upper}``: two columns of numbers, dates or times. ``marginals`` measures the first by its
         difference from the second, clipped to the bounds: in days of dates, else in seconds. Its cells are as wide as
         those of the two, which are equally wide.
+    tables : mapping of str to UnitTable or mapping, optional
+        One table of which a unit has several rows: see :class:`UnitTable`. ``columns`` are then declared for what is
+        the same in all rows of a unit, and become those of its record. Rules are about the columns of one row.
 
     Raises
     ------
@@ -125,7 +129,7 @@ class Domain:
     [[1, 0, 0], [1, 1, 1], [0, 1, 0]]
     """
 
-    columns: Mapping[str, Column]
+    columns: Mapping[str, Column] = field(default_factory=dict)
     metric_weights: Mapping[str, float] | None = None
     impossible: Sequence[Mapping[str, Any]] = ()
     implies: Sequence[Mapping[str, Any]] = ()
@@ -137,6 +141,7 @@ class Domain:
     nulls_together: Sequence[Any] = ()
     determines: Sequence[Any] = ()
     difference: Mapping[str, Any] | None = None
+    tables: Mapping[str, Any] | None = None
     _size: int | None = field(init=False, repr=False, default=None)
     _constraints: tuple[Constraint, ...] = field(init=False, repr=False, default=())
     _published: tuple[PublishedTotals, ...] = field(init=False, repr=False, default=())
@@ -149,6 +154,10 @@ class Domain:
     """What ``determines`` comes to: positions of a column and of the one that follows from it."""
 
     def __post_init__(self) -> None:
+        if self.tables:
+            from discreet.domain.unit_tables import settle_tables
+
+            settle_tables(self)
         if not isinstance(self.columns, Mapping) or not self.columns:
             raise DomainError("a domain must have at least one column. Declare it under [columns.NAME]")
         if len(self.columns) > MOST_COLUMNS:
@@ -176,6 +185,10 @@ class Domain:
         if not self.at_most and self.difference is None and all(getattr(self, name) == () for name in tuples):
             return
         settle(self, outcome=declaration.plain_outcome(self.outcome, self.columns))
+        self._settle_rules()
+
+    def _settle_rules(self) -> None:
+        """Set what rules, totals and a difference come to."""
         from discreet.domain.constraints import Readers, compiled, published, remaining
         from discreet.domain.maps import Difference, dependencies, repairs
 
@@ -186,6 +199,10 @@ class Domain:
         }
         plain["at_most"] = declaration.plain_limits(self.at_most or {})
         settle(self, **{name: frozen(entries) for name, entries in plain.items()})
+        if self.unit_table is not None:
+            from discreet.domain.unit_tables import expanded
+
+            plain = expanded(plain, self.unit_table)
         readers = Readers(self.columns)
         constraints, intervals = compiled(readers, plain)
         totals = published(readers, plain["totals"], remaining(readers, constraints))
@@ -205,11 +222,9 @@ class Domain:
             settle(self, differences=(difference,))
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (
-            isinstance(other, Domain)
-            and list(self.columns) == list(other.columns)
-            and (self.to_dict() == other.to_dict())
-        )
+        if not isinstance(other, Domain):
+            return False
+        return self is other or (list(self.columns) == list(other.columns) and self.to_dict() == other.to_dict())
 
     def __hash__(self) -> int:
         return hash(self.to_toml())
@@ -220,11 +235,8 @@ class Domain:
             facts = ", ".join(f"{key} = {value}" for key, value in column.to_dict().items() if key != "type")
             cells = "" if column.size is None else f"{column.size:,}"
             rows.append((name, column.kind, cells, shorten(facts, 120, placeholder=" ...")))
-        head, notes = [counted(len(self.columns), "column")], []
-        if self.size is not None:
-            head.append(counted(self.size, "cell"))
-        if len(self.columns) > _SHOWN:
-            notes.append(f"and {counted(len(self.columns) - _SHOWN, 'more column')}")
+        head = [counted(len(self.columns), "column")] + [counted(self.size or 0, "cell")] * self.finite
+        notes = [f"and {counted(len(self.columns) - _SHOWN, 'more column')}"] * (len(self.columns) > _SHOWN)
         notes += [f"outcome: {', '.join(self.outcome)}"] * bool(self.outcome)
         notes += [f"{len(getattr(self, name)):,} declared under {name}" for name in RULES if getattr(self, name)]
         return paragraph(", ".join(head)) + table(("column", "kind", "cells", "declared"), rows) + paragraph(*notes)
@@ -233,6 +245,24 @@ class Domain:
     def names(self) -> tuple[str, ...]:
         """Names of the columns, in order."""
         return tuple(self.columns)
+
+    @property
+    def unit_table(self) -> UnitTable | None:
+        """The table of which a unit has several rows; None where each record is a row."""
+        return next(iter((self.tables or {}).values()), None)
+
+    @property
+    def row_domain(self) -> Domain:
+        """The domain of the rows of a table of units, without the column that names the unit; else the domain."""
+        if (table := self.unit_table) is None:
+            return self
+        columns = table.own_columns(self.columns) | dict(table.columns)
+        return Domain(columns=columns, **{name: getattr(self, name) for name in RULES})
+
+    @property
+    def released_names(self) -> tuple[str, ...]:
+        """Names of the columns of a release, in order."""
+        return (*[table.unit for table in (self.tables or {}).values()], *self.row_domain.names)
 
     @property
     def size(self) -> int | None:
@@ -363,17 +393,19 @@ class Domain:
             repair.replace(columns)
         return Records(columns=tuple(columns))
 
-    def decode(self, records: Records, *, rng: np.random.Generator) -> pl.DataFrame:
+    def decode(self, records: Records, *, rng: np.random.Generator, first: int = 1) -> pl.DataFrame:
         """Turn encoded records into a table of the declared names, order and types, one row per record.
 
-        ``rng`` is the source of the draws within cells.
+        ``rng`` is the source of the draws within cells. Units have numbers for names, from ``first`` on.
         """
+        if self.unit_table is not None:
+            return self.unit_table.frame(self.row_domain, records, rng=rng, first=first)
         parts = zip(self.columns.items(), records.columns, strict=True)
         frame = pl.DataFrame([column.decode(codes, rng=rng).alias(name) for (name, column), codes in parts])
         for name, above in self._sorted * len(self._sorted):  # values of one cell, drawn without regard to the order
             low, high = pl.col(name), pl.col(above)
-            first, last = pl.when(low > high).then(high).otherwise(low), pl.when(low > high).then(low).otherwise(high)
-            frame = frame.with_columns(first.alias(name), last.alias(above))
+            lower, upper = pl.when(low > high).then(high).otherwise(low), pl.when(low > high).then(low).otherwise(high)
+            frame = frame.with_columns(lower.alias(name), upper.alias(above))
         return frame
 
     def describe(self, records: Records, *, rng: np.random.Generator) -> pl.DataFrame:
@@ -416,7 +448,12 @@ class Domain:
             plain["metric_weights"] = dict(self.metric_weights)
         if self.difference is not None:
             plain["difference"] = dict(self.difference)
-        plain["columns"] = {name: column.to_dict() for name, column in self.columns.items()}
+        columns = self.columns
+        if self.unit_table is not None:
+            plain["tables"] = {name: table.to_dict() for name, table in (self.tables or {}).items()}
+            columns = self.unit_table.own_columns(columns)
+        if columns:
+            plain["columns"] = {name: column.to_dict() for name, column in columns.items()}
         declared = {name: getattr(self, name) for name in RULES if getattr(self, name)}
         thawed: dict[str, Any] = json.loads(json.dumps(declared))  # which are plain values
         return plain | thawed

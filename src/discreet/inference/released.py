@@ -73,7 +73,13 @@ def analysed_mechanism(certificate: Certificate) -> Mechanism:
             f"{name} releases tables drawn from a model, and no single posterior is known of them. Estimate from each "
             "table by itself, and combine the estimates with discreet.inference.combine"
         )
-    return certified_mechanism(certificate.facts)
+    mechanism = certified_mechanism(certificate.facts)
+    if mechanism.domain.tables:
+        raise ParameterError(
+            "no intervals are known for tables of units, whose rows depend on each other. Analyse each released table "
+            "with the unit as the cluster, and combine the estimates with discreet.inference.combine"
+        )
+    return mechanism
 
 
 def _file_or_table(release: Any) -> Any:

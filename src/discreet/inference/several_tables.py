@@ -319,7 +319,10 @@ class _Several:
         self, tables: Sequence[Released], domain: Domain, name: str, group: Group | None, level: float
     ) -> tuple[float, float]:
         """Return the ends of a quantile's interval: where those of the shares up to each cell reach its level."""
-        codes, counts = [table.records.columns[domain.names.index(name)] for table in tables], [t.counts for t in tables]
+        codes, counts = (
+            [table.records.columns[domain.names.index(name)] for table in tables],
+            [t.counts for t in tables],
+        )
         if group is not None:
             counts = [t.counts * (t.records.columns[group.place] == group.code) for t in tables]
         support, places = np.unique(np.concatenate(codes), return_inverse=True)
@@ -353,7 +356,11 @@ class _Several:
             noise = shares.var(axis=0, ddof=1) - mean * (1.0 / records + 1.0 / size)
             noise = math.sqrt(max(0.0, float(noise[always].mean())))
             self.noise[name] = noise
-            cells[name] = CellEstimates(records * mean, records * noise, halves(column.size)).hidden() if noise else ~mean.astype(bool)
+            cells[name] = (
+                CellEstimates(records * mean, records * noise, halves(column.size)).hidden()
+                if noise
+                else ~mean.astype(bool)
+            )
         return cells
 
     def unmeasured(self, used: Sequence[str]) -> list[str]:

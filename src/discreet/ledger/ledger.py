@@ -207,21 +207,21 @@ class Ledger:
         """
         require_unseeded(request.seeded)
         if request.domain is not None and DATA_DEPENDENT not in request.accept:
-            require_total(request.domain.columns)
+            require_total(request.domain.row_domain.columns)
         if (budget := request.budget) is None:
             raise ParameterError(
                 "a ledger pays for a budget. Write Budget(epsilon=...), or relation=Replacement(records=...)"
             )
         book, facts = self._book, _facts_of(request, budget)
         if mechanism is None:
-            book.require_covered(request.between, unit=request.column, kind=request.kind)
+            book.require_covered(request.covered, unit=request.column, kind=request.kind)
             cost = book.currency.of_budget(budget)
         elif (n := request.relation.records) is None:
             raise ParameterError("the cost depends on the number of records. Write relation=Replacement(records=...)")
         else:
             request.require_steps(type(mechanism))
             guarantee = mechanism.guarantee(request.between, n=n)
-            book.require_covered(request.between, unit=request.column, kind=guarantee.kind)
+            book.require_covered(request.covered, unit=request.column, kind=guarantee.kind)
             cost, facts["made"] = book.cost_of(guarantee, budget), request.purpose(mechanism, n=n)
             facts["request"]["kind"] = guarantee.kind
         with book.appending() as page:
@@ -267,7 +267,7 @@ class Ledger:
         for release in document["releases"]:
             domain, group = Domain.from_dict(release["domain"]), release["max_records"]
             if DATA_DEPENDENT not in accept:
-                require_total(domain.columns)
+                require_total(domain.row_domain.columns)
             relation = Relation(name=document["relation"], group=group)
             book.require_covered(relation, unit=book.covers["unit"], kind="unconditional")
             parts.append(
@@ -360,7 +360,7 @@ def _facts_of(request: Request, budget: Budget) -> dict[str, Any]:
         "budget": asdict(budget),
         "relation": request.between.name,
         "unit": request.column,
-        "group": request.group,
+        "group": request.covered.group,
         "domain": None if request.domain is None else hash_of(request.domain),
         "request": {key: getattr(request, key) for key in ("mechanism", "size", "counts", "kind")},
         "out": [os.fspath(canonical(Path(path))) for path in request.out],

@@ -7,7 +7,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -268,9 +268,20 @@ class Request:
         return 1 if self.unit is None else self.unit.max_records
 
     @property
+    def protected(self) -> Unit | None:
+        """Whose rows are protected together: the unit, or that of a domain with a table of units; None of records."""
+        table = None if self.domain is None else self.domain.unit_table
+        return self.unit if table is None else Unit(table.unit, max_records=table.max_records)
+
+    @property
     def column(self) -> str | None:
         """The column that names the privacy unit."""
-        return None if self.unit is None else self.unit.column
+        return None if self.protected is None else self.protected.column
+
+    @property
+    def covered(self) -> Relation:
+        """The relation with the most rows of a unit: more than the ``group`` of records where they are one record."""
+        return replace(self.between, group=(self.protected and self.protected.max_records) or 1)
 
     @property
     def checkpoint(self) -> Checkpoint | None:

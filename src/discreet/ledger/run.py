@@ -217,7 +217,7 @@ class Run:
     def _charge(self, book: Book, reservation: LedgerEvent, guarantee: Guarantee) -> Cost:
         """Return the cost of a guarantee. Raises Refused where the ledger or a plan does not pay for it."""
         request = self.request
-        book.require_covered(request.between, unit=request.column, kind=guarantee.kind)
+        book.require_covered(request.covered, unit=request.column, kind=guarantee.kind)
         if (part := reservation.facts.get("part")) is not None:
             require_planned(part, self._require_purpose())
         cost = book.cost_of(guarantee, cast("Budget", request.budget))  # pay refuses a request without one

@@ -259,7 +259,8 @@ def _cost_again(releases: Sequence[Mapping[str, Any]], entry: _Entry, paying: _E
                 records=release["records"],
                 size=release["size"],
             )
-            guarantees.append(mechanism.guarantee(Relation(name=name, group=release["group"]), n=release["records"]))
+            group = 1 if mechanism.domain.tables else release["group"]  # all rows of a unit are then one record
+            guarantees.append(mechanism.guarantee(Relation(name=name, group=group), n=release["records"]))
         if "parts" not in entry.facts:
             return book.cost_of(guarantees[0], rounded)
         profile = compose([guarantee.profile for guarantee in guarantees])

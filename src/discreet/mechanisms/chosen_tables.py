@@ -21,6 +21,7 @@ from discreet.mechanisms.base import CellCounts
 from discreet.mechanisms.latent_classes import Pair
 from discreet.mechanisms.noise import GAUSSIAN
 from discreet.mechanisms.reading import nearest_probabilities
+from discreet.mechanisms.slots import SlotUse
 from discreet.mechanisms.wide_facts import HALF_FOLDED, MOST_CELLS, WideFacts, measurable_pairs, open_columns
 
 if TYPE_CHECKING:
@@ -316,15 +317,13 @@ class ChosenTables:
         self.facts = facts
         self.scored = sum(facts.lengths)  # where the scores begin
         first, self._pair_scores = y[: self.scored], y[self.scored : self.scored + len(facts.pairs)]
-        self.one_way = one_way_counts(facts, np.asarray(first, dtype=np.int64))
+        one_way = one_way_counts(facts, np.asarray(first, dtype=np.int64))
+        self.total = number_of_records(facts, one_way)
+        self._use = SlotUse.from_tables(facts.slots, one_way, self.total)
+        self.one_way = self._use.completed(one_way)
         outcome_pairs, scored_pairs = measurable_pairs(facts.domain, facts.workload)
         self.candidates = outcome_pairs + scored_pairs  # two-way tables that may be measured
         self._clearness = math.sqrt(facts.units) / (facts.scale * len(facts.sizes))  # of a record, in standard errors
-
-    @cached_property
-    def total(self) -> float:
-        """The number of records: the published or declared one, unless the noisy tables contradict it."""
-        return number_of_records(self.facts, self.one_way)
 
     @cached_property
     def merged(self) -> list[Merged]:
@@ -372,10 +371,10 @@ class ChosenTables:
     @cached_property
     def coarse(self) -> list[Floats]:
         """The probabilities of every column's merged cells."""
-        return self.shares(self.one_way, {}, self.total)
+        return self.shares(self.one_way, {}, self._use, self.total)
 
     def shares(
-        self, one_way: Sequence[OneWay], two_way: Mapping[Pair, tuple[Floats, Floats]], total: float
+        self, one_way: Sequence[OneWay], two_way: Mapping[Pair, tuple[Floats, Floats]], use: SlotUse, total: float
     ) -> list[Floats]:
         """Return the probabilities of merged cells, from one-way tables and the margins of two-way ones together."""
         # two_way: variances, of noise of scale 1, and counts of each, shape (merged cells, merged cells).
@@ -385,9 +384,10 @@ class ChosenTables:
             cells.sums(table.counts(total)) * weight for (table, cells, _), weight in zip(columns, weights, strict=True)
         ]
         for pair, (variances, counts) in two_way.items():
-            for axis, i in enumerate(pair):
-                weight = 1.0 / variances.sum(axis=1 - axis)
-                sums[i], weights[i] = sums[i] + counts.sum(axis=1 - axis) * weight, weights[i] + weight
+            for axis, i in [(axis, pair[axis]) for axis in use.axes(pair)]:
+                used = float(use.used[i])
+                weight = used**2 / variances.sum(axis=1 - axis)
+                sums[i], weights[i] = sums[i] + counts.sum(axis=1 - axis) / used * weight, weights[i] + weight
         means = [column / weight for column, weight in zip(sums, weights, strict=True)]
         positive = [total * nearest_probabilities(column / total) + 0.5 for column in means]
         return [np.asarray(column / column.sum()) for column in positive]
@@ -399,7 +399,8 @@ class ChosenTables:
 
     def expected(self, i: int, j: int) -> Integers:
         """Return the two-way table that the one-way tables would make of independent columns, in whole records."""
-        return np.rint(self.total * np.outer(self.coarse[i], self.coarse[j])).astype(np.int64)
+        shares = self._use.independent((i, j), (self.coarse[i], self.coarse[j]), self.merged[i])
+        return np.rint(self.total * shares).astype(np.int64)
 
     @cached_property
     def _worth(self) -> tuple[Integers, Integers, Integers, Booleans]:
@@ -449,7 +450,8 @@ class ChosenTables:
         """Return what no measurement of two columns gains: the scatter of records that drowns in noise, and noise."""
         facts, a, b = self.facts, self.coarse[i], self.coarse[j]
         noise = np.outer(self._variances[i], b**2) + np.outer(a**2, self._variances[j])
-        expected = self.total * np.outer(a, b)
+        noise *= self._use.share((i, j)) ** 2
+        expected = self.total * self._use.independent((i, j), (a, b), self.merged[i])
         usual = facts.scale**2 * 2.0 * len(facts.pairs) / facts.units  # squared error, half the units
         lost = expected * usual / (expected + usual) + noise
         return float(np.minimum(HALF_FOLDED * np.sqrt(lost), expected + HALF_FOLDED * np.sqrt(noise)).sum())
@@ -471,7 +473,8 @@ def one_way_counts(facts: WideFacts, y: CellCounts) -> list[OneWay]:
 
 def number_of_records(facts: WideFacts, one_way: Sequence[OneWay]) -> float:
     """Return the published or declared number of records, or the noisy tables' own, 4 standard errors from both."""
-    sums, units = np.array([table.total() for table in one_way]).T
+    counted = one_way if facts.slots is None else [one_way[i] for i in np.flatnonzero(facts.slots <= 0).tolist()]
+    sums, units = np.array([table.total() for table in counted]).T
     noisy, error = float(sums @ units / units.sum()), facts.scale / math.sqrt(float(units.sum()))
     stated = [float(totals.counts.sum()) for totals in facts.domain.published[:1]] + [float(facts.records)]
     return [*[total for total in stated if abs(noisy - total) <= 4.0 * error], max(1.0, noisy)][0]

@@ -176,6 +176,8 @@ class Marginals(WideFacts, PartsMechanism):
             return contents
         if len(self.sizes) == 1 and not self.open:
             return replace(contents, rows=range(self.sizes[0], self.sizes[0] + 1))
+        if self.slots is not None:
+            raise ParameterError("counts are of records, not of units with several rows. Release records")
         if self.domain.differences:
             raise ParameterError("counts are of columns as they are declared. Release records, or drop the difference")
         if TABLE in self.domain.columns:
@@ -321,6 +323,11 @@ class Marginals(WideFacts, PartsMechanism):
         """Return the law of the noise on a single column; of several, one table is a function of a model of all."""
         from discreet.mechanisms.likelihood import NoisyCellCounts, NoisyTree, NoLikelihood
 
+        if self.slots is not None:
+            return NoLikelihood(
+                reason="rows of a unit depend on each other. Analyse several released tables with the unit as the "
+                "cluster, and combine the estimates with discreet.inference.combine"
+            )
         if self.tables is not None:
             return NoLikelihood(reason="several tables are analysed together. Take discreet.read(...).estimate")
         if len(self.sizes) > 1 or self.open:
@@ -446,8 +453,8 @@ def one_way_tables(facts: WideFacts, parts: Iterator[Counts | Units]) -> list[In
     """Return the counts of every column's cells, or of the nodes above them. Confidential."""
     tables = [np.zeros(size, dtype=np.int64) for size in facts.sizes]
     for part in parts:
-        for i, codes in enumerate(part.records.columns):
-            tables[i] += _counts(codes.astype(np.int64), part.frequencies, len(tables[i]))
+        for i, codes in enumerate(part.records.columns):  # a slot that is not used has a code above all cells
+            tables[i] += _counts(codes.astype(np.int64), part.frequencies, len(tables[i]) + 1)[:-1]
     columns = zip(tables, facts.nodes, strict=True)
     return [table if nodes is None else nodes.sums(table) for table, nodes in columns]
 
@@ -455,14 +462,15 @@ def one_way_tables(facts: WideFacts, parts: Iterator[Counts | Units]) -> list[In
 def two_way_tables(choice: ChosenTables, parts: Iterator[Counts | Units]) -> dict[Pair, Integers]:
     """Return the counts of the fine cells of every pair of columns that may be measured. Confidential."""
     pairs, counts = choice.candidates, [cells.count for cells in choice.fine]
-    tables = {(i, j): np.zeros((counts[i], counts[j]), dtype=np.int64) for i, j in pairs}
+    tables = {(i, j): np.zeros((counts[i] + 1, counts[j] + 1), dtype=np.int64) for i, j in pairs}
     for part in parts:
         columns = zip(choice.fine, part.records.columns, strict=True)
-        codes = [cells.cell_of[column.astype(np.int64)] for cells, column in columns]
+        # the last cells are of slots that are not used
+        codes = [np.append(cells.cell_of, cells.count)[column.astype(np.int64)] for cells, column in columns]
         for i, j in pairs:
-            cells, size = codes[i] * counts[j] + codes[j], tables[i, j].size
+            cells, size = codes[i] * (counts[j] + 1) + codes[j], tables[i, j].size
             tables[i, j] += _counts(cells, part.frequencies, size).reshape(tables[i, j].shape)
-    return tables
+    return {(i, j): table[: counts[i], : counts[j]] for (i, j), table in tables.items()}
 
 
 def _counts(cells: Integers, frequencies: Integers, size: int) -> Integers:

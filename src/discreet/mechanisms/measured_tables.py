@@ -31,7 +31,6 @@ from discreet.mechanisms.latent_classes import (
     Pair,
     PairTable,
     Within,
-    centred,
     denoised,
     fitted,
     fitted_to,
@@ -51,6 +50,7 @@ from discreet.mechanisms.reading import (
     copies,
     nearest_probabilities,
 )
+from discreet.mechanisms.slots import SlotUse
 from discreet.mechanisms.wide_facts import WideFacts
 from discreet.privacy import Code, Relation
 
@@ -76,7 +76,7 @@ class MeasuredTables:
     # one_way: the counts of both rounds together. noisy: those of each measured two-way table, on its cells. two_way:
     # their sums on merged cells, shape (merged cells, merged cells), and variances of noise of scale 1.
 
-    def __init__(self, choice: ChosenTables, y: CellCounts) -> None:
+    def __init__(self, choice: ChosenTables, y: CellCounts, total: float | None = None) -> None:
         self.choice, self.facts, self._y = choice, choice.facts, np.asarray(y, dtype=np.int64)
         self._drawn: dict[Pair, Floats] = {}  # of a draw, the excess of two-way tables
         self.one_way, self.two_way, self.noisy = one_way_counts(self.facts, self._y), {}, {}
@@ -87,18 +87,18 @@ class MeasuredTables:
             first = table.units / further[-1]
             noisy = (table.noisy * first + next(parts) / further) / (first + 1.0)
             self.one_way[i] = replace(table, noisy=noisy, units=table.units + float(further[-1]))
+        self.total = total or number_of_records(self.facts, self.one_way)
+        self.use = SlotUse.from_tables(self.facts.slots, self.one_way, self.total)
+        self.one_way = self.use.completed(self.one_way)
         for (i, j), q in choice.pairs:
             shape = [cells.count for cells in choice.cells((i, j))]
             self.noisy[i, j] = (next(parts) / float(q * q)).reshape(shape)
+            error = self.facts.scale / q * math.sqrt(self.noisy[i, j].size) / self.total
+            self.use.learn((i, j), self.noisy[i, j] / self.total, error)
             variances = choice.summed((i, j), np.full(shape, 1.0 / float(q * q)))
             self.two_way[i, j] = variances, choice.summed((i, j), self.noisy[i, j])
         pairs = self.facts.domain.dependencies
         self.dependencies = tuple([(i, j, released_cells(self, i, j)) for i, j in pairs])
-
-    @cached_property
-    def total(self) -> float:
-        """The number of records, as :func:`number_of_records` takes it from both rounds."""
-        return number_of_records(self.facts, self.one_way)
 
     def posterior_draw(self, rng: np.random.Generator) -> MeasuredTables:
         """Return what the confidential tables may be, given the noisy ones and the choice of tables."""
@@ -110,8 +110,8 @@ class MeasuredTables:
         two_way = [np.full(self.noisy[pair].size, q) for pair, q in choice.pairs]
         q = np.concatenate([*first, np.zeros(len(facts.pairs)), *further, *two_way])
         noise = np.rint(facts.scale * q * rng.normal(size=len(self._y))).astype(np.int64)
-        draw = MeasuredTables(choice, self._y + noise)
-        draw.total, draw.dependencies = self.total, self.dependencies
+        draw = MeasuredTables(choice, self._y + noise, self.total)
+        draw.dependencies = self.dependencies
         draw._drawn = denoised(self.excess, choice.counts, rng)
         for pair, table in self.excess.items():
             moments, excess = draw._moments(*pair), draw._drawn[pair]
@@ -123,7 +123,7 @@ class MeasuredTables:
     @cached_property
     def _coarse(self) -> list[Floats]:
         """The probabilities of merged cells, by all tables."""
-        return self.choice.shares(self.one_way, self.two_way, self.total)
+        return self.choice.shares(self.one_way, self.two_way, self.use, self.total)
 
     @cached_property
     def expected(self) -> dict[Pair, Floats]:
@@ -134,8 +134,11 @@ class MeasuredTables:
     def excess(self) -> dict[Pair, PairTable]:
         """What their counts are more than these: of the true excess, rows and columns sum to 0."""
         tables = {}
-        for pair, (variances, counts) in self.two_way.items():
-            tables[pair] = PairTable(centred(counts - self.expected[pair]), self.facts.scale * np.sqrt(variances))
+        for (i, j), (variances, counts) in self.two_way.items():
+            errors = self.facts.scale * np.sqrt(variances) / self.use.share((i, j))
+            coarse = self._coarse[i], self._coarse[j]
+            excess = self.use.excess((i, j), counts, coarse, self.choice.merged[i], total=self.total)
+            tables[i, j] = PairTable(excess, errors)
         return tables
 
     def tables(self) -> list[Counted]:
@@ -211,8 +214,8 @@ class MeasuredTables:
             if pair not in self.choice.clear:
                 modelled = self.choice.summed(pair, modelled)
             a, b = [cells.sums(shares[i]) for i, cells in columns]
-            error = self.facts.scale / q / self.total
-            noisy = np.outer(a, b) + centred(self.noisy[pair] / self.total - np.outer(a, b))
+            error = self.facts.scale / q / self.total / self.use.share(pair)
+            noisy = np.outer(a, b) + self.use.excess(pair, self.noisy[pair] / self.total, (a, b), columns[0][1])
             if float(((noisy - modelled) ** 2).mean()) < _CONTRADICTED * error**2:
                 continue
             table = nearest_probabilities(noisy.ravel()).reshape(noisy.shape)
@@ -443,7 +446,7 @@ class MarginalsReading(Reading):
     def losses(self, relation: Relation, contents: Contents, *, rng: np.random.Generator) -> tuple[Code, ...]:
         """Return the losses of the model that the next records are drawn from; of several tables, one of all tables."""
         measured, codes = self.measured, []
-        if unmeasured := len(set(measured.facts.pairs) - measured.two_way.keys()):
+        if (unmeasured := len(set(measured.facts.pairs) - measured.two_way.keys())) and measured.facts.slots is None:
             share = hidden_dependence(measured, exact=relation.name == "replacement")
             codes.append(Code("unmeasured-pairs", {"pairs": unmeasured, "share": math.ceil(1e4 * share) / 1e4}))
         if contents.size is not None and self.facts.given is None and measured.two_way:

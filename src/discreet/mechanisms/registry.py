@@ -103,6 +103,7 @@ def first_names() -> list[str]:
 def require_kept(name: str, domain: Domain, *, keeps: bool) -> None:
     """Raise ParameterError where a domain declares more than its columns, and a mechanism or model keeps none of it."""
     declared = [f"[[{name}]]" if name in DECLARED else name for name in RULES if getattr(domain, name)]
+    declared += [f"[tables.{name}]" for name in domain.tables or ()]
     if keeps or not declared:
         return
     keepers = " or ".join(other for other in first_names() if named(other).traits.keeps_declared)

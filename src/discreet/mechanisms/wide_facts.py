@@ -345,17 +345,13 @@ class WideFacts:
         for totals in self.domain.published:
             column, group = totals.column, totals.group
             if column in conditions and group is not None and not totals.counts[group[conditions[column]]].any():
-                raise ParameterError(
-                    "given asks for records of which published totals have none. Take another condition"
-                )
+                raise ParameterError("given asks for what published totals have none of. Take another condition")
         for columns, codes in self.joint.items():
             matches = [
                 np.isin(cells, conditions[i]) for i, cells in zip(columns, codes, strict=True) if i in conditions
             ]
             if matches and not np.all(matches, axis=0).any():
-                raise ParameterError(
-                    "given asks for records that the domain declares impossible. Take another condition"
-                )
+                raise ParameterError("given asks for what the domain declares impossible. Take another condition")
 
     @cached_property
     def open(self) -> list[int]:
@@ -371,6 +367,12 @@ class WideFacts:
     def sizes(self) -> list[int]:
         """Numbers of cells of the columns; 0 of an open one."""
         return [int(column.size or 0) for column in self.domain.measured_columns.values()]
+
+    @cached_property
+    def slots(self) -> Integers | None:
+        """The slot of each column of a unit's record, as its table says; None where records are rows."""
+        table = self.domain.unit_table
+        return None if table is None else table.slot_of(len(self.sizes))
 
     @cached_property
     def pairs(self) -> list[Pair]:

@@ -62,7 +62,7 @@ class PlanRequest:
     @property
     def declares_more(self) -> bool:
         """Whether the domain declares what only some mechanisms keep."""
-        return any((self.domain.constraints, self.domain.totals))
+        return any((self.domain.constraints, self.domain.totals, self.domain.tables))
 
     @property
     def sizes(self) -> dict[str, Any]:

@@ -110,6 +110,7 @@ class Certificate:
             relation=facts.relation.name,
             group=facts.relation.group,
             unit=parameters.get("unit"),
+            rows=facts.unit.max_records if facts.unit is not None and facts.relation.group == 1 else 1,
             protected=parameters["synthesised"] if parameters.get("published_exactly") else (),
             one_table=facts.guarantee.epsilon_each,
             tables=len(self.tables),

@@ -18,7 +18,7 @@ from discreet._core.random import seeded
 from discreet.domain import Domain, Records
 from discreet.mechanisms import Contents, Estimates, Forecast, Mechanism, Reading
 from discreet.privacy import Budget, Code, Guarantee, Relation
-from discreet.releases.facts import CertificateFacts, GuaranteeFacts
+from discreet.releases.facts import CertificateFacts, GuaranteeFacts, UnitFacts
 
 Frames = Iterator["pl.DataFrame"]
 
@@ -53,7 +53,8 @@ def contents_of(mechanism: Mechanism, n: int, *, size: int | None, counts: bool 
     elif size not in (None, number):
         raise ParameterError(f"size must be {number:,}, for which the mechanism was made, got {size:,}")
     fewest = number * (not mechanism.traits.random_size)
-    return replace(contents, size=number, rows=range(fewest, number + 1), columns=contents.domain.names)
+    most = number * (1 if (table := contents.domain.unit_table) is None else table.number)
+    return replace(contents, size=number, rows=range(fewest, most + 1), columns=contents.domain.released_names)
 
 
 # What a certificate names, from the public facts in it.
@@ -75,9 +76,13 @@ def certified_contents(mechanism: Mechanism, facts: CertificateFacts) -> Content
 def certified_release(facts: CertificateFacts) -> tuple[Mechanism, Contents, Guarantee]:
     """Return the mechanism of a certificate, what it released, and what the theorem that is named promises."""
     relation = Relation(name=facts.relation.name, group=facts.relation.group)
-    if facts.unit is not None and facts.unit.max_records != relation.group:
-        raise ParameterError("the certificate's unit and its relation must have the same number of records")
     mechanism = certified_mechanism(facts)
+    table = mechanism.domain.unit_table
+    unit = None if table is None else UnitFacts(column=table.unit, max_records=table.max_records)
+    if table is not None and (facts.unit != unit or relation.group > 1):
+        raise ParameterError("the certificate's unit must be that of its domain, and all of its rows one record")
+    if table is None and facts.unit is not None and facts.unit.max_records != relation.group:
+        raise ParameterError("the certificate's unit and its relation must have the same number of records")
     from discreet.mechanisms import guarantee_named
 
     guarantee = guarantee_named(mechanism, facts.guarantee.theorem, relation, n=facts.records)
@@ -130,7 +135,7 @@ def decoded(
     for chunk in chunks:
         if not domain.allowed(chunk).all():
             raise Fault("record declared impossible", source)
-        yield domain.decode(chunk, rng=rng)
+        yield domain.decode(chunk, rng=rng, first=number + 1)
         number += len(chunk)
         if progress is not None:
             progress(number)
@@ -188,7 +193,7 @@ def promise(
     delta, epsilon_each = guarantee.delta(epsilon), None
     if guarantee.stated is not None:
         delta, (epsilon, epsilon_each) = 0.0, guarantee.stated
-    slots = unit is not None and not mechanism.parameters().get("unit_votes")
+    slots = unit is not None and not (mechanism.domain.tables or mechanism.parameters().get("unit_votes"))
     caveats = [*guarantee.caveats, *((Code("unused-slots"),) * slots), *delta_caveats(delta, guarantee.n)]
     caveats += [Code("epsilon-large", {"limit": 10})] * (epsilon > LARGEST_EPSILON)
     return GuaranteeFacts(

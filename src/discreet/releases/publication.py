@@ -165,7 +165,7 @@ def _promised(run: Run, offer: Offer, facts: Provenance, *, seeded: bool) -> Cer
         records=guarantee.n,
         size=offer.contents.size,
         relation=fields.RelationFacts(name=relation.name, group=relation.group),
-        unit=fields.UnitFacts(column=unit, max_records=relation.group) if unit else None,
+        unit=fields.UnitFacts(column=unit, max_records=request.covered.group) if unit else None,
         public_inputs=dict(facts.public),
         guarantee=content.promise(mechanism, guarantee, content.headline(guarantee, request.budget), unit=unit),
         randomness=randomness,

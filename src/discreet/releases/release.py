@@ -33,6 +33,8 @@ def taken_for_sample(certificate: Certificate) -> ReleaseTakenForSample | None:
     It is public, and None of a mechanism that is not registered here: the factor follows from public facts.
     """
     facts, released = certificate.facts, certificate.tables[0].rows
+    if facts.unit is not None and facts.relation.group == 1:  # units, not their rows
+        released = facts.size or 0
     if certificate.several or facts.size is None or not released or not facts.records:
         return None
     if facts.mechanism.name not in REGISTRY:

@@ -82,7 +82,7 @@ def _format_of(path: str | os.PathLike[str]) -> formats.Format:
 
 def _parsed(frame: pl.DataFrame, certificate: Certificate) -> pl.DataFrame:
     """Read texts as the types of the released columns."""
-    domain = Domain.from_dict(certificate.facts.domain)
+    domain = Domain.from_dict(certificate.facts.domain).row_domain
     mechanism = certified_mechanism(certificate.facts)
     schema = no_rows(certified_contents(mechanism, certificate.facts)).schema
     parts = []
@@ -247,7 +247,7 @@ def misfits(data: str | os.PathLike[str], certificate: Certificate) -> dict[str,
     Counts whose texts name no single cell, and tables with other columns, are not looked at.
     """
     contents = certified_contents(certified_mechanism(certificate.facts), certificate.facts)
-    declaration = contents.domain.to_dict()
+    declaration = contents.domain.row_domain.to_dict()
     for facts in declaration["columns"].values():
         facts.pop("out_of_bounds", None)  # no value that is released lies outside
     domain, scan, schema = Domain.from_dict(declaration), scanned(data), no_rows(contents).schema

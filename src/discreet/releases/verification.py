@@ -306,7 +306,7 @@ def _pair_checks(facts: CertificateFacts, mechanism: Mechanism) -> Iterator[Chec
     """Compare what an outcome tells of pairs of columns with the pairs that there are."""
     codes = {code.name: code.numbers for code in facts.released.outcome}
     if "pair-losses" in codes:
-        rows, tables = losses_of(facts.released.outcome), set(map("*".join, combinations(facts.domain["columns"], 2)))
+        rows, tables = losses_of(facts.released.outcome), set(map("*".join, combinations(mechanism.domain.names, 2)))
         matches = [row for row in rows if row[0] in tables and max(row[1:]) <= 1.0 and min(row[1:]) >= 0.0]
         agrees = bool(rows) and matches == sorted(rows, key=lambda row: -row[1])
         yield Check(what="released.outcome.pair-losses", claimed=len(rows), found=len(matches), agrees=agrees)

@@ -152,8 +152,8 @@ def require_parts(output: Output, domain: Domain | None, *, records: bool) -> No
     """Refuse parts of anything but ``records``, and folders that cannot be named. Raises ParameterError."""
     if output.partitions is None:
         return
-    if not records:
-        raise ParameterError("several tables, or counts, cannot be released in parts. Leave partitions out")
+    if not records or (domain is not None and domain.tables):
+        raise ParameterError("units, counts and several tables cannot be released in parts. Leave partitions out")
     if output.partition_by is None or domain is None:
         return
     folders, count = len(folders_of(domain, output.partition_by)), output.partitions
@@ -265,7 +265,7 @@ def write(
         hashes: dict[Path, str] = {}
         check = partial(require_whole_pair, *paths)
         with together(*paths, inputs=inputs, check=check, on_commit=on_commit, hashes=hashes) as (table, file):
-            domain = Domain.from_dict(document.facts.domain)
+            domain = Domain.from_dict(document.facts.domain).row_domain
             ends = {f"{name}{end}": column for name, column in domain.columns.items() for end in ("_from", "_to")}
             options: dict[str, Any] = {
                 "columns": {**ends, **domain.columns},

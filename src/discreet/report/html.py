@@ -144,7 +144,7 @@ def _public(promises: tuple[Promise, ...], release: Path, files: Sequence[Path],
     """Return everything the page shows of a release and its certificates."""
     promise = promises[0]
     facts, guarantee, n = promise.certificate.facts, promise.guarantee, promise.guarantee.n
-    domain, protected = promise.mechanism.domain, guarantee.protected
+    domain, protected = promise.mechanism.domain.row_domain, guarantee.protected
     counts, several = facts.size is None, promise.certificate.several
     rows, columns = released_columns(files, domain, counts=counts)
     together = joint(promises)
@@ -197,7 +197,7 @@ def _confidential(
     page: dict[str, Any], data: Any, release: Path, domain: Domain | FilePath | None, **options: Any
 ) -> dict[str, Any]:
     """Return what the page shows of the confidential table, and the marks that go with it."""
-    used = page["domain"] if domain is None else public_domain(domain, data=data)
+    used = page["domain"] if domain is None else public_domain(domain, data=data).row_domain
     if used.names != page["domain"].names:
         raise ParameterError("the domain names other columns than the certificate. Give the domain of the release")
     bins = {name: column.bins for name, column in page["columns"].items()}

@@ -212,6 +212,7 @@ def compare(
     0.5
     """
     require_domain(domain)
+    domain = domain.row_domain
     columns, records, released = zip(
         *(compare_column(data, release, name, column) for name, column in domain.columns.items()), strict=True
     )

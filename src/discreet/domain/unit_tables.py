@@ -1,0 +1,289 @@
+"""Tables of which a unit has several rows: all rows of a unit are one record, by a fixed public map and back.
+
+The record has a column for the number of rows, and the columns of the table once for each *slot*: the first row has the
+first slot. Of a panel, the slots are the values of a column, and a column for each says whether it is used. Slots that
+are not used have a code of their own, one above those of the column, which no table counts and no release holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet._core.arrays import Booleans, Integers
+from discreet._core.boundary import sealed
+from discreet._core.checks import integer, unfit
+from discreet._core.errors import DomainError
+from discreet._core.lazy import pl
+from discreet.domain.column import Column
+from discreet.domain.declaration import Frozen, domain_facts
+from discreet.domain.integers import Integer
+from discreet.domain.labels import Boolean
+from discreet.domain.records import Records
+from discreet.domain.texts import settle
+
+if TYPE_CHECKING:
+    from discreet.domain.domain import Domain
+
+INTERCHANGEABLE, ORDERED, LISTED = "interchangeable", "ordered", "as listed"
+_MOST_RECORDS = 100
+
+
+@sealed
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitTable:
+    """A table of which a unit, such as a person, has several rows: public facts.
+
+    Parameters
+    ----------
+    unit : str
+        The column that names the unit of each row. A release has new names, 1, 2, ...
+    max_records : int
+        The most rows that a unit keeps, 1 to 100. The others are cut uniformly at random.
+    columns : mapping of str to Column
+        The columns of a row, which have finitely many cells.
+    slots : str
+        ``"interchangeable"``: rows have no order; they are held, and released, in that of their values.
+        ``"ordered"``: they are in the order of ``order_by``. Else the name of a column of a panel, such as
+        a year: each of its values is a slot, and of several rows with the same value one is kept, at random.
+    order_by : str, optional
+        The column by whose values rows are in order; ``"as listed"`` in a frame or file.
+
+    Raises
+    ------
+    DomainError
+        When a parameter is of another form, or names no column, or a column has no cells.
+
+    Examples
+    --------
+    >>> from discreet.domain import Domain, Integer
+    >>> visits = UnitTable(unit="patient", max_records=2, columns={"days": Integer(lower=1, upper=30)})
+    >>> list(Domain(tables={"visits": visits}).columns)
+    ['number of visits', 'days (1)', 'days (2)']
+    """
+
+    unit: str
+    max_records: int
+    columns: Mapping[str, Column]
+    slots: str = INTERCHANGEABLE
+    order_by: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.unit, str) or not self.unit:
+            raise unfit("unit", "the name of the column that names the unit", self.unit, error=DomainError)
+        if not isinstance(self.columns, Mapping) or not self.columns:
+            raise DomainError("a table of units must have at least one column")
+        most = integer("max_records", self.max_records, least=1, most=_MOST_RECORDS, error=DomainError)
+        settle(self, columns=dict(self.columns), max_records=most)
+        if self.unit in self.columns:
+            raise DomainError(f"column {self.unit!r} names the unit, and is not released. Leave it out of the columns")
+        for name, column in self.columns.items():
+            if not isinstance(column, Column):
+                raise DomainError(f"column {name!r}: it must be a Column, such as Numeric(lower=0, upper=1)")
+            if not column.finite:
+                raise DomainError(f"column {name!r}: rows of a unit need finitely many cells. Declare cells")
+        self._check_slots()
+
+    def _check_slots(self) -> None:
+        if (self.order_by is not None) != (self.slots == ORDERED):
+            raise DomainError('order_by is for slots = "ordered", which needs it. Write both or neither')
+        words = {"slots": (INTERCHANGEABLE, ORDERED), "order_by": (LISTED, None)}
+        for key, allowed in words.items():
+            name = getattr(self, key)
+            if name not in allowed and name not in self.columns:
+                raise unfit(key, "a column of the table", name, error=DomainError)
+        if (column := self._key_column) is not None and (
+            column.nullable or not 2 <= (column.size or 0) <= _MOST_RECORDS or len(self.columns) < 2
+        ):
+            form = f"2 to {_MOST_RECORDS} values and no nulls, and other columns beside it"
+            raise DomainError(f"column {self.slots!r}: slots need {form}. Declare them, or other slots")
+
+    @property
+    def _key_column(self) -> Column | None:
+        return self.columns.get(self.slots) if self.slots not in (INTERCHANGEABLE, ORDERED) else None
+
+    @property
+    def listed(self) -> bool:
+        """Whether rows keep the order in which the table has them."""
+        return self.order_by == LISTED
+
+    @property
+    def number(self) -> int:
+        """How many slots there are."""
+        return int((self._key_column and self._key_column.size) or self.max_records)
+
+    @property
+    def held_columns(self) -> dict[str, Column]:
+        """The columns that each slot has."""
+        return {name: column for name, column in self.columns.items() if name != self.slots}
+
+    def slot_names(self, slot: int) -> dict[str, str]:
+        """Return the names of the columns of a slot, from 1 on, by those of the table."""
+        return {name: f"{name} ({slot})" for name in self.held_columns}
+
+    def flat_columns(self, table: str) -> dict[str, Column]:
+        """Return the columns of a unit's record, of a table of this name."""
+        if self._key_column is None:
+            flat: dict[str, Column] = {f"number of {table}": Integer(lower=1, upper=self.max_records)}
+        else:
+            flat = {f"{table} ({slot})": Boolean() for slot in self._numbers()}
+        for slot in self._numbers():
+            flat |= zip(self.slot_names(slot).values(), self.held_columns.values(), strict=True)
+        return flat
+
+    @property
+    def _first(self) -> int:
+        """How many columns say which slots are used."""
+        return int(self.number ** (self._key_column is not None))
+
+    def slot_of(self, columns: int) -> Integers:
+        """Return the slot of each column of a unit's record; 0 of its own, -1 of those that say which are used."""
+        slots = np.repeat(list(self._numbers()), len(self.held_columns))
+        return np.append(np.repeat([0, -1], [columns - self._first - len(slots), self._first]), slots)
+
+    def own_columns(self, columns: Mapping[str, Column]) -> dict[str, Column]:
+        """Return the unit's own columns among those of its record, which come first."""
+        return dict(islice(columns.items(), int((self.slot_of(len(columns)) == 0).sum())))
+
+    def _numbers(self) -> range:
+        return range(1, self.number + 1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the declaration as plain data."""
+        plain: dict[str, Any] = {"unit": self.unit, "max_records": self.max_records}
+        if self.slots != INTERCHANGEABLE:
+            plain["slots"] = self.slots
+        if self.order_by is not None:
+            plain["order_by"] = self.order_by
+        return plain | {"columns": {name: column.to_dict() for name, column in self.columns.items()}}
+
+    # -- the map and back -----------------------------------------------------------------------------------------
+
+    def records_of_units(
+        self, rows: Records, owners: Integers, places: Integers, *, rng: np.random.Generator
+    ) -> Records:
+        """Return one record for each unit, of encoded rows in any order. Confidential.
+
+        ``rows``: with the unit's own columns first, of which a unit has the values of its first row.
+        ``owners``, shape (rows,): the unit of each, of which none has more rows than it keeps.
+        ``places``, shape (rows,): where each is listed.
+        """
+        number = len(rows.columns) - len(self.columns)
+        unit_columns, codes = rows.columns[:number], dict(zip(self.columns, rows.columns[number:], strict=True))
+        order_codes = [{LISTED: places, **codes}[name] for name in [self.order_by] if name is not None]
+        _, unit = np.unique(owners, return_inverse=True)
+        units = int(unit.max(initial=-1)) + 1
+        if self._key_column is None:
+            order = np.lexsort((*reversed([*order_codes, *codes.values()]), unit))
+            unit = unit[order]
+            slot = np.arange(len(unit)) - np.searchsorted(unit, unit)
+            flat: list[Any] = [np.bincount(unit, minlength=units) - 1]
+        else:
+            slot = codes.pop(self.slots).astype(np.int64)
+            order = np.lexsort((rng.random(len(unit)), slot, unit))
+            unit, slot = unit[order], slot[order]
+            new = (np.diff(unit, prepend=-1) != 0) | (np.diff(slot, prepend=-1) != 0)
+            order, unit, slot = order[new], unit[new], slot[new]
+            used = np.zeros((self.number, units), dtype=np.int64)
+            used[slot, unit] = 1
+            flat = list(used)
+        values = [np.full((self.number, units), column.size) for column in self.held_columns.values()]
+        for table, name in zip(values, self.held_columns, strict=True):
+            table[slot, unit] = codes[name][order]
+        flat = [*[column[order[np.searchsorted(unit, np.arange(units))]] for column in unit_columns], *flat]
+        return Records(columns=(*flat, *[table[slot] for slot in range(self.number) for table in values]))
+
+    def used(self, columns: Sequence[npt.NDArray[Any]]) -> list[Booleans]:
+        """Return which records use each slot; ``columns``: of records, without those of the unit itself."""
+        if self._key_column is None:
+            return [columns[0] >= slot for slot in range(self.number)]
+        return [codes == 1 for codes in columns[: self.number]]
+
+    def frame(self, domain: Domain, records: Records, *, rng: np.random.Generator, first: int) -> pl.DataFrame:
+        """Return the rows of encoded records, those of a unit side by side. ``first``: the name of the first unit.
+
+        ``domain``: of the rows, with the unit's own columns first.
+        """
+        start, width = len(domain.names) - len(self.columns), len(self.held_columns)
+        columns, units, parts = records.columns[start:], [], list[Records]()
+        for slot, rows in enumerate(map(np.flatnonzero, self.used(columns))):
+            place = self._first + slot * width
+            codes = dict(zip(self.held_columns, columns[place : place + width], strict=True))
+            if self._key_column is not None:
+                codes[self.slots] = np.full(len(records), slot)
+            codes = {**dict(zip(domain.names, records.columns[:start], strict=False)), **codes}
+            parts.append(Records(columns=tuple([codes[name][rows] for name in domain.names])))
+            units.append(rows)
+        rows_of = np.concatenate(units)
+        order = np.argsort(rows_of, kind="stable")
+        names = pl.Series(self.unit, rows_of[order] + first, dtype=pl.Int64)
+        return domain.decode(Records.concatenate(parts).take(order), rng=rng).insert_column(0, names)
+
+
+def settle_tables(domain: Domain) -> None:
+    """Set a domain's tables, and the columns of a unit's record. Raises DomainError for what cannot be beside them."""
+    tables = _parsed_tables(domain.tables)
+    ((name, table),) = tables.items()
+    flat = table.flat_columns(name)
+    unit_columns = {column: facts for column, facts in domain.columns.items() if flat.get(column) != facts}
+    if twice := set(unit_columns) & {*flat, *table.columns, table.unit}:
+        raise DomainError(f"column {min(twice)!r}: a table of units has its name. Rename one of them")
+    for key in ("metric_weights", "totals", "difference"):
+        if getattr(domain, key):
+            raise DomainError(f"{key} cannot be declared beside [tables.{name}]. Leave it out")
+    settle(domain, tables=Frozen(tables), columns=unit_columns | flat)
+
+
+def _parsed_tables(tables: Any) -> dict[str, UnitTable]:
+    """Return tables of units by name, given as objects or plain data. Raises DomainError."""
+    if not isinstance(tables, Mapping) or len(tables) != 1:
+        raise DomainError("tables must be one table of units: [tables.NAME], with unit and max_records")
+    parsed = {}
+    for name, table in tables.items():
+        if not isinstance(name, str) or not name:
+            raise unfit("a table's name", "a text of at least one character", name, error=DomainError)
+        try:
+            parsed[name] = table if isinstance(table, UnitTable) else _parsed(table)
+        except DomainError as problem:
+            raise DomainError(f"[tables.{name}]: {problem}") from None
+    return parsed
+
+
+def _parsed(table: Any) -> UnitTable:
+    needed = {"unit", "max_records", "columns"}
+    if not isinstance(table, Mapping) or not needed <= set(table) <= needed | {"slots", "order_by"}:
+        raise DomainError("it must have unit, max_records and [tables.NAME.columns.COLUMN], may have slots, order_by")
+    return UnitTable(**{**table, "columns": domain_facts({"columns": table["columns"]})["columns"]})
+
+
+def expanded(rules: Mapping[str, Any], table: UnitTable) -> dict[str, Any]:
+    """Return plain rules, with those on columns of a table once for each slot."""
+
+    def renamed(entry: Any, names: Mapping[str, str]) -> Any:
+        if isinstance(entry, str):
+            return names.get(entry, entry)
+        if isinstance(entry, Mapping):
+            return {names.get(key, key): part for key, part in entry.items()}
+        return [renamed(part, names) for part in entry]
+
+    def versions(entry: Any, rename: Any) -> Iterator[Any]:
+        of_slots = [rename(entry, table.slot_names(slot)) for slot in table._numbers()]
+        yield from of_slots if of_slots[0] != entry else [entry]
+
+    def implied(entry: Any, names: Mapping[str, str]) -> Any:
+        return {**entry, "columns": renamed(entry["columns"], names), "determine": renamed(entry["determine"], names)}
+
+    result: dict[str, Any] = {}
+    for name, entries in rules.items():
+        if name == "at_most":
+            slots = [table.slot_names(slot) for slot in table._numbers()]
+            result[name] = {names.get(a, a): names.get(b, b) for names in slots for a, b in entries.items()}
+        else:
+            rename = implied if name == "implies" else renamed
+            result[name] = [version for entry in entries for version in versions(entry, rename)]
+    return result
