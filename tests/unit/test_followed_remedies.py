@@ -9,6 +9,7 @@ without a case fails here.
 from __future__ import annotations
 
 import ast
+import contextlib
 import datetime as dt
 import re
 import shutil
@@ -26,10 +27,22 @@ import pytest
 import discreet
 from discreet import AddRemove, Budget, Output, Replacement, Unit
 from discreet.audit.release import split as draw_control
-from discreet.confidential import check_table, confidential, reveal_to_custodian
+from discreet.confidential import check_table, confidential, confidential_rows, reveal_to_custodian
 from discreet.confidential.database import addressed
 from discreet.confidential.values import table_schema
-from discreet.domain import Boolean, Category, Date, Datetime, Decimal, Domain, Duration, Integer, Numeric, OpenLabels
+from discreet.domain import (
+    Boolean,
+    Category,
+    Date,
+    Datetime,
+    Decimal,
+    Domain,
+    Duration,
+    Integer,
+    Numeric,
+    OpenLabels,
+    UnitTable,
+)
 from discreet.errors import DataError, DiscreetError
 from discreet.ledger import Ledger, Request
 from discreet.mechanisms import HierarchicalHistogram, Marginals, PerturbedHistogram
@@ -1083,9 +1096,79 @@ def table_of(count: int) -> pl.DataFrame:
     return pl.DataFrame({f"c{i}": [True, False] * 100 for i in range(count)})
 
 
+def of_units() -> Iterator[Case]:
+    columns = {"year": Integer(lower=1, upper=2), "x": Boolean()}
+
+    def unit_table(**facts: Any) -> UnitTable:
+        return UnitTable(**{"unit": "who", "max_records": 2, "columns": columns, **facts})
+
+    def closed_units(**facts: Any) -> Any:
+        table = pl.DataFrame({"who": [1, 1, 2], "year": [1, 2, 1], "x": [True, False, True]})
+        return facts.pop("read", confidential)(facts.pop("data", table), Domain(tables={"t": unit_table()}), **facts)
+
+    def in_database(order_by: str) -> Any:
+        with contextlib.closing(sqlite3.connect("units.db")) as file, file:
+            file.execute("CREATE TABLE IF NOT EXISTS t AS SELECT 1 AS who, 2 AS year, 1 AS x")
+        domain = Domain(tables={"t": unit_table(slots="ordered", order_by=order_by)})
+        return confidential(addressed("units.db", table="t", query=None), domain)
+
+    yield Case(
+        "a table of units has its name. Rename one of them",
+        lambda: Domain(columns={"x": Boolean()}, tables={"t": unit_table()}),
+        lambda: Domain(columns={"z": Boolean()}, tables={"t": unit_table()}),
+    )
+    yield Case(
+        "cannot be declared beside [tables.{}]. Leave it out",
+        lambda: Domain(tables={"t": unit_table()}, totals=[{"source": "s", "count": 3}]),
+        lambda: Domain(tables={"t": unit_table()}),
+    )
+    yield Case(
+        "slots need {}. Declare them, or other slots",
+        lambda: unit_table(slots="year", columns={"year": Integer(lower=1, upper=2)}),
+        lambda: unit_table(slots="year"),
+    )
+    yield Case(
+        'slots = "ordered", which needs it. Write both or neither', lambda: unit_table(slots="ordered"), unit_table
+    )
+    yield Case(
+        "and is not released. Leave it out of the columns",
+        lambda: unit_table(columns={"who": Boolean(), "x": Boolean()}),
+        unit_table,
+    )
+    yield Case(
+        "rows of a unit need finitely many cells. Declare cells",
+        lambda: unit_table(columns={"v": Numeric(lower=0, upper=1)}),
+        lambda: unit_table(columns={"v": Numeric(lower=0, upper=1, cells=4)}),
+    )
+    yield Case(
+        "which says what the unit is. Leave the unit out",
+        lambda: closed_units(unit=Unit("who", max_records=2)),
+        closed_units,
+    )
+    yield Case(
+        "units with several rows are not read in parts. Use confidential(data, domain)",
+        lambda: closed_units(read=confidential_rows),
+        closed_units,
+    )
+    yield Case(
+        "are not listed in an order. Name a column in order_by",
+        lambda: in_database("as listed"),
+        lambda: in_database("year"),
+    )
+
+
 # -- what is followed -------------------------------------------------------------------------------------------------
 
-CASES = [*of_declarations(), *of_values(), *of_files(), *of_requests(), *of_ledgers(), *of_releases(), *of_mechanisms()]
+CASES = [
+    *of_declarations(),
+    *of_values(),
+    *of_files(),
+    *of_requests(),
+    *of_ledgers(),
+    *of_releases(),
+    *of_mechanisms(),
+    *of_units(),
+]
 
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{place} {case.remedy[:40]}" for place, case in enumerate(CASES)])

@@ -7,8 +7,9 @@ are not used have a code of their own, one above those of the column, which no t
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -17,18 +18,19 @@ import numpy.typing as npt
 
 from discreet._core.arrays import Booleans, Integers
 from discreet._core.boundary import sealed
-from discreet._core.checks import integer, unfit
+from discreet._core.checks import integer, real, unfit
 from discreet._core.errors import DomainError
 from discreet._core.lazy import pl
 from discreet.domain.column import Column
 from discreet.domain.declaration import Frozen, domain_facts
 from discreet.domain.integers import Integer
-from discreet.domain.labels import Boolean
+from discreet.domain.labels import Boolean, Category
 from discreet.domain.records import Records
 from discreet.domain.texts import settle
 
 if TYPE_CHECKING:
     from discreet.domain.domain import Domain
+    from discreet.domain.maps import Difference
 
 INTERCHANGEABLE, ORDERED, LISTED = "interchangeable", "ordered", "as listed"
 _MOST_RECORDS = 100
@@ -53,6 +55,10 @@ class UnitTable:
         a year: each of its values is a slot, and of several rows with the same value one is kept, at random.
     order_by : str, optional
         The column by whose values rows are in order; ``"as listed"`` in a frame or file.
+    relative_to : mapping, optional
+        Columns of which later rows are held by the ``"first"`` or the ``"previous"`` row: labels by whether they are
+        the same, as in ``{"race": "first"}``; numbers, dates and times by their difference, clipped to bounds, as in
+        ``{"age": {"row": "first", "lower": -90, "upper": 90}}``. Null is held as it is. Not of a panel.
 
     Raises
     ------
@@ -72,6 +78,8 @@ class UnitTable:
     columns: Mapping[str, Column]
     slots: str = INTERCHANGEABLE
     order_by: str | None = None
+    relative_to: Mapping[str, Any] = field(default_factory=dict)
+    _codings: Mapping[str, _Coding] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         if not isinstance(self.unit, str) or not self.unit:
@@ -88,6 +96,10 @@ class UnitTable:
             if not column.finite:
                 raise DomainError(f"column {name!r}: rows of a unit need finitely many cells. Declare cells")
         self._check_slots()
+        codings = {name: _Coding.parse(name, self.columns.get(name), how) for name, how in self.relative_to.items()}
+        if codings and self._key_column is not None:
+            raise DomainError("relative_to is for rows in an order, and not for a panel. Leave it out")
+        settle(self, _codings=codings)
 
     def _check_slots(self) -> None:
         if (self.order_by is not None) != (self.slots == ORDERED):
@@ -133,7 +145,9 @@ class UnitTable:
         else:
             flat = {f"{table} ({slot})": Boolean() for slot in self._numbers()}
         for slot in self._numbers():
-            flat |= zip(self.slot_names(slot).values(), self.held_columns.values(), strict=True)
+            for name, flat_name in self.slot_names(slot).items():
+                coded = slot > 1 and name in self._codings
+                flat[flat_name] = self._codings[name].cells if coded else self.columns[name]
         return flat
 
     @property
@@ -160,7 +174,10 @@ class UnitTable:
             plain["slots"] = self.slots
         if self.order_by is not None:
             plain["order_by"] = self.order_by
-        return plain | {"columns": {name: column.to_dict() for name, column in self.columns.items()}}
+        columns = {name: column.to_dict() for name, column in self.columns.items()}
+        for name, how in self.relative_to.items():
+            columns[name]["relative_to"] = how
+        return plain | {"columns": columns}
 
     # -- the map and back -----------------------------------------------------------------------------------------
 
@@ -195,6 +212,10 @@ class UnitTable:
         values = [np.full((self.number, units), column.size) for column in self.held_columns.values()]
         for table, name in zip(values, self.held_columns, strict=True):
             table[slot, unit] = codes[name][order]
+            if (coding := self._codings.get(name)) is not None:
+                for later in range(self.number - 1, 0, -1):
+                    coded = coding.coded(table[later], table[coding.base(later)])
+                    table[later] = np.where(table[later] < coding.size, coded, coding.cells.size or 0)
         flat = [*[column[order[np.searchsorted(unit, np.arange(units))]] for column in unit_columns], *flat]
         return Records(columns=(*flat, *[table[slot] for slot in range(self.number) for table in values]))
 
@@ -211,9 +232,13 @@ class UnitTable:
         """
         start, width = len(domain.names) - len(self.columns), len(self.held_columns)
         columns, units, parts = records.columns[start:], [], list[Records]()
+        slots: list[dict[str, Any]] = []
         for slot, rows in enumerate(map(np.flatnonzero, self.used(columns))):
             place = self._first + slot * width
             codes = dict(zip(self.held_columns, columns[place : place + width], strict=True))
+            for name, coding in self._codings.items() if slot else ():
+                codes[name] = coding.decoded(codes[name].astype(np.int64), slots[coding.base(slot)][name])
+            slots.append(codes)
             if self._key_column is not None:
                 codes[self.slots] = np.full(len(records), slot)
             codes = {**dict(zip(domain.names, records.columns[:start], strict=False)), **codes}
@@ -223,6 +248,54 @@ class UnitTable:
         order = np.argsort(rows_of, kind="stable")
         names = pl.Series(self.unit, rows_of[order] + first, dtype=pl.Int64)
         return domain.decode(Records.concatenate(parts).take(order), rng=rng).insert_column(0, names)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Coding:
+    """How a column of later rows is held by an earlier row: labels as the same or not, others as a difference."""
+
+    row: str
+    cells: Column
+    difference: Difference | None
+    values: int  # of the column, without a null
+    size: int  # of the column
+
+    @classmethod
+    def parse(cls, name: str, column: Column | None, how: Any) -> _Coding:
+        """Return that of a plain entry. Raises DomainError naming a column that has no such coding."""
+        from discreet.domain.maps import Difference
+
+        entry = dict(how) if isinstance(how, Mapping) else {"row": how}
+        if column is None or entry.get("row") not in ("first", "previous") or set(entry) - {"row", "lower", "upper"}:
+            form = '"first", "previous", or {row = "first", lower = -90, upper = 90}, of a column of the table'
+            raise unfit(f"relative_to of {name!r}", form, how, error=DomainError)
+        sizes = int(column.values or 0), int(column.size or 0)
+        if column.on_a_line:
+            for bound in ("lower", "upper"):
+                real(f"{bound} of relative_to of {name!r}", entry.get(bound), error=DomainError)
+            names = {"of": name, "from": f"{name} of the {entry['row']} row"}
+            difference = Difference.parse({**names, **entry}, dict.fromkeys(names.values(), column))
+            return cls(entry["row"], difference.cells, difference, *sizes)
+        if len(entry) > 1:
+            raise DomainError(f"relative_to of {name!r}: labels have no difference. Write {entry['row']!r} alone")
+        labels = [*column.words, f"as the {entry['row']} row"]
+        return cls(entry["row"], Category(categories=labels, nulls=column.nulls), None, *sizes)
+
+    def base(self, slot: int) -> int:
+        """Return which slot a later one is held by."""
+        return slot - 1 if self.row == "previous" else 0
+
+    def coded(self, codes: Integers, base: Integers) -> Integers:
+        """Return a later row's codes by those of its base."""
+        if self.difference is not None:
+            return self.difference.cells_of(codes, base)
+        return np.where(codes == self.values, self.values + 1, np.where(codes == base, self.values, codes))
+
+    def decoded(self, codes: Integers, base: Integers) -> Integers:
+        """Return a later row's codes from what is held; as the base where they are said to be the same."""
+        if self.difference is not None:
+            return self.difference.codes_of(codes, base)
+        return np.where(codes == self.values, base, np.minimum(codes, self.values))
 
 
 def settle_tables(domain: Domain) -> None:
@@ -258,7 +331,16 @@ def _parsed(table: Any) -> UnitTable:
     needed = {"unit", "max_records", "columns"}
     if not isinstance(table, Mapping) or not needed <= set(table) <= needed | {"slots", "order_by"}:
         raise DomainError("it must have unit, max_records and [tables.NAME.columns.COLUMN], may have slots, order_by")
-    return UnitTable(**{**table, "columns": domain_facts({"columns": table["columns"]})["columns"]})
+    if not isinstance(table["columns"], Mapping):
+        raise DomainError("columns must be tables [tables.NAME.columns.COLUMN]")
+    plain, relative = {}, {}
+    for name, facts in table["columns"].items():
+        plain[name] = facts
+        if isinstance(facts, Mapping) and "relative_to" in facts:
+            relative[name] = facts["relative_to"]
+            plain[name] = {key: value for key, value in facts.items() if key != "relative_to"}
+    columns = domain_facts({"columns": plain})["columns"]
+    return UnitTable(**{**table, "columns": columns, "relative_to": relative})
 
 
 def expanded(rules: Mapping[str, Any], table: UnitTable) -> dict[str, Any]:
@@ -274,6 +356,13 @@ def expanded(rules: Mapping[str, Any], table: UnitTable) -> dict[str, Any]:
     def versions(entry: Any, rename: Any) -> Iterator[Any]:
         of_slots = [rename(entry, table.slot_names(slot)) for slot in table._numbers()]
         yield from of_slots if of_slots[0] != entry else [entry]
+
+    named = json.dumps(list(rules.values()))  # which are plain values
+    for name in table.relative_to:
+        if json.dumps(name) in named:
+            raise DomainError(
+                f"a rule names {name!r}, which is held by another row (relative_to). Leave one of them out"
+            )
 
     def implied(entry: Any, names: Mapping[str, str]) -> Any:
         return {**entry, "columns": renamed(entry["columns"], names), "determine": renamed(entry["determine"], names)}

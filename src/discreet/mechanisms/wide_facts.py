@@ -345,13 +345,17 @@ class WideFacts:
         for totals in self.domain.published:
             column, group = totals.column, totals.group
             if column in conditions and group is not None and not totals.counts[group[conditions[column]]].any():
-                raise ParameterError("given asks for what published totals have none of. Take another condition")
+                raise ParameterError(
+                    "given asks for records of which published totals have none. Take another condition"
+                )
         for columns, codes in self.joint.items():
             matches = [
                 np.isin(cells, conditions[i]) for i, cells in zip(columns, codes, strict=True) if i in conditions
             ]
             if matches and not np.all(matches, axis=0).any():
-                raise ParameterError("given asks for what the domain declares impossible. Take another condition")
+                raise ParameterError(
+                    "given asks for records that the domain declares impossible. Take another condition"
+                )
 
     @cached_property
     def open(self) -> list[int]:

@@ -64,6 +64,43 @@ def test_every_unit_comes_back_from_its_record() -> None:
     assert back["who"].unique().to_list() == list(range(1, counts.n + 1))  # names say nothing
 
 
+@pytest.mark.parametrize("row", ["first", "previous"])
+def test_rows_that_are_held_by_another_row_come_back(row: str) -> None:
+    relative = {"ward": row, "days": {"row": row, "lower": -1, "upper": 1}}
+    listed = {"max_records": 3, "slots": "ordered", "order_by": "as listed"}
+    domain = Domain(tables={"visits": replace(TABLE, relative_to=relative, **listed)})
+    plain = Domain(tables={"visits": replace(TABLE, **listed)})
+    assert domain.columns["ward (2)"].labels == ("a", "b", f"as the {row} row")
+    assert (domain.columns["days (3)"].lower, domain.columns["days (1)"].lower) == (-1, 0)
+    rows = list(product(["a", "b", None], [0, 1]))
+    table = long([unit for number in (1, 2, 3) for unit in product(rows, repeat=number)], ("ward", "days"))
+    records = [reveal(confidential(table, each)) for each in (domain, plain)]
+    times = [np.repeat(np.arange(counts.distinct), counts.frequencies) for counts in records]
+    back, same = [
+        each.decode(counts.records.take(index), rng=seeded(0)).drop("who").rows()
+        for each, counts, index in zip((domain, plain), records, times, strict=True)
+    ]
+    assert sorted(back, key=repr) == sorted(same, key=repr)
+    assert Domain.from_toml(domain.to_toml()) == domain
+    # as the first row: its code is one above the labels, whatever the label; a null is a null
+    (record,) = reveal(
+        confidential(pl.DataFrame({"who": 1, "ward": ["b", "b", None], "days": [1, 0, 1]}), domain)
+    ).records.rows()
+    assert record == (2, 1, 1, 2, 0, 3, 1 if row == "first" else 2)
+
+
+def test_a_difference_beyond_its_bounds_is_the_nearest() -> None:
+    columns = {"days": Integer(lower=0, upper=9)}
+    relative = {"days": {"row": "first", "lower": -2, "upper": 3}}
+    table = UnitTable(
+        unit="who", max_records=2, columns=columns, slots="ordered", order_by="as listed", relative_to=relative
+    )
+    domain = Domain(tables={"visits": table})
+    frame = pl.DataFrame({"who": [1, 1, 2, 2], "days": [1, 9, 8, 0]})
+    back = domain.decode(reveal(confidential(frame, domain)).records, rng=seeded(0))
+    assert held(back) == Counter({((1,), (4,)): 1, ((6,), (8,)): 1})
+
+
 def test_a_panel_comes_back_from_its_record() -> None:
     pairs = [((year, work),) for year, work in product([2001, 2002], [False, True])]
     both = [((2001, first), (2002, second)) for first, second in product([False, True], repeat=2)]
@@ -147,6 +184,11 @@ def test_a_domain_with_a_table_is_written_and_read_back() -> None:
         ({"slots": "ward"}, "no nulls"),
         ({"max_records": 0}, "max_records"),
         ({"unit": ""}, "unit"),
+        ({"relative_to": {"age": "first"}}, "of a column of the table"),
+        ({"relative_to": {"ward": "last"}}, "first"),
+        ({"relative_to": {"days": "first"}}, "lower of relative_to"),
+        ({"relative_to": {"ward": {"row": "first", "lower": 0, "upper": 1}}}, "alone"),
+        ({"relative_to": {"days": {"row": "first", "lower": 0, "upper": 0}}}, "Widen them"),
     ],
 )
 def test_what_is_declared_wrongly_is_refused(change: dict[str, Any], words: str) -> None:
@@ -168,6 +210,13 @@ def test_what_is_declared_wrongly_is_refused(change: dict[str, Any], words: str)
 def test_what_cannot_stand_beside_a_table_is_refused(facts: dict[str, Any], words: str) -> None:
     with pytest.raises(DomainError, match=words):
         Domain(**facts)
+
+
+def test_a_rule_on_what_another_row_holds_is_refused() -> None:
+    table = replace(TABLE, relative_to={"ward": "first"})
+    with pytest.raises(DomainError, match="relative_to"):
+        Domain(tables={"visits": table}, impossible=[{"ward": "a", "days": 1}])
+    assert Domain(tables={"visits": table}, impossible=[{"days": 1}]).constraints
 
 
 def test_a_row_without_a_unit_is_refused_and_named_to_nobody() -> None:
