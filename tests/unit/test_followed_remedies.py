@@ -1150,6 +1150,18 @@ def of_units() -> Iterator[Case]:
         lambda: closed_units(read=confidential_rows),
         closed_units,
     )
+    ward = {"ward": Category(categories=["a", "b"])}
+    relative = {"columns": {**columns, **ward}, "relative_to": {"ward": "first"}}
+    yield Case(
+        "which is held by another row (relative_to). Leave one of them out",
+        lambda: Domain(tables={"t": unit_table(**relative)}, impossible=[{"ward": "a", "x": True}]),
+        lambda: Domain(tables={"t": unit_table(**relative)}),
+    )
+    yield Case(
+        "labels have no difference. Write {} alone",
+        lambda: unit_table(**{**relative, "relative_to": {"ward": {"row": "first", "lower": 0, "upper": 1}}}),
+        lambda: unit_table(**relative),
+    )
     yield Case(
         "are not listed in an order. Name a column in order_by",
         lambda: in_database("as listed"),
