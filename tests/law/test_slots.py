@@ -216,6 +216,17 @@ def test_a_release_is_written_verified_read_and_reported(tmp_path: Any) -> None:
         read(path)
 
 
+@pytest.mark.parametrize("declared", ["tables", "rules"])
+def test_under_add_remove_the_plan_takes_what_keeps_the_declaration(declared: str) -> None:
+    frame, domain = visits(2000)
+    if declared == "rules":
+        domain = Domain(columns=dict(domain.row_domain.columns), impossible=[{"ward": "a", "days": 9}])
+        frame = frame.drop("who")
+    relation = AddRemove(records=2000)
+    done = release(frame, domain, Budget(epsilon=2.0, delta=1e-6), size=100, relation=relation, accept={"poor-utility"})
+    assert done.certificate.facts.mechanism.name == "marginals"
+
+
 def test_several_tables_are_released_and_no_interval_is_claimed() -> None:
     frame, domain = visits(1000)
     done = release(frame, domain, Budget(epsilon=2.0, delta=1e-6), size=1000, tables=2, seed=1)

@@ -105,11 +105,10 @@ def _chosen_by_plan(request: Request, facts: PublicFacts) -> tuple[Mechanism, st
         request = replace(request, parameters={**request.parameters, "relation": relation})
     elif request.relation.records is None:
         request = replace(request, relation=Replacement(records=facts.n or 0))
-    comparison = PlanRequest(
-        request=replace(request, domain=facts.domain),
-        reference=Reference(facts.reference),
-        mechanisms=None if names == first_names() else names,
-    )
+    comparison = PlanRequest(request=replace(request, domain=facts.domain), reference=Reference(facts.reference))
+    if names != first_names():
+        keeping = [name for name in names if named(name).traits.keeps_declared >= comparison.declares_more]
+        comparison = replace(comparison, mechanisms=keeping)
     plan = planned(comparison, largest_sizes=False)
     best, forecast = plan.best, plan.feasible[0].forecast
     if forecast is not None and plan.feasible[0].poor and "poor-utility" not in request.accept:
