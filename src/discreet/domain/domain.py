@@ -180,10 +180,8 @@ class Domain:
         from discreet.domain.maps import Difference, dependencies, repairs
 
         plain: dict[str, Any] = {name: declaration.plain_entries(name, getattr(self, name)) for name in DECLARED}
-        plain |= {
-            name: declaration.plain_rules(name, getattr(self, name))
-            for name in ("order", "nulls_together", "determines")
-        }
+        sets = ("order", "nulls_together", "determines")
+        plain |= {name: declaration.plain_rules(name, getattr(self, name)) for name in sets}
         plain["at_most"] = declaration.plain_limits(self.at_most or {})
         settle(self, **{name: frozen(entries) for name, entries in plain.items()})
         readers = Readers(self.columns)
@@ -195,9 +193,8 @@ class Domain:
             settle(self, difference=frozen(declaration.plain_difference(self.difference, self.columns)))
             difference = Difference.parse(self.difference, self.columns)
             name = self.names[difference.columns[0]]
-            ruled = [i for rule in constraints for i in rule.columns] + [entry.column for entry in totals]
-            ruled += [i for pair in self.dependencies for i in pair]
-            if difference.columns[0] in ruled:
+            ruled = [i for columns in (*self.dependencies, *[rule.columns for rule in constraints]) for i in columns]
+            if difference.columns[0] in ruled + [entry.column for entry in totals]:
                 raise DomainError(
                     f"difference: column {name!r} is also under a rule or totals. Leave one of them out, "
                     "or exchange of and from"
