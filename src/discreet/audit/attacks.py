@@ -19,7 +19,7 @@ from discreet._core.errors import DataError
 from discreet._core.lazy import pl
 from discreet._core.random import seeded
 from discreet.audit.guesses import Null
-from discreet.domain import Domain
+from discreet.domain import Domain, Records
 
 _BINS = 16  # ranges, of as many records each, into which columns of numbers are cut
 _MOST_LABELS = 64
@@ -95,6 +95,9 @@ def coded_tables(tables: Sequence[pl.DataFrame], domain: Domain | None) -> list[
     """Code tables of the same columns; cells that a domain declares are a resolution of their own."""
     points: list[Floats] = []
     columns: dict[str, list[Integers]] = {"values": [], "ranges": []}
+    if domain is not None and domain.finite:  # as a release encodes them: records that contradict a rule are moved
+        records = Records.concatenate([domain.encode(table) for table in tables])
+        columns["cells"] = [codes.astype(np.int64) for codes in records.columns]
     for name in tables[0].columns:
         parts = [table[name] for table in tables]
         numbers = _numbers(parts)
@@ -110,10 +113,6 @@ def coded_tables(tables: Sequence[pl.DataFrame], domain: Domain | None) -> list[
             points.append(codes / max(1, int(codes.max())))
         columns["values"].append(codes)
         columns["ranges"].append(ranges)
-        if domain is not None and domain.finite:
-            declared = domain.columns[name]
-            cells = np.concatenate([declared.encode(part, name=name) for part in parts])
-            columns.setdefault("cells", []).append(cells)
     resolutions = {name: np.column_stack(codes) for name, codes in columns.items()}
     rows = np.column_stack(points)
     units = CodedUnits(codes=resolutions, points=rows, sizes=np.ones(len(rows), dtype=np.int64))

@@ -68,6 +68,17 @@ def plain_outcome(outcome: Any, columns: Container[str]) -> tuple[str, ...]:
     return tuple(map(str, names))
 
 
+def plain_weights(weights: Mapping[str, Any], columns: Container[str]) -> dict[str, float]:
+    """Return the weights of columns. Raises DomainError when one is of none of these, or is no weight."""
+    for name in weights:
+        if name not in columns:
+            raise DomainError(f"metric_weights names {name!r}, which is not a column of the domain")
+    return {
+        str(name): real(f"the metric weight of column {name!r}", weight, least=0, error=DomainError)
+        for name, weight in weights.items()
+    }
+
+
 def plain_difference(entry: Any, columns: Container[str]) -> dict[str, Any]:
     """Return a difference of two columns as plain values. Raises DomainError when it is none of these columns."""
     if not isinstance(entry, Mapping) or set(entry) != {"of", "from", "lower", "upper"}:

@@ -17,14 +17,14 @@ import numpy.typing as npt
 
 from discreet._core.arrays import Booleans, Floats, Integers
 from discreet._core.boundary import sealed
-from discreet._core.checks import real, unfit
+from discreet._core.checks import unfit
 from discreet._core.errors import DomainError
 from discreet._core.lazy import pl
 from discreet._core.reading import MOST_COLUMNS, bounded_text, parsed_toml
 from discreet._core.text import counted, paragraph, table
 from discreet.domain import declaration
 from discreet.domain.column import Column
-from discreet.domain.declaration import DECLARED, RULES, Frozen, frozen
+from discreet.domain.declaration import RULES, Frozen
 from discreet.domain.records import Records
 from discreet.domain.texts import settle
 
@@ -169,11 +169,7 @@ class Domain:
                 from discreet.domain.labels import CensoredNumbers
 
                 columns[name] = CensoredNumbers.from_numbers(column)
-        weights = {}
-        for name, weight in (self.metric_weights or {}).items():
-            if name not in self.columns:
-                raise DomainError(f"metric_weights names {name!r}, which is not a column of the domain")
-            weights[str(name)] = real(f"the metric weight of column {name!r}", weight, least=0, error=DomainError)
+        weights = declaration.plain_weights(self.metric_weights or {}, self.columns)
         sizes = [column.size for column in columns.values()]
         settle(
             self,
@@ -185,41 +181,9 @@ class Domain:
         if not self.at_most and self.difference is None and all(getattr(self, name) == () for name in tuples):
             return
         settle(self, outcome=declaration.plain_outcome(self.outcome, self.columns))
-        self._settle_rules()
+        from discreet.domain.maps import settle_rules
 
-    def _settle_rules(self) -> None:
-        """Set what rules, totals and a difference come to."""
-        from discreet.domain.constraints import Readers, compiled, published, remaining
-        from discreet.domain.maps import Difference, dependencies, repairs
-
-        plain: dict[str, Any] = {name: declaration.plain_entries(name, getattr(self, name)) for name in DECLARED}
-        plain |= {
-            name: declaration.plain_rules(name, getattr(self, name))
-            for name in ("order", "nulls_together", "determines")
-        }
-        plain["at_most"] = declaration.plain_limits(self.at_most or {})
-        settle(self, **{name: frozen(entries) for name, entries in plain.items()})
-        if self.unit_table is not None:
-            from discreet.domain.unit_tables import expanded
-
-            plain = expanded(plain, self.unit_table)
-        readers = Readers(self.columns)
-        constraints, intervals = compiled(readers, plain)
-        totals = published(readers, plain["totals"], remaining(readers, constraints))
-        settle(self, _constraints=constraints, _published=totals, _sorted=intervals)
-        settle(self, repairs=repairs(readers, constraints, plain), dependencies=dependencies(readers, plain))
-        if self.difference is not None:
-            settle(self, difference=frozen(declaration.plain_difference(self.difference, self.columns)))
-            difference = Difference.parse(self.difference, self.columns)
-            name = self.names[difference.columns[0]]
-            ruled = [i for rule in constraints for i in rule.columns] + [entry.column for entry in totals]
-            ruled += [i for pair in self.dependencies for i in pair]
-            if difference.columns[0] in ruled:
-                raise DomainError(
-                    f"difference: column {name!r} is also under a rule or totals. Leave one of them out, "
-                    "or exchange of and from"
-                )
-            settle(self, differences=(difference,))
+        settle_rules(self)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Domain):

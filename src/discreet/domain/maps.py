@@ -6,15 +6,21 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from discreet._core.arrays import Booleans, Integers
 from discreet._core.errors import DomainError
+from discreet.domain import declaration
 from discreet.domain.column import Column
-from discreet.domain.constraints import Constraint, Readers, listed_names
+from discreet.domain.constraints import Constraint, Readers, compiled, listed_names, published, remaining
+from discreet.domain.declaration import DECLARED, frozen
 from discreet.domain.integers import Integer
+from discreet.domain.texts import settle
+
+if TYPE_CHECKING:
+    from discreet.domain.domain import Domain
 
 # Records that contradict the rules: each is moved, by itself, to one that all rules allow.
 
@@ -174,3 +180,31 @@ def _start_and_width(name: str, column: Column) -> tuple[float, float]:
     if np.ptp(widths) > _SAME * widths[0]:
         raise DomainError(f"difference: the cells of column {name!r} differ in width. {_EVEN}")
     return float(positions[0]), float(widths[0])
+
+
+def settle_rules(domain: Domain) -> None:
+    """Set what a domain's rules, totals and difference come to. Raises DomainError where they contradict each other."""
+    plain: dict[str, Any] = {name: declaration.plain_entries(name, getattr(domain, name)) for name in DECLARED}
+    sets = ("order", "nulls_together", "determines")
+    plain |= {name: declaration.plain_rules(name, getattr(domain, name)) for name in sets}
+    plain["at_most"] = declaration.plain_limits(domain.at_most or {})
+    settle(domain, **{name: frozen(entries) for name, entries in plain.items()})
+    if domain.unit_table is not None:
+        from discreet.domain.unit_tables import expanded
+
+        plain = expanded(plain, domain.unit_table)
+    readers = Readers(domain.columns)
+    constraints, intervals = compiled(readers, plain)
+    totals = published(readers, plain["totals"], remaining(readers, constraints))
+    settle(domain, _constraints=constraints, _published=totals, _sorted=intervals)
+    settle(domain, repairs=repairs(readers, constraints, plain), dependencies=dependencies(readers, plain))
+    if domain.difference is None:
+        return
+    settle(domain, difference=frozen(declaration.plain_difference(domain.difference, domain.columns)))
+    difference = Difference.parse(domain.difference, domain.columns)
+    name = domain.names[difference.columns[0]]
+    ruled = [i for columns in (*domain.dependencies, *[rule.columns for rule in constraints]) for i in columns]
+    if difference.columns[0] in ruled + [entry.column for entry in totals]:
+        problem = f"difference: column {name!r} is also under a rule or totals"
+        raise DomainError(f"{problem}. Leave one of them out, or exchange of and from")
+    settle(domain, differences=(difference,))

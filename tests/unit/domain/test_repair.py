@@ -13,6 +13,7 @@ import pytest
 import discreet
 from discreet import Budget, Unit
 from discreet._core.random import seeded
+from discreet.audit.attacks import coded_tables
 from discreet.confidential import confidential, confidential_rows
 from discreet.confidential.closed import reveal
 from discreet.domain import Boolean, Category, Counts, Domain, Integer, Records
@@ -159,6 +160,14 @@ def test_rows_are_moved_alike_wherever_they_are(tmp_path: Path) -> None:
 
 def cells(part: Counts) -> Any:
     return np.bincount(DOMAIN.flat(part.records), weights=part.frequencies, minlength=DOMAIN.size or 0).astype(int)
+
+
+def test_attacks_on_cells_see_the_moved_records() -> None:
+    table, released = coded_tables([FRAME, FRAME.head(0)], DOMAIN)
+    moved = DOMAIN.encode(FRAME)
+    assert DOMAIN.allowed(moved).all()
+    assert (table.codes["cells"] == np.column_stack(moved.columns)).all()
+    assert len(released) == 0
 
 
 def test_slots_of_units_are_moved_too() -> None:

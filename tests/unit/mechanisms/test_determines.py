@@ -197,3 +197,12 @@ def test_other_mechanisms_refuse_it() -> None:
         ParameterError, match=r"does not keep what the domain declares under determines\. Use marginals"
     ):
         discreet.release(FRAME.select(small.names), small, Budget(epsilon=1.0), size=9, mechanism="smoothed-histogram")
+
+
+def test_a_folder_by_what_is_determined_follows_too(tmp_path: Path) -> None:
+    out = discreet.Output(tmp_path / "parts", partitions=3, partition_by="country")
+    discreet.release(FRAME, DOMAIN, BUDGET, mechanism="marginals", size=4000, seed=1, out=out)
+    rows = pl.read_parquet(tmp_path / "parts" / "**" / "*.parquet", hive_partitioning=True)
+    assert rows.height == 4000
+    for first, second in CHAIN:
+        assert followed(rows, first, second) == 0
