@@ -205,6 +205,8 @@ def settle_rules(domain: Domain) -> None:
     name = domain.names[difference.columns[0]]
     ruled = [i for columns in (*domain.dependencies, *[rule.columns for rule in constraints]) for i in columns]
     if difference.columns[0] in ruled + [entry.column for entry in totals]:
-        problem = f"difference: column {name!r} is also under a rule or totals"
-        raise DomainError(f"{problem}. Leave one of them out, or exchange of and from")
+        raise DomainError(
+            f"difference: column {name!r} is also under a rule or totals. Leave one of them out, "
+            "or exchange of and from"
+        )
     settle(domain, differences=(difference,))
