@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from discreet.domain.texts import settle
 
 if TYPE_CHECKING:
     from discreet.domain.domain import Domain
+    from discreet.domain.unit_tables import UnitTable
 
 # Records that contradict the rules: each is moved, by itself, to one that all rules allow.
 
@@ -182,6 +184,41 @@ def _start_and_width(name: str, column: Column) -> tuple[float, float]:
     return float(positions[0]), float(widths[0])
 
 
+def expanded(rules: Mapping[str, Any], table: UnitTable) -> dict[str, Any]:
+    """Return plain rules, with those on columns of a table once for each slot."""
+
+    def renamed(entry: Any, names: Mapping[str, str]) -> Any:
+        if isinstance(entry, str):
+            return names.get(entry, entry)
+        if isinstance(entry, Mapping):
+            return {names.get(key, key): part for key, part in entry.items()}
+        return [renamed(part, names) for part in entry]
+
+    def versions(entry: Any, rename: Any) -> Iterator[Any]:
+        of_slots = [rename(entry, table.slot_names(slot)) for slot in table._numbers()]
+        yield from of_slots if of_slots[0] != entry else [entry]
+
+    named = json.dumps(list(rules.values()))  # which are plain values
+    for name in table.relative_to:
+        if json.dumps(name) in named:
+            raise DomainError(
+                f"a rule names {name!r}, which is held by another row (relative_to). Leave one of them out"
+            )
+
+    def implied(entry: Any, names: Mapping[str, str]) -> Any:
+        return {**entry, "columns": renamed(entry["columns"], names), "determine": renamed(entry["determine"], names)}
+
+    result: dict[str, Any] = {}
+    for name, entries in rules.items():
+        if name == "at_most":
+            slots = [table.slot_names(slot) for slot in table._numbers()]
+            result[name] = {names.get(a, a): names.get(b, b) for names in slots for a, b in entries.items()}
+        else:
+            rename = implied if name == "implies" else renamed
+            result[name] = [version for entry in entries for version in versions(entry, rename)]
+    return result
+
+
 def settle_rules(domain: Domain) -> None:
     """Set what a domain's rules, totals and difference come to. Raises DomainError where they contradict each other."""
     plain: dict[str, Any] = {name: declaration.plain_entries(name, getattr(domain, name)) for name in DECLARED}
@@ -190,8 +227,6 @@ def settle_rules(domain: Domain) -> None:
     plain["at_most"] = declaration.plain_limits(domain.at_most or {})
     settle(domain, **{name: frozen(entries) for name, entries in plain.items()})
     if domain.unit_table is not None:
-        from discreet.domain.unit_tables import expanded
-
         plain = expanded(plain, domain.unit_table)
     readers = Readers(domain.columns)
     constraints, intervals = compiled(readers, plain)

@@ -7,8 +7,7 @@ are not used have a code of their own, one above those of the column, which no t
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -79,7 +78,7 @@ class UnitTable:
     slots: str = INTERCHANGEABLE
     order_by: str | None = None
     relative_to: Mapping[str, Any] = field(default_factory=dict)
-    _codings: Mapping[str, _Coding] = field(init=False, repr=False, compare=False, default_factory=dict)
+    _codings: Mapping[str, RowCoding] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         if not isinstance(self.unit, str) or not self.unit:
@@ -96,7 +95,7 @@ class UnitTable:
             if not column.finite:
                 raise DomainError(f"column {name!r}: rows of a unit need finitely many cells. Declare cells")
         self._check_slots()
-        codings = {name: _Coding.parse(name, self.columns.get(name), how) for name, how in self.relative_to.items()}
+        codings = {name: RowCoding.parse(name, self.columns.get(name), how) for name, how in self.relative_to.items()}
         if codings and self._key_column is not None:
             raise DomainError("relative_to is for rows in an order, and not for a panel. Leave it out")
         settle(self, _codings=codings)
@@ -251,7 +250,7 @@ class UnitTable:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Coding:
+class RowCoding:
     """How a column of later rows is held by an earlier row: labels as the same or not, others as a difference."""
 
     row: str
@@ -261,7 +260,7 @@ class _Coding:
     size: int  # of the column
 
     @classmethod
-    def parse(cls, name: str, column: Column | None, how: Any) -> _Coding:
+    def parse(cls, name: str, column: Column | None, how: Any) -> RowCoding:
         """Return that of a plain entry. Raises DomainError naming a column that has no such coding."""
         from discreet.domain.maps import Difference
 
@@ -341,38 +340,3 @@ def _parsed(table: Any) -> UnitTable:
             plain[name] = {key: value for key, value in facts.items() if key != "relative_to"}
     columns = domain_facts({"columns": plain})["columns"]
     return UnitTable(**{**table, "columns": columns, "relative_to": relative})
-
-
-def expanded(rules: Mapping[str, Any], table: UnitTable) -> dict[str, Any]:
-    """Return plain rules, with those on columns of a table once for each slot."""
-
-    def renamed(entry: Any, names: Mapping[str, str]) -> Any:
-        if isinstance(entry, str):
-            return names.get(entry, entry)
-        if isinstance(entry, Mapping):
-            return {names.get(key, key): part for key, part in entry.items()}
-        return [renamed(part, names) for part in entry]
-
-    def versions(entry: Any, rename: Any) -> Iterator[Any]:
-        of_slots = [rename(entry, table.slot_names(slot)) for slot in table._numbers()]
-        yield from of_slots if of_slots[0] != entry else [entry]
-
-    named = json.dumps(list(rules.values()))  # which are plain values
-    for name in table.relative_to:
-        if json.dumps(name) in named:
-            raise DomainError(
-                f"a rule names {name!r}, which is held by another row (relative_to). Leave one of them out"
-            )
-
-    def implied(entry: Any, names: Mapping[str, str]) -> Any:
-        return {**entry, "columns": renamed(entry["columns"], names), "determine": renamed(entry["determine"], names)}
-
-    result: dict[str, Any] = {}
-    for name, entries in rules.items():
-        if name == "at_most":
-            slots = [table.slot_names(slot) for slot in table._numbers()]
-            result[name] = {names.get(a, a): names.get(b, b) for names in slots for a, b in entries.items()}
-        else:
-            rename = implied if name == "implies" else renamed
-            result[name] = [version for entry in entries for version in versions(entry, rename)]
-    return result
