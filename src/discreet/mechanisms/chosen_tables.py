@@ -242,7 +242,8 @@ def merged(column: Column, noisy: Floats, error: float, precision: float, *, few
 
     ``noisy``, shape (cells,): released, with standard error ``error``.
     ``precision``: number of records, in standard errors of a total, for each column.
-    ``fewest``: commonest cells that keep their number, clear or not, of an outcome; its runs are of equal counts.
+    ``fewest``: commonest cells that keep their number, clear or not, of an outcome or a dependency; runs are of equal
+    counts.
     """
     bins = most_runs(precision)
     if column.on_a_line:
@@ -328,15 +329,17 @@ class ChosenTables:
     @cached_property
     def merged(self) -> list[Merged]:
         """The merged cells of every column."""
+        domain, columns = self.facts.domain, enumerate(self.facts.domain.measured_columns.items())
+        told = [i for pair in domain.dependencies for i in pair]
         return [
             merged(
                 column,
                 table.positive(self.total),
                 self.facts.scale / math.sqrt(table.units),
                 self.total * self._clearness,
-                fewest=_FEWEST * (name in self.facts.domain.outcome),
+                fewest=max(_FEWEST * (name in domain.outcome), _MOST_MERGED * (i in told)),
             )
-            for (name, column), table in zip(self.facts.domain.measured_columns.items(), self.one_way, strict=True)
+            for (i, (name, column)), table in zip(columns, self.one_way, strict=True)
         ]
 
     @cached_property

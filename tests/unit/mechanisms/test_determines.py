@@ -109,6 +109,9 @@ def test_the_map_is_the_largest_cell_of_the_noisy_table(order: list[str]) -> Non
     pair = (min(first, second), max(first, second))
     assert pair in measured.noisy
     assert pair not in measured.facts.pairs  # it has no score
+    assert [measured.choice.counts[i] for i in (first, second)] == [8, 4]  # no label is merged, as in a twin without it
+    loose = reading(Domain(columns=domain.columns), table(400, wrong=0.4).select(order)).measured
+    assert loose.choice.counts[first] < 8
     ((a, b, cell_of),) = measured.dependencies
     assert (a, b) == (first, second)
     counts = measured.noisy[pair] if first < second else measured.noisy[pair].T
