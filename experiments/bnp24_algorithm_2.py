@@ -18,7 +18,7 @@ from _harness import HERE, line, script, write
 from scipy.special import gammaln
 
 from discreet._core.random import seeded
-from discreet.audit.guesses import clopper_pearson
+from discreet.audit.instance import clopper_pearson
 from discreet.domain import Category, Domain
 from discreet.mechanisms import DirichletMultinomial, PitmanYor
 from discreet.privacy import Relation

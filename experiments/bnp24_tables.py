@@ -15,7 +15,7 @@ import numpy as np
 from _harness import HERE, markdown, read, script, write, write_lines
 
 from discreet._core.random import seeded
-from discreet.audit.guesses import clopper_pearson
+from discreet.audit.instance import clopper_pearson
 from discreet.papers.bnp24 import proposition_4_2, theorem_4_1
 from discreet.privacy.instance import HeldTable, instance_readings
 

@@ -16,7 +16,7 @@ from universes import Everything, Floats, Listed, line, table_on
 import discreet
 from discreet import Unit, release
 from discreet._core.random import secure, seeded
-from discreet.audit.guesses import clopper_pearson
+from discreet.audit.instance import clopper_pearson
 from discreet.confidential import confidential, confidential_rows
 from discreet.domain import Counts, Domain, Integer, Numeric, Records
 from discreet.domain import records as records_module

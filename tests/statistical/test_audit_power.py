@@ -16,7 +16,7 @@ import pytest
 from scipy.stats import binom
 
 from discreet._core.random import seeded
-from discreet.audit.guesses import POWER
+from discreet.audit.attacks import POWER
 from discreet.audit.mechanism import Case
 from discreet.mechanisms import REGISTRY
 

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 from discreet._core.lazy import door
 
 if TYPE_CHECKING:
-    from discreet.audit.guesses import MonteCarlo
-    from discreet.audit.instance import InstanceGuarantee, instance_guarantee, paper_choices
+    from discreet.audit.instance import InstanceGuarantee, MonteCarlo, instance_guarantee, paper_choices
     from discreet.audit.mechanism import Examination, examine, examined
     from discreet.audit.pipeline import audit_pipeline
     from discreet.audit.release import audit_release, claimed, split

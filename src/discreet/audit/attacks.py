@@ -1,6 +1,7 @@
 """Attacks on a release: for each pair of units, which of the two is in the table, and how sure that is. Confidential.
 
-An attack may know everything but the coins: nothing that it does can make a right claim look false.
+Of each pair a fair coin put one into the table. An attack may know everything but the coins: nothing that it does can
+make a right claim look false. How many guesses can be right if the claim is: docs/theory/audit-of-a-release.md.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, product
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +19,8 @@ from discreet._core.arrays import Booleans, Floats, Integers, row_numbers
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
 from discreet._core.random import seeded
-from discreet.audit.guesses import Null
 from discreet.domain import Domain, Records
+from discreet.privacy import Profile
 
 _BINS = 16  # ranges, of as many records each, into which columns of numbers are cut
 _MOST_LABELS = 64
@@ -28,6 +29,16 @@ _MOST_NEIGHBOURS = 20_000  # released records, and others, that distances are ta
 _RIDGE = 1.0
 _FEWEST = 60  # pairs to guess about, below which several may share a cell
 _MOST = 3_000  # of them, of which a third is for tuning
+
+POWER = 0.95
+"""Of the epsilon that a test says it would have detected."""
+
+_SHARES = (1.0, 0.5, 0.25, 0.1)  # of the pairs that are guessed about
+_EPSILONS = 64  # at which the profile is asked; any of them gives a bound, and the least is taken
+_NEGLIGIBLE = 1e-12
+_FURTHEST = 40.0
+_TINY = 1e-200  # below, a tail is not compared with its first term but with a geometric series
+_ROUNDING = 1e-9  # relative, upwards
 
 FREQUENCIES, NEIGHBOURS, CLASSIFIER = "frequencies", "nearest neighbours", "classifier"
 ATTACKS = (FREQUENCIES, NEIGHBOURS, CLASSIFIER)
@@ -300,6 +311,85 @@ def divided_pairs(pairs: UnitPairs) -> tuple[UnitPairs, UnitPairs, UnitPairs]:
     tuning = np.arange(len(index)) % 3 == 2
     revealed = np.setdiff1d(np.arange(len(pairs)), index)
     return pairs.take(index[~tuning]), pairs.take(index[tuning]), pairs.take(revealed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatedProfile(Profile):
+    """The profile of a bare claim of (epsilon, delta): the largest that satisfies it."""
+
+    furthest: ClassVar[float] = 100.0
+
+    epsilon_stated: float
+    delta_stated: float
+
+    @property
+    def pure(self) -> float:
+        """The epsilon where delta is 0, infinity otherwise."""
+        return self.epsilon_stated if self.delta_stated == 0.0 else np.inf
+
+    def _delta(self, epsilon: float) -> float:
+        if epsilon >= self.epsilon_stated:
+            return self.delta_stated
+        excess = -np.expm1(epsilon - self.epsilon_stated) / (1.0 + np.exp(-self.epsilon_stated))
+        return float(min(1.0, (self.delta_stated + (1.0 - self.delta_stated) * excess) * (1.0 + _ROUNDING)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Null:
+    """A claim, as points of its profile between tables of which one record is exchanged."""
+
+    epsilons: Floats
+    deltas: Floats
+
+    @classmethod
+    def from_profile(cls, profile: Profile) -> Null:
+        """Return the bounds that follow from a profile."""
+        last = min(profile.pure, _FURTHEST)
+        if np.isinf(profile.pure):
+            last = min(profile.epsilon(_NEGLIGIBLE), _FURTHEST)
+        epsilons = np.linspace(0.0, last, _EPSILONS)
+        if isinstance(profile, StatedProfile):
+            epsilons = np.append(epsilons, profile.epsilon_stated)
+        epsilons = np.unique(epsilons)
+        return cls(epsilons=epsilons, deltas=np.array([profile.delta(float(epsilon)) for epsilon in epsilons]))
+
+    def tail(self, guesses: int, pairs: int) -> Floats:
+        """Bound the probability that at least v guesses, of a number fixed beforehand, are right, for each v from 0."""
+        from scipy.special import bdtr, bdtrc, gammaln
+
+        v = np.arange(1, guesses + 1, dtype=np.float64)
+        arrangements = gammaln(guesses + 1.0) - gammaln(v + 1.0) - gammaln(guesses - v + 1.0)
+        best = np.ones(guesses + 1)
+        for epsilon, delta in zip(self.epsilons.tolist(), self.deltas.tolist(), strict=True):
+            right = 1.0 / (1.0 + np.exp(-epsilon))
+            above, below = bdtrc(v - 1.0, guesses, right), bdtr(v - 1.0, guesses, right)
+            log_exactly = arrangements - v * np.log1p(np.exp(-epsilon)) - (guesses - v) * np.log1p(np.exp(epsilon))
+            next_to_it = (guesses - v) / (v + 1.0) * np.exp(epsilon)
+            with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+                ratio = np.where(above > _TINY, np.exp(np.log(above) - log_exactly), 1.0 / (1.0 - next_to_it))
+                bound = (above + pairs * delta * ratio * below / v) * (1.0 + _ROUNDING) + 1e-300
+            best[1:] = np.minimum(best[1:], np.where(np.isfinite(bound) & (bound > 0.0), bound, 1.0))
+        return best
+
+    def tails(self, pairs: int) -> dict[float, Floats]:
+        """Return the tail of each share of the pairs, times the number of shares: the release may choose among them."""
+        fixed = {share: self.tail(max(1, round(share * pairs)), pairs) for share in _SHARES}
+        return {share: np.minimum(1.0, len(_SHARES) * tail) for share, tail in fixed.items()}
+
+
+def detectable(rejecting: Integers, guesses: int, *, power: float = POWER) -> float | None:
+    """Return the least epsilon, in steps of 0.01, whose best guesses are rejected with a power; None beyond 40."""
+    from scipy.special import bdtrc
+
+    if len(rejecting) == 0:
+        return None
+    least = int(rejecting.max())
+    while least - 1 in rejecting:  # the upper end of the set: nothing is said of rejections below a gap
+        least -= 1
+    for epsilon in np.arange(0.01, _FURTHEST, 0.01):
+        if bdtrc(least - 1.0, guesses, 1.0 / (1.0 + np.exp(-epsilon))) >= power:
+            return round(float(epsilon), 2)
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

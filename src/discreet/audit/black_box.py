@@ -19,7 +19,8 @@ from discreet._core.arrays import Floats, Integers
 from discreet._core.boundary import sealed
 from discreet._core.checks import integer, real
 from discreet._core.numeric import least_integer
-from discreet.audit.guesses import POWER, clopper_pearson
+from discreet.audit.attacks import POWER
+from discreet.audit.instance import clopper_pearson
 
 Sampler = Callable[[np.random.Generator, int], Sequence[Hashable]]
 """Returns the outputs of so many independent runs on one table: numbers, texts, or tuples of them."""
@@ -92,7 +93,7 @@ class Finding:
 
     @property
     def detectable(self) -> float | None:
-        """The least epsilon that would have been caught with power :data:`~discreet.audit.guesses.POWER`.
+        """The least epsilon that would have been caught with power :data:`~discreet.audit.attacks.POWER`.
 
         It is that of a sampler under which the event is as likely as here on the one table, and on the other, but for
         delta, ``e^epsilon`` times as rare. How likely is known but for 1 % on each side: the worst of it is taken.

@@ -17,8 +17,8 @@ from discreet._core.checks import real
 from discreet._core.errors import BudgetError, Infeasible, LawNotAvailable, ParameterError
 from discreet._core.random import seeded
 from discreet._core.text import as_written, counted, percent, rounded_down, rounded_up
+from discreet.audit.attacks import POWER, StatedProfile
 from discreet.audit.black_box import ERROR, Finding, Sampler, compared
-from discreet.audit.guesses import POWER, StatedProfile
 from discreet.domain import Counts, Records
 from discreet.mechanisms import Mechanism, solved
 from discreet.privacy import Guarantee

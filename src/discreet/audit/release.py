@@ -26,8 +26,18 @@ from discreet._core.lazy import pl
 from discreet._core.random import secure, seeded
 from discreet._core.reading import MOST_BYTES, first_wrong, read_json
 from discreet._core.text import as_written, counted, percent, rounded_up
-from discreet.audit.attacks import ATTACKS, AttackResult, CodedUnits, attack_results, coded_counts, coded_tables
-from discreet.audit.guesses import POWER, Null, StatedProfile, detectable
+from discreet.audit.attacks import (
+    ATTACKS,
+    POWER,
+    AttackResult,
+    CodedUnits,
+    Null,
+    StatedProfile,
+    attack_results,
+    coded_counts,
+    coded_tables,
+    detectable,
+)
 from discreet.audit.instance import BANNER
 from discreet.confidential import NO_UNIT, Confidential, open_confidential, raw_rows
 from discreet.domain import Domain, missing_in

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import ClassVar
 
 from discreet._core.arrays import Floats
@@ -13,7 +12,6 @@ from discreet.domain import Commonness
 from discreet.mechanisms.base import CellCounts
 from discreet.mechanisms.forecast import Forecast, helpful
 from discreet.mechanisms.noisy_counts import NoisyCounts
-from discreet.mechanisms.projections import L1
 from discreet.mechanisms.reading import READING_ONLY
 
 
@@ -66,11 +64,6 @@ class GaussianSmoothedHistogram(NoisyCounts):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "mixing", probability("mixing", self.mixing))
-
-    @cached_property
-    def projector(self) -> L1:
-        """The L1 projection that keeps the largest cells' shares; the mixture comes after it."""
-        return L1(self.cells, self.records)
 
     def probabilities(self, y: CellCounts) -> Floats:
         """Return the mixture of the projection with the uniform distribution."""

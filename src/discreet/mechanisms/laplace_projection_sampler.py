@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import ClassVar
 
 from discreet._core.boundary import sealed
 from discreet._core.checks import positive_size, real
 from discreet.mechanisms.noise import LAPLACE
 from discreet.mechanisms.noisy_counts import NoisyCounts, projection_error
-from discreet.mechanisms.projections import L1
 
 
 @sealed
@@ -51,11 +49,6 @@ class LaplaceProjectionSampler(NoisyCounts):
     name: ClassVar[str] = "laplace-projection-sampler"
 
     noise: str = field(default="laplace", init=False)
-
-    @cached_property
-    def projector(self) -> L1:
-        """The L1 projection that keeps the largest cells' shares."""
-        return L1(self.cells, self.records)
 
     @property
     def accuracy(self) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -27,7 +26,7 @@ from discreet.mechanisms.base import (
 from discreet.mechanisms.calibration import Search, least_scale
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.noise import NoiseLaw, law_named
-from discreet.mechanisms.projections import NumberedCells, Projection
+from discreet.mechanisms.projections import L1, NumberedCells, Projection
 from discreet.mechanisms.reading import (
     READING_ONLY,
     SAMPLINGS,
@@ -51,7 +50,7 @@ _MOST_CELLS = 1 << 25
 class NoisyCounts(Mechanism):
     """Independent discrete noise on the count of every cell of a finite domain; parameters: see PerturbedHistogram.
 
-    A preset says what reads the counts (``projector``); it may count other ``cells``, or by ``_counts`` and ``_pairs``.
+    A preset may say what reads the counts (``projector``), and count other ``cells``, or by ``_counts`` and ``_pairs``.
     """
 
     traits: ClassVar[Traits] = Traits(free=("scale",), cells_cost=False, theorem="T6", counts=True)
@@ -117,10 +116,10 @@ class NoisyCounts(Mechanism):
         theorem, chosen, caveat = self.traits.theorem, ("cells", "noise"), Code("free-draws", {"noisy": "counts"})
         return Guarantee.proved(profile, relation=relation, n=n, theorem=theorem, chosen=chosen, caveats=(caveat,))
 
-    @property
-    @abstractmethod
+    @cached_property
     def projector(self) -> Projection:
-        """What turns the noisy counts into probabilities."""
+        """What turns the noisy counts into probabilities: the L1 projection that keeps the largest cells' shares."""
+        return L1(self.cells, self.records)
 
     def probabilities(self, y: CellCounts) -> Floats:
         """Return the cells' probabilities that records are drawn with: public post-processing of noisy counts."""

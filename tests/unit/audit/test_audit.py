@@ -14,8 +14,7 @@ import pytest
 from discreet import Unit, release
 from discreet._core.random import seeded
 from discreet.audit import instance_guarantee
-from discreet.audit.guesses import clopper_pearson, simulate
-from discreet.audit.instance import BANNER, paper_choices
+from discreet.audit.instance import BANNER, clopper_pearson, paper_choices, simulate
 from discreet.cli.entry import run
 from discreet.confidential import Confidential, confidential, reveal_to_custodian
 from discreet.domain import Category, Counts, Domain, Integer, Numeric

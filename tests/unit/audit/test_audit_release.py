@@ -17,13 +17,14 @@ from discreet._core.random import seeded
 from discreet.audit.attacks import (
     ATTACKS,
     CodedUnits,
+    Null,
+    StatedProfile,
     attack_results,
     coded_counts,
     coded_tables,
     divided_pairs,
     random_pairs,
 )
-from discreet.audit.guesses import Null, StatedProfile
 from discreet.audit.release import LEVEL, Split, audit_release, claimed, random_parts
 from discreet.cli.entry import run
 from discreet.confidential import Confidential, reveal_to_custodian

@@ -14,13 +14,14 @@ from discreet._core.random import seeded
 from discreet.audit.attacks import (
     ATTACKS,
     CodedUnits,
+    Null,
+    StatedProfile,
     attack_results,
     coded_tables,
     divided_pairs,
     joined,
     random_pairs,
 )
-from discreet.audit.guesses import Null, StatedProfile
 from discreet.audit.release import LEVEL, Split
 from discreet.cli.entry import run
 from discreet.domain import Counts, Domain, Integer, Records

@@ -12,8 +12,8 @@ import pytest
 from scipy.stats import binom
 
 from discreet._core.random import seeded
+from discreet.audit.attacks import StatedProfile
 from discreet.audit.black_box import Finding, Sampler, compared
-from discreet.audit.guesses import StatedProfile
 from discreet.audit.mechanism import examined
 from discreet.cli.entry import run
 from discreet.errors import ParameterError
