@@ -81,7 +81,6 @@ def _format_of(path: str | os.PathLike[str]) -> formats.Format:
 
 
 def _parsed(frame: pl.DataFrame, certificate: Certificate) -> pl.DataFrame:
-    """Read texts as the types of the released columns."""
     domain = Domain.from_dict(certificate.facts.domain)
     mechanism = certified_mechanism(certificate.facts)
     schema = no_rows(certified_contents(mechanism, certificate.facts)).schema
