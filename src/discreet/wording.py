@@ -1,9 +1,11 @@
-"""All sentences about promises, outputs, forecasts and remedies, from codes and numbers."""
+"""All sentences about promises, outputs, forecasts and remedies, from codes and numbers: see ``wording.toml``."""
 
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from string import Formatter
 from typing import TYPE_CHECKING, Any
 
@@ -13,57 +15,14 @@ if TYPE_CHECKING:
     from discreet.mechanisms import Forecast
     from discreet.privacy import Budget, Code, Guarantee
 
-REMEDIES = {
-    "cells": "declare fewer cells",
-    "columns": "declare fewer columns",
-    "points": "give fewer points",
-    "size": "release fewer records",
-    "fewer steps": "take fewer steps",
-    "more steps": "take a step",
-    "smaller population": "take a smaller population",
-    "larger population": "take a larger population",
-    "discount": "take a smaller discount",
-    "mixing": "take a smaller mixing",
-    "epsilon": "allow a larger epsilon",
-    "delta": "allow a larger delta",
-    "reference": "give a public table like this one as reference, if its labels are commoner than guessed "
-    "(reference=...)",
-}
-LOST_TO = {
-    "other sources": "come from anything but the table",
-    "prior": "come from the prior",
-    "uniform": "are uniform over the cells",
-    "noise": "are put into other cells than the table's by noise",
-    "uniform or noise": "are uniform, or put into other cells than the table's by noise",
-    "noise in a column": "have another value than the table's in some one column, because of noise",
-    "noise or rarity in a column": "have another value than the table's in some one column, because of noise",
-    "noise or rarity": "stand for records whose labels are too rare to be kept, or for noise",
-    "drawn counts": "are drawn into other cells than the nearest release of this size has",
-    "model": "how near the tables come to the data depends on how well the model fits, which no number tells "
-    "beforehand",
-    "displacement": "would have to be moved across the whole domain to displace records as noise does",
-    "displacement to candidates": "would have to be moved across the whole domain to displace records as noise and the "
-    "distance of candidates do",
-}
-"""What the records that are not from the data have in common, after "of the released records"."""
-
-ATTACKS = {
-    "matched alone": "share of records that exactly one released record is like in the known columns",
-    "matched rightly": "the same, and that record has the right value; as a share of all records",
-    "matched wrongly": "share of the records matched alone whose match has another value",
-    "expected match": "mean share of the right value among released records that are alike in the known columns",
-    "guessed": "share of values guessed rightly as the commonest among the nearest released records",
-    "guessed blindly": "the same with the commonest value of the release, whoever it is",
-    "singled out": "share of descriptions of one released record that fit exactly one record",
-}
-"""What each attack on a released table measures."""
-
-CLOSENESS = {
-    "frechet": "squared Fréchet distance of two normal laws with their means and covariances",
-    "precision": "share of the records that lie among those of the table, 1 is best",
-    "recall": "share of the table's records that lie among them, 1 is best",
-}
-"""What each measure of closeness is, where an API says that records lie."""
+_TEXTS: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_name("wording.toml").read_text(encoding="utf-8"))
+REMEDIES: dict[str, str] = _TEXTS["remedies"]
+LOST_TO: dict[str, str] = _TEXTS["lost_to"]
+ATTACKS: dict[str, str] = _TEXTS["attacks"]
+CLOSENESS: dict[str, str] = _TEXTS["closeness"]
+RANDOMNESS: dict[str, str] = _TEXTS["randomness"]
+KINDS: dict[str, str] = _TEXTS["kinds"]
+PAIRS_UNKNOWN: dict[str, list[str]] = _TEXTS["pairs_unknown"]
 
 
 def marked_share(forecast: Forecast) -> str:
@@ -248,102 +207,10 @@ def lost_pairs(codes: Sequence[Code], columns: Sequence[str], *, unmeasured: boo
     return notes + [str(code) for code in codes if unmeasured and code.name == "unmeasured-pairs"]
 
 
-_PROTECTED = "; what is protected is which records are drawn, not a record that is drawn"
 SENTENCES: dict[str, str | Callable[..., str]] = {
+    **_TEXTS["sentences"],
     "chosen-without-data": _chosen,
-    "model-chosen-without-data": "model, prior, bound{grid:if , grid} and weights were chosen without looking at the "
-    "data",
-    "record-votes-alone": "where the API says a record lies is computed from that record alone",
-    "variates-follow-laws": "floating-point gamma and binomial variates follow their laws: tested, not proved",
-    "public-size": "the number of synthetic records was chosen in public, not from the number held",
-    "public-survey-mean": "survey_mean was chosen without looking at the data, and the survey weight of a record does "
-    "not change when another record is replaced",
-    "model-reads-argument-alone": "the code of the model reads the table through its argument alone: what it reaches "
-    "in another way (a variable outside it, a file) is seen by no check",
-    "exact-sampling": "exact posterior sampling: each table's parameters are an independent draw from the posterior "
-    "itself, however long the run became and whether or not it is kept; of a chain that a synthesiser brings, that it "
-    "is one of its model",
-    "density-row-by-row": "the number that is computed for a record's log-density does not depend on the other records "
-    "beside it",
-    "bound-for-every-table": "the largest weighted log-likelihood over this table and these posterior draws, raised by "
-    "{factor:written}, bounds that of every table of {records:count record} and every parameter",
-    "weights-hardly-depend": "the weight of a record hardly depends on the other records (assumption 5 of PP22)",
-    "chains-converged": "the chains have converged: those beyond the limits stated with them would not have been "
-    "released",
-    "delta-is-bound": "the delta is an upper bound",
-    "delta-constant": "delta does not fall as epsilon grows: with probability delta a record's presence is revealed "
-    "outright",
-    "delta-floor": "delta does not fall below {delta:up 3} however large epsilon is: with up to that probability a "
-    "record's presence is revealed outright",
-    "delta-large": "delta times the number of records is {records:up 3}: exposing as many records outright, on "
-    "average, would be within the guarantee",
-    "epsilon-large": "an epsilon above {limit} by itself promises next to nothing",
-    "unused-slots": "rows of nulls stand for the unused slots of units; they may be dropped",
-    "uniform-share": "{share:percent} of the released records are uniform over the cells, not from the data",
-    "uniform-at-most": "up to {share:percent} of the released records are uniform over the cells, not from the data; "
-    "how many depends on the confidential smallest count",
-    "prior-share": "about {share:percent} of the released records come from the prior, not from the data",
-    "share-elsewhere": "about {share:percent} of the released records are expected to be in another cell than in the "
-    "nearest release of the same size",
-    "rare-labels": "{open:if open }labels that fewer than about {threshold:count record} hold are left out; how many "
-    "records have such labels depends on the data and is not known beforehand",
-    "single-label": "a label that only one record holds is released, verbatim, with probability {probability:up 3}",
-    "free-draws": "any number of records may be drawn from the noisy {noisy} at no further cost",
-    "place-in-leaf": "where in its leaf (of up to {cells:count cell}) a record lies is not from the data",
-    "place-around-points": "released records are copies of {points:count public point}: where around them is not said",
-    "verbatim-share": "a released record is a confidential record verbatim with probability {at_most:if at most }"
-    "{probability:up 10}: about {expected:expected} of the {size:count released record} are expected to be"
-    + _PROTECTED,
-    "all-verbatim": "every released record is a confidential record verbatim, and {at_most:if at most }about "
-    "{expected:expected} are expected" + _PROTECTED,
-    "random-number": "the number of released records is random, at most {size:number}, and part of what is released",
-    "equal-votes": "{voters} that vote for the same candidates in every step are better protected than this",
-    "no-step": "no step: the records are the API's own, and nothing of the table is in them",
-    "api-without-data": "the API was built and chosen without looking at the data, and sees nothing of them but noisy "
-    "votes",
-    "tables-together": "each table is drawn from the posterior of the noisy tables, and they are to be analysed "
-    "together, by the combining rules for fully synthetic tables",
-    "conditional-independence": "whatever depends on more than a measured table of one or two columns rests on "
-    "conditional independence, which was not measured: no interval covers that",
-    "published-shares": "the shares of column {column!r} are those published in {source!r}{sample:if  up to the "
-    "scatter of a sample}, not the table's",
-    "local-and-asymptotic": "local and asymptotic: computed from this table, not proved for every table; an outlier "
-    "that is replaced can change the weights of all records",
-    "epsilon-each": "{epsilon:up 6} for each of {tables} tables",
-    "weights-from-data": "the scale of the weights, or which records are dropped, was chosen by looking at the data",
-    "unit-of-measurement": "a bound on log-densities depends on the unit of measurement",
-    "densities-above-one": "densities of this model may exceed one in the unit of measurement used: the local epsilon "
-    "is then twice the range of the weighted log-likelihoods, up to four times the Lipschitz bound (lemma 2 of PP22)",
-    "chains-approximate": "Markov chains draw from the posterior approximately, in floating point; their diagnostics "
-    "are signs, not bounds",
-    "unit-together": "the privacy unit is all records with one value of {column}: the bound is about them together, "
-    "and each of them is protected as a part of the unit",
-    "unit-sizes": "how many records each unit has is not protected",
-    "protected-alone": "only {protected:list} is protected, in each record by itself; {exact:list} {exact:is} "
-    "published exactly as held",
-    # told by outputs
-    "no-label-kept": "no label was kept, since none reached the threshold: every released record comes from the base "
-    "measure, none from the table",
-    "labels-kept": "{labels:count label} {labels:were} kept. The noisy counts add up to about {share:down} % of the "
-    "table's records ({records:number}). The others have rarer labels",
-    "no-votes-kept": "no votes were kept in the last step, so its candidates are drawn alike, whatever the table holds",
-    "one-column": "it has one column",
-    "no-pair-measured": "no two-way table was worth its noise: columns of the released records are independent of each "
-    "other",
-    "only-pair-measured": "its only table of two columns was measured",
-    "pairs-measured": "{measured} of {pairs:number} two-way tables were measured",
-    "named-pairs-measured": "{measured} of {pairs:number} two-way tables were measured: {tables:list}",
     "pair-losses": _pair_losses,
-    "unmeasured-pairs": "any of the {pairs:count pair} that were not measured may hide a dependence of up to "
-    "{share:percent} of the records, on merged cells (95 % confidence for all of them together)",
-    "faint-tables": "noise exceeds the counts of many cells of {tables:list}: dependence may be understated there",
-    "column-labels-kept": "column {column!r}: {labels:count label} kept, and about {share:percent} of the released "
-    "records have a new label instead of a rarer one",
-    "column-determined": "column {determined!r} follows from column {column!r} as the noisy table of both says, listed "
-    "in the certificate",
-    "votes-kept": "the noisy votes were kept in a checkpoint, so steps may be of an earlier run and serve other "
-    "releases",
-    "chains-unchecked": "the Markov chains were not checked: no limit of convergence was set",
     "chains-met": _met,
 }
 ANNOUNCED: dict[str, str | Callable[..., str]] = {
@@ -388,16 +255,6 @@ def said(code: str, numbers: Mapping[str, Any]) -> str:
 
 # Where the randomness of a release came from, what is promised in one sentence, and what a certificate shows.
 
-RANDOMNESS = {
-    "operating-system": "operating-system entropy, fresh for this release: ChaCha20 keyed with 256 bits of it, and for "
-    "noise on counts OpenDP's own secure generator",
-    "operating-system-and-jax": "operating-system entropy, fresh for this release: ChaCha20 keyed with 256 bits of it; "
-    "each Markov chain and each table of records runs on a 64-bit key of JAX's counter-based generator, drawn from the "
-    "former",
-    "seeded": "seeded: not for publication, since whoever knows or guesses the seed can undo the noise",
-    "seeded-cut": "seeded: not for publication, since whoever knows or guesses the seed knows which rows of each unit "
-    "were kept; the release itself drew from operating-system entropy",
-}
 SHOWS = (
     "This certificate can be recomputed from the public facts in it, and shows whether a released file was changed by "
     "accident. It does not show who wrote it, and cannot prove that the mechanism was run as stated. Every other "
@@ -460,13 +317,6 @@ def told(codes: Iterable[Code]) -> str:
 
 # A report of a release: what kind of guarantee it is, and what its delta means.
 
-KINDS = {
-    "unconditional": "Unconditional: it holds for every table of the declared domain, by a proved theorem.",
-    "asymptotic": "Asymptotic: it holds in a limit of large samples only, and may not hold for this table.",
-    "empirical": "Empirical: it was measured, or holds in exact arithmetic and was sampled in floating point. It is "
-    "not proved for this release.",
-}
-
 
 def tightness(guarantee: Guarantee) -> str:
     """Return whether the numbers are attained."""
@@ -503,16 +353,6 @@ LIKE = {
     False: "an invented table, whose values lie in the inner half of what is declared",
 }
 """Which table predictions are about, by whether there is a public one."""
-PAIRS_UNKNOWN = {
-    "no table": (
-        "The error of pairs is not predicted, because the declared domain does not say how columns depend on each "
-        "other.",
-        "A public table that looks like yours tells it. Plan again with that table as the reference.",
-    ),
-    "some columns": ("The error of pairs is not predicted, because only records of some kind are released.",),
-    "no columns": ("The error of pairs is not predicted at this budget, and neither is that of columns.",),
-}
-"""Why no error of a pair of columns is predicted."""
 
 
 def unit(group: int) -> str:

@@ -37,7 +37,7 @@ def test_a_rate_is_per_something() -> None:
     for harmless in ("one of a pair", "rounds a row", "one per cell", "names a column", "with one that a column has"):
         assert not RATE.search(harmless), harmless
     found = []
-    for path in [*SOURCE.rglob("*.py"), *PAGES]:
+    for path in [*SOURCE.rglob("*.py"), *SOURCE.rglob("*.toml"), *SOURCE.rglob("*.json"), *PAGES]:
         text = re.sub(r"\s+(?:# )?", " ", path.read_text(encoding="utf-8").partition("## Style of messages")[0])
         found += [(path.relative_to(ROOT).as_posix(), rate[0]) for rate in RATE.finditer(text)]
     assert found == []

@@ -242,10 +242,7 @@ def _in_notation(values: pl.Series, column: Column) -> pl.Series:
 @lru_cache(maxsize=1)
 def _cells(path: Path, form: Format, _version: object) -> pl.DataFrame:
     """Return the cells of a sheet as texts, by the names in its first row. Raises FileProblem for its form."""
-
-    def refuse(problem: str, remedy: str) -> FileProblem:
-        return FileProblem(path, problem, remedy)
-
+    refuse = partial(FileProblem, path)
     sheet = _open_sheet(import_module("python_calamine").CalamineWorkbook.from_path(str(path)), form, refuse)
     rows = [[_cell_text(cell) for cell in row] for row in sheet.iter_rows()]
     filled = [number for number, row in enumerate(rows, start=1) if any(row)]
