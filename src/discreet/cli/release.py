@@ -180,6 +180,7 @@ def _tell_plan(verdict: list[str], text: str, file: str | None) -> None:
 
 
 def _require_new(out: str) -> None:
+    """Refuse a file that exists."""
     if os.path.lexists(out):
         raise FileProblem(out, "it exists already, and declared facts are not overwritten", "give another name")
 

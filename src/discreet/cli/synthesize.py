@@ -154,6 +154,7 @@ def _settings_of(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ladder(data: str, domain: Any, mechanism: Any, attack: dict[str, Any], *, seed: int, as_json: bool) -> None:
+    """Fit and show the frontier."""
     from discreet.confidential import open_source
     from discreet.pseudo_posterior import LADDER, PAGE, ladder, ladder_text
 

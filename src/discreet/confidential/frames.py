@@ -147,6 +147,7 @@ def _grouped(frame: Any, columns: Sequence[str], broken: DiscreetError) -> Itera
 
 
 def _streamed(reader: Callable[[], Iterator[Any]], broken: DiscreetError) -> Iterator[pl.DataFrame]:
+    """Read record batches one by one."""
     batches = quietly(reader, broken)
     while (batch := quietly(partial(next, batches, None), broken)) is not None:
         yield quietly(partial(pl.DataFrame, batch), broken)

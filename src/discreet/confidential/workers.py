@@ -191,6 +191,7 @@ def _coded_column(values: pl.Series, column: Column) -> pl.Series:
 
 
 def _misfit_rows(frame: pl.DataFrame, columns: Mapping[str, Column]) -> pl.Series:
+    """Return which rows hold a value that does not fit."""
     misfits = (misfit.where for name, column in columns.items() for misfit in column.misfits(frame[name]))
     return pl.Series(reduce(np.logical_or, misfits, np.zeros(frame.height, dtype=np.bool_)))
 

@@ -8,8 +8,7 @@ import sqlite3
 import sys
 import threading
 import time
-import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -74,8 +73,30 @@ def _mount_of(path: Path) -> tuple[Path, str] | None:
     return mount
 
 
-_TABLES = Path(__file__).with_name("tables.toml").read_text(encoding="utf-8")
-MIGRATIONS: list[dict[str, list[str]]] = tomllib.loads(_TABLES)["versions"]
+MIGRATIONS: tuple[Mapping[str, tuple[str, ...]], ...] = (
+    {
+        "both": (
+            "CREATE TABLE discreet_dataset (name TEXT NOT NULL PRIMARY KEY)",
+            "CREATE TABLE discreet_event (dataset TEXT NOT NULL, number INTEGER NOT NULL, entry TEXT, "
+            "state TEXT NOT NULL, body TEXT NOT NULL, hash TEXT NOT NULL, PRIMARY KEY (dataset, number))",
+            "CREATE INDEX discreet_entry ON discreet_event (dataset, entry, number)",
+        )
+    },
+    {
+        "sqlite": (
+            "CREATE TRIGGER discreet_no_update BEFORE UPDATE ON discreet_event "
+            "BEGIN SELECT RAISE(ABORT, 'a ledger is only appended to'); END",
+            "CREATE TRIGGER discreet_no_delete BEFORE DELETE ON discreet_event "
+            "BEGIN SELECT RAISE(ABORT, 'a ledger is only appended to'); END",
+        ),
+        "postgresql": (
+            "CREATE FUNCTION discreet_append_only() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$ BEGIN RAISE EXCEPTION 'a ledger is only appended to'; END $$",
+            "CREATE TRIGGER discreet_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON discreet_event "
+            "FOR EACH STATEMENT EXECUTE FUNCTION discreet_append_only()",
+        ),
+    },
+)
 """What makes each version of the tables from the one before."""
 
 _WAIT = 60.0  # seconds for other runs

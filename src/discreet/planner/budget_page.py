@@ -295,6 +295,7 @@ def _left(plans: Sequence[Plan], ledger: Ledger | None) -> list[str | None]:
 
 
 def _left_now(ledger: Ledger) -> str:
+    """Say what a ledger has left now."""
     status = ledger.status()
     total, amounts, delta = status.budget, status.left, status.budget["delta"] > 0.0
     budget = f"epsilon {as_written(total['epsilon'])}" + f", delta {as_written(total['delta'])}" * delta

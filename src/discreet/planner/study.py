@@ -264,6 +264,7 @@ def _checked_share(share: Any) -> float:
 
 
 def _fractions(shares: Sequence[float]) -> list[float]:
+    """Return the fractions of the whole that shares are."""
     checked = list(map(_checked_share, shares))
     return [share / math.fsum(checked) for share in checked]
 
