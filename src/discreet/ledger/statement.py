@@ -245,6 +245,22 @@ class Statement:
 
 # The record of an entry, for the registry of deployments.
 
+_COMPOSITION = {
+    "sums": "Sequential composition of adaptively chosen releases: sums of epsilon and of delta (Rogers, Roth, Ullman "
+    "and Vadhan 2016, Theorem 3.6).",
+    "zcdp": "Approximate zero-concentrated differential privacy of adaptively chosen releases: sums of rho and of "
+    "delta (Whitehouse, Ramdas, Rogers and Wu 2023, Theorem 1).",
+}
+_BETWEEN = {
+    "replacement": "Two tables are adjacent where one has other values in the records of one unit. The number of "
+    "records is public.",
+    "add-remove": "Two tables are adjacent where one has the records of one unit more than the other.",
+}
+_STATES = {
+    "paid": "its budget is set aside, whatever becomes of it",
+    "void": "it was given up before the table was opened, and costs nothing",
+}
+
 
 def write_registry(ledger: Ledger, out: str | os.PathLike[str]) -> dict[str, Any]:
     """Write the export of a ledger to a JSON or CSV file, and return it as JSON values. Raises FileProblem."""
@@ -267,9 +283,9 @@ def registry(statement: Statement) -> dict[str, Any]:
     from discreet._core.page import OWN, filled
 
     form = json.loads(Path(__file__).with_name("registry.json").read_text(encoding="utf-8"))
-    status, texts = statement.status, form.pop("texts")
-    values = {**status, **status["budget"], "composition": texts["composition"][status["currency"]]}
-    entries = [_entry_values(entry, status["dataset"], texts) for entry in statement.entries]
+    status = statement.status
+    values = {**status, **status["budget"], "composition": _COMPOSITION[status["currency"]]}
+    entries = [_entry_values(entry, status["dataset"]) for entry in statement.entries]
     return dict(filled(form, {**values, "writer": f"{OWN} {version('discreet')}", "entries": entries}))
 
 
@@ -295,7 +311,7 @@ def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
         yield name, value
 
 
-def _entry_values(entry: Entry, dataset: str, texts: Mapping[str, Any]) -> dict[str, Any]:
+def _entry_values(entry: Entry, dataset: str) -> dict[str, Any]:
     """Return what fills the form of an entry, None where nothing is known, and what the registry has no field for."""
     records, kind, privacy_unit = counted(entry.group, "record"), entry.request.get("kind"), "One record"
     if entry.unit is not None:
@@ -307,7 +323,7 @@ def _entry_values(entry: Entry, dataset: str, texts: Mapping[str, Any]) -> dict[
         variant = "Custom"
     elif entry.budget.get("delta") == 0:
         variant = "Pure DP"
-    notes = f"Entry {entry.name} of the ledger of {dataset}: {texts['states'][entry.state]}."
+    notes = f"Entry {entry.name} of the ledger of {dataset}: {_STATES[entry.state]}."
     if entry.part is not None:
         notes += f" It is the release {entry.part} of a plan, which paid for it: it adds nothing to the plan's loss."
     if entry.continues is not None:
@@ -327,7 +343,7 @@ def _entry_values(entry: Entry, dataset: str, texts: Mapping[str, Any]) -> dict[
         "parameters": dict(entry.budget),
         "data_domain": entry.domain and f"Tables on the declared domain with SHA-256 {entry.domain}.",
         "unprotected": {"replacement": "The number of records."}.get(entry.relation or ""),
-        "adjacent": texts["adjacent"].get(entry.relation),
+        "adjacent": _BETWEEN.get(entry.relation or ""),
         "notes": notes,
     }
 

@@ -12,7 +12,6 @@ import hashlib
 import math
 import os
 import re
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -180,14 +179,6 @@ class Chart:
         self.lines.append((kind, path + " Z" * close))
 
 
-def _new_chart(kind: str, *, x: tuple[float, float], y: tuple[float, float] = (0.0, 1.0), **words: Any) -> Chart:
-    """Return a chart with axes and texts, which stand in ``charts.toml``, and nothing in it."""
-    facts = tomllib.loads(Path(__file__).with_name("charts.toml").read_text(encoding="utf-8"))[kind]
-    texts = {key: facts.pop(key).format(**words) for key in ("title", "description")}
-    measures: dict[str, Any] = {key: tuple(values) for key, values in facts.items()}
-    return Chart(**texts, **measures, x=x, y=y)
-
-
 def profile_chart(
     profiles: Sequence[tuple[str, Points]], *, largest: float, headline: tuple[float, float], mark: str
 ) -> Chart:
@@ -195,7 +186,15 @@ def profile_chart(
     epsilon, delta = headline
     deltas = [delta or 1.0, *(d for _, points in profiles for _, d in points)]
     low = min(-1.0, *(math.floor(math.log10(max(d, _SMALLEST))) for d in deltas))
-    chart = _new_chart("profile", x=(0.0, largest), y=(low, 0.0))
+    chart = Chart(
+        title="Privacy profile",
+        description="Delta, on a logarithmic axis, against epsilon. The same numbers are in the table beside it.",
+        size=(440, 350),
+        area=(66, 16, 420, 300),
+        x=(0.0, largest),
+        y=(low, 0.0),
+        labels=("epsilon", "delta"),
+    )
     step = max(1, math.ceil(-low / 8))
     exponents = [(e, f"1e{e}") for e in range(-step, int(low) - 1, -step)]
     chart.tick(x=[(x, f"{x:g}") for x in _round_numbers(largest)], y=[(0, "1"), *exponents])
@@ -207,7 +206,15 @@ def profile_chart(
 
 def attack_chart(curves: Sequence[tuple[str, Points]]) -> Chart:
     """Draw the greatest power of a test against its false-alarm rate."""
-    chart = _new_chart("attack", x=(0.0, 1.0))
+    chart = Chart(
+        title="Power of the best attacker",
+        description="How often the best possible test detects the truth, at most, against how often it raises a false "
+        "alarm. The same numbers are in the table beside the picture.",
+        size=(440, 390),
+        area=(66, 16, 410, 340),
+        x=(0.0, 1.0),
+        labels=("false alarms", "detected, at most"),
+    )
     chart.tick(x=_percentages(5), y=_percentages(5))
     for kind, points in [("guess", [(0.0, 0.0), (1.0, 1.0)]), *curves]:
         chart.line(kind, points)
@@ -217,7 +224,15 @@ def attack_chart(curves: Sequence[tuple[str, Points]]) -> Chart:
 def spending_chart(shares: Sequence[tuple[str, Points]], entries: int) -> Chart:
     """Draw which share of a budget is set aside after each entry of a ledger, in steps, and the whole budget."""
     count = float(max(1, entries))
-    chart = _new_chart("spending", x=(0.0, count))
+    chart = Chart(
+        title="What was set aside, entry by entry",
+        description="The share of the budget that is set aside after each entry of the ledger, in the order of their "
+        "reservations. The dotted line is the whole budget. The same numbers are in the table of all entries.",
+        size=(860, 280),
+        area=(66, 16, 800, 230),
+        x=(0.0, count),
+        labels=("entries", "set aside"),
+    )
     numbers = [(number, f"{number:,.0f}") for number in _round_numbers(count) if number.is_integer()]
     chart.tick(x=numbers, y=_percentages(4))
     chart.line("guess", [(0.0, 1.0), (count, 1.0)])
@@ -238,7 +253,15 @@ def column_chart(
     if confidential is not None:
         outline = [(i + end, float(share)) for i, share in enumerate(confidential) for end in (0, 1)]
     top = max([1e-9, *released, *(share for _, share in outline)])
-    chart = _new_chart("column", x=(0.0, float(count)), y=(0.0, top), name=name, count=count)
+    chart = Chart(
+        title=f"Shares of {name}",
+        description=f"Share of the records in each of {count} intervals. The numbers are in the table below the "
+        "picture.",
+        size=(480, 180),
+        area=(56, 10, 470, 150),
+        x=(0.0, float(count)),
+        y=(0.0, top),
+    )
     every = max(1, -(-count // 5))
     ticks = [(i + 0.5 * points, starts[i]) for i in range(0, count, every)]
     if not points and count - ticks[-1][0] >= 0.7 * every:
@@ -256,7 +279,14 @@ def column_chart(
 def band_chart(name: str, places: Floats, curves: Floats, *, text: Callable[[float], str], level: str) -> Chart:
     """Draw a distribution function with its intervals."""
     # curves, shape (5, places): the posterior mean, lower and upper ends at each value, and those of the whole band.
-    chart = _new_chart("band", x=_span(places), name=name, level=level)
+    chart = Chart(
+        title=f"Distribution of {name} in the population",
+        description=f"Share of the population at or below each value, with the {level} interval at each value and, "
+        "lighter, the band for the whole curve. Some of the numbers are in the table below the picture.",
+        size=(480, 220),
+        area=(56, 10, 470, 190),
+        x=_span(places),
+    )
     low, high = chart.x
     chart.tick(x=[(x, text(x)) for x in (low + (high - low) * i / 4 for i in range(5))], y=_percentages(4))
     mean, *ends = [list(zip(places, curve, strict=True)) for curve in curves]
@@ -272,9 +302,15 @@ def forest_chart(
     """Draw a number in each of some groups, with its interval; all are finite."""
     count = len(rows)
     bottom = 10.0 + 26.0 * count
-    ends = [end for row in rows for end in row[2:]]
-    chart = _new_chart("forest", x=_span(ends), y=(0.0, float(count)), title=title, level=level)
-    chart.size, chart.area = (chart.size[0], round(bottom) + 30), (*chart.area[:3], bottom)
+    chart = Chart(
+        title=title,
+        description=f"Posterior mean and {level} interval in each group. The numbers are in the table below the "
+        "picture.",
+        size=(480, round(bottom) + 30),
+        area=(150, 10, 470, bottom),
+        x=_span([end for row in rows for end in row[2:]]),
+        y=(0.0, float(count)),
+    )
     low, high = chart.x
     every = _round_numbers(high - low, 4)[1]
     ticks = (np.arange(math.ceil(low / every), math.floor(high / every) + 1) * every).tolist()
