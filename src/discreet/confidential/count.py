@@ -84,7 +84,7 @@ def confidential(
         There are then no slots: the number of records is that of units, and no column needs nulls. Only such a
         mechanism reads the result. Rows are brought here from whatever holds them.
     rng : numpy.random.Generator, optional
-        Source of the cut; a secure one by default.
+        Source of the cut and of coins; a secure one by default.
 
     Returns
     -------
@@ -112,9 +112,10 @@ def confidential(
     source = open_source(data)
     names = domain.names if unit is None else (*domain.names, unit.column)
     require_names(source, names, other_columns=OTHER_COLUMNS in accept)
-    if unit is None:
-        return _closed(counted(source, domain), source, domain, empty=empty)
     rng = rng or secure()
+    if unit is None:
+        seeded = bool(domain.coin_columns) and not isinstance(rng, SecureGenerator)
+        return _closed(counted(source, domain, rng), source, domain, empty=empty, seeded=seeded)
     count = _unit_records if by_unit else _slotted_counts
     unit_counts, row_counts = count(source, domain, unit=unit, rng=rng)
     seeded = not isinstance(rng, SecureGenerator)
@@ -253,7 +254,7 @@ class Rows:
 
 
 @enclosed
-def counted(source: Source, domain: Domain) -> Counts:
+def counted(source: Source, domain: Domain, rng: np.random.Generator) -> Counts:
     """Count the rows of a table as they are."""
     cells = cells_of(source, domain.columns)
     if cells is not None:
@@ -262,7 +263,7 @@ def counted(source: Source, domain: Domain) -> Counts:
             if frame.height:
                 tally.add_records(cells.records(frame), frame[FREQUENCY].to_numpy())
             return tally.counts()
-    tally = Tally(domain)
+    tally = Tally(domain, rng)
     for batch in declared_batches(source, domain.columns):
         tally.add(batch, source)
     return tally.counts()
@@ -282,7 +283,7 @@ def _slotted_counts(source: Source, domain: Domain, *, unit: Unit, rng: np.rando
                 slots = Tally(domain)
                 slots.add_records(cells.records(frame), frame[FREQUENCY].to_numpy())
                 slots.add_records(null_record(domain), np.array([units * unit.max_records - frame[FREQUENCY].sum()]))
-                return slots.counts(), counted(source, domain)
+                return slots.counts(), counted(source, domain, rng)
     slots_read, all_rows = _read_slots(source, domain, unit=unit, rng=rng)
     records, owners = slots_read.kept()
     slots = Tally(domain)
@@ -319,7 +320,7 @@ def _read_slots(source: Source, domain: Domain, *, unit: Unit, rng: np.random.Ge
     all_rows, slots = Tally(domain), Slots(unit.column, unit.max_records, rng)
     for batch in declared_batches(source, domain.columns, unit.column):
         if batch.height:
-            records, frequencies = encoded(batch, domain, source)
+            records, frequencies = encoded(batch, domain, source, rng)
             all_rows.add_records(records, frequencies)
             slots.add(batch[unit.column], narrow(rows_frame(records, frequencies)))
     return slots, all_rows.counts()

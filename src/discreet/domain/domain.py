@@ -144,6 +144,8 @@ class Domain:
     at_most: Mapping[str, str] | None = None
     nulls_together: Sequence[Any] = ()
     difference: Mapping[str, Any] | None = None
+    coin_columns: tuple[str, ...] = field(init=False, repr=False, default=())
+    """The columns of which a coin splits cells."""
     _size: int | None = field(init=False, repr=False, default=None)
     _constraints: tuple[Constraint, ...] = field(init=False, repr=False, default=())
     _published: tuple[PublishedTotals, ...] = field(init=False, repr=False, default=())
@@ -174,6 +176,7 @@ class Domain:
             columns=_Frozen({str(name): column for name, column in columns.items()}),
             metric_weights=_Frozen(weights) if weights else None,
             _size=None if None in sizes else prod(filter(None, sizes)),
+            coin_columns=tuple([name for name, column in columns.items() if column.halves is not None]),
         )
         tuples = {*RULES, "outcome"} - {"at_most"}
         if not self.at_most and self.difference is None and all(getattr(self, name) == () for name in tuples):

@@ -50,6 +50,7 @@ class LatticeColumn(Column):
     cells: int | None = None
     out_of_bounds: str = "error"
     atoms: Sequence[Any] = ()
+    coin: bool = False  # as for numbers, between the least and the greatest point of a cell
     _start: int = field(init=False, repr=False, compare=False, default=0)
     _stop: int = field(init=False, repr=False, compare=False, default=0)
     _stride: int = field(init=False, repr=False, compare=False, default=1)
@@ -86,6 +87,10 @@ class LatticeColumn(Column):
             edges = np.clip((inner - start).astype(np.int64), 0, points)
             edges[0], edges[-1] = 0, points
         groups = np.unique(np.concatenate((edges, atoms, atoms + 1)))
+        if self.coin:
+            lengths = np.diff(groups)
+            groups = np.unique(np.append(groups, groups[:-1] + (lengths + 1) // 2))
+            self._set_halves(self.coin, lengths > 1)
         settle(self, cells=cells, _groups=groups)
         if points <= _MOST_LISTED:
             settle(self, _listed=np.repeat(np.arange(len(groups) - 1, dtype=np.int32), np.diff(groups)))

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from discreet._core.arrays import Floats, Indices
 from discreet._core.boundary import sealed
 from discreet._core.checks import real
-from discreet.domain import Column, Records
+from discreet.domain import Column, Records, cell_span, coin_ends
 
 _LEAST = 1e-300
 
@@ -56,7 +56,8 @@ def piece_ends(column: Column, codes: npt.NDArray[Any]) -> tuple[Floats, Floats,
     if column.labels is not None:
         values = np.where(np.asarray(codes) == column.values, np.nan, codes).astype(np.float64)
         return values, values, 0.0
-    low, high = column.ends(codes)
+    ends = cell_span(column, np.asarray(codes))
+    low, high = column.ends(ends[0])[0], column.ends(ends[1])[1]
     grouped = getattr(column, "_groups", None) is not None
     return low, high, float(column._stride * column._unit) if grouped else 0.0  # type: ignore[attr-defined]
 
@@ -70,8 +71,8 @@ def extremes(column: Column, codes: npt.NDArray[Any]) -> tuple[Floats, Floats]:
     last[-1] = edges[-1]
     cells = np.asarray(codes, dtype=np.int64)
     null = cells == column.values
-    inside = np.where(null, 0, cells)
-    return np.where(null, np.nan, edges[inside]), np.where(null, np.nan, last[inside])
+    ends = cell_span(column, np.where(null, 0, cells))
+    return np.where(null, np.nan, edges[ends[0]]), np.where(null, np.nan, last[ends[1]])
 
 
 class Pieces(NamedTuple):
@@ -94,7 +95,7 @@ class Line:
         place: int,
         end: Literal["least", "most"] | None = None,
     ) -> None:
-        codes = np.asarray(codes)
+        self._column, codes = column, np.asarray(codes)
         own = codes[:0] if draws.own is None else np.asarray(draws.own.columns[place])
         self.step = 0.0 if end else piece_ends(column, codes[:1])[2]
         parts = []
@@ -124,12 +125,18 @@ class Line:
         return np.asarray(self.shared.weights @ number(self.shared)[0] + own)
 
     def mean(self) -> Floats:
-        """Return the mean of each draw."""
+        """Return the mean of each draw: of its coins, where cells are split."""
+        if self._column.halves is not None:
+            return self._sum(lambda pieces: np.nan_to_num(coin_ends(self._column, pieces.codes)))
+        return self._middle()
+
+    def _middle(self) -> Floats:
+        """Return the mean of each draw, its cells evenly filled."""
         return self._sum(lambda pieces: (pieces.low + pieces.high) / 2)
 
     def variance(self) -> Floats:
         """Return the variance of each draw; of ``c`` points in a piece it is ``s^2 (c^2 - 1) / 12``."""
-        mean = self.mean()
+        mean = self._middle()
         origin = float(np.nan_to_num(mean).mean())  # a shift keeps the sums of squares small
         squares = self._sum(lambda pieces: ((pieces.low + pieces.high) / 2 - origin) ** 2)
         inside = self._sum(lambda pieces: ((pieces.high - pieces.low + self.step) ** 2 - self.step**2) / 12.0)
