@@ -176,7 +176,7 @@ class Domain:
             columns=_Frozen({str(name): column for name, column in columns.items()}),
             metric_weights=_Frozen(weights) if weights else None,
             _size=None if None in sizes else prod(filter(None, sizes)),
-            coin_columns=tuple([name for name, column in columns.items() if column.halves is not None]),
+            coin_columns=tuple([name for name, column in columns.items() if getattr(column, "coin", False)]),
         )
         tuples = {*RULES, "outcome"} - {"at_most"}
         if not self.at_most and self.difference is None and all(getattr(self, name) == () for name in tuples):
