@@ -95,7 +95,7 @@ class Line:
         place: int,
         end: Literal["least", "most"] | None = None,
     ) -> None:
-        self._column, codes = column, np.asarray(codes)
+        self._column, self.split, codes = column, column.halves is not None, np.asarray(codes)
         own = codes[:0] if draws.own is None else np.asarray(draws.own.columns[place])
         self.step = 0.0 if end else piece_ends(column, codes[:1])[2]
         parts = []
@@ -126,7 +126,7 @@ class Line:
 
     def mean(self) -> Floats:
         """Return the mean of each draw: of its coins, where cells are split."""
-        if self._column.halves is not None:
+        if self.split:
             return self._sum(lambda pieces: np.nan_to_num(coin_ends(self._column, pieces.codes)))
         return self._middle()
 
@@ -136,11 +136,29 @@ class Line:
 
     def variance(self) -> Floats:
         """Return the variance of each draw; of ``c`` points in a piece it is ``s^2 (c^2 - 1) / 12``."""
+        if self.split:
+            return np.add(*self.coin_variances()) / 2.0
         mean = self._middle()
         origin = float(np.nan_to_num(mean).mean())  # a shift keeps the sums of squares small
         squares = self._sum(lambda pieces: ((pieces.low + pieces.high) / 2 - origin) ** 2)
         inside = self._sum(lambda pieces: ((pieces.high - pieces.low + self.step) ** 2 - self.step**2) / 12.0)
         return np.maximum(squares - (mean - origin) ** 2, 0.0) + inside
+
+    def coin_variances(self) -> tuple[Floats, Floats]:
+        """Return the least and the greatest variance of each draw's values, by its coins: of all mass at their ends."""
+        # Within a cell of width w, of a mean at the share m of it, values have a variance of 0 to m (1 - m) w^2.
+        column, (codes, _, _, weights) = self._column, self.shared
+        low, high = cell_span(column, codes[0])
+        cells, cell = np.unique(low, return_inverse=True)
+        order, starts = np.argsort(cell, kind="stable"), np.searchsorted(np.sort(cell), np.arange(len(cells)))
+        mass = np.add.reduceat(weights[:, order], starts, axis=1)
+        upper = np.add.reduceat((weights * (codes > low))[:, order], starts, axis=1)
+        width = np.nan_to_num(column.ends(high)[1] - column.ends(low)[0])[order][starts]
+        within = (upper - upper**2 / np.maximum(mass, _LEAST)) @ width**2
+        ends = np.nan_to_num(coin_ends(column, codes[0]))
+        mean = weights @ ends
+        most = np.maximum(weights @ (ends - mean.mean()) ** 2 - (mean - mean.mean()) ** 2, 0.0)
+        return np.maximum(most - within, 0.0), most
 
     def equal(self, code: Any) -> Floats:
         """Return the mass of one code in each draw: for columns without an order."""
@@ -231,6 +249,8 @@ def variances(least: Line, most: Line) -> tuple[Floats, Floats]:
     # by the minimax theorem, since a cell's mass may be split between its ends.
     if least is most:
         return least.variance(), least.variance()
+    if least.split:
+        return least.coin_variances()
     low, _, weights = _joined(least.shared, least.own)
     _, high, _ = _joined(most.shared, most.own)
     centre = _centre_of_nearest(weights, low, high)

@@ -35,6 +35,7 @@ from discreet.domain import (
     coin_ends,
 )
 from discreet.errors import DomainError, NotPublic, ParameterError
+from discreet.inference import Posterior
 from discreet.mechanisms import HierarchicalHistogram
 from discreet.privacy import Relation
 
@@ -200,19 +201,40 @@ def table(seed: int, n: int = 20_000) -> pl.DataFrame:
 
 def test_the_interval_of_a_mean_needs_no_bounds_and_shares_at_edges_stay() -> None:
     truth = float(np.mean([table(seed)["x"].mean() for seed in range(100, 120)]))  # type: ignore[arg-type]
-    lengths = []
+    lengths, of_sd = [], []
     for coin in (False, True):
         domain = Domain(columns={"x": Numeric(lower=0, upper=1, cells=128, coin=coin)})
         drawn = release(table(1), domain, BUDGET, mechanism="hierarchical-histogram", size=20_000, seed=1)
         rows = drawn.estimate(["mean", "sd", "P(<0.25)", "q50"])
         sampling = 2 * 1.96 * float(table(1)["x"].std()) / math.sqrt(20_000)  # type: ignore[arg-type]
         lengths.append((rows["mean"].upper - rows["mean"].lower) / sampling)
+        of_sd.append(rows["sd"].upper - rows["sd"].lower)
         assert rows["mean"].lower <= truth <= rows["mean"].upper
         assert rows["sd"].lower <= float(table(2)["x"].std()) <= rows["sd"].upper  # type: ignore[arg-type]
         assert rows["P(<0.25)"].upper - rows["P(<0.25)"].lower < 0.02
         assert all(check.agrees for check in discreet.verify(drawn.certificate))
     assert lengths[0] > 2.5
     assert lengths[1] < 1.5
+    assert of_sd[1] < 0.6 * of_sd[0]
+
+
+def test_bounds_of_a_variance_by_hand() -> None:
+    """Given its coins, a cell's mass has its mean: at the least all lies there, at the most at the two ends."""
+    column = Numeric(lower=0, upper=30, cells=3, coin=True, atoms=[0], nulls="category")
+    masses = np.array([0.1, 0.3, 0.1, 0.05, 0.15, 0.2, 0.0, 0.1])  # the atom, three times two halves, null
+    domain = Domain(columns={"x": column})
+    drawn = Posterior.of_arrays(domain, domain.unflat(np.arange(8)), [masses], bounds=True)
+    rows = drawn.summary(["mean", "variance", "sd", "P(<=10)"])
+    ends, shares = np.array([0, 0, 10, 10, 20, 20, 30]), masses[:-1] / 0.9
+    middles = np.array([0, 2.5, 2.5, 17.5, 17.5, 20, 20])
+    mean = float(shares @ ends)
+    least, most = (float(shares @ (values - mean) ** 2) for values in (middles, ends))
+    assert float(shares @ middles) == pytest.approx(mean)
+    assert (rows["mean"].lower, rows["mean"].upper) == pytest.approx((mean, mean))
+    assert (rows["variance"].lower, rows["variance"].upper) == pytest.approx((least, most))
+    assert (rows["sd"].lower, rows["sd"].upper) == pytest.approx((math.sqrt(least), math.sqrt(most)))
+    assert rows["variance"].lower < rows["variance"].mean < rows["variance"].upper
+    assert (rows["P(<=10)"].lower, rows["P(<=10)"].upper) == pytest.approx((0.5 / 0.9, 0.7 / 0.9))
 
 
 def test_cells_that_are_chosen_are_split_and_the_mechanism_is_the_one_that_can() -> None:
