@@ -73,7 +73,7 @@ class LatticeColumn(Column):
         if points > _MOST_POINTS:
             self._refuse("the bounds are too far apart for 64-bit integers")
         settle(self, _start=start, _stop=stop, _stride=stride)
-        atoms = np.unique([self._alone(atom, "an atom") for atom in self.atoms]).astype(np.int64)
+        atoms = np.array(sorted({self._alone(atom, "an atom") for atom in self.atoms}), dtype=np.int64)
         if len(atoms):
             settle(self, atoms=tuple(self._from_units(start + atoms * stride).to_list()))
         if self.cells is None:
