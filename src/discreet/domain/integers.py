@@ -235,8 +235,9 @@ class Integer(LatticeColumn):
         Integer type of the released values.
     out_of_bounds : {"error", "clip"}
         What a value outside the bounds is.
-    atoms : sequence
-        Public values that many records share, each a cell of its own among ``cells``, as for :class:`Numeric`.
+    atoms, coin : sequence, bool
+        Public values that many records share, each a cell of its own among ``cells``; and whether a coin splits cells,
+        as for :class:`Numeric`.
     decimal_mark, thousands, prefix, censored : str, sequence of str
         How numbers are written; and texts such as ``">45"`` that are cells, which then are labels without an order.
     nulls, base, null_values, strip
@@ -329,8 +330,9 @@ class Decimal(LatticeColumn):
         Number of groups of neighbouring numbers; each number is a cell by default.
     out_of_bounds : {"error", "clip"}
         What a number outside the bounds is.
-    atoms : sequence
-        Public values that many records share, each a cell of its own among ``cells``, as for :class:`Numeric`.
+    atoms, coin : sequence, bool
+        Public values that many records share, each a cell of its own among ``cells``; and whether a coin splits cells,
+        as for :class:`Numeric`.
     decimal_mark, thousands, prefix, censored : str, sequence of str
         How numbers are written; and texts such as ``">45"`` that are cells, which then are labels without an order.
     nulls, base, null_values, strip
