@@ -647,6 +647,8 @@ def folder_of_parquet(name: str, *, stray: bool = False, unlike: bool = False) -
 TABLE = pl.DataFrame({"x": [True, False] * 100, "y": ["a", "b", "c", "c"] * 50, "who": list(range(200))})
 XY = Domain(columns={"x": Boolean(nulls="category"), "y": Category(categories=["a", "b", "c"], nulls="category")})
 TOLD = Domain(columns=XY.columns, determines=["x", "y"])
+COIN = Domain(columns={"who": Integer(lower=0, upper=199, cells=4, coin=True)})
+TREE = {"mechanism": "hierarchical-histogram"}
 TWO = {"mechanism": "marginals", "size": 20}
 ONE = {"mechanism": "perturbed-histogram", "size": 20}
 BUDGET = Budget(epsilon=3.0, delta=1e-6)
@@ -665,6 +667,8 @@ REQUESTS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("costs privacy or utility. Write size=", {"size": None}, {"size": 20}),
     ("alone. Take it, or leave tables out", {"tables": 3, **ONE}, {"tables": 3, **TWO, "out": Output("several")}),
     ("counts are one table. For them leave tables out", {"tables": 3, "counts": True, **TWO, "size": None}, {"counts": True, **ONE, "size": None}),
+    ("counts of coins are not counts of values. Ask for records, or leave coin out", {"domain": COIN, "counts": True, "size": None, **TREE}, {"domain": COIN, **TREE}),
+    ("coin is for a table of one column, released by {}. Leave it out", {"domain": COIN, **ONE}, {"domain": Domain(columns={"who": Integer(lower=0, upper=199, cells=4)}), **ONE}),
     ("write mechanism=... as well", {"prior": 3.0}, {"prior": 3.0, "mechanism": "dirichlet-multinomial"}),
     ("Leave it out", {"n": 200, **ONE}, ONE),
     ("releases records, not counts. Ask for records, and write size=...", {"counts": True, "size": None, "mechanism": "dirichlet-multinomial"}, {"mechanism": "dirichlet-multinomial"}),

@@ -66,27 +66,27 @@ def cells_of(column: dict[str, Any]) -> float:
         found = _steps(column, Fraction(1), lambda text: datetime.date.fromisoformat(text).toordinal())
     elif found is None:
         raise StoppedError(CANNOT, f"a column of type {kind!r} without cells")
-    elif column.get("atoms"):
+    elif column.get("atoms") or column.get("coin"):
         found = _with_atoms(column, READ[kind])
     return found + len(column.get("censored", ())) + (column.get("nulls") == "category")
 
 
 def _with_atoms(column: dict[str, Any], read: Callable[[Any], Any]) -> int:
-    """Return how many cells there are with atoms: a cell around one becomes three, at whose end one lies two."""
-    cells, log = column["cells"], column.get("spacing") == "log"
+    """Return how many cells there are: one around an atom becomes three, and a coin makes two of all but points."""
+    kind, cells, log, coin = column["type"], column["cells"], column.get("spacing") == "log", column.get("coin", False)
     low, high = read(column.get("lower", "00:00:00")), read(column.get("upper", "23:59:59.999999"))
-    atoms = {read(atom) for atom in column["atoms"]}
-    if column["type"] == "numeric":
-        ends = [low, high, *atoms] if not log else [math.log(x) for x in (low, high, *atoms)]
+    atoms = {read(atom) for atom in column.get("atoms", ())}
+    if kind == "numeric":
+        ends = [math.log(x) if log else x for x in (low, high, *atoms)]
         places = [cells * (end - ends[0]) / (ends[1] - ends[0]) for end in ends[2:]]
-        return cells + len(atoms) + sum(abs(place - round(place)) > 1e-9 for place in places)
-    day = datetime.timedelta(days=1) if column["type"] == "date" else Fraction(1, 10 ** column.get("digits", 0))
-    step = span(column["step"]) if "step" in column else day
+        return len(atoms) + (1 + coin) * (cells + sum(abs(place - round(place)) > 1e-9 for place in places))
+    step = Fraction(1, 10 ** column.get("digits", 0)) if kind in "integer decimal" else span(column.get("step", "1d"))
     edges = {cell * ((high - low) // step + 1) // cells for cell in range(cells + 1)}
     if log:
         powers = [low * math.exp(cell / cells * math.log(high / low)) for cell in range(1, cells)]
         edges = {0, high - low + 1, *(math.ceil(power - 1e-9) - low for power in powers)}
-    return len(edges | {(atom - low) // step + end for atom in atoms for end in (0, 1)}) - 1
+    edges |= {(atom - low) // step + end for atom in atoms for end in (0, 1)}
+    return len(edges) - 1 + coin * (sum(edge + 1 not in edges for edge in edges) - 1)
 
 
 def _steps(column: dict[str, Any], step: Fraction, read: Callable[[Any], Any]) -> int:

@@ -49,8 +49,8 @@ PARAMETERS: dict[str, tuple[str, str]] = {
 }
 BOUNDED = "type lower upper"
 ANY = "nulls base null_values strip out_of_bounds"
-NUMBER = f"{ANY} cells atoms decimal_mark thousands prefix censored"
-CLOCK = f"{ANY} cells atoms format"
+NUMBER = f"{ANY} cells atoms coin decimal_mark thousands prefix censored"
+CLOCK = f"{ANY} cells atoms coin format"
 COLUMNS: dict[str, tuple[str, str]] = {
     "numeric": (BOUNDED, f"{NUMBER} spacing grid step within dtype"),
     "integer": (BOUNDED, f"{NUMBER} spacing dtype"),
@@ -60,7 +60,7 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "date": (BOUNDED, CLOCK),
     "datetime": (f"{BOUNDED} step", f"{CLOCK} time_zone"),
     "time": ("type step", f"{CLOCK} lower upper"),
-    "duration": (f"{BOUNDED} step", f"{ANY} cells atoms"),
+    "duration": (f"{BOUNDED} step", f"{ANY} cells atoms coin"),
     "decimal": (f"{BOUNDED} digits", NUMBER),
 }
 CHOICES = {

@@ -88,7 +88,7 @@ def confidential(
         There are then no slots: the number of records is that of units, and no column needs nulls. Only such a
         mechanism reads the result. Rows are brought here from whatever holds them.
     rng : numpy.random.Generator, optional
-        Source of the cut; a secure one by default.
+        Source of the cut and of coins; a secure one by default.
 
     Returns
     -------
@@ -116,16 +116,16 @@ def confidential(
     source, rows, row_unit = open_source(data), domain.row_domain, unit_of(domain, unit)
     names = rows.names if row_unit is None else (*rows.names, row_unit.column)
     require_names(source, names, other_columns=OTHER_COLUMNS in accept)
-    if row_unit is None:
-        return _closed(counted(source, domain), source, domain, empty=empty)
     rng = rng or secure()
+    seeded = not isinstance(rng, SecureGenerator)
+    if row_unit is None:
+        seeded = seeded and bool(domain.coin_columns)
+        return _closed(counted(source, domain, rng), source, domain, empty=empty, seeded=seeded)
     if domain.unit_table is not None:
-        seeded = not isinstance(rng, SecureGenerator)
         unit_records = _records_of_units(source, domain, unit=row_unit, rng=rng)
         return _closed(unit_records, source, domain, empty=empty, seeded=seeded)
     count = _unit_records if by_unit else _slotted_counts
     unit_counts, row_counts = count(source, domain, unit=row_unit, rng=rng)
-    seeded = not isinstance(rng, SecureGenerator)
     return _closed(unit_counts, source, domain, empty=empty, unit=unit, seeded=seeded, rows=Confidential(row_counts))
 
 
@@ -268,7 +268,7 @@ def _repaired_tables(domain: Domain, tables: Callable[[Iterator[Counts]], Any], 
 
 
 @enclosed
-def counted(source: Source, domain: Domain) -> Counts:
+def counted(source: Source, domain: Domain, rng: np.random.Generator) -> Counts:
     """Count the rows of a table as they are."""
     cells = cells_of(source, domain.columns)
     if cells is not None:
@@ -277,7 +277,7 @@ def counted(source: Source, domain: Domain) -> Counts:
             if frame.height:
                 tally.add_records(domain.repaired(cells.records(frame)), frame[FREQUENCY].to_numpy())
             return tally.counts()
-    tally = Tally(domain)
+    tally = Tally(domain, rng)
     for batch in declared_batches(source, domain.columns):
         tally.add(batch, source)
     return tally.counts()
@@ -297,7 +297,7 @@ def _slotted_counts(source: Source, domain: Domain, *, unit: Unit, rng: np.rando
                 slots = Tally(domain)
                 slots.add_records(domain.repaired(cells.records(frame)), frame[FREQUENCY].to_numpy())
                 slots.add_records(null_record(domain), np.array([units * unit.max_records - frame[FREQUENCY].sum()]))
-                return slots.counts(), counted(source, domain)
+                return slots.counts(), counted(source, domain, rng)
     slots_read, all_rows = _read_slots(source, domain, unit=unit, rng=rng)
     records, owners = slots_read.kept()
     slots = Tally(domain)
@@ -359,7 +359,7 @@ def _read_slots(source: Source, domain: Domain, *, unit: Unit, rng: np.random.Ge
     all_rows, slots = Tally(domain), Slots(unit.column, unit.max_records, rng)
     for batch in declared_batches(source, domain.columns, unit.column):
         if batch.height:
-            records, frequencies = encoded(batch, domain, source)
+            records, frequencies = encoded(batch, domain, source, rng)
             all_rows.add_records(records, frequencies)
             slots.add(batch[unit.column], narrow(rows_frame(records, frequencies)))
     return slots, all_rows.counts()

@@ -26,7 +26,7 @@ from discreet.confidential.closed import Confidential, Provenance
 from discreet.confidential.opening import open_confidential
 from discreet.confidential.source import Tally, require_names, texts_of
 from discreet.confidential.tables import open_source
-from discreet.domain import Counts, Domain, Parts, Records
+from discreet.domain import Counts, Domain, Parts, Records, first_codes
 
 Closed = TypeVar("Closed", bound=Confidential[Any])
 
@@ -78,7 +78,8 @@ def with_public(closed: Closed, tables: Mapping[str, Any], *, domain: Domain) ->
     hashes = dict(facts.public)
     for name, table in tables.items():
         tally = Tally(domain)
-        tally.add_records(table if isinstance(table, Records) else domain.encode(public_table(table, domain)), None)
+        records = table if isinstance(table, Records) else domain.encode(public_table(table, domain))
+        tally.add_records(first_codes(domain, records), None)
         public = tally.counts()
         if _equal(rows, public, domain, as_set=name == "points"):
             raise NotPublic
@@ -93,7 +94,7 @@ def _equal(table: Parts, public: Counts, domain: Domain, *, as_set: bool) -> boo
         return False
     tally = Tally(domain)  # in the order of a public table, which is in memory and as large
     for part in table.parts():
-        tally.add_records(part.records, part.frequencies)
+        tally.add_records(first_codes(domain, part.records), part.frequencies)  # whatever the coins say
     counts = tally.counts()
     return (as_set or np.array_equal(counts.frequencies, public.frequencies)) and all(
         np.array_equal(codes, theirs, equal_nan=codes.dtype.kind == "f")

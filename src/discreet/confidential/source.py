@@ -17,7 +17,7 @@ from discreet._core.boundary import quietly
 from discreet._core.errors import DataError, DiscreetError
 from discreet._core.lazy import pl
 from discreet._core.text import counted
-from discreet.domain import Column, Counts, Domain, Records
+from discreet.domain import Column, Counts, Domain, Records, coin_codes
 from discreet.privacy import Unit
 
 if TYPE_CHECKING:
@@ -204,7 +204,8 @@ def attempted(action: Callable[[], T]) -> T:
 
 def cells_of(source: Source, columns: Mapping[str, Column]) -> EngineCells | None:
     """Return the cells of declared columns where the table is; None where raw values have to be read."""
-    if (find := source.cells) is not None:
+    coins = any(column.halves is not None for column in columns.values())  # which are drawn here
+    if (find := source.cells) is not None and not coins:
         with suppress(EngineFailed):
             return attempted(lambda: find(columns))
     return None
@@ -224,9 +225,9 @@ class Tally:
     A key is a cell, or the value of a lone continuous column. Keys and rows are condensed whenever much has come in.
     """
 
-    def __init__(self, domain: Domain) -> None:
+    def __init__(self, domain: Domain, rng: np.random.Generator | None = None) -> None:
         columns, size = tuple(domain.columns.values()), domain.size
-        self.domain = domain
+        self.domain, self.rng = domain, rng
         self.numbered = size is not None and size <= _MOST_NUMBERED
         self.keyed = self.numbered or (len(columns) == 1 and columns[0]._code_type is np.float64)
         self.dense = np.zeros(size, dtype=np.int64) if size is not None and size <= _DENSE else None
@@ -245,7 +246,7 @@ class Tally:
             self.grouping = grouped(sample).height * 2 <= sample.height
             if self.grouping:
                 batch = grouped(batch)
-        self.add_records(*encoded(batch, self.domain, source))
+        self.add_records(*encoded(batch, self.domain, source, self.rng))
 
     def add_records(self, records: Records, frequencies: npt.NDArray[Any] | None) -> None:
         """Count encoded records, each once where there are no frequencies."""
@@ -324,11 +325,24 @@ def grouped(frame: pl.DataFrame, frequencies: npt.NDArray[Any] | None = None) ->
     return frame.group_by(pl.exclude(FREQUENCY)).agg(pl.col(FREQUENCY).sum())
 
 
-def encoded(batch: pl.DataFrame, domain: Domain, source: Source) -> tuple[Records, Integers | None]:
+def encoded(
+    batch: pl.DataFrame, domain: Domain, source: Source, rng: np.random.Generator | None = None
+) -> tuple[Records, Integers | None]:
     """Return a batch's encoded records and their frequencies, None where each row is one."""
+    # rng: the source of coins. Each record has its own, whatever the others are.
     frequencies = batch[FREQUENCY].to_numpy() if FREQUENCY in batch.columns else None
     texts = [texts_of(batch[name], column, source) for name, column in domain.columns.items()]
-    return domain.encode(pl.DataFrame(texts)), frequencies
+    table = pl.DataFrame(texts)
+    records = domain.encode(table)
+    if rng is None or not domain.coin_columns:
+        return records, frequencies
+    rows = np.repeat(np.arange(len(records)), 1 if frequencies is None else frequencies)
+    parts = zip(domain.columns.items(), records.columns, strict=True)
+    columns = [
+        coin_codes(column, codes[rows], column.read(table[name], name=name)[rows], rng)
+        for (name, column), codes in parts
+    ]
+    return Records(columns=tuple(columns)), None
 
 
 def no_records(domain: Domain) -> Records:

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Booleans, Floats
+from discreet._core.arrays import Booleans, Floats, Integers
 from discreet._core.boundary import quietly, sealed
-from discreet._core.checks import choice, plain, shown
+from discreet._core.checks import choice, flag, plain, shown
 from discreet._core.errors import DataError, DomainError, MissingPublicFact
 from discreet._core.lazy import pl
 from discreet.domain.texts import OTHER, Codes, Misfit, PublicFact, missing_in, settle, toml_value, type_name, type_text
@@ -71,6 +71,8 @@ class Column(ABC):
     textual: bool = field(init=False, repr=False, compare=False, default=False)
     """Whether the values are texts."""
     _weights: ExactWeights | None = field(init=False, repr=False, compare=False, default=None)
+    halves: Integers | None = field(init=False, repr=False, compare=False, default=None)
+    """Where a coin splits cells: which half each code is, 0 or 1, or -1 where it is none."""
 
     def __post_init__(self) -> None:
         for fact in self.public_facts:
@@ -176,6 +178,13 @@ class Column(ABC):
     def logarithmic(self) -> bool:
         """Whether the cells are spaced evenly in the logarithm."""
         return False
+
+    def _set_halves(self, coin: Any, wide: Booleans) -> None:
+        """Split the wide ones among cells that are listed in order; a null, the last code, is not split."""
+        flag("coin", coin, error=self._error)
+        halves = np.repeat(np.where(wide, 0, -1), 1 + wide)
+        halves[np.cumsum(1 + wide)[wide] - 1] = 1
+        settle(self, halves=np.append(halves, -1))
 
     def encode(self, values: pl.Series | Sequence[Any] | npt.NDArray[Any], *, name: str | None = None) -> Codes:
         """Turn confidential values of shape (count,) into codes.

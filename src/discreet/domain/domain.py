@@ -142,6 +142,8 @@ class Domain:
     determines: Sequence[Any] = ()
     difference: Mapping[str, Any] | None = None
     tables: Mapping[str, Any] | None = None
+    coin_columns: tuple[str, ...] = field(init=False, repr=False, default=())
+    """The columns of which a coin splits cells."""
     _size: int | None = field(init=False, repr=False, default=None)
     _constraints: tuple[Constraint, ...] = field(init=False, repr=False, default=())
     _published: tuple[PublishedTotals, ...] = field(init=False, repr=False, default=())
@@ -176,6 +178,7 @@ class Domain:
             columns=Frozen({str(name): column for name, column in columns.items()}),
             metric_weights=Frozen(weights) if weights else None,
             _size=None if None in sizes else prod(filter(None, sizes)),
+            coin_columns=tuple([name for name, column in columns.items() if getattr(column, "coin", False)]),
         )
         tuples = {*RULES, "outcome"} - {"at_most"}
         if not self.at_most and self.difference is None and all(getattr(self, name) == () for name in tuples):

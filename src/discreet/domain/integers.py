@@ -50,6 +50,7 @@ class LatticeColumn(Column):
     cells: int | None = None
     out_of_bounds: str = "error"
     atoms: Sequence[Any] = ()
+    coin: bool = False  # as for numbers, between the least and the greatest point of a cell
     _start: int = field(init=False, repr=False, compare=False, default=0)
     _stop: int = field(init=False, repr=False, compare=False, default=0)
     _stride: int = field(init=False, repr=False, compare=False, default=1)
@@ -72,7 +73,7 @@ class LatticeColumn(Column):
         if points > _MOST_POINTS:
             self._refuse("the bounds are too far apart for 64-bit integers")
         settle(self, _start=start, _stop=stop, _stride=stride)
-        atoms = np.unique([self._alone(atom, "an atom") for atom in self.atoms]).astype(np.int64)
+        atoms = np.array(sorted({self._alone(atom, "an atom") for atom in self.atoms}), dtype=np.int64)
         if len(atoms):
             settle(self, atoms=tuple(self._from_units(start + atoms * stride).to_list()))
         if self.cells is None:
@@ -86,6 +87,10 @@ class LatticeColumn(Column):
             edges = np.clip((inner - start).astype(np.int64), 0, points)
             edges[0], edges[-1] = 0, points
         groups = np.unique(np.concatenate((edges, atoms, atoms + 1)))
+        if self.coin:
+            lengths = np.diff(groups)
+            groups = np.unique(np.append(groups, groups[:-1] + (lengths + 1) // 2))
+            self._set_halves(self.coin, lengths > 1)
         settle(self, cells=cells, _groups=groups)
         if points <= _MOST_LISTED:
             settle(self, _listed=np.repeat(np.arange(len(groups) - 1, dtype=np.int32), np.diff(groups)))
@@ -230,8 +235,9 @@ class Integer(LatticeColumn):
         Integer type of the released values.
     out_of_bounds : {"error", "clip"}
         What a value outside the bounds is.
-    atoms : sequence
-        Public values that many records share, each a cell of its own among ``cells``, as for :class:`Numeric`.
+    atoms, coin : sequence, bool
+        Public values that many records share, each a cell of its own among ``cells``; and whether a coin splits cells,
+        as for :class:`Numeric`.
     decimal_mark, thousands, prefix, censored : str, sequence of str
         How numbers are written; and texts such as ``">45"`` that are cells, which then are labels without an order.
     nulls, base, null_values, strip
@@ -324,8 +330,9 @@ class Decimal(LatticeColumn):
         Number of groups of neighbouring numbers; each number is a cell by default.
     out_of_bounds : {"error", "clip"}
         What a number outside the bounds is.
-    atoms : sequence
-        Public values that many records share, each a cell of its own among ``cells``, as for :class:`Numeric`.
+    atoms, coin : sequence, bool
+        Public values that many records share, each a cell of its own among ``cells``; and whether a coin splits cells,
+        as for :class:`Numeric`.
     decimal_mark, thousands, prefix, censored : str, sequence of str
         How numbers are written; and texts such as ``">45"`` that are cells, which then are labels without an order.
     nulls, base, null_values, strip

@@ -64,6 +64,9 @@ class Numeric(Column):
     atoms : sequence of float
         Public values between the bounds that many records share, such as 0. Each is a cell of its own among ``cells``:
         the cell that it lies in ends before it, and one more begins after it.
+    coin : bool
+        Whether each cell but an atom is two halves, between which a coin decides for each confidential record, such
+        that the mean does not depend on where in their cells values lie.
     decimal_mark, thousands, prefix, censored : str, sequence of str
         How numbers are written; and texts such as ``">45"`` that are cells, which then are labels without an order.
     nulls, null_values, strip
@@ -110,6 +113,7 @@ class Numeric(Column):
     prefix: str = ""
     censored: Sequence[str] = ()
     atoms: Sequence[float] = ()
+    coin: bool = False
     _edges: Floats | None = field(init=False, repr=False, compare=False, default=None)
     _ends: tuple[Floats, Floats] | None = field(init=False, repr=False, compare=False, default=None)
     _inside: tuple[npt.NDArray[Any], npt.NDArray[Any]] | None = field(
@@ -135,7 +139,10 @@ class Numeric(Column):
             self._set_lattice(real("step", self.step, error=self._error))
         if self.grid is not None:
             self._set_grid(self.grid)
-        self._set_atoms()
+        if self.atoms:
+            self._set_atoms()
+        if self.coin and (self.step, self.grid, self.within) != (None, None, "uniform"):
+            raise self._error("a coin is for cells of intervals. Leave it out, or grid, step and within")
         if self.cells is not None:
             self._set_cells(integer("cells", self.cells, least=1, most=MOST_CELLS, error=self._error))
         elif self.spacing == "log":
@@ -194,13 +201,18 @@ class Numeric(Column):
                 raise unfit("an atom", 'a float32, unless dtype is "float64"', atom, error=self._error)
         settle(self, atoms=tuple(atoms))
 
-    def _with_atoms(self, edges: Floats) -> Floats:
-        """Return edges at which each atom begins, and the next number; one that is an atom but for rounding moves."""
+    def _with_more(self, edges: Floats) -> Floats:
+        """Return edges with those of atoms, at which the next number begins, and of halves."""
         atoms = np.array(self.atoms)
-        for atom in atoms:
+        for atom in atoms:  # an edge that is an atom but for rounding moves
             edges[1:-1][(np.abs(edges - atom) <= _SAME * np.gradient(edges))[1:-1]] = atom
         edges = np.unique(np.concatenate((edges, atoms, np.nextafter(atoms, np.inf))))
-        return np.append(edges[edges <= self.upper], atoms[atoms == self.upper])
+        edges = np.append(edges[edges <= self.upper], atoms[atoms == self.upper])
+        if self.coin:
+            wide = ~np.isin(edges[:-1], atoms)
+            edges = np.sort(np.append(edges, (edges[:-1] + np.diff(edges) / 2.0)[wide]))
+            self._set_halves(self.coin, wide)
+        return edges
 
     def _set_cells(self, cells: int) -> None:
         if self.spacing == "log":
@@ -212,8 +224,8 @@ class Numeric(Column):
         edges[0], edges[-1] = self.lower, self.upper
         if not np.all(np.diff(edges) > 0):
             self._refuse("there are too many cells: some would be narrower than a float64. Declare fewer")
-        if self.atoms:
-            edges = self._with_atoms(edges)
+        if self.atoms or self.coin:
+            edges = self._with_more(edges)
         # What a decoded value may be: at least low, at most high, both included, in the released type.
         low, high = edges[:-1].copy(), np.nextafter(edges[1:], -np.inf)
         high[-1] = self.upper
@@ -292,8 +304,8 @@ class Numeric(Column):
         if self._edges is None or self.within == "midpoint":
             return None
         low, high = self.ends(codes)
-        before = np.nextafter(low, -np.inf)
-        low = np.where(np.isin(before, self.atoms), before, low)
+        atoms = np.nextafter(low, -np.inf)
+        low = np.where(np.isin(atoms, self.atoms), atoms, low)
         return pl.Series(low).fill_nan(None), pl.Series(high).fill_nan(None)
 
     def _below(self, name: str, value: Any) -> int:
@@ -361,7 +373,7 @@ class Numeric(Column):
         """Find the cell of each value: a guess by arithmetic, and an exact search where the guess fails its check."""
         assert self._edges is not None
         low, high = self._edges[:-1], np.append(self._edges[1:-1], np.inf)
-        if self.atoms:
+        if self.atoms or self.coin:
             return np.searchsorted(low[1:], x, side="right").astype(np.int64, copy=False)
         codes = np.empty(len(x), dtype=np.int64)
         for start in range(0, len(x), _BLOCK):

@@ -24,6 +24,7 @@ from discreet.domain.column import Column
 from discreet.domain.texts import Codes
 
 if TYPE_CHECKING:
+    from discreet._core.lazy import pl
     from discreet.domain.domain import Domain
 
 
@@ -343,3 +344,38 @@ def refuse_open_labels(domain: Domain, api: str) -> None:
                 f"column {name!r}: the API {api} cannot invent or compare open labels. Use Callables or a text "
                 "model, which bring their own embedding, or declare the labels as a category"
             )
+
+
+# Cells that a coin splits in two: docs/theory/coins.md.
+
+
+def cell_span(column: Column, codes: Codes) -> tuple[Codes, Codes]:
+    """Return the first and the last code of the cells that codes are halves of; the codes themselves, of others."""
+    if column.halves is None:
+        return codes, codes
+    half = column.halves[np.asarray(codes, dtype=np.int64)]
+    return codes - (half == 1), codes + (half == 0)
+
+
+def first_codes(domain: Domain, records: Records) -> Records:
+    """Return records with the first code of its cell for each code: whatever the coins say."""
+    parts = zip(domain.columns.values(), records.columns, strict=True)
+    return Records(columns=tuple(cell_span(column, codes)[0] for column, codes in parts))
+
+
+def coin_codes(column: Column, codes: Codes, values: pl.Series, rng: np.random.Generator) -> Codes:
+    """Return codes of confidential values after a coin for each: on average the end of the cell that it says is it."""
+    if column.halves is None:
+        return codes
+    low, high = cell_span(column, codes)
+    rows = np.flatnonzero(low < high)
+    start, end = column.ends(low[rows])[0], column.ends(high[rows])[1]
+    coins = np.zeros(len(low), dtype=np.int64)
+    coins[rows] = rng.random(len(rows)) < (column.coordinates(values[rows]) - start) / (end - start)
+    return low + coins
+
+
+def coin_ends(column: Column, codes: Codes) -> Floats:
+    """Return the end of its cell that each code's coin says, NaN for a null: of many records it has the mean."""
+    low, high = cell_span(column, codes)
+    return np.where(np.asarray(codes) > low, column.ends(high)[1], column.ends(low)[0])

@@ -38,7 +38,7 @@ class Date(LatticeColumn):
         What a day outside the bounds is.
     format : str, optional
         How days are written in texts, such as ``"%m/%d/%Y"``; ISO 8601 by default.
-    atoms, nulls, base, null_values, strip
+    atoms, coin, nulls, base, null_values, strip
         See :class:`Numeric` and :class:`Column`.
 
     Raises MissingPublicFact if a bound is not declared, DomainError if the facts contradict each other.
@@ -119,7 +119,7 @@ class Datetime(LatticeColumn):
         What a moment outside the bounds is.
     format : str, optional
         How moments are written in texts, such as ``"%m/%d/%Y %H:%M"``; ISO 8601 by default.
-    atoms, nulls, base, null_values, strip
+    atoms, coin, nulls, base, null_values, strip
         See :class:`Numeric` and :class:`Column`.
 
     Raises MissingPublicFact if a bound or the step is not declared, DomainError if the facts contradict each other.
@@ -219,7 +219,7 @@ class Duration(LatticeColumn):
         Number of groups of neighbouring points; each point is a cell by default.
     out_of_bounds : {"error", "clip"}
         What a duration outside the bounds is.
-    atoms, nulls, base, null_values, strip
+    atoms, coin, nulls, base, null_values, strip
         See :class:`Numeric` and :class:`Column`.
 
     Raises MissingPublicFact if a bound or the step is not declared, DomainError if the facts contradict each other.
@@ -273,7 +273,7 @@ class Time(LatticeColumn):
     ----------
     lower, upper : datetime.time or str
         Public bounds, such as ``"07:30"``; the whole day by default.
-    step, cells, out_of_bounds, format, atoms, nulls, base, null_values, strip
+    step, cells, out_of_bounds, format, atoms, coin, nulls, base, null_values, strip
         As for :class:`Datetime`; a format is such as ``"%I:%M %p"``.
 
     Raises MissingPublicFact if the step is not declared, DomainError if the facts contradict each other.

@@ -203,7 +203,7 @@ class Group(NamedTuple):
 def groups_of(domain: Domain, by: str) -> list[Group]:
     """Return the groups of a column, in the order of its codes, that of nulls last."""
     column = require_column(domain, by)
-    if column.size is None or column.size > _MOST_GROUPS:
+    if column.size is None or column.size > _MOST_GROUPS or column.halves is not None:
         raise ParameterError(
             f"column {by!r} does not make groups: it must have cells, categories or truth values, at most "
             f"{_MOST_GROUPS:,} of them"

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from discreet._core.arrays import Booleans, Floats, Indices
 from discreet._core.boundary import sealed
 from discreet._core.checks import real
-from discreet.domain import Column, Records
+from discreet.domain import Column, Records, cell_span, coin_ends
 
 _LEAST = 1e-300
 
@@ -57,7 +57,8 @@ def piece_ends(column: Column, codes: npt.NDArray[Any]) -> tuple[Floats, Floats,
     if column.labels is not None:
         values = np.where(np.asarray(codes) == column.values, np.nan, codes).astype(np.float64)
         return values, values, 0.0
-    low, high = column.ends(codes)
+    ends = cell_span(column, np.asarray(codes))
+    low, high = column.ends(ends[0])[0], column.ends(ends[1])[1]
     grouped = getattr(column, "_groups", None) is not None
     return low, high, float(column._stride * column._unit) if grouped else 0.0  # type: ignore[attr-defined]
 
@@ -71,8 +72,8 @@ def extremes(column: Column, codes: npt.NDArray[Any]) -> tuple[Floats, Floats]:
     last[-1] = edges[-1]
     cells = np.asarray(codes, dtype=np.int64)
     null = cells == column.values
-    inside = np.where(null, 0, cells)
-    return np.where(null, np.nan, edges[inside]), np.where(null, np.nan, last[inside])
+    ends = cell_span(column, np.where(null, 0, cells))
+    return np.where(null, np.nan, edges[ends[0]]), np.where(null, np.nan, last[ends[1]])
 
 
 class Pieces(NamedTuple):
@@ -95,7 +96,7 @@ class Line:
         place: int,
         end: Literal["least", "most"] | None = None,
     ) -> None:
-        codes = np.asarray(codes)
+        self._column, self.split, codes = column, column.halves is not None, np.asarray(codes)
         own = codes[:0] if draws.own is None else np.asarray(draws.own.columns[place])
         self.step = 0.0 if end else piece_ends(column, codes[:1])[2]
         parts = []
@@ -125,16 +126,40 @@ class Line:
         return np.asarray(self.shared.weights @ number(self.shared)[0] + own)
 
     def mean(self) -> Floats:
-        """Return the mean of each draw."""
+        """Return the mean of each draw: of its coins, where cells are split."""
+        if self.split:
+            return self._sum(lambda pieces: np.nan_to_num(coin_ends(self._column, pieces.codes)))
+        return self._middle()
+
+    def _middle(self) -> Floats:
+        """Return the mean of each draw, its cells evenly filled."""
         return self._sum(lambda pieces: (pieces.low + pieces.high) / 2)
 
     def variance(self) -> Floats:
         """Return the variance of each draw; of ``c`` points in a piece it is ``s^2 (c^2 - 1) / 12``."""
-        mean = self.mean()
+        if self.split:
+            return np.add(*self.coin_variances()) / 2.0
+        mean = self._middle()
         origin = float(np.nan_to_num(mean).mean())  # a shift keeps the sums of squares small
         squares = self._sum(lambda pieces: ((pieces.low + pieces.high) / 2 - origin) ** 2)
         inside = self._sum(lambda pieces: ((pieces.high - pieces.low + self.step) ** 2 - self.step**2) / 12.0)
         return np.maximum(squares - (mean - origin) ** 2, 0.0) + inside
+
+    def coin_variances(self) -> tuple[Floats, Floats]:
+        """Return the least and the greatest variance of each draw's values, by its coins: of all mass at their ends."""
+        # Within a cell of width w, of a mean at the share m of it, values have a variance of 0 to m (1 - m) w^2.
+        column, (codes, _, _, weights) = self._column, self.shared
+        low, high = cell_span(column, codes[0])
+        cells, cell = np.unique(low, return_inverse=True)
+        order, starts = np.argsort(cell, kind="stable"), np.searchsorted(np.sort(cell), np.arange(len(cells)))
+        mass = np.add.reduceat(weights[:, order], starts, axis=1)
+        upper = np.add.reduceat((weights * (codes > low))[:, order], starts, axis=1)
+        width = np.nan_to_num(column.ends(high)[1] - column.ends(low)[0])[order][starts]
+        within = (upper - upper**2 / np.maximum(mass, _LEAST)) @ width**2
+        ends = np.nan_to_num(coin_ends(column, codes[0]))
+        mean = weights @ ends
+        most = np.maximum(weights @ (ends - mean.mean()) ** 2 - (mean - mean.mean()) ** 2, 0.0)
+        return np.maximum(most - within, 0.0), most
 
     def equal(self, code: Any) -> Floats:
         """Return the mass of one code in each draw: for columns without an order."""
@@ -266,6 +291,8 @@ def variances(least: Line, most: Line) -> tuple[Floats, Floats]:
     # by the minimax theorem, since a cell's mass may be split between its ends.
     if least is most:
         return least.variance(), least.variance()
+    if least.split:
+        return least.coin_variances()
     low, _, weights = _joined(least.shared, least.own)
     _, high, _ = _joined(most.shared, most.own)
     centre = _centre_of_nearest(weights, low, high)

@@ -310,7 +310,7 @@ def population_posterior(latent: LatentCounts, rng: np.random.Generator, *, of: 
     if within == "process":  # of the only column, not cut into cells
         column: Any = next(iter(domain.columns.values()))
         whole = isinstance(column, Numeric) and column.cells is not None and column.step is None and not column.nullable
-        if len(domain.columns) != 1 or not whole or column.dtype not in ("float64", "float32"):
+        if len(domain.columns) != 1 or not whole or domain.coin_columns or column.dtype not in ("float64", "float32"):
             raise ParameterError("shapes within cells need a single numeric column of intervals, without step or nulls")
         target = Domain(columns={domain.names[0]: Numeric(lower=column.lower, upper=column.upper)})
     alpha = latent.base * (strength or 1.0)  # within sets of which nothing is known but the sum

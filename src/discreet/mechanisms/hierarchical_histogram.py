@@ -127,6 +127,8 @@ class HierarchicalHistogram(NoisyCounts):
 
     def contents(self, n: int, *, counts: bool = False) -> Contents:
         """Return any number of records, or the count of every cell, unless these are too many to be listed."""
+        if counts and self.domain.coin_columns:
+            raise ParameterError("counts of coins are not counts of values. Ask for records, or leave coin out")
         if counts and (cells := numbered_cells(self.domain, self.name)) > _MOST_LISTED:
             raise ParameterError(f"at most {_MOST_LISTED:,} cells can be listed, got {cells:,}. Draw records")
         return super().contents(n, counts=counts)

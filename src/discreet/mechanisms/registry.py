@@ -35,6 +35,7 @@ _NAMES = (
     "private-evolution",
 )
 """``my-mechanism`` is the class ``MyMechanism`` in the file ``my_mechanism.py``."""
+_COINS = "hierarchical-histogram"  # releases columns whose cells are split by coins
 _ALIASES: Mapping[str, tuple[str, dict[str, Any]]] = {"dirichlet-process": ("pitman-yor", {"discount": 0.0})}
 """Names of mechanisms at a parameter that is fixed."""
 MODELS = {
@@ -102,6 +103,10 @@ def first_names() -> list[str]:
 
 def require_kept(name: str, domain: Domain, *, keeps: bool) -> None:
     """Raise ParameterError where a domain declares more than its columns, and a mechanism or model keeps none of it."""
+    if domain.coin_columns and (name != _COINS or len(domain.columns) > 1):
+        raise ParameterError(
+            f"column {domain.coin_columns[0]!r}: coin is for a table of one column, released by {_COINS}. Leave it out"
+        )
     declared = [f"[[{name}]]" if name in DECLARED else name for name in RULES if getattr(domain, name)]
     declared += [f"[tables.{name}]" for name in domain.tables or ()]
     if keeps or not declared:
