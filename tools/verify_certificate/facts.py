@@ -18,15 +18,15 @@ class Facts:
     """The public facts of a certificate, of any form."""
 
     def __init__(self, document: dict[str, Any]) -> None:
-        if document.get("discreet_certificate") not in (1, 2) and document.get("discreet_tables_certificate") != 1:
-            raise StoppedError(CANNOT, "it is not a certificate of version 1 or 2")
-        if "tables" in document["domain"]:
-            raise StoppedError(CANNOT, "tables of units are not covered")
+        known = document.get("discreet_certificate") in (1, 2) or document.get("discreet_tables_certificate") == 1
+        if not known or "tables" in document["domain"]:
+            raise StoppedError(
+                CANNOT, "it is not a certificate of version 1 or 2, or is one of units with several rows"
+            )
         self.mechanism: str = document["mechanism"]["name"]
         self.parameters: dict[str, Any] = document["mechanism"].get("parameters", document["mechanism"])
         self.columns: dict[str, Any] = document["domain"]["columns"]
-        self.outcome: list[str] = document["domain"].get("outcome", [])
-        self.determines: list[list[str]] = document["domain"].get("determines", [])
+        self.outcome, self.determines = [document["domain"].get(key, []) for key in ("outcome", "determines")]
         self.n = whole(document["records"], "records")
         self.relation: str = document["relation"]["name"]
         self.group = whole(document["relation"]["group"], "group", 1)
@@ -83,7 +83,7 @@ def _with_atoms(column: dict[str, Any], read: Callable[[Any], Any]) -> int:
     step = Fraction(1, 10 ** column.get("digits", 0)) if kind in "integer decimal" else span(column.get("step", "1d"))
     edges = {cell * ((high - low) // step + 1) // cells for cell in range(cells + 1)}
     if log:
-        powers = [low * math.exp(cell / cells * math.log(high / low)) for cell in range(1, cells)]
+        powers = [low * (high / low) ** (cell / cells) for cell in range(1, cells)]
         edges = {0, high - low + 1, *(math.ceil(power - 1e-9) - low for power in powers)}
     edges |= {(atom - low) // step + end for atom in atoms for end in (0, 1)}
     return len(edges) - 1 + coin * (sum(edge + 1 not in edges for edge in edges) - 1)

@@ -75,5 +75,4 @@ def posterior(facts: Facts) -> Promise:
         on_grid = facts.parameters["on_a_grid"] is True and 2**-24 <= bound <= 2**10 and facts.n <= 2**26
         kinds = ("unconditional", "empirical") if on_grid else ("empirical",)
     pure = tables * length
-
     return Promise(lambda e: ranged(number(length), tables, number(e)) if e < pure else mpf(0), pure, kinds=kinds)

@@ -214,11 +214,10 @@ def marginals(facts: Facts) -> Promise:
 def pairs_of(facts: Facts) -> int:
     """Return how many pairs get a score: those that the workload names, or all, but for outcomes and dependencies."""
     names, workload = list(facts.columns), facts.parameters.get("workload")
-    if len(facts.outcome) > 3 or len(set(names).intersection(facts.outcome)) < len(facts.outcome):
-        raise StoppedError(WRONG, "the outcome is up to three different columns of the domain")
     told = set(map(frozenset, facts.determines))
-    if any(len(pair) != 2 or not pair <= {*names} for pair in told):
-        raise StoppedError(WRONG, "what determines another is a pair of columns of the domain")
+    pairs = all(len(pair) == 2 and pair <= {*names} for pair in told)
+    if not pairs or len(facts.outcome) > 3 or len(set(names).intersection(facts.outcome)) < len(facts.outcome):
+        raise StoppedError(WRONG, "the outcome is up to three different columns, and what determines is pairs of them")
     if workload is None:
         return math.comb(len(names) - len(facts.outcome), 2) - sum(pair.isdisjoint(facts.outcome) for pair in told)
     named: set[frozenset[str]] = set()

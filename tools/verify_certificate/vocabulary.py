@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+RULES = "impossible possible implies order at_most nulls_together determines"
 FIELDS: dict[str, tuple[str, str]] = {  # of each object: the fields that it must have, and those that it may have
     "": (
         "discreet_certificate library created mechanism domain records size relation unit public_inputs guarantee "
@@ -12,10 +13,7 @@ FIELDS: dict[str, tuple[str, str]] = {  # of each object: the fields that it mus
     ),
     "library": ("name version", ""),
     "mechanism": ("name parameters", ""),
-    "domain": (
-        "columns",
-        "metric_weights impossible possible implies totals difference outcome order at_most nulls_together determines",
-    ),
+    "domain": ("columns", f"metric_weights totals difference outcome {RULES}"),
     "relation": ("name group", ""),
     "unit": ("column max_records", ""),
     "public_inputs": ("", "reference points api.table api.prompts"),

@@ -142,8 +142,7 @@ class Domain:
     determines: Sequence[Any] = ()
     difference: Mapping[str, Any] | None = None
     tables: Mapping[str, Any] | None = None
-    coin_columns: tuple[str, ...] = field(init=False, repr=False, default=())
-    """The columns of which a coin splits cells."""
+    coin_columns: tuple[str, ...] = field(init=False, repr=False, default=())  # of which a coin splits cells
     _size: int | None = field(init=False, repr=False, default=None)
     _constraints: tuple[Constraint, ...] = field(init=False, repr=False, default=())
     _published: tuple[PublishedTotals, ...] = field(init=False, repr=False, default=())
@@ -152,8 +151,7 @@ class Domain:
     """What ``difference`` comes to: one map of encoded records and back, or none."""
     repairs: tuple[Repair, ...] = field(init=False, repr=False, default=())
     """What the rules come to: for each set of columns that they link, a map of records that contradict them."""
-    dependencies: tuple[tuple[int, int], ...] = field(init=False, repr=False, default=())
-    """What ``determines`` comes to: positions of a column and of the one that follows from it."""
+    dependencies: tuple[tuple[int, int], ...] = field(init=False, repr=False, default=())  # places in ``determines``
 
     def __post_init__(self) -> None:
         if self.tables:
@@ -183,7 +181,6 @@ class Domain:
         tuples = {*RULES, "outcome"} - {"at_most"}
         if not self.at_most and self.difference is None and all(getattr(self, name) == () for name in tuples):
             return
-        settle(self, outcome=declaration.plain_outcome(self.outcome, self.columns))
         from discreet.domain.maps import settle_rules
 
         settle_rules(self)

@@ -221,6 +221,7 @@ def expanded(rules: Mapping[str, Any], table: UnitTable) -> dict[str, Any]:
 
 def settle_rules(domain: Domain) -> None:
     """Set what a domain's rules, totals and difference come to. Raises DomainError where they contradict each other."""
+    settle(domain, outcome=declaration.plain_outcome(domain.outcome, domain.columns))
     plain: dict[str, Any] = {name: declaration.plain_entries(name, getattr(domain, name)) for name in DECLARED}
     sets = ("order", "nulls_together", "determines")
     plain |= {name: declaration.plain_rules(name, getattr(domain, name)) for name in sets}
