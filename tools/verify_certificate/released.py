@@ -45,15 +45,8 @@ def _texts(path: Path, table: dict[str, Any], document: dict[str, Any]) -> Itera
         yield Check("released values", WRONG if stray else AGREES, said)
 
 
-SPANS = {
-    "w": datetime.timedelta(weeks=1),
-    "d": datetime.timedelta(days=1),
-    "h": datetime.timedelta(hours=1),
-    "m": datetime.timedelta(minutes=1),
-    "s": datetime.timedelta(seconds=1),
-    "ms": datetime.timedelta(milliseconds=1),
-    "us": datetime.timedelta(microseconds=1),
-}
+UNITS = {"w": "weeks", "d": "days", "h": "hours", "m": "minutes", "s": "seconds", "ms": "milliseconds"}
+SPANS = {short: datetime.timedelta(**{unit: 1}) for short, unit in {**UNITS, "us": "microseconds"}.items()}
 
 
 def span(text: str) -> datetime.timedelta:

@@ -122,10 +122,10 @@ def test_the_kernel_is_that_of_a_table_that_has_the_difference_for_the_column() 
     domain, rng = wide(difference=LATE), seeded(3)
     plain = Domain(columns={**domain.columns, "arr": domain.measured_columns["arr"]})
     records = domain.draw_base(500, rng)
-    x = counted(open_source(domain.decode(records, rng=rng)), domain)
+    x = counted(open_source(domain.decode(records, rng=rng)), domain, rng)
     (difference,) = domain.differences
     coded = plain.decode(replaced(difference, records, difference.cells_of), rng=rng)
-    z = counted(open_source(coded), plain)
+    z = counted(open_source(coded), plain, rng)
     budget = Budget(epsilon=1.0, delta=1e-6)
     ours, theirs = (Marginals.calibrated(budget, domain=each, n=500) for each in (domain, plain))
     y = ours.kernel(x, rng=seeded(1))
@@ -141,7 +141,7 @@ def test_neighbours_stay_neighbours() -> None:
     for row in range(frame.height):
         parts = []
         for part in (frame, pl.concat([frame[:row], frame[row + 1 :]])):
-            (coded,) = coded_parts(counted(open_source(part), domain).parts(), domain, ())
+            (coded,) = coded_parts(counted(open_source(part), domain, seeded(0)).parts(), domain, ())
             parts.append(np.bincount(coded.records.columns[0] * 7 + coded.records.columns[1], coded.frequencies, 49))
         assert np.abs(parts[0] - parts[1]).sum() == 1
 
