@@ -334,6 +334,10 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     "pair-losses": _pair_losses,
     "unmeasured-pairs": "any of the {pairs:count pair} that were not measured may hide a dependence of up to "
     "{share:percent} of the records, on merged cells (95 % confidence for all of them together)",
+    "unmeasured-pair": "the columns {columns:list} were not measured together. The interval allows for a dependence of "
+    "up to {share:percent} of the records",
+    "coarse-column": "column {column!r} was measured with others on {cells} cells, within which {share:percent} of its "
+    "variance lies. The interval may miss. Declare fewer or more even cells, or a narrower range",
     "faint-tables": "noise exceeds the counts of many cells of {tables:list}: dependence may be understated there",
     "column-labels-kept": "column {column!r}: {labels:count label} kept, and about {share:percent} of the released "
     "records have a new label instead of a rarer one",

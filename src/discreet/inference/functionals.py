@@ -41,6 +41,7 @@ class Functional:
     least and the greatest number, per draw, over all distributions within cells. By default that of a number that only
     grows, or only falls, when mass moves up.
     ``function``: a user's, of values and weights, in place of ``number``.
+    ``level``: of a quantile.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Functional:
     unit: str = "number"
     bounds: Callable[[Line, Line], tuple[Floats, Floats]] | None = None
     function: Callable[[Any, Floats], Floats] | None = None
+    level: float | None = None
 
     @property
     def is_share(self) -> bool:
@@ -96,7 +98,7 @@ def functional(name: str, column: Column) -> Functional:
         return Functional(text, lambda line: np.sqrt(line.variance()), "length", deviations)
     if (match := _QUANTILE.fullmatch(text)) and 0.0 < float(match[1]) < 100.0:
         level = float(match[1]) / 100.0
-        return Functional(text, lambda line: line.quantile(level), "value")
+        return Functional(text, lambda line: line.quantile(level), "value", level=level)
     raise ParameterError(f"{text!r} is not a functional. The functionals are: {_FORMS}")
 
 
