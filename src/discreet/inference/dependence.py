@@ -19,9 +19,10 @@ from discreet._core.random import seeded
 from discreet.domain import Records
 from discreet.inference.bounds import CellEstimates, halves
 from discreet.inference.functionals import ordered
-from discreet.inference.released import Released
+from discreet.inference.released import Released, analysed_mechanism
 from discreet.privacy import Code
 from discreet.releases import Certificate
+from discreet.wording import losses_of
 
 _CLEAR = 3.0  # standard deviations of noise, above which a count was not clipped
 _GRID = np.linspace(-_CLEAR, _CLEAR, 61)
@@ -29,7 +30,7 @@ _CLIPPED = np.array(
     [math.exp(-x * x / 2.0) / math.sqrt(2.0 * math.pi) + 0.5 * x * math.erfc(-x / math.sqrt(2.0)) for x in _GRID]
 )  # mean of the positive part of a normal variable with each mean
 _POOLED = 2  # tables in which dependence is changed
-_COARSE = 0.5  # share of a column's variance, within the cells that it was measured on with others
+_COARSE = 0.6  # share of a column's variance, within the cells that it was measured on with others
 _MOST_LABELS = 6  # of a column, each of which may go with low values or with high ones
 
 
@@ -103,10 +104,11 @@ class OpenDependence:
             return
         x: Any
         x, y = (np.asarray(table.records.columns[place], dtype=np.int64) for place in (key, moved))
-        if not self._measured({table.domain.names[place] for place in pair}):
-            labels = [x == code for code in np.unique(x)[:_MOST_LABELS]]
-            for order in labels[: len(labels) * (not ordered(columns[key]))] or [x]:
-                yield from (_paired(table, moved, self._share, sign * order, np.zeros_like(x)) for sign in (-1, 1))
+        measured, share = self._dependence(*[table.domain.names[place] for place in pair])
+        labels = [x == code for code in np.unique(x)[:_MOST_LABELS]]
+        for order in labels[: len(labels) * (not ordered(columns[key]))] or [x]:
+            yield from (_paired(table, moved, share, sign * order, np.zeros_like(x)) for sign in (-1, 1))
+        if not measured:
             return
         if not ordered(columns[key]):
             x = (np.bincount(x, y) / np.maximum(1, np.bincount(x)))[x]
@@ -115,19 +117,25 @@ class OpenDependence:
             strata = self._merged(table, key) * ((columns[moved].size or 0) + 1) + self._merged(table, moved)
             yield _paired(table, moved, abs(correlation), math.copysign(1.0, correlation) * x, strata)
 
-    @property
-    def _share(self) -> float:
-        """The share of the records up to which pairs that were not measured may be dependent."""
-        codes = self.certificate.facts.released.outcome
-        return next((float(code.numbers["share"]) for code in codes if code.name == "unmeasured-pairs"), 1.0)
-
-    def _measured(self, pair: set[str]) -> bool:
-        return pair in map(set, self.certificate.facts.released.pairs_measured or ())
+    def _dependence(self, a: str, b: str) -> tuple[bool, float]:
+        """Return whether a pair was measured, and of what share of the records the release may miss its dependence."""
+        released = self.certificate.facts.released
+        if {a, b} in map(set, released.pairs_measured or ()):
+            return True, max(
+                [loss for name, loss, _ in losses_of(released.outcome) if name in (f"{a}*{b}", f"{b}*{a}")], default=0.0
+            )
+        mechanism, names = analysed_mechanism(self.certificate), list(self.certificate.facts.domain["columns"])
+        if not any({names[i], names[j]} == {a, b} for i, j in getattr(mechanism, "pairs", ())):
+            return False, 1.0  # it had no score
+        shares = [float(code.numbers["share"]) for code in released.outcome if code.name == "unmeasured-pairs"]
+        return False, max(shares, default=1.0)
 
     def codes(self) -> tuple[Code, ...]:
         """Return which pairs were not measured, and which columns too coarsely for their values to be related."""
-        pairs = [pair for pair in itertools.combinations(self.names, 2) if not self._measured(set(pair))]
-        codes = [Code("unmeasured-pair", {"columns": pair, "share": self._share}) for pair in pairs]
+        pairs = [(pair, *self._dependence(*pair)) for pair in itertools.combinations(self.names, 2)]
+        codes = [
+            Code("unmeasured-pair", {"columns": pair, "share": share}) for pair, known, share in pairs if not known
+        ]
         for name in self.names:
             column, place = self.table.domain.columns[name], self.table.domain.names.index(name)
             if not column.on_a_line:
