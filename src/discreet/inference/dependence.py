@@ -29,7 +29,7 @@ _GRID = np.linspace(-_CLEAR, _CLEAR, 61)
 _CLIPPED = np.array(
     [math.exp(-x * x / 2.0) / math.sqrt(2.0 * math.pi) + 0.5 * x * math.erfc(-x / math.sqrt(2.0)) for x in _GRID]
 )  # mean of the positive part of a normal variable with each mean
-_POOLED = 2  # tables in which dependence is changed
+_POOLED, _MOST_RECORDS = 2, 1 << 14  # tables, and records of them, in which dependence is changed
 _COARSE = 0.6  # share of a column's variance, within the cells that it was measured on with others
 _MOST_LABELS = 6  # of a column, each of which may go with low values or with high ones
 
@@ -70,14 +70,13 @@ class OpenDependence:
     ) -> OpenDependence:
         """Return it for some columns of the tables, with the hidden cells of each."""
         parts = [[np.repeat(codes, t.counts.astype(np.int64)) for codes in t.records.columns] for t in tables[:_POOLED]]
-        records = Records(columns=tuple(map(np.concatenate, zip(*parts, strict=True))))
-        return cls(certificate, replace(tables[0], records=records, counts=np.ones(len(records))), hidden, names)
+        columns = list(map(np.concatenate, zip(*parts, strict=True)))
+        rows = seeded(0).permutation(len(columns[0]))[:_MOST_RECORDS]
+        records = Records(columns=tuple(codes[np.sort(rows)] for codes in columns))
+        return cls(certificate, replace(tables[0], records=records, counts=np.ones(len(rows))), hidden, names)
 
     def shifts(self, numbers: Callable[[Released], Floats], *, emptied: bool) -> Floats:
-        """Return how far below and above numbers of a table may lie, shape (numbers, 2); NaN where there is none.
-
-        ``emptied``: whether the shift by the removal of hidden cells counts too.
-        """
+        """Return how far below and above numbers may lie, shape (numbers, 2); ``emptied``: without hidden cells too."""
         full, places = self.table, list(map(self.table.domain.names.index, self.names))
         hidden = [members(self.hidden[self.table.domain.names[i]], full.records.columns[i]) for i in places]
         clear = ~np.any(hidden, axis=0)
@@ -144,7 +143,10 @@ class OpenDependence:
             present = ~np.isnan(values)
             values, cells = values[present], cells[present]
             means = np.bincount(cells, values) / np.maximum(1, np.bincount(cells))
-            share = float(((values - means[cells]) ** 2).mean() / max(float(values.var()), 1e-300))
+            share = float(
+                ((values - means[cells]) ** 2).sum()
+                / max(float(((values - values.sum() / max(1, len(values))) ** 2).sum()), 1e-300)
+            )
             if share > _COARSE:
                 numbers = {"column": name, "cells": len(np.unique(cells)), "share": round(share, 4)}
                 codes.append(Code("coarse-column", numbers))

@@ -391,22 +391,19 @@ class _Several:
     def unmeasured(self, used: Sequence[str]) -> list[str]:
         """Say what of some columns together was not measured."""
         released = self.certificate.facts.released
-        merged, columns = released.merged_cells or {}, self.domain.measured_columns
         if (difference := self.domain.difference) is not None and difference["of"] in used:
             used = list(dict.fromkeys([*used, difference["from"]]))
         if released.pairs_measured is None:  # of a certificate that does not say so
             return ["what columns do together holds where their tables of two columns were measured"]
-        measured, notes = {frozenset(pair) for pair in released.pairs_measured}, []
-        pairs = [pair for pair in itertools.combinations(used, 2) if frozenset(pair) not in measured]
-        rests = "rests on conditional independence, which was not measured: no interval covers that"
-        notes += wording.lost_pairs(released.outcome, used, unmeasured=bool(pairs))
-        if len(used) > 2:
-            notes.append(f"what more than two of these columns do together {rests}")
-        cells = [f"{name} on {merged[name]} of {columns[name].size}" for name in used if name in merged]
-        if cells and len(used) > 1:
-            allowed = "within which intervals allow for as much dependence as there is between them"
-            notes.append(f"columns were measured together on merged cells, {allowed}: {', '.join(cells)}")
-        return notes
+        measured = {frozenset(pair) for pair in released.pairs_measured}
+        unmeasured = not measured.issuperset(map(frozenset, itertools.combinations(used, 2)))
+        notes = wording.lost_pairs(released.outcome, used, unmeasured=unmeasured)
+        if difference is not None and difference["of"] in used:
+            notes.append(
+                "{of} is {from} and a difference that was measured with it on merged cells".format_map(difference)
+            )
+        rests = "rests on conditional independence, which was not measured"
+        return notes + [f"what more than two of these columns do together {rests}"] * (len(used) > 2)
 
     def summary(
         self,
