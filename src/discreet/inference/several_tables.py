@@ -427,7 +427,8 @@ class _Several:
                 absent[group["group"]] = True
                 continue
             combined, lowest, highest = (self._combined(*values[:, end].T) for end in range(3))
-            lower, upper = (limits and limits[place]) or (lowest.lower, highest.upper)
+            ends = min(combined.lower, lowest.lower), max(combined.upper, highest.upper)
+            lower, upper = (limits and limits[place]) or ends
             least, most = (0.0, 1.0) if functional.is_share else (-math.inf, math.inf)
             if functional.name in ("sd", "variance"):
                 least = 0.0
