@@ -337,7 +337,7 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     "unmeasured-pair": "the columns {columns:list} were not measured together. The interval allows for a dependence of "
     "up to {share:percent} of the records",
     "coarse-column": "column {column!r} was measured with others on {cells} cells, within which {share:percent} of its "
-    "variance lies. The interval may miss. Declare fewer or more even cells, or a narrower range",
+    "variance lies. The interval may miss. Declare a narrower range",
     "faint-tables": "noise exceeds the counts of many cells of {tables:list}: dependence may be understated there",
     "column-labels-kept": "column {column!r}: {labels:count label} kept, and about {share:percent} of the released "
     "records have a new label instead of a rarer one",

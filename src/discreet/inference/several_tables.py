@@ -24,14 +24,7 @@ from discreet._core.text import counted
 from discreet.domain import Domain, Records
 from discreet.inference.bounds import UnseenCells
 from discreet.inference.dependence import OpenDependence, hidden_cells, members
-from discreet.inference.functionals import (
-    Evaluated,
-    Functional,
-    Group,
-    groups_of,
-    known_functionals,
-    restricted,
-)
+from discreet.inference.functionals import Evaluated, Functional, Group, groups_of, known_functionals, restricted
 from discreet.inference.line import Draws, piece_ends
 from discreet.inference.models import FormulaDesign, regression
 from discreet.inference.population import Posterior

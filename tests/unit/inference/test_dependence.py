@@ -137,4 +137,18 @@ def test_a_column_that_was_measured_too_coarsely_is_named(released: Release) -> 
     codes = OpenDependence.from_tables(certificate, tables, hidden, ["money", "rich"]).codes()
     assert [code.name for code in codes] == ["unmeasured-pair", "coarse-column"]
     assert (codes[1].numbers["column"], codes[1].numbers["cells"], codes[1].numbers["share"]) == ("money", 1, 1.0)
-    assert "Declare fewer or more even cells" in str(codes[1])
+    assert "Declare a narrower range" in str(codes[1])
+
+
+def test_a_narrower_range_is_fine_enough() -> None:
+    pytest.importorskip("formulaic")
+    rng = np.random.default_rng(0)
+    paid = np.exp(1.5 * rng.normal(size=ROWS))
+    frame, found = pl.DataFrame({"paid": paid, "hours": np.clip(np.rint(10 + 4 * np.log(paid)), 0, 20)}), []
+    for upper in (2000.0, 10.0):
+        column = Numeric(lower=0.0, upper=upper, cells=100, out_of_bounds="clip")
+        domain = Domain(columns={"paid": column, "hours": Integer(lower=0, upper=20)})
+        asked = {"mechanism": "marginals", "tables": 3, "size": ROWS, "seed": 1}
+        released = release(frame, domain, Budget(epsilon=1.0, delta=1e-6), **asked)
+        found.append([code.name for code in released.regress("hours ~ paid").rows[1].codes])
+    assert found == [["coarse-column"], []]
