@@ -6,8 +6,8 @@ import itertools
 import math
 import os
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,13 +22,15 @@ from discreet._core.errors import ParameterError
 from discreet._core.random import seeded
 from discreet._core.text import counted
 from discreet.domain import Domain, Records
-from discreet.inference.bounds import CellEstimates, UnseenCells, halves
+from discreet.inference.bounds import UnseenCells
+from discreet.inference.dependence import OpenDependence, hidden_cells, members
 from discreet.inference.functionals import Evaluated, Functional, Group, groups_of, known_functionals, restricted
 from discreet.inference.line import Draws, piece_ends
 from discreet.inference.models import FormulaDesign, regression
 from discreet.inference.population import Posterior
 from discreet.inference.released import Released, analysed_mechanism, read_release
-from discreet.inference.summary import Estimate, Summary, bounded
+from discreet.inference.summary import Estimate, Summary, bounded, marked
+from discreet.privacy import Code
 from discreet.releases import Certificate, Release, read, read_certificate
 
 # Rules that combine estimates from released tables into one estimate with an interval.
@@ -175,19 +177,20 @@ def estimate_tables(
     if column is not None:
         used = list(dict.fromkeys([column, by or column]))
     domain, tables = several.read(used)
-    groups, notes = [], []
+    groups: list[Group] = []
+    notes: list[str] = []
     if by is not None:
         groups = groups_of(domain, by)
     if by is not None or column == (several.domain.difference or {}).get("of", 0):
         notes = several.unmeasured(used)
     name = column or used[0]
     place = domain.names.index(name)
-    empty = several.empty(domain, tables)
+    hidden = several.hidden(domain, tables)
     rng, closed = seeded(0), not groups and len(used) == 1 and not domain.columns[used[0]].nullable
 
     def evaluated(table: Released, weights: Floats) -> Floats:
         """Return numbers, group after group, with the least and the greatest that cells allow: a row per weights."""
-        unseen = UnseenCells(_among(empty[name], table.records.columns[place]))
+        unseen = UnseenCells(members(hidden[name], table.records.columns[place]))
         posterior = Posterior.of_arrays(domain, table.records, weights, bounds=True, unseen=unseen)
         parts = [posterior._of_block(group, posterior.block(0))[0] for group in groups] or [posterior]
         return np.concatenate([part._evaluate(parsed, column) for part in parts], axis=1)
@@ -198,13 +201,21 @@ def estimate_tables(
         masses = [restricted(group, t.records, Draws((t.counts / t.counts.sum())[None]))[1][0] for t in tables]
         labels += [(functional, {"group": group.label, "share": float(np.mean(masses))}) for functional in parsed]
     labels = labels or [(functional, {}) for functional in parsed]
-    quantiles = {
-        (functional.name, group and group.label): several.quantile(tables, domain, name, group, functional.level)
-        for functional, group in itertools.product(parsed, groups or [None])
-        if functional.level is not None
-    }
+    limits = [
+        functional.level and several.quantile(tables, place, functional.level, group)
+        for group in (groups or (None,))
+        for functional in parsed
+    ]
+    shifts = np.zeros((len(labels), 2))
+    codes: tuple[Code, ...] = ()
+    if column is None and len(used) > 1:
+        used = _columns_read(parsed, tables[0])
+    if len(used) > 1:
+        dependence = OpenDependence.from_tables(several.certificate, tables, hidden, used)
+        codes = dependence.codes()
+        shifts = dependence.shifts(lambda t: evaluated(t, t.counts[None] / t.size)[0, :, 0], emptied=by is None)
     kind = domain.columns[name].kind
-    return several.summary(numbers, labels, kind=kind, by=by or "", notes=notes, quantiles=quantiles)
+    return several.summary(numbers, labels, shifts, limits, codes=codes, kind=kind, by=by or "", notes=notes)
 
 
 def _estimated(
@@ -229,6 +240,26 @@ def _estimated(
         samples = [evaluated(table, rng.multinomial(size, shares, size=block) / size) for block in blocks]
         variances = np.where(np.isnan(variances), _variances_over(np.concatenate(samples)), variances)
     return np.stack([estimates, variances], axis=2)
+
+
+def _columns_read(functionals: Sequence[Functional], table: Released) -> list[str]:
+    """Return the columns that functions of records look at: all, where they do not take them by name."""
+    values, weights = Posterior.of_arrays(table.domain, table.records, (table.counts / table.size)[None])._values(
+        Draws((table.counts / table.size)[None]), None
+    )
+    names: dict[str, None] = {}
+
+    class Columns(dict[str, Any]):
+        """Columns that remember which of them were looked at."""
+
+        def __getitem__(self, name: str) -> Any:
+            names[name] = None
+            return super().__getitem__(name)
+
+    for functional in functionals:
+        if functional.function is not None:
+            functional.function(Columns(values), weights)
+    return [name for name in table.domain.names if name in names] or list(table.domain.names)
 
 
 def regress_tables(
@@ -264,12 +295,19 @@ def regress_tables(
     numbers = np.stack([draws[:, 0], _variances_over(np.swapaxes(draws[:, 1:], 0, 1))], axis=2)
     numbers = np.repeat(numbers[:, :, None], 3, axis=2)
     labels: list[tuple[Functional, dict[str, Any]]] = [(Functional(name), {}) for name in coefficients.names]
-    return several.summary(numbers, labels, notes=[*coefficients.notes, *several.unmeasured(used)])
 
+    def coefficients_of(table: Released) -> Floats:
+        try:
+            solution = regression(domain, table.records, [Draws(table.counts[None] / table.size)], formula, kind)
+        except ParameterError:  # without hidden cells, or with other dependence, a coefficient is not determined
+            return np.full(len(labels), np.nan)
+        solved = dict(zip(solution.names, solution.draws[0].tolist(), strict=True))
+        return np.array([solved.get(name, np.nan) for name in coefficients.names])
 
-def _among(cells: Booleans, codes: Any) -> Booleans:
-    """Return which codes are among these cells; labels of open columns are not."""
-    return cells[codes.astype(np.int64)] if len(cells) else np.zeros(len(codes), dtype=bool)
+    hidden = several.hidden(domain, tables)
+    dependence = OpenDependence.from_tables(several.certificate, tables, hidden, domain.names)
+    shifts, notes = dependence.shifts(coefficients_of, emptied=True), [*coefficients.notes, *several.unmeasured(used)]
+    return several.summary(numbers, labels, shifts, codes=dependence.codes(), notes=notes)
 
 
 def _variances_over(samples: Floats) -> Floats:
@@ -288,7 +326,6 @@ class _Several:
     certificate: Certificate
     domain: Domain
     level: float
-    noise: dict[str, float] = field(default_factory=dict)  # of a cell's share, in tables that were read
 
     @classmethod
     def from_release(cls, release: Any, certificate: Any, level: float) -> _Several:
@@ -315,98 +352,78 @@ class _Several:
         records, size = self.certificate.facts.records, self.certificate.tables[0].rows
         return combine(estimates, variances, kind="fully", size=size, n=records, level=self.level)
 
+    def hidden(self, domain: Domain, tables: Sequence[Released]) -> dict[str, Booleans]:
+        """Return which cells of each column may be empty, for all that noise tells."""
+        records = self.certificate.facts.records
+        return {name: hidden_cells(tables, place, records) for place, name in enumerate(domain.names)}
+
     def quantile(
-        self, tables: Sequence[Released], domain: Domain, name: str, group: Group | None, level: float
+        self, tables: Sequence[Released], place: int, level: float, group: Group | None
     ) -> tuple[float, float]:
         """Return the ends of a quantile's interval: where those of the shares up to each cell reach its level."""
-        codes, counts = (
-            [table.records.columns[domain.names.index(name)] for table in tables],
-            [t.counts for t in tables],
-        )
-        if group is not None:
-            counts = [t.counts * (t.records.columns[group.place] == group.code) for t in tables]
+        codes = [table.records.columns[place] for table in tables]
         support, places = np.unique(np.concatenate(codes), return_inverse=True)
-        low, high, _ = piece_ends(domain.columns[name], support)
+        low, high, _ = piece_ends(list(tables[0].domain.columns.values())[place], support)
         order = np.argsort(low)[: np.count_nonzero(~np.isnan(low))]
-        parts = np.split(places, np.cumsum(list(map(len, codes)))[:-1])
-        masses = [np.bincount(*part, len(support))[order] for part in zip(parts, counts, strict=True)]
+        masses = []
+        for table, part in zip(tables, np.split(places, np.cumsum(list(map(len, codes)))[:-1]), strict=True):
+            inside = group is None or table.records.columns[group.place] == group.code
+            masses.append(np.bincount(part, table.counts * inside, len(support))[order])
         reached = np.cumsum(masses, axis=1)
-        sizes = reached[:, -1]
+        sizes = np.maximum(1.0, reached[:, -1])
         shares = reached / sizes[:, None]
 
-        def end(side: str) -> int:
-            def bound(cell: int) -> float:
-                share = shares[:, cell]
-                return float(getattr(self._combined(share, share * (1.0 - share) / sizes), side))
+        def first(side: str) -> int:
+            """Return the first cell up to which the end of the interval of the share reaches the level."""
+            variances = shares * (1.0 - shares) / sizes[:, None]
+            cells = range(len(order) - 1)
+            return bisect_left(cells, level, key=lambda i: getattr(self._combined(shares[:, i], variances[:, i]), side))
 
-            return min(bisect_left(range(len(order)), level, key=bound), len(order) - 1)
-
-        return float(low[order[end("upper")]]), float(high[order[end("lower")]])
-
-    def empty(self, domain: Domain, tables: Sequence[Released]) -> dict[str, Booleans]:
-        """Return which cells of each column noise does not let the tables tell from empty ones."""
-        records, size, cells = self.certificate.facts.records, tables[0].size, {}
-        for place, (name, column) in enumerate(domain.columns.items()):
-            if column.size is None:
-                cells[name] = np.zeros(0, dtype=bool)
-                continue
-            each = [np.bincount(t.records.columns[place].astype(np.int64), t.counts, column.size) for t in tables]
-            shares = np.array(each) / size
-            mean, always = shares.mean(axis=0), shares.min(axis=0) > 0.0
-            noise = shares.var(axis=0, ddof=1) - mean * (1.0 / records + 1.0 / size)
-            noise = math.sqrt(max(0.0, float(noise[always].mean())))
-            self.noise[name] = noise
-            cells[name] = (
-                CellEstimates(records * mean, records * noise, halves(column.size)).hidden()
-                if noise
-                else ~mean.astype(bool)
-            )
-        return cells
+        return float(low[order[first("upper")]]), float(high[order[first("lower")]])
 
     def unmeasured(self, used: Sequence[str]) -> list[str]:
         """Say what of some columns together was not measured."""
         released = self.certificate.facts.released
-        merged, columns = released.merged_cells or {}, self.domain.measured_columns
         if (difference := self.domain.difference) is not None and difference["of"] in used:
             used = list(dict.fromkeys([*used, difference["from"]]))
         if released.pairs_measured is None:  # of a certificate that does not say so
             return ["what columns do together holds where their tables of two columns were measured"]
-        measured, notes = {frozenset(pair) for pair in released.pairs_measured}, []
-        pairs = [f"{a} and {b}" for a, b in itertools.combinations(used, 2) if frozenset((a, b)) not in measured]
-        rests = "rests on conditional independence, which was not measured: no interval covers that"
-        notes += wording.lost_pairs(released.outcome, used, unmeasured=bool(pairs))
-        if pairs:
-            notes.append(f"what these columns do together {rests}: {', '.join(pairs)}")
-        elif len(used) > 2:
-            notes.append(f"all pairs of these columns were measured; what more than two of them do together {rests}")
-        cells = [f"{name} on {merged[name]} of {columns[name].size}" for name in used if name in merged]
-        if cells and len(used) > 1:
-            notes.append(f"columns were measured together on merged cells, within which it {rests}: {', '.join(cells)}")
-        return notes
+        measured = {frozenset(pair) for pair in released.pairs_measured}
+        unmeasured = not measured.issuperset(map(frozenset, itertools.combinations(used, 2)))
+        notes = wording.lost_pairs(released.outcome, used, unmeasured=unmeasured)
+        if difference is not None and difference["of"] in used:
+            notes.append(
+                "{of} is {from} and a difference that was measured with it on merged cells".format_map(difference)
+            )
+        rests = "rests on conditional independence, which was not measured"
+        return notes + [f"what more than two of these columns do together {rests}"] * (len(used) > 2)
 
     def summary(
         self,
         numbers: Floats,
         labels: Sequence[tuple[Functional, dict[str, Any]]],
+        shifts: Floats,
+        limits: Sequence[Any] = (),
         *,
+        codes: tuple[Code, ...] = (),
         kind: str = "",
         by: str = "",
         notes: Sequence[str] = (),
-        quantiles: Mapping[tuple[str, str | None], tuple[float, float]] | None = None,
     ) -> Summary:
         """Combine estimates and variances, shape (tables, numbers, 3, 2), of which the last two are bounds."""
+        # shifts, shape (numbers, 2): how far intervals are to reach further down and up. limits: ends of quantiles.
         records, size, count = self.certificate.facts.records, self.certificate.tables[0].rows, len(numbers)
         rows, adjusted, absent = [], {}, {}
-        for (functional, group), values in zip(labels, np.swapaxes(numbers, 0, 1), strict=True):
+        for place, (functional, group) in enumerate(labels):
+            values, (down, up) = numbers[:, place], shifts[place].tolist()
             if by and not np.isfinite(values).all():
                 absent[group["group"]] = True
                 continue
             combined, lowest, highest = (self._combined(*values[:, end].T) for end in range(3))
-            lower, upper = lowest.lower, highest.upper
-            if (key := (functional.name, group.get("group"))) in (quantiles or {}):
-                lower, upper = (quantiles or {})[key]
+            ends = min(combined.lower, lowest.lower), max(combined.upper, highest.upper)
+            lower, upper = (limits and limits[place]) or ends
             least, most = (0.0, 1.0) if functional.is_share else (-math.inf, math.inf)
-            if functional.unit == "length":
+            if functional.name in ("sd", "variance"):
                 least = 0.0
             if combined.adjusted:
                 adjusted[functional.name] = True
@@ -414,11 +431,12 @@ class _Several:
                 name=functional.name,
                 mean=combined.estimate,
                 sd=math.sqrt(combined.variance),
-                lower=max(least, lower),
-                upper=min(most, upper),
+                lower=max(least, lower + down),
+                upper=min(most, upper + up),
                 effective_draws=float(count),
                 unit=functional.unit,
-                bounds=not np.allclose(values[:, 1, 0], values[:, 2, 0], rtol=1e-12, atol=1e-12),
+                bounds=down < up or not np.allclose(values[:, 1, 0], values[:, 2, 0], rtol=1e-12, atol=1e-12),
+                codes=codes,
                 **group,
             )
             rows.append(estimate)
@@ -426,8 +444,9 @@ class _Several:
             f"{counted(count, 'table')} of {counted(size, 'record')}, each analysed by itself, and combined by "
             "the rule for fully synthetic tables (Raghunathan, Reiter and Rubin, 2003); intervals are for the "
             "population",
-            *bounded(rows),
             *notes,
+            *bounded(rows),
+            *marked(rows),
         ]
         if adjusted:
             messages.append(

@@ -18,6 +18,7 @@ from discreet._core.text import about, aligned, listing, percent_as_written, tab
 from discreet.domain import moment_text
 from discreet.inference.functionals import require_single
 from discreet.inference.line import piece_ends
+from discreet.privacy import Code
 
 if TYPE_CHECKING:
     from discreet.inference.population import Posterior
@@ -132,6 +133,7 @@ class Estimate:
     ``group``: which group it is about; None where it is about all.
     ``share``: posterior mean of the group's share of the population.
     ``bounds``: whether the interval allows for more than the draws, as where the question cuts a cell.
+    ``codes``: what is to be read beside the number: what the release did not measure, or not finely enough.
     """
 
     name: str
@@ -145,6 +147,7 @@ class Estimate:
     group: str | None = None
     share: float | None = None
     bounds: bool = False
+    codes: tuple[Code, ...] = ()
 
 
 def estimated(name: str, numbers: Floats, *, level: float, chains: int, **facts: Any) -> Estimate:
@@ -181,6 +184,18 @@ def bounded(rows: Iterable[Estimate]) -> list[str]:
     return [note + names] * bool(names)
 
 
+_MARK = "(!)"
+
+
+def marked(rows: Iterable[Estimate]) -> list[str]:
+    """Return a note of each sentence that stands beside numbers, with their names."""
+    names: dict[str, list[str]] = {}
+    for row in rows:
+        for code in row.codes:
+            names.setdefault(str(code), []).append(row.name)
+    return [f"{_MARK} {', '.join(dict.fromkeys(beside))}: {text}" for text, beside in names.items()]
+
+
 @sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
@@ -205,7 +220,7 @@ class Summary:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the table as JSON values; a number that no draw has is None."""
-        rows = [asdict(row) for row in self.rows]
+        rows = [asdict(row) | {"codes": [code.to_dict() for code in row.codes]} for row in self.rows]
         for row in rows:
             row |= {key: None for key, value in row.items() if isinstance(value, float) and not math.isfinite(value)}
         return {"level": self.level, "by": self.by or None, "estimates": rows, "notes": list(self.notes)}
@@ -252,7 +267,8 @@ class Summary:
         for row in self.rows:
             mean, lower, upper = (self._text(row, value) for value in (row.mean, row.lower, row.upper))
             numbers = (mean, f"{row.sd:,.6g}", lower, upper, f"{row.effective_draws:,.0f}")
-            lines.append((str(row.group), row.name, about(row.share or 0.0), *numbers))
+            name = f"{row.name} {_MARK * bool(row.codes)}".rstrip()
+            lines.append((str(row.group), name, about(row.share or 0.0), *numbers))
         if self.by:
             return lines
         return [(name, *numbers) for _, name, _, *numbers in lines]  # there are no groups and shares

@@ -188,8 +188,8 @@ class Release:
     def regress(self, formula: str, *, kind: Literal["linear", "logistic"] | None = None, level: float = 0.95) -> Any:
         """Return the coefficients of a regression in the population, with intervals: ``regress`` of :meth:`posterior`.
 
-        Of several tables, each is analysed by itself, as for :meth:`estimate`. A note names the pairs of columns that
-        were not measured.
+        Of several tables, each is analysed by itself, as for :meth:`estimate`. Codes beside a number name the pairs of
+        columns that were not measured.
 
         Parameters
         ----------

@@ -226,18 +226,18 @@ def test_what_was_not_measured_is_said(data: pl.DataFrame) -> None:
     asked = {"budget": Budget(epsilon=3.0, delta=1e-6), "size": ROWS, "mechanism": "marginals", "tables": 2, "seed": 1}
     made = release(data, COLUMNS, workload=["x*z"], **asked)
     assert made.certificate.to_dict()["released"]["pairs_measured"] == [["x", "z"]]
-    independent = "conditional independence, which was not measured: no interval covers that"
-    assert not any(independent in note for note in made.estimate(["mean"], column="x").notes)
-    made = stating(made, merged_cells={})
-    assert not any(independent in note for note in made.estimate(["mean"], column="x", by="z").notes)
-    made = stating(made, merged_cells={"z": 7, "y": 1})
-    (merged,) = (note for note in made.estimate(["mean"], column="x", by="z").notes if independent in note)
-    assert merged.endswith(f"it rests on {independent}: z on 7 of 10")
-    made = stating(made, merged_cells={})
-    assert made.estimate(["mean"], column="x", by="y").notes[1].endswith(f"{independent}: x and y")
-    assert any(note.endswith(f"{independent}: x and y, y and z") for note in made.regress("x ~ z + C(y)").notes)
+    assert made.estimate(["mean"], column="x").rows[0].codes == ()
+    assert made.estimate(["mean"], column="x", by="z").rows[0].codes == ()
+    found = made.estimate(["mean"], column="x", by="y")
+    (code,) = found.rows[0].codes
+    assert (code.name, code.numbers["columns"]) == ("unmeasured-pair", ["x", "y"])
+    assert any(note.startswith("(!) mean: the columns x, y were not measured together") for note in found.notes)
+    assert "mean (!)" in str(found)
+    assert found.to_dict()["estimates"][0]["codes"] == [code.to_dict()]
+    (row, *_) = made.regress("x ~ z + C(y)").rows
+    assert [code.numbers["columns"] for code in row.codes] == [["x", "y"], ["y", "z"]]
     made = stating(made, pairs_measured=[["x", "y"], ["x", "z"], ["y", "z"]])
-    assert any("more than two of them do together" in note for note in made.regress("x ~ z + C(y)").notes)
+    assert any("more than two of these columns do together" in note for note in made.regress("x ~ z + C(y)").notes)
     made = stating(made, pairs_measured=None)  # as earlier versions wrote it
     assert "where their tables of two columns were measured" in made.estimate(["mean"], column="x", by="y").notes[1]
 

@@ -57,7 +57,7 @@ def test_every_sentence_of_a_code_is_made_of_its_numbers() -> None:
     numbers |= dict.fromkeys(("cells", "points", "size", "tables", "labels", "measured", "pairs", "threshold"), 3)
     numbers |= {"at_most": True, "grid": True, "open": True, "sample": True, "limit": 10, "noisy": "votes"}
     numbers |= {"column": "age", "source": "census", "voters": "units", "what": ["cells", "noise"], "exact": ["sex"]}
-    numbers |= {"protected": ["age"], "determined": "sex"}
+    numbers |= {"protected": ["age"], "determined": "sex", "columns": ["age", "sex"]}
     for code, form in wording.SENTENCES.items():
         own = {**numbers, "tables": ["a*b"]} if code in ("named-pairs-measured", "faint-tables") else numbers
         own = {"what": ["cells", "noise"]} if code == "chosen-without-data" else own

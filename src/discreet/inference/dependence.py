@@ -1,0 +1,175 @@
+"""What several tables of one release leave open: cells that noise hides, and dependence that was not measured.
+
+Theory: docs/theory/marginals.md, "What intervals allow for".
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet._core.arrays import Booleans, Floats, Integers
+from discreet._core.random import seeded
+from discreet.domain import Records
+from discreet.inference.bounds import CellEstimates, halves
+from discreet.inference.functionals import ordered
+from discreet.inference.released import Released, analysed_mechanism
+from discreet.privacy import Code
+from discreet.releases import Certificate
+from discreet.wording import losses_of
+
+_CLEAR = 3.0  # standard deviations of noise, above which a count was not clipped
+_GRID = np.linspace(-_CLEAR, _CLEAR, 61)
+_CLIPPED = np.array(
+    [math.exp(-x * x / 2.0) / math.sqrt(2.0 * math.pi) + 0.5 * x * math.erfc(-x / math.sqrt(2.0)) for x in _GRID]
+)  # mean of the positive part of a normal variable with each mean
+_POOLED, _MOST_RECORDS = 2, 1 << 14  # tables, and records of them, in which dependence is changed
+_COARSE = 0.6  # share of a column's variance, within the cells that it was measured on with others
+_MOST_LABELS = 6  # of a column, each of which may go with low values or with high ones
+
+
+def hidden_cells(tables: Sequence[Released], place: int, records: int) -> Booleans:
+    """Return which cells of a column the noise of the tables does not let one tell from empty ones."""
+    size = list(tables[0].domain.columns.values())[place].size or 0
+    if not size:
+        return np.zeros(0, dtype=bool)
+    counts = [np.bincount(t.records.columns[place].astype(np.int64), t.counts, size) / t.size for t in tables]
+    shares, positive = np.mean(counts, axis=0), np.min(counts, axis=0) > 0.0
+    spread = np.var(counts, axis=0, ddof=1) - shares * (1.0 / records + 1.0 / tables[0].size)
+    noise = math.sqrt(max(1e-18, float(np.mean(spread[positive | ~positive.any()]))))
+    noisy = shares / noise  # without negative counts, which are estimated
+    noisy = np.where(noisy < _CLEAR, np.interp(noisy, _CLIPPED, _GRID), noisy)
+    return CellEstimates(noisy + (1.0 / noise - noisy.sum()) / size, 1.0, halves(size)).hidden()
+
+
+def members(cells: Booleans, codes: npt.NDArray[Any]) -> Booleans:
+    """Return which codes are of some cells; no label of an open column is."""
+    if not len(cells):
+        return np.zeros(len(codes), dtype=bool)
+    return cells[codes.astype(np.int64)]
+
+
+@dataclass(frozen=True)
+class OpenDependence:
+    """What the tables of a release leave open of some columns together."""
+
+    certificate: Certificate
+    table: Released  # records of some tables, one by one
+    hidden: dict[str, Booleans]
+    names: Sequence[str]  # of the columns that are asked about
+
+    @classmethod
+    def from_tables(
+        cls, certificate: Certificate, tables: Sequence[Released], hidden: dict[str, Booleans], names: Sequence[str]
+    ) -> OpenDependence:
+        """Return it for some columns of the tables, with the hidden cells of each."""
+        parts = [[np.repeat(codes, t.counts.astype(np.int64)) for codes in t.records.columns] for t in tables[:_POOLED]]
+        columns = list(map(np.concatenate, zip(*parts, strict=True)))
+        rows = seeded(0).permutation(len(columns[0]))[:_MOST_RECORDS]
+        records = Records(columns=tuple(codes[np.sort(rows)] for codes in columns))
+        return cls(certificate, replace(tables[0], records=records, counts=np.ones(len(rows))), hidden, names)
+
+    def shifts(self, numbers: Callable[[Released], Floats], *, emptied: bool) -> Floats:
+        """Return how far below and above numbers may lie, shape (numbers, 2); ``emptied``: without hidden cells too."""
+        full, places = self.table, list(map(self.table.domain.names.index, self.names))
+        hidden = [members(self.hidden[self.table.domain.names[i]], full.records.columns[i]) for i in places]
+        clear = ~np.any(hidden, axis=0)
+        tables = [full]
+        if clear.any() and not clear.all():
+            columns = tuple(codes[clear] for codes in full.records.columns)
+            tables.append(replace(full, records=Records(columns=columns), counts=full.counts[clear]))
+        bases = [numbers(table) for table in tables]
+        cases = [[base - bases[0] for base in bases if emptied]]
+        for pair in itertools.combinations(places, 2):
+            bodies = zip(tables, bases, strict=True)
+            cases.append([numbers(case) - base for table, base in bodies for case in self._cases(table, pair)])
+        ends = [(np.fmin.reduce(case), np.fmax.reduce(case)) for case in cases if case]
+        low, high = (sum(side, np.zeros(len(bases[0]))) for side in zip(*ends, strict=True))
+        return np.stack([np.fmin(low, 0.0), np.fmax(high, 0.0)], axis=1)
+
+    def _cases(self, table: Released, pair: tuple[int, int]) -> Iterator[Released]:
+        """Yield tables with other dependence between two columns, which what was measured does not exclude."""
+        from scipy.stats import rankdata
+
+        columns = list(table.domain.columns.values())
+        key, moved = sorted(pair, key=lambda place: ordered(columns[place]))
+        if columns[key].open or columns[moved].open:
+            return
+        x: Any
+        x, y = (np.asarray(table.records.columns[place], dtype=np.int64) for place in (key, moved))
+        measured, share = self._dependence(*[table.domain.names[place] for place in pair])
+        labels = [x == code for code in np.unique(x)[:_MOST_LABELS]]
+        for order in labels[: len(labels) * (not ordered(columns[key]))] or [x]:
+            yield from (_paired(table, moved, share, sign * order, np.zeros_like(x)) for sign in (-1, 1))
+        if not measured:
+            return
+        if not ordered(columns[key]):
+            x = (np.bincount(x, y) / np.maximum(1, np.bincount(x)))[x]
+        if x.std() * y.std() > 0.0:
+            correlation = float(np.corrcoef(rankdata(x), rankdata(y))[0, 1])
+            strata = self._merged(table, key) * ((columns[moved].size or 0) + 1) + self._merged(table, moved)
+            yield _paired(table, moved, abs(correlation), math.copysign(1.0, correlation) * x, strata)
+
+    def _dependence(self, a: str, b: str) -> tuple[bool, float]:
+        """Return whether a pair was measured, and of what share of the records the release may miss its dependence."""
+        released = self.certificate.facts.released
+        if {a, b} in map(set, released.pairs_measured or ()):
+            return True, max(
+                [loss for name, loss, _ in losses_of(released.outcome) if name in (f"{a}*{b}", f"{b}*{a}")], default=0.0
+            )
+        mechanism, names = analysed_mechanism(self.certificate), list(self.certificate.facts.domain["columns"])
+        if not any({names[i], names[j]} == {a, b} for i, j in getattr(mechanism, "pairs", ())):
+            return False, 1.0  # it had no score
+        shares = [float(code.numbers["share"]) for code in released.outcome if code.name == "unmeasured-pairs"]
+        return False, max(shares, default=1.0)
+
+    def codes(self) -> tuple[Code, ...]:
+        """Return which pairs were not measured, and which columns too coarsely for their values to be related."""
+        pairs = [(pair, *self._dependence(*pair)) for pair in itertools.combinations(self.names, 2)]
+        codes = [
+            Code("unmeasured-pair", {"columns": pair, "share": share}) for pair, known, share in pairs if not known
+        ]
+        for name in self.names:
+            column, place = self.table.domain.columns[name], self.table.domain.names.index(name)
+            if not column.on_a_line:
+                continue
+            values, cells = column.positions(self.table.records.columns[place]), self._merged(self.table, place)
+            present = ~np.isnan(values)
+            values, cells = values[present], cells[present]
+            means = np.bincount(cells, values) / np.maximum(1, np.bincount(cells))
+            share = float(
+                ((values - means[cells]) ** 2).sum()
+                / max(float(((values - values.sum() / max(1, len(values))) ** 2).sum()), 1e-300)
+            )
+            if share > _COARSE:
+                numbers = {"column": name, "cells": len(np.unique(cells)), "share": round(share, 4)}
+                codes.append(Code("coarse-column", numbers))
+        return tuple(codes)
+
+    def _merged(self, table: Released, place: int) -> Integers:
+        """Return the merged cell of each record in a column: runs of about equal counts."""
+        name, codes = table.domain.names[place], np.asarray(table.records.columns[place], dtype=np.int64)
+        column, count = table.domain.columns[name], (self.certificate.facts.released.merged_cells or {}).get(name)
+        if count is None or not column.on_a_line:
+            return codes
+        counts = np.bincount(codes, minlength=column.size or 0)
+        runs = (count * (np.cumsum(counts) - 0.5 * counts) / len(codes)).astype(np.int64)
+        runs[column.values :] = count  # of nulls
+        return np.asarray(runs[codes])
+
+
+def _paired(table: Released, moved: int, share: float, order: Floats | Integers, strata: Integers) -> Released:
+    """Return a table in which, within strata, a share of the records have one column's least values first in order."""
+    rng, columns = seeded(0), list(table.records.columns)
+    values = columns[moved]
+    rows = np.flatnonzero(rng.random(len(values)) < share)
+    targets = rows[np.lexsort((rng.random(len(rows)), order[rows], strata[rows]))]
+    columns[moved] = values.copy()
+    columns[moved][targets] = values[rows[np.lexsort((values[rows], strata[rows]))]]
+    return replace(table, records=Records(columns=tuple(columns)))
