@@ -274,11 +274,11 @@ def statement(
     relation: str,
     group: int,
     unit: str | None,
-    rows: int,
     protected: Sequence[str],
     one_table: float | None,
     tables: int,
     seeded: bool,
+    rows: int = 1,
 ) -> str:
     """Return the promise in one sentence; one that is asymptotic is not formal differential privacy, and says so.
 

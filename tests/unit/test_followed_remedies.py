@@ -11,9 +11,11 @@ from __future__ import annotations
 import ast
 import contextlib
 import datetime as dt
+import itertools
 import re
 import shutil
 import sqlite3
+import tomllib
 from collections.abc import Callable, Iterator
 from decimal import Decimal as Exact
 from pathlib import Path
@@ -142,7 +144,10 @@ class Case(NamedTuple):
 
 def remedies() -> dict[str, str]:
     """Return every text of the library that tells its reader what to do, and where; holes for what is filled in."""
-    texts = {}
+    sentences = tomllib.loads((SOURCE / "wording.toml").read_text())
+    kinds = [kind.values() if isinstance(kind, dict) else [kind] for kind in sentences.values()]
+    told = [re.sub(r"\{[^}]*\}", "{}", text) for text in itertools.chain.from_iterable(kinds) if isinstance(text, str)]
+    texts = {text: "wording.toml" for text in told if IMPERATIVE.search(text)}
     for path in sorted(SOURCE.rglob("*.py")):
         if path.parent.name == "cli":
             continue
