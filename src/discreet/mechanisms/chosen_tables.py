@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from discreet._core.arrays import Booleans, Floats, Integers
-from discreet._core.random import seeded
 from discreet.domain import Column, Counts, Domain, Parts, Records
 from discreet.mechanisms.base import CellCounts
 from discreet.mechanisms.latent_classes import Pair
@@ -24,6 +23,7 @@ from discreet.mechanisms.reading import nearest_probabilities
 from discreet.mechanisms.wide_facts import HALF_FOLDED, MOST_CELLS, WideFacts, measurable_pairs, open_columns
 
 if TYPE_CHECKING:
+    from discreet.mechanisms.three_way_tables import ThreeWayTables
     from discreet.mechanisms.tree import Nodes
 
 Statistic: TypeAlias = Callable[[Iterator[Any]], Any]
@@ -220,6 +220,11 @@ class Merged:
         cell_of[parts.cell_of] = self.cell_of
         return Merged(cell_of, self.count)
 
+    def joined(self, texts: Sequence[str]) -> list[str]:
+        """Return the texts of merged cells, by those of the cells."""
+        cells = [np.flatnonzero(self.cell_of == i).tolist() for i in range(self.count)]
+        return [" or ".join([texts[cell] for cell in merged_cells]) for merged_cells in cells]
+
     def within(self, shares: Floats) -> Floats:
         """Return the share of each cell in its merged cell; alike where noise left none of them."""
         shares = shares + 1e-9 / len(shares)
@@ -283,25 +288,6 @@ def _runs(counts: Floats, enough: float) -> Integers:
         if not begun:
             run, total = run + 1, 0.0
     return run_of
-
-
-def cell_texts(column: Column) -> list[str]:
-    """Return each cell's value, or its first and last, as text; a null as "null"."""
-    import polars as pl
-
-    codes = np.arange(column.size or 0)
-    ends = column.interval(codes) or (column.decode(codes, rng=seeded(0)),)
-    texts = [end.cast(pl.String).fill_null("null").to_list() for end in ends]
-    return [low if low == high else f"{low} to {high}" for low, high in zip(texts[0], texts[-1], strict=True)]
-
-
-def merged_text(column: Column, cells: Integers, texts: Sequence[str]) -> str:
-    """Return what merged cells are, in words."""
-    if len(cells) == 1:
-        return texts[int(cells[0])]
-    if not column.on_a_line:
-        return "any other"
-    return f"{texts[int(cells[0])].split(' to ')[0]} to {texts[int(cells[-1])].split(' to ')[-1]}"
 
 
 # -- two-way tables -----------------------------------------------------------------------------------------------
@@ -406,7 +392,18 @@ class ChosenTables:
         merged, fine = self.merged, self.fine
         shapes = [(merged[i].count, merged[j].count) for i, j in self.candidates]
         finer = [(fine[i].count, fine[j].count) for i, j in self.candidates]
-        return self.facts.allocation.worth(self._gains(), shapes, finer, self.facts.scale, self.total)
+        units = self.three_way.units if self.three_way else 0
+        return self.facts.allocation.worth(self._gains(), shapes, finer, self.facts.scale, self.total, units)
+
+    @cached_property
+    def three_way(self) -> ThreeWayTables | None:
+        """The tables of an outcome and two other columns, which come last of all; None where there are none."""
+        if not self.facts.domain.outcome:
+            return None
+        from discreet.mechanisms.three_way_tables import ThreeWayTables
+
+        tables = ThreeWayTables(self.facts, self.counts, self.total)
+        return tables if tables.number else None
 
     @cached_property
     def repeats(self) -> list[tuple[int, int]]:

@@ -7,13 +7,16 @@ fitted together, with no limit on how they overlap, and records are drawn at onc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from discreet._core.arrays import Floats, Integers
+
+if TYPE_CHECKING:
+    from discreet.mechanisms.three_way_tables import LastColumn
 
 _FEWEST, _MOST = 100, 400  # classes
 _ROUNDS, _STEPS = 200, 200
@@ -226,6 +229,7 @@ class LatentClasses:
 
     shares: Floats  # shape (classes,): of the records
     blocks: tuple[Block, ...]
+    last: Mapping[int, LastColumn] = field(default_factory=dict)  # columns that are drawn again in the end
 
     def where(self, column: int, cells: Integers) -> LatentClasses:
         """Return the model of the records in some cells of a column, which is not drawn by merged ones."""
@@ -237,7 +241,7 @@ class LatentClasses:
 
     def _with_block(self, place: int, block: Block, shares: Floats) -> LatentClasses:
         blocks = (*self.blocks[:place], block, *self.blocks[place + 1 :])
-        return LatentClasses(shares / shares.sum(), blocks)
+        return replace(self, shares=shares / shares.sum(), blocks=blocks)
 
     def raked(self, targets: Mapping[int, Floats]) -> LatentClasses:
         """Return the model with given probabilities of some columns: cells are reweighted alike in every class."""
@@ -316,7 +320,7 @@ class LatentClasses:
                     joint[j] = inside * (factors.T @ (joint[i] / np.maximum(factors @ inside, 1e-300)))
                     columns.append(j)
                     blocks[j,] = replace(block, link=Link(i, cell_of[i], factors))
-        return LatentClasses(self.shares, tuple(blocks.values()))
+        return replace(self, blocks=tuple(blocks.values()))
 
 
 # -- its fit ------------------------------------------------------------------------------------------------------

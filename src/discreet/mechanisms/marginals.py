@@ -256,6 +256,12 @@ class Marginals(WideFacts, PartsMechanism):
             measure_column(i, q)
         for pair, q in choice.pairs:
             measure((tables[pair] if pair in choice.clear else choice.summed(pair, tables[pair])).ravel(), q)
+        if (three_way := choice.three_way) is not None:
+            from discreet.mechanisms.three_way_tables import three_way_counts
+
+            chosen = three_way.tables(MeasuredTables(choice, np.concatenate(parts)))
+            for counts in table(partial(three_way_counts, chosen)):
+                measure(counts, three_way.q)
         return np.concatenate(parts), total
 
     def outputs(self, *tables: Counts) -> Outputs:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,9 +18,7 @@ from discreet.mechanisms.base import CellCounts
 from discreet.mechanisms.chosen_tables import (
     ChosenTables,
     KeptLabels,
-    cell_texts,
     labelled,
-    merged_text,
     number_of_records,
     one_way_counts,
 )
@@ -37,37 +35,34 @@ from discreet.mechanisms.latent_classes import (
     fitted_to,
     nearest_table,
 )
-from discreet.mechanisms.pair_losses import hidden_dependence, pair_losses
+from discreet.mechanisms.pair_losses import hidden_dependence, pair_codes, pair_losses
 from discreet.mechanisms.reading import (
     BLOCK,
     WHOLE,
     CellShares,
     ColumnShares,
     Contents,
+    Counted,
     Estimates,
     Outcome,
     Portion,
     Reading,
+    cell_texts,
     copies,
+    merged_text,
     nearest_probabilities,
 )
 from discreet.mechanisms.wide_facts import WideFacts
 from discreet.privacy import Code, Relation
+
+if TYPE_CHECKING:
+    from discreet.mechanisms.three_way_tables import GroupedTable
 
 _DEPENDENT = 1e-9
 _CONTRADICTED, _NOISES, _LEAST_GAP, _FITTED = 1.0, 1.25, 0.06, 20
 
 TABLE = "table"
 """Name of the column that says which columns a count is of."""
-
-
-class Counted(NamedTuple):
-    """A noisy table: its columns, one or two, and the cell of each count in each: of two columns a merged one."""
-
-    columns: tuple[int, ...]
-    cells: tuple[Integers, ...]
-    counts: Floats  # unbiased
-    errors: Floats  # standard errors of these
 
 
 class MeasuredTables:
@@ -81,7 +76,8 @@ class MeasuredTables:
         self._drawn: dict[Pair, Floats] = {}  # of a draw, the excess of two-way tables
         self.one_way, self.two_way, self.noisy = one_way_counts(self.facts, self._y), {}, {}
         self.scores, last = np.split(self._y[choice.scored :], [len(self.facts.pairs)])
-        parts = iter(np.split(last, np.cumsum(choice.lengths)[:-1]))
+        *split, self._three_way = np.split(last, np.cumsum(choice.lengths))
+        parts = iter(split)
         for i, q in choice.repeats:
             table, further = self.one_way[i], (q * self.facts.multiples[i]) ** 2.0
             first = table.units / further[-1]
@@ -106,7 +102,8 @@ class MeasuredTables:
         first = [q * multiples for q, multiples in zip(facts.allocation.first, facts.multiples, strict=True)]
         further = [q * facts.multiples[i] for i, q in choice.repeats]
         two_way = [np.full(self.noisy[pair].size, q) for pair, q in choice.pairs]
-        q = np.concatenate([*first, np.zeros(len(facts.pairs)), *further, *two_way])
+        three_way = np.full(len(self._three_way), choice.three_way.q if choice.three_way else 0)
+        q = np.concatenate([*first, np.zeros(len(facts.pairs)), *further, *two_way, three_way])
         noise = np.rint(facts.scale * q * rng.normal(size=len(self._y))).astype(np.int64)
         draw = MeasuredTables(choice, self._y + noise)
         draw.total = self.total
@@ -136,6 +133,16 @@ class MeasuredTables:
             tables[pair] = PairTable(centred(counts - self.expected[pair]), self.facts.scale * np.sqrt(variances))
         return tables
 
+    @cached_property
+    def three_way(self) -> list[tuple[GroupedTable, Floats, float]]:
+        """The tables of an outcome and two other columns, their noisy counts, and the standard error of these."""
+        return [] if self.choice.three_way is None else self.choice.three_way.noisy(self, self._three_way)
+
+    @cached_property
+    def last(self) -> set[int]:
+        """The outcomes that are drawn last: those of tables of three columns, unless records of a value are asked."""
+        return {table.columns[0] for table, *_ in self.three_way} - self.facts.given_cells.keys()
+
     def tables(self) -> list[Counted]:
         """Return all measured tables, those of one column from both rounds together."""
         scale = self.facts.scale
@@ -147,6 +154,9 @@ class MeasuredTables:
             counts = self.noisy[pair]
             cells = np.unravel_index(np.arange(counts.size), counts.shape)
             tables.append(Counted(pair, cells, counts.ravel(), np.full(counts.size, scale / q)))
+        for table, counts, error in self.three_way:
+            cells = np.unravel_index(np.arange(len(counts)), table.shape)
+            tables.append(Counted(table.columns, cells, counts, np.full(len(counts), error)))
         return tables
 
     def column_shares(self) -> list[Floats]:
@@ -189,7 +199,12 @@ class MeasuredTables:
                 blocks.append(self._joint_block(columns, len(shares), inside, fine))
         model = LatentClasses(shares, tuple(blocks)).raked({i: fine[i] for i in exact - facts.given_cells.keys()})
         if not self._drawn and (strong := self._strong(model, rng)):
-            model = model.linked(strong, [cells.cell_of for cells in self.choice.fine])
+            links = {pair: table for pair, table in strong.items() if self.last.isdisjoint(pair)}
+            model = model.linked(links, [cells.cell_of for cells in self.choice.fine])
+        if not self._drawn and self.last:
+            from discreet.mechanisms.three_way_tables import with_last_columns
+
+            model = with_last_columns(model, self, targets, strong, rng)
         for column, condition in facts.given_cells.items():
             model = model.where(column, condition)
         return model
@@ -222,8 +237,9 @@ class MeasuredTables:
                 missed.append((_NOISES * noise - gap, pair, table))
         tree = list(range(len(shares)))  # of each column, the least column that it is linked with
         for _, (i, j), table in sorted(missed, key=itemgetter(0)):
-            if tree[i] != tree[j]:
-                tree = [tree[i] if root == tree[j] else root for root in tree]
+            last = not self.last.isdisjoint((i, j))  # which is in no circle
+            if last or tree[i] != tree[j]:
+                tree = tree if last else [tree[i] if root == tree[j] else root for root in tree]
                 if (i, j) not in self.choice.clear:
                     fine = self.choice.fine
                     groups = [self.choice.merged[k].grouping(fine[k]) for k in (i, j)]
@@ -310,6 +326,8 @@ class StratumShares(CellShares):
         cells = self.model.records(items, self.by_stratum, stratified=stratified, rng=rng)
         classes = items % len(self.model.shares)
         cells |= self.model.records(classes, self.by_class, stratified=stratified, rng=rng)
+        for i, column in self.model.last.items():
+            cells[i] = column.draw(cells, stratified=stratified, rng=rng)
         return Records(columns=tuple([cells[i] for i in range(len(cells))]))
 
     def draw(self, size: int, *, rng: np.random.Generator, portion: Portion = WHOLE) -> Iterator[Records]:
@@ -387,8 +405,8 @@ class MarginalsReading(Reading):
         """Return the counts of the measured tables, unbiased: of one column by cell, of two by merged cells.
 
         Each has a row of texts: the table's columns, and in each of them its cell, or the first and last of the merged
-        cells of an ordered column; of another column, the cells that are merged are "any other". All labels of an open
-        column that were not kept are its reserved prefix and a star.
+        cells of an ordered column; of another column, the cells that are merged are "any other". Of three columns, "or"
+        stands between merged cells. All labels of an open column that were not kept are its reserved prefix and a star.
         """
         tables, domain = self.measured.tables(), self._closed
         if len(domain.columns) == 1 and not self.facts.open:
@@ -396,6 +414,7 @@ class MarginalsReading(Reading):
             return Estimates(domain.unflat(cells), counts, errors)
         texts = [cell_texts(column) for column in domain.columns.values()]
         choice = self.measured.choice
+        groups_of = {table.columns: dict(zip(*table, strict=True)) for table, *_ in self.measured.three_way}
         merged_texts, fine_texts = [
             [
                 [merged_text(column, np.flatnonzero(cells.cell_of == cell), words) for cell in range(cells.count)]
@@ -406,9 +425,11 @@ class MarginalsReading(Reading):
         labels: dict[str, list[str | None]] = {name: [] for name in (TABLE, *domain.names)}
         for columns, places, counts, _ in tables:
             labels[TABLE] += [", ".join(domain.names[i] for i in columns)] * len(counts)
-            cells_of = dict(zip(columns, places, strict=True))
+            cells_of, group_of = dict(zip(columns, places, strict=True)), groups_of.get(columns, {})
             for i, name in enumerate(domain.names):
                 words = texts[i] if len(columns) == 1 else (fine_texts if columns in choice.clear else merged_texts)[i]
+                if i in group_of:
+                    words = group_of[i].grouping(choice.merged[i]).joined(words)
                 labels[name] += (
                     [words[cell] for cell in cells_of[i].tolist()] if i in cells_of else [None] * len(counts)
                 )
@@ -426,7 +447,7 @@ class MarginalsReading(Reading):
                 "pairs_measured": [[names[i], names[j]] for i, j in sorted(pairs)],
                 "merged_cells": {name: cells.count for name, cells in columns if cells.count < len(cells.cell_of)},
             }
-        codes, shares = list(self._pair_codes(pairs)), []
+        codes, shares = list(pair_codes(self.measured, pairs, several=self.facts.tables is not None)), []
         for i, (labels, _) in zip(self.facts.open, self.labels, strict=True):
             rest_cell = (self._closed.columns[names[i]].values or 1) - 1  # the cell of all other labels
             lost = min(1.0, max(0.0, float(choice.one_way[i].shares(choice.total)[rest_cell])))
@@ -451,24 +472,3 @@ class MarginalsReading(Reading):
             }
             codes.append(Code("pair-losses", numbers))
         return tuple(codes)
-
-    def _pair_codes(self, measured: Sequence[Pair]) -> Iterator[Code]:
-        """Say which two-way tables were measured, and of several released tables which of those are mostly noise."""
-        pairs = self.measured.choice.candidates
-        numbers = {"measured": len(measured), "pairs": len(pairs)}
-        if not measured and pairs:
-            yield Code("no-pair-measured")
-        elif len(pairs) < 2:
-            yield Code("only-pair-measured" if pairs else "one-column")
-        elif self.facts.tables is None:
-            yield Code("pairs-measured", numbers)
-        else:
-            yield Code("named-pairs-measured", {**numbers, "tables": self._names(measured)})
-            tables = [table for table in self.measured.tables() if len(table.columns) == 2]
-            # below the standard error of their noise are the counts of more than a third of the cells
-            faint = [table.columns for table in tables if float((table.counts < table.errors).mean()) > 1.0 / 3.0]
-            if faint:
-                yield Code("faint-tables", {"tables": self._names(faint)})
-
-    def _names(self, tables: Sequence[tuple[int, ...]]) -> list[str]:
-        return ["*".join(self._closed.names[i] for i in columns) for columns in sorted(tables)]

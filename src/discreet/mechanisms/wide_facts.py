@@ -127,6 +127,7 @@ class Allocation:
         finer: Sequence[tuple[int, int]],
         scale: float,
         records: float,
+        reserved: int = 0,
     ) -> tuple[Integers, Integers, Integers, Booleans]:
         """Return which tables of two columns to measure, their ``q``, the ``q`` of one-way tables, and which are finer.
 
@@ -143,8 +144,8 @@ class Allocation:
         losses = [np.array([1.0 / a**2 + 1.0 / b**2 for a, b in level]) for level in (shapes, finer)]
         outcomes = np.flatnonzero(fine_cost[:first_scored] > 0.0)
         share, nothing = int(OUTCOMES[len(scores) > 0] * self.remaining) * bool(outcomes.size), np.zeros(len(outcomes))
-        outcome_q = _whole(fine_cost[outcomes], np.ones_like(outcomes), nothing, share)
-        remaining = self.remaining - int(outcome_q @ outcome_q)
+        outcome_q = _whole(fine_cost[outcomes], np.ones_like(outcomes), nothing, share - reserved)
+        remaining = self.remaining - reserved - int(outcome_q @ outcome_q)
         clear_outcomes = dearer[outcomes] > 0.0
         cost, dearer, losses = cost[first_scored:], dearer[first_scored:], [level[first_scored:] for level in losses]
         won = _WON * scores**2 / records * (losses[0] - losses[1])
