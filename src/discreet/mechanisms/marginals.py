@@ -39,13 +39,12 @@ from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.latent_classes import Pair
 from discreet.mechanisms.measured_tables import TABLE, MarginalsReading, MeasuredTables
 from discreet.mechanisms.noise import GAUSSIAN
-from discreet.mechanisms.pair_losses import visible_dependence
+from discreet.mechanisms.pair_losses import outcome_tables, visible_dependence
 from discreet.mechanisms.reading import Contents, Reading
 from discreet.mechanisms.wide_facts import (
     LEAST_SCALE,
     MOST_COLUMNS,
     MOST_UNITS,
-    OUTCOMES,
     USUAL,
     WideFacts,
     check_columns,
@@ -120,11 +119,13 @@ class Marginals(WideFacts, PartsMechanism):
 
     Notes
     -----
-    The private step has four stages. (1) Every one-way table gets noise. (2) Every two-way table gets a score,
+    The private step has four or five stages. (1) Every one-way table gets noise. (2) Every two-way table gets a score,
     ``S = sum of max(0, N - R)`` over its cells, with ``R`` the table that the *released* one-way tables would make if
     the columns were independent, in integers; scores get ``score_units``. (3) What is left of the units goes to
     two-way tables and again to one-way tables, by the released scores. (4) These tables get noise. Tables with an
-    outcome that the domain declares need no score: they get 40 % of what is left, or 70 % if they are alone.
+    outcome that the domain declares need no score: they get 40 % of what is left, or 70 % if they are alone. Where the
+    records allow it, a fifth of that goes to a fifth stage: tables of an outcome and two other columns, of all pairs of
+    these and of coarse cells, which are chosen by what was released.
 
     Guarantee (theorem T20): ``units`` units are spent whatever is released, each a table in which two counts change by
     one (replacement) or one count does (add/remove), and each score changes by at most one. The profile is that of
@@ -138,8 +139,9 @@ class Marginals(WideFacts, PartsMechanism):
     reserved namespace.
 
     Everything else is post-processing: cells are merged, noise is reduced by empirical Bayes, a mixture of independent
-    columns is fitted to all tables, and records are drawn from it. That columns depend on each other only as the
-    measured tables and this model say is an approximation; the measured tables are what is known.
+    columns is fitted to all tables, and records are drawn from it; outcomes with tables of three columns are drawn
+    last, given the other columns. That columns depend on each other only as the measured tables and this model say is
+    an approximation; the measured tables are what is known.
 
     References
     ----------
@@ -257,10 +259,8 @@ class Marginals(WideFacts, PartsMechanism):
         for pair, q in choice.pairs:
             measure((tables[pair] if pair in choice.clear else choice.summed(pair, tables[pair])).ravel(), q)
         if (three_way := choice.three_way) is not None:
-            from discreet.mechanisms.three_way_tables import three_way_counts
-
             chosen = three_way.tables(MeasuredTables(choice, np.concatenate(parts)))
-            for counts in table(partial(three_way_counts, chosen)):
+            for counts in table(partial(three_way.counts, chosen)):
                 measure(counts, three_way.q)
         return np.concatenate(parts), total
 
@@ -372,7 +372,7 @@ class Marginals(WideFacts, PartsMechanism):
             lost_is="prediction",
             lost_to=lost_to,
             remedies=helpful(self.domain, "cells", "columns", "epsilon", "delta"),
-            outcomes=(len(measurable_pairs(self.domain, self.workload)[0]), OUTCOMES[len(self.pairs) > 0]),
+            outcomes=outcome_tables(closed, n),
             pair_scores=(math.comb(len(self.sizes), 2), len(self.pairs), self.scale / math.sqrt(self.score_units or 1)),
             visible_dependence=visible_dependence(closed, n) if self.pairs else None,
             stratified=self.sampling == "stratified",

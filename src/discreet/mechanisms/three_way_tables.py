@@ -1,6 +1,6 @@
 """Tables of a declared outcome and two other columns, and outcomes that are drawn last so that these are met.
 
-All of it is public but :func:`three_way_counts`. Theory: docs/theory/marginals.md, "Tables of three columns".
+All of it is public but :meth:`ThreeWayTables.counts`. Theory: docs/theory/marginals.md, "Tables of three columns".
 """
 
 from __future__ import annotations
@@ -84,6 +84,17 @@ class ThreeWayTables:
             ]
         return tables
 
+    @staticmethod
+    def counts(tables: Sequence[GroupedTable], parts: Iterator[Counts | Units]) -> list[Integers]:
+        """Return the counts of tables, cell after cell. Confidential."""
+        counts = [np.zeros(math.prod(table.shape), dtype=np.int64) for table in tables]
+        for part in parts:
+            for number, table in enumerate(tables):
+                places = table.places(part.records.columns)
+                sums = np.bincount(places, weights=part.frequencies, minlength=len(counts[number]))
+                counts[number] += np.rint(sums).astype(np.int64)
+        return counts
+
     def noisy(self, measured: MeasuredTables, counts: CellCounts) -> list[tuple[GroupedTable, Floats, float]]:
         """Return these tables with their noisy counts, from the end of an output, and the standard error of these."""
         tables = self.tables(measured)
@@ -106,17 +117,6 @@ class ThreeWayTables:
                 group, total = group + 1, 0.0
             group_of[cell], total = group, total + shares[cell]
         return Merged(group_of[choice.merged[i].cell_of], group + 1)
-
-
-def three_way_counts(tables: Sequence[GroupedTable], parts: Iterator[Counts | Units]) -> list[Integers]:
-    """Return the counts of tables, cell after cell. Confidential."""
-    counts = [np.zeros(math.prod(table.shape), dtype=np.int64) for table in tables]
-    for part in parts:
-        for number, table in enumerate(tables):
-            places = table.places(part.records.columns)
-            sums = np.bincount(places, weights=part.frequencies, minlength=len(counts[number]))
-            counts[number] += np.rint(sums).astype(np.int64)
-    return counts
 
 
 # -- outcomes are drawn last --------------------------------------------------------------------------------------
