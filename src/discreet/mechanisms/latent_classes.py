@@ -34,6 +34,34 @@ Pair = tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False)
+class Merged:
+    """The merged cells of one column. Public."""
+
+    cell_of: Integers  # shape (cells,): the merged cell of each cell
+    count: int
+
+    def sums(self, values: Floats) -> Floats:
+        """Return the sums of some numbers over the merged cells."""
+        return np.bincount(self.cell_of, weights=values, minlength=self.count).astype(np.float64)
+
+    def grouping(self, parts: Merged) -> Merged:
+        """Return the merged cells of finer cells, of which each is a part of one."""
+        cell_of = np.zeros(parts.count, dtype=np.int64)
+        cell_of[parts.cell_of] = self.cell_of
+        return Merged(cell_of, self.count)
+
+    def joined(self, texts: Sequence[str]) -> list[str]:
+        """Return the texts of merged cells, by those of the cells."""
+        cells = [np.flatnonzero(self.cell_of == i).tolist() for i in range(self.count)]
+        return [" or ".join([texts[cell] for cell in merged_cells]) for merged_cells in cells]
+
+    def within(self, shares: Floats) -> Floats:
+        """Return the share of each cell in its merged cell; alike where noise left none of them."""
+        shares = shares + 1e-9 / len(shares)
+        return np.asarray(shares / self.sums(shares)[self.cell_of])
+
+
+@dataclass(frozen=True, eq=False)
 class PairTable:
     """A measured table of two columns: its counts less those of independent columns, and their standard errors."""
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,11 @@ from discreet.domain import Domain, Records
 from discreet.mechanisms.base import CellCounts
 from discreet.mechanisms.chosen_tables import (
     ChosenTables,
+    Counted,
     KeptLabels,
+    cell_texts,
     labelled,
+    merged_text,
     number_of_records,
     one_way_counts,
 )
@@ -42,21 +46,18 @@ from discreet.mechanisms.reading import (
     CellShares,
     ColumnShares,
     Contents,
-    Counted,
     Estimates,
     Outcome,
     Portion,
     Reading,
-    cell_texts,
     copies,
-    merged_text,
     nearest_probabilities,
 )
 from discreet.mechanisms.wide_facts import WideFacts
 from discreet.privacy import Code, Relation
 
 if TYPE_CHECKING:
-    from discreet.mechanisms.three_way_tables import GroupedTable
+    pass
 
 _DEPENDENT = 1e-9
 _CONTRADICTED, _NOISES, _LEAST_GAP, _FITTED = 1.0, 1.25, 0.06, 20
@@ -76,8 +77,9 @@ class MeasuredTables:
         self._drawn: dict[Pair, Floats] = {}  # of a draw, the excess of two-way tables
         self.one_way, self.two_way, self.noisy = one_way_counts(self.facts, self._y), {}, {}
         self.scores, last = np.split(self._y[choice.scored :], [len(self.facts.pairs)])
-        *split, self._three_way = np.split(last, np.cumsum(choice.lengths))
+        *split, self.last_counts = np.split(last, np.cumsum(choice.lengths))
         parts = iter(split)
+        self.last = {y for tables in choice.three_way for y in tables.outcomes} - self.facts.given_cells.keys()
         for i, q in choice.repeats:
             table, further = self.one_way[i], (q * self.facts.multiples[i]) ** 2.0
             first = table.units / further[-1]
@@ -102,8 +104,8 @@ class MeasuredTables:
         first = [q * multiples for q, multiples in zip(facts.allocation.first, facts.multiples, strict=True)]
         further = [q * facts.multiples[i] for i, q in choice.repeats]
         two_way = [np.full(self.noisy[pair].size, q) for pair, q in choice.pairs]
-        three_way = np.full(len(self._three_way), choice.three_way.q if choice.three_way else 0)
-        q = np.concatenate([*first, np.zeros(len(facts.pairs)), *further, *two_way, three_way])
+        two_way += [np.full(len(self.last_counts), tables.q) for tables in choice.three_way]
+        q = np.concatenate([*first, np.zeros(len(facts.pairs)), *further, *two_way])
         noise = np.rint(facts.scale * q * rng.normal(size=len(self._y))).astype(np.int64)
         draw = MeasuredTables(choice, self._y + noise)
         draw.total = self.total
@@ -133,16 +135,6 @@ class MeasuredTables:
             tables[pair] = PairTable(centred(counts - self.expected[pair]), self.facts.scale * np.sqrt(variances))
         return tables
 
-    @cached_property
-    def three_way(self) -> list[tuple[GroupedTable, Floats, float]]:
-        """The tables of an outcome and two other columns, their noisy counts, and the standard error of these."""
-        return [] if self.choice.three_way is None else self.choice.three_way.noisy(self, self._three_way)
-
-    @cached_property
-    def last(self) -> set[int]:
-        """The outcomes that are drawn last: those of tables of three columns, unless records of a value are asked."""
-        return {table.columns[0] for table, *_ in self.three_way} - self.facts.given_cells.keys()
-
     def tables(self) -> list[Counted]:
         """Return all measured tables, those of one column from both rounds together."""
         scale = self.facts.scale
@@ -154,7 +146,7 @@ class MeasuredTables:
             counts = self.noisy[pair]
             cells = np.unravel_index(np.arange(counts.size), counts.shape)
             tables.append(Counted(pair, cells, counts.ravel(), np.full(counts.size, scale / q)))
-        for table, counts, error in self.three_way:
+        for table, counts, error in chain.from_iterable(three_way.noisy(self) for three_way in self.choice.three_way):
             cells = np.unravel_index(np.arange(len(counts)), table.shape)
             tables.append(Counted(table.columns, cells, counts, np.full(len(counts), error)))
         return tables
@@ -239,7 +231,8 @@ class MeasuredTables:
         for _, (i, j), table in sorted(missed, key=itemgetter(0)):
             last = not self.last.isdisjoint((i, j))  # which is in no circle
             if last or tree[i] != tree[j]:
-                tree = tree if last else [tree[i] if root == tree[j] else root for root in tree]
+                if not last:
+                    tree = [tree[i] if root == tree[j] else root for root in tree]
                 if (i, j) not in self.choice.clear:
                     fine = self.choice.fine
                     groups = [self.choice.merged[k].grouping(fine[k]) for k in (i, j)]
@@ -414,7 +407,8 @@ class MarginalsReading(Reading):
             return Estimates(domain.unflat(cells), counts, errors)
         texts = [cell_texts(column) for column in domain.columns.values()]
         choice = self.measured.choice
-        groups_of = {table.columns: dict(zip(*table, strict=True)) for table, *_ in self.measured.three_way}
+        three_way = [table for tables in choice.three_way for table in tables.tables(self.measured)]
+        groups_of = {table.columns: dict(zip(*table, strict=True)) for table in three_way}
         merged_texts, fine_texts = [
             [
                 [merged_text(column, np.flatnonzero(cells.cell_of == cell), words) for cell in range(cells.count)]

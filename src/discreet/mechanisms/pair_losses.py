@@ -15,7 +15,7 @@ from discreet._core.arrays import Floats
 from discreet.mechanisms.chosen_tables import most_runs
 from discreet.mechanisms.latent_classes import LatentClasses, Pair, centred
 from discreet.mechanisms.noise import GAUSSIAN
-from discreet.mechanisms.wide_facts import HALF_FOLDED, OUTCOMES, WideFacts, measurable_pairs, table_cost
+from discreet.mechanisms.wide_facts import HALF_FOLDED, WideFacts, table_cost
 from discreet.privacy import Code
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ def pair_losses(measured: MeasuredTables, model: LatentClasses) -> list[tuple[fl
     links = {(i, block.link.column) for block in model.blocks if block.link is not None for i in block.columns}
     losses = []
     tables = {pair: table for column in model.last.values() for pair, table in column.tables.items()}
-    others = [pair for pair in pairs if pair not in tables]
-    tables |= zip(others, model_tables(measured, model, others), strict=True)
+    rest = [pair for pair in pairs if pair not in tables]
+    tables |= zip(rest, model_tables(measured, model, rest), strict=True)
     for (i, j), noisy in pairs.items():
         expected, model_counts = measured.expected[i, j], total * tables[i, j]
         share = usual * (_INDEPENDENT + 0.5 * _DEPENDENT * float(np.abs(model_counts - expected).sum()) / total)
@@ -108,16 +108,6 @@ def hidden_dependence(measured: MeasuredTables, *, exact: bool) -> float:
         if pair not in measured.two_way
     ]
     return min(1.0, max(bounds, default=0.0) / total)
-
-
-def outcome_tables(facts: WideFacts, n: int) -> tuple[int, float, int]:
-    """Return how many tables of two columns have an outcome, their share of the units, and about how many of three."""
-    if not facts.domain.outcome:
-        return 0, OUTCOMES[len(facts.pairs) > 0], 0
-    from discreet.mechanisms.three_way_tables import ThreeWayTables
-
-    three_way = ThreeWayTables(facts, facts.sizes, float(n)).number
-    return len(measurable_pairs(facts.domain, facts.workload)[0]), OUTCOMES[len(facts.pairs) > 0], three_way
 
 
 def visible_dependence(facts: WideFacts, n: int) -> float:

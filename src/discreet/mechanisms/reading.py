@@ -13,8 +13,7 @@ import numpy.typing as npt
 
 from discreet._core.arrays import Floats, Integers
 from discreet._core.boundary import sealed
-from discreet._core.random import seeded
-from discreet.domain import Column, Domain, Records
+from discreet.domain import Domain, Records
 from discreet.privacy import Code, Relation
 
 # Public draws of cells from probabilities: independent, or stratified along the cells' order.
@@ -131,28 +130,6 @@ class ListedShares(CellShares):
         return self.records(items)
 
 
-# The cells of columns, in words.
-
-
-def cell_texts(column: Column) -> list[str]:
-    """Return each cell's value, or its first and last, as text; a null as "null"."""
-    import polars as pl
-
-    codes = np.arange(column.size or 0)
-    ends = column.interval(codes) or (column.decode(codes, rng=seeded(0)),)
-    texts = [end.cast(pl.String).fill_null("null").to_list() for end in ends]
-    return [low if low == high else f"{low} to {high}" for low, high in zip(texts[0], texts[-1], strict=True)]
-
-
-def merged_text(column: Column, cells: Integers, texts: Sequence[str]) -> str:
-    """Return what merged cells are, in words."""
-    if len(cells) == 1:
-        return texts[int(cells[0])]
-    if not column.on_a_line:
-        return "any other"
-    return f"{texts[int(cells[0])].split(' to ')[0]} to {texts[int(cells[-1])].split(' to ')[-1]}"
-
-
 # Readings, and what is known of them before there is an output.
 
 READING_ONLY: Mapping[str, bool] = MappingProxyType({"reading only": True})
@@ -187,15 +164,6 @@ class Estimates(NamedTuple):
     counts: Floats
     standard_errors: Floats
     labels: Mapping[str, Sequence[str | None]] | None = None  # by text column, of what else than ``records`` counts are
-
-
-class Counted(NamedTuple):
-    """A noisy table: its columns, up to three, and the cell of each count in each: of several columns a merged one."""
-
-    columns: tuple[int, ...]
-    cells: tuple[Integers, ...]
-    counts: Floats  # unbiased
-    errors: Floats  # standard errors of these
 
 
 class Outcome(NamedTuple):

@@ -15,9 +15,7 @@ import numpy as np
 
 from discreet._core.arrays import Floats, Integers
 from discreet.domain import Counts, Units
-from discreet.mechanisms.base import CellCounts
-from discreet.mechanisms.chosen_tables import Merged
-from discreet.mechanisms.latent_classes import LatentClasses, Pair, Within
+from discreet.mechanisms.latent_classes import LatentClasses, Merged, Pair, Within
 from discreet.mechanisms.reading import draw_cells
 from discreet.mechanisms.wide_facts import OUTCOMES, WideFacts
 
@@ -57,16 +55,17 @@ class ThreeWayTables:
 
     def __init__(self, facts: WideFacts, counts: Sequence[int], records: float) -> None:
         # counts: how many merged cells each column has
-        declared = {facts.domain.names.index(name) for name in facts.domain.outcome}
-        fixed = {i for columns in facts.joint for i in columns} | {totals.column for totals in facts.domain.published}
-        self.outcomes = [i for i in sorted(declared - fixed) if counts[i] > 1]
-        self.others = [i for i, count in enumerate(counts) if count > 1 and i not in declared]
+        names = {facts.domain.names.index(name) for name in facts.domain.outcome}
+        joint = {i for columns in facts.joint for i in columns}
+        exceptions = joint | {totals.column for totals in facts.domain.published}
+        self.outcomes = [i for i in sorted(names - exceptions) if counts[i] > 1]
+        self.others = [i for i, count in enumerate(counts) if count > 1 and i not in names]
         self.number = len(self.outcomes) * math.comb(len(self.others), 2)
         units = int(SHARE * int(OUTCOMES[len(facts.pairs) > 0] * facts.allocation.remaining))
         self.q = math.isqrt(units // max(1, self.number))
         cells = max([min(counts[i], _OUTCOME_GROUPS) for i in self.outcomes], default=1)
-        self._groups = min(_MOST_GROUPS, math.isqrt(int(records * self.q / (_ENOUGH * facts.scale * cells))))
-        if self._groups < 2:
+        self.most_groups = min(_MOST_GROUPS, math.isqrt(int(records * self.q / (_ENOUGH * facts.scale * cells))))
+        if self.most_groups < 2:
             self.number, self.q = 0, 0
 
     @property
@@ -78,7 +77,8 @@ class ThreeWayTables:
         """Return the tables, each of an outcome and two others, grouped by the noisy tables of one and two columns."""
         tables = []
         for y in self.outcomes:
-            groups = {i: self._grouped(measured, i, y) for i in [y, *self.others]}
+            groups = {i: self._grouped(measured, i, y, self.most_groups) for i in self.others}
+            groups[y] = self._grouped(measured, y, y, _OUTCOME_GROUPS)
             tables += [
                 GroupedTable((y, i, j), (groups[y], groups[i], groups[j])) for i, j in combinations(self.others, 2)
             ]
@@ -95,21 +95,21 @@ class ThreeWayTables:
                 counts[number] += np.rint(sums).astype(np.int64)
         return counts
 
-    def noisy(self, measured: MeasuredTables, counts: CellCounts) -> list[tuple[GroupedTable, Floats, float]]:
+    def noisy(self, measured: MeasuredTables) -> list[tuple[GroupedTable, Floats, float]]:
         """Return these tables with their noisy counts, from the end of an output, and the standard error of these."""
         tables = self.tables(measured)
         ends = np.cumsum([math.prod(table.shape) for table in tables])
-        parts, error = np.split(counts / float(self.q**2), ends[:-1]), measured.facts.scale / self.q
+        parts, error = np.split(measured.last_counts / float(self.q**2), ends[:-1]), measured.facts.scale / self.q
         return [(table, part, error) for table, part in zip(tables, parts, strict=True)]
 
-    def _grouped(self, measured: MeasuredTables, i: int, y: int) -> Merged:
+    def _grouped(self, measured: MeasuredTables, i: int, y: int, most: int) -> Merged:
         """Return groups of about equal counts: of an ordered column of neighbours, else of cells alike in ``y``."""
-        choice, most = measured.choice, _OUTCOME_GROUPS if i == y else self._groups
-        shares, values = choice.coarse[i], -np.arange(choice.counts[i], dtype=np.float64)
+        choice, values = measured.choice, -np.arange(measured.choice.counts[i], dtype=np.float64)
+        shares = choice.coarse[i]
         if not list(choice.facts.domain.measured_columns.values())[i].on_a_line:
             values, pair = shares, (min(i, y), max(i, y))
             if pair in measured.two_way:
-                counts = measured.two_way[pair][1] if i < y else measured.two_way[pair][1].T
+                counts = np.moveaxis(measured.two_way[pair][1], pair.index(i), 0)
                 values = counts[:, int(np.argmax(choice.coarse[y]))] / shares
         group_of, group, total = np.empty(len(shares), dtype=np.int64), 0, 0.0
         for cell in np.argsort(-values, kind="stable").tolist():
@@ -124,15 +124,12 @@ class ThreeWayTables:
 
 @dataclass(frozen=True, eq=False)
 class LastColumn:
-    """A column that is drawn given the others: by shares of its cells, and factors by which other columns change them.
+    """A column that is drawn given the others: by shares of its cells, and factors by which others change them."""
 
-    ``tables``: of the measured pairs with it, on merged cells, what its records have on average.
-    """
-
-    within: Within
+    cells: Within
     shares: Floats
     terms: list[tuple[GroupedTable, Floats]]  # the latter: shape (cells of the table, cells of the column)
-    tables: dict[Pair, Floats]
+    tables: dict[Pair, Floats]  # of measured pairs with it, on merged cells: what its records have on average
 
     def probabilities(self, cells: Mapping[int, Integers], part: slice = slice(None)) -> Floats:
         """Return the probabilities of its cells, shape (records, cells), for a part of records."""
@@ -152,7 +149,7 @@ class LastColumn:
             if stratified:  # records of nearly the same probabilities get points that are far from each other
                 points[part][np.argsort(ends[:, 0])] = (points[start] + _GOLDEN * np.arange(len(ends))) % 1.0
             places[part] = (ends[:, :-1] < points[part, None]).sum(axis=1)
-        return self.within.cells(places, rng.random(size))
+        return self.cells.cells(places, rng.random(size))
 
 
 def with_last_columns(
@@ -165,28 +162,28 @@ def with_last_columns(
     """Return the model with outcomes that are drawn last: their tables of two columns are met, then those of three."""
     # targets: tables of two columns on merged cells, with less noise. strong: on fine cells, in place of those
     choice, outcomes = measured.choice, measured.last
-    first = [block for block in model.blocks if outcomes.isdisjoint(block.columns)]
-    most = max([len(block.inside) for block in model.blocks if block not in first])
+    mixture = [block for block in model.blocks if outcomes.isdisjoint(block.columns)]
+    most = max([len(block.inside) for block in model.blocks if block not in mixture])
     size = max(1, min(_SAMPLE, round(measured.total), _MOST_NUMBERS // most))
     classes = next(draw_cells(model.shares, size, sampling="stratified", rng=rng))
-    cells = model.records(classes, first, stratified=True, rng=rng)
+    cells = model.records(classes, mixture, stratified=True, rng=rng)
     last = {}
     for block in model.blocks:
-        if block in first:
+        if block in mixture:
             continue
         (y,), fine = block.columns, choice.fine[block.columns[0]]
         assert block.within is not None
-        column, merged = LastColumn(block.within, block.inside @ model.shares, [], {}), choice.merged[y].grouping(fine)
+        column, coarse = LastColumn(block.within, block.inside @ model.shares, [], {}), choice.merged[y].grouping(fine)
         probabilities, fits = column.probabilities(cells), []
-        others = {i + j - y: (i, j) for i, j in targets if y in (i, j) and i + j - y in cells}
-        for i, pair in others.items():
-            target, level, groups = targets[pair], choice.merged[i], merged
+        partners = {i + j - y: (i, j) for i, j in targets if y in (i, j) and i + j - y in cells}
+        for i, pair in partners.items():
+            target, level, groups = targets[pair], choice.merged[i], coarse
             if pair in strong:
                 target, level, groups = strong[pair], choice.fine[i], Merged(np.arange(fine.count), fine.count)
-            fits.append(_Fit(GroupedTable((i,), (level,)), groups, target if i < y else target.T, cells))
+            fits.append(_Fit(GroupedTable((i,), (level,)), groups, np.moveaxis(target, pair.index(i), 0), cells))
         for fit in fits * _CYCLES:
             fit.meet(probabilities)
-        for (columns, levels), counts, error in measured.three_way:
+        for (columns, levels), counts, error in choice.three_way[0].noisy(measured):
             target = counts.reshape(levels[0].count, -1).T / measured.total
             fit = _Fit(GroupedTable(columns[1:], levels[1:]), levels[0].grouping(fine), target, cells)
             if columns[0] == y and fit.is_clear(probabilities, error / measured.total):
@@ -194,14 +191,14 @@ def with_last_columns(
                 for _ in range(_ROUNDS):
                     fit.meet(probabilities)
         column.terms.extend([(fit.table, fit.factors) for fit in fits])
-        for i, pair in others.items():
-            table = _sums(probabilities, choice.merged[i].cell_of[cells[i]], choice.counts[i], merged)
-            column.tables[pair] = table if i < y else table.T
+        for i, pair in partners.items():
+            table = _modelled(probabilities, choice.merged[i].cell_of[cells[i]], choice.counts[i], coarse)
+            column.tables[pair] = np.moveaxis(table, 0, pair.index(i))
         last[y], cells[y] = column, column.draw(cells, stratified=True, rng=rng)
     return replace(model, last=last)
 
 
-def _sums(probabilities: Floats, places: Integers, cells: int, groups: Merged) -> Floats:
+def _modelled(probabilities: Floats, places: Integers, cells: int, groups: Merged) -> Floats:
     """Return what probabilities of a column for some records come to, shape (cells of the records, groups)."""
     sums = np.zeros((groups.count, cells))
     for group, column in zip(groups.cell_of.tolist(), probabilities.T, strict=True):
@@ -212,14 +209,14 @@ def _sums(probabilities: Floats, places: Integers, cells: int, groups: Merged) -
 class _Fit:
     """The factors with which probabilities of a column for some records meet a table of it and others."""
 
-    def __init__(self, table: GroupedTable, groups: Merged, target: Floats, cells: Mapping[int, Integers]) -> None:
-        # groups: of the column's cells. target: shape (cells of the table, groups)
-        self.table, self._groups, self._target, self._places = table, groups, target, table.places(cells)
-        self.factors = np.ones((len(target), len(groups.cell_of)))
+    def __init__(self, table: GroupedTable, level: Merged, goal: Floats, cells: Mapping[int, Integers]) -> None:
+        # level: of the column's cells. goal: shape (cells of the table, groups)
+        self.table, self._groups, self._target, self._places = table, level, goal, table.places(cells)
+        self.factors = np.ones((len(goal), len(level.cell_of)))
 
     def meet(self, probabilities: Floats) -> None:
         """Change the probabilities towards the table, whose records are as many as theirs in each of its cells."""
-        sums = _sums(probabilities, self._places, len(self.factors), self._groups)
+        sums = _modelled(probabilities, self._places, len(self.factors), self._groups)
         goal = self._target * (sums.sum(axis=1) / np.maximum(self._target.sum(axis=1), 1e-300))[:, None]
         step = np.clip(goal / np.maximum(sums, 1e-300), _LEAST_CHANGE, 1.0 / _LEAST_CHANGE)[:, self._groups.cell_of]
         self.factors *= step
@@ -230,7 +227,7 @@ class _Fit:
         """Return whether a table of three columns says more than its noise, of which the target is then freed."""
         # Only what its tables of two columns do not tell: a gap is prior, of a variance that grows with a cell's own
         # under a change of its odds, and noise.
-        sums = _sums(probabilities, self._places, len(self.factors), self._groups)
+        sums = _modelled(probabilities, self._places, len(self.factors), self._groups)
         gap = (self._target - sums).reshape(*self.table.shape, -1)
         for axis in range(gap.ndim):
             gap = gap - gap.mean(axis=axis, keepdims=True)

@@ -64,14 +64,14 @@ def test_units_in_all_and_their_law_are_as_they_were() -> None:
     made, x = mechanism(n), held(n)
     y = np.asarray(made.kernel(x, rng=seeded(1)))
     choice = ChosenTables(made, y)
-    assert choice.three_way is not None
-    assert choice.three_way.number == 6
+    (three_way,) = choice.three_way
+    assert three_way.number == 6
     spent = sum(int(made.copies[i]) * q * q for i, q in choice.repeats) + sum(q * q for _, q in choice.pairs)
-    assert made.allocation.remaining - 10 < spent + choice.three_way.units <= made.allocation.remaining
+    assert made.allocation.remaining - 10 < spent + three_way.units <= made.allocation.remaining
     assert math.isfinite(made.log_prob(y, x))
     assert len(made.pairs) == 6  # scores, of pairs without the outcome
     few = mechanism(200)
-    assert ChosenTables(few, np.asarray(few.kernel(held(200), rng=seeded(1)))).three_way is None
+    assert ChosenTables(few, np.asarray(few.kernel(held(200), rng=seeded(1)))).three_way == []
 
 
 def test_the_counts_of_three_columns_have_the_errors_that_are_stated() -> None:
@@ -80,10 +80,13 @@ def test_the_counts_of_three_columns_have_the_errors_that_are_stated() -> None:
     z = []
     for seed in range(20):
         measured = MeasuredTables(ChosenTables(made, y := np.asarray(made.kernel(x, rng=seeded(seed)))), y)
-        tables = [table for table, *_ in measured.three_way]
+        (three_way,) = measured.choice.three_way
+        tables = three_way.tables(measured)
         exact = ThreeWayTables.counts(tables, x.parts())
         assert all(counts.sum() == n for counts in exact)  # a record is in one cell
-        z += [(noisy - counts) / error for (_, noisy, error), counts in zip(measured.three_way, exact, strict=True)]
+        z += [
+            (noisy - counts) / error for (_, noisy, error), counts in zip(three_way.noisy(measured), exact, strict=True)
+        ]
     assert 0.94 < np.concatenate(z).std() < 1.06  # of more than 1,500 counts
     estimates = made.reading(y, n=n).estimates()
     labels = estimates.labels or {}
