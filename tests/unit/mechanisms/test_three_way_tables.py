@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from dataclasses import replace
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
+import discreet
 from discreet._core.random import seeded
 from discreet.domain import Category, Counts, Domain, Integer, OpenLabels, Records
 from discreet.mechanisms import Marginals, three_way_tables
@@ -21,6 +26,8 @@ from discreet.privacy import Budget
 
 COLUMNS = {name: Category(categories=["no", "yes"]) for name in ("a", "b", "y")}
 COLUMNS |= {"c": Integer(lower=0, upper=39), "d": Category(categories=["p", "q", "r"], nulls="category")}
+
+PROGRAM = Path(__file__).parents[3] / "tools" / "verify_certificate"
 
 
 def held(n: int) -> Counts:
@@ -135,3 +142,23 @@ def test_all_that_is_declared_besides_holds() -> None:
         elif "tables" not in facts:
             assert abs(int((a == 1).sum()) - 333) <= 1
             assert agreement(records) > 0.85
+
+
+def test_the_second_program_recomputes_the_guarantee(tmp_path: Path) -> None:
+    """The tables of three columns are paid by units that it knows."""
+    x, n = held(6000), 6000
+    domain = Domain(columns={name: COLUMNS[name] for name in ("a", "b", "y", "c")}, outcome="y")
+    frame = pl.DataFrame(
+        {name: [str(COLUMNS[name].labels[code]) for code in x.records.columns[i]] for i, name in enumerate("aby")}  # type: ignore[index]
+        | {"c": x.records.columns[3]}
+    )
+    out = tmp_path / "out.csv"
+    budget = Budget(epsilon=2.0, delta=1e-6)
+    discreet.release(frame, domain, budget, size=n, mechanism="marginals", seed=1, out=out)
+    found = subprocess.run(
+        [sys.executable, str(PROGRAM), str(out.with_suffix(".certificate.json"))],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert found.returncode == 0, found.stdout + found.stderr
+    codes = [np.array([int(value == "yes") for value in pl.read_csv(out)[name]]) for name in "aby"]
+    assert ((codes[0] + codes[1]) % 2 == codes[2]).mean() > 0.9
