@@ -148,6 +148,14 @@ def flights() -> Coded:
     return coded(frame, FLIGHTS, {"arr_delay": ("dep_delay", "tailnum"), "air_time": ("distance", "tailnum")})
 
 
+def xor() -> Coded:
+    rng = np.random.default_rng(77)  # y: whether just one of two columns is 1, but for a twentieth; six others
+    codes = np.concatenate([rng.integers(0, 2, (25_000, 2)), rng.integers(0, 4, (25_000, 6))], axis=1)
+    y = (codes[:, :2].sum(axis=1) + (rng.random(25_000) < 0.05)) % 2
+    sizes = dict(zip("abcdefghy", [2, 2, 4, 4, 4, 4, 4, 4, 2], strict=True))
+    return Coded(np.column_stack([codes, y]).astype(np.uint16), sizes, (), ("y", 1), (), ())
+
+
 def adult() -> Coded:
     return coded(data("adult_coded_14").drop("fnlwgt", "capital-loss"), ADULT, {"income>50K": ()})
 
@@ -237,7 +245,7 @@ class Judge:
 OURS = {"loans": loans, "credit": credit, "flights": flights}
 CASES: dict[str, tuple[Any, int | None]] = {
     "credit": (credit, None), "loans": (loans, None), "adult-20000": (adult, 20_000), "adult-1000": (adult, 1_000),
-    "small-20": (TABLES["small-20"], None), "flights": (flights, None), "nist": (TABLES["nist"], None),
+    "small-20": (TABLES["small-20"], None), "flights": (flights, None), "xor": (xor, None), "nist": (TABLES["nist"], None),
     "acs-300000": (TABLES["acs"], 300_000),
 }  # fmt: skip
 LARGE, SMALL = ("adult-20000", "flights", "nist", "acs-300000"), ("credit", "adult-1000")

@@ -77,15 +77,18 @@ def pairs(forecast: Forecast, n: int) -> list[str]:
 
 def outcomes(forecast: Forecast) -> list[str]:
     """Return what the tables of declared outcomes cost the others."""
-    tables, share = forecast.outcomes
+    tables, share, three_way = forecast.outcomes
     if not tables:
         return []
+    deeper = f"A fifth of it goes to {counted(three_way, 'table')} of an outcome and two other columns. " * (
+        three_way > 0
+    )
     pairs_are = counted(
         tables, "pair with a declared outcome or dependency is", "pairs with a declared outcome or dependency are"
     )
     return [
         f"{pairs_are} always measured, with {percent(share, 0)} of the units that are left after the first tables of "
-        f"one column. The noise of other tables becomes up to {about((1.0 - share) ** -0.5, 2)} times as large."
+        f"one column. {deeper}The noise of other tables becomes up to {about((1.0 - share) ** -0.5, 2)} times as large."
     ]
 
 

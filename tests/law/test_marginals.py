@@ -20,8 +20,9 @@ from universes import Floats, table_on
 from discreet._core.random import seeded
 from discreet.domain import Boolean, Category, Counts, Domain, Integer, OpenLabels, Records
 from discreet.errors import ParameterError
-from discreet.mechanisms import Marginals, chosen_tables, marginals, wide_facts
-from discreet.mechanisms.chosen_tables import ChosenTables, KeptLabels, Merged, OneWay
+from discreet.mechanisms import Marginals, chosen_tables, marginals, three_way_tables, wide_facts
+from discreet.mechanisms.chosen_tables import ChosenTables, KeptLabels, OneWay
+from discreet.mechanisms.latent_classes import Merged
 from discreet.mechanisms.likelihood import compositions as count_vectors
 from discreet.mechanisms.marginals import _score, one_way_tables, two_way_tables
 from discreet.mechanisms.noise import GAUSSIAN, DiscreteGaussian
@@ -271,6 +272,7 @@ def test_what_the_residues_cost_is_below_every_rounding() -> None:
     log10_eta = math.log10(2.2 * (1 << 24)) - (math.pi * scale) ** 2 / math.log(10)
     most = wide_facts.MOST_COLUMNS
     cells = 2 * most * wide_facts.MOST_CELLS + math.comb(most, 2) * chosen_tables._MOST_MERGED**2
+    cells += 3 * math.comb(most, 2) * three_way_tables._MOST_GROUPS**2 * three_way_tables._OUTCOME_GROUPS
     assert log10_eta + math.log10(3 * cells) < -300
 
 
@@ -424,7 +426,7 @@ class Exact:
 
     def _first(self, x: Integers, y: Integers) -> Iterator[tuple[Read, tuple[int, ...], LossLaw]]:
         """Yield, for what is known of the first stage, one such output and the law of the loss until then."""
-        ones = [self.exact(None, (0,) * (self.counts + 1), counts)[:2] for counts in (x, y)]
+        ones = [self.exact(None, (0,) * (self.counts + 1), counts)[: len(self.mechanism.sizes)] for counts in (x, y)]
         scales = [scale for scale, counts in ones[0] for _ in counts]
         e, f = ([count for _, counts in one for count in counts] for one in ones)
         noise, mass, loss = [], np.ones(1), np.zeros(1, dtype=np.int64)
@@ -607,18 +609,19 @@ def test_tables_chosen_by_the_data_are_caught() -> None:
 class Unscored(Exact):
     """As above, of a mechanism whose only pair has an outcome: no score comes between the first stage and the last.
 
-    ``shares``: a twin that takes the outcome's share of the units from the table.
+    ``of_tables``: a twin that takes a number, such as the outcome's share of the units, from the table.
     """
 
-    def __init__(self, mechanism: Marginals, shares: Sequence[float] = ()) -> None:
-        super().__init__(mechanism, public=not shares)
-        self.shares = shares
+    def __init__(self, mechanism: Marginals, number: tuple[Any, str] = (wide_facts, ""), *of_tables: Any) -> None:
+        super().__init__(mechanism, public=not of_tables and len(mechanism.sizes) == 2)
+        self.number, self.of_tables = number, of_tables
 
     def read(self, first: tuple[int, ...]) -> Read:
         if first not in self._reads:
             found = ChosenTables(self.mechanism, np.array(first))
             of = b"|".join(each.cell_of.tobytes() for each in found.merged)
-            self._reads[first] = Read(of, b"", (structure(found),))
+            three_way = str([(tables.number, tables.q) for tables in found.three_way]).encode()
+            self._reads[first] = Read(of, three_way, (structure(found),))
         return self._reads[first]
 
     def divergence(self, x: Integers, y: Integers, epsilons: Sequence[float]) -> tuple[Floats, float]:
@@ -627,9 +630,9 @@ class Unscored(Exact):
             pair = []
             for place, counts in enumerate((x, y)):
                 with pytest.MonkeyPatch.context() as patch:
-                    if self.shares:
-                        patch.setattr(wide_facts, "OUTCOMES", self.shares[place : place + 1])
-                    pair.append(self.exact(read, output, counts)[3:])
+                    if self.of_tables:
+                        patch.setattr(*self.number, self.of_tables[place])
+                    pair.append(self.exact(read, output, counts)[len(self.mechanism.sizes) + 1 :])
             total[self._moved(*pair)][_MIDDLE + least : _MIDDLE + least + len(law)] += law
         return self._summed(total, epsilons)
 
@@ -648,11 +651,39 @@ def test_with_an_outcome_the_whole_by_stages() -> None:
     assert np.all(worst <= stated(mechanism))
     assert np.all(worst >= 0.9 * stated(mechanism))  # cells may merge into one, whose count shows nothing
     assert np.any(worst > stated(replace(mechanism, units=4)))  # as if the outcome's table were free
-    peeking, _ = Unscored(mechanism, shares=(0.4, 0.0)).divergence(X, Y, EPSILONS)
+    peeking, _ = Unscored(mechanism, (wide_facts, "OUTCOMES"), [0.4], [0.0]).divergence(X, Y, EPSILONS)
     assert np.any(peeking > stated(mechanism))
     # under add/remove, of one change in every table
     found, cut = exact.divergence(X, np.array([3, 0, 0, 0]), EPSILONS)
     assert np.all(found + cut <= stated(mechanism, relation="add-remove"))
+
+
+@pytest.mark.usefixtures("small")
+def test_with_a_table_of_three_columns_the_whole_by_stages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It costs its units; where it is free, or there for some confidential tables only, that is caught."""
+    monkeypatch.setattr(three_way_tables, "_ENOUGH", 1e-9)
+    monkeypatch.setattr(three_way_tables, "SHARE", 0.5)
+    few = {
+        scale: (z := np.arange(-int(3 * scale), int(3 * scale) + 1), np.exp(GAUSSIAN.log_pmf(scale, z)))
+        for scale in SCALE * np.arange(1, 9)
+    }  # of the noise, to be added up from below
+    monkeypatch.setitem(globals(), "masses", few.__getitem__)
+    domain = replace(labels(2, 2, 2), outcome="c2")
+    mechanism = Marginals(domain=domain, records=2, scale=SCALE, units=7, workload=("c2",))
+    corners = {"replacement": ([2, *[0] * 7], [1, *[0] * 6, 1]), "add-remove": ([2, *[0] * 7], [3, *[0] * 7])}
+    for relation, pair in corners.items():
+        x, y = map(np.array, pair)
+        exact, claimed = Unscored(mechanism), stated(mechanism, relation=relation)
+        found, _ = exact.divergence(x, y, EPSILONS)
+        assert {str([(1, 1)]).encode()} < {read.expected for read in exact._reads.values()}
+        assert np.all(found <= claimed)
+        assert np.any(found > stated(replace(mechanism, units=6), relation=relation))  # nor is it less than it costs
+        told, _ = Unscored(mechanism, (three_way_tables, "_ENOUGH"), 1e-9, 1e9).divergence(x, y, EPSILONS)
+        assert np.any(told > claimed)
+        with monkeypatch.context() as patch:
+            patch.setattr(three_way_tables.ThreeWayTables, "units", 0)
+            free, _ = Unscored(mechanism).divergence(x, y, EPSILONS)
+        assert np.any(free > claimed)
 
 
 class Labelled:

@@ -18,13 +18,14 @@ from discreet._core.arrays import Booleans, Floats, Integers
 from discreet._core.random import seeded
 from discreet.domain import Column, Counts, Domain, Parts, Records
 from discreet.mechanisms.base import CellCounts
-from discreet.mechanisms.latent_classes import Pair
+from discreet.mechanisms.latent_classes import Merged, Pair
 from discreet.mechanisms.noise import GAUSSIAN
 from discreet.mechanisms.reading import nearest_probabilities
 from discreet.mechanisms.slots import SlotUse
 from discreet.mechanisms.wide_facts import HALF_FOLDED, MOST_CELLS, WideFacts, measurable_pairs, open_columns
 
 if TYPE_CHECKING:
+    from discreet.mechanisms.three_way_tables import ThreeWayTables
     from discreet.mechanisms.tree import Nodes
 
 Statistic: TypeAlias = Callable[[Iterator[Any]], Any]
@@ -204,29 +205,6 @@ _CLEAR = 3.0  # standard errors
 _MOST_PARTS = 18  # of a column's runs, where a pair is clear
 
 
-@dataclass(frozen=True, eq=False)
-class Merged:
-    """The merged cells of one column. Public."""
-
-    cell_of: Integers  # shape (cells,): the merged cell of each cell
-    count: int
-
-    def sums(self, values: Floats) -> Floats:
-        """Return the sums of some numbers over the merged cells."""
-        return np.bincount(self.cell_of, weights=values, minlength=self.count).astype(np.float64)
-
-    def grouping(self, parts: Merged) -> Merged:
-        """Return the merged cells of finer cells, of which each is a part of one."""
-        cell_of = np.zeros(parts.count, dtype=np.int64)
-        cell_of[parts.cell_of] = self.cell_of
-        return Merged(cell_of, self.count)
-
-    def within(self, shares: Floats) -> Floats:
-        """Return the share of each cell in its merged cell; alike where noise left none of them."""
-        shares = shares + 1e-9 / len(shares)
-        return np.asarray(shares / self.sums(shares)[self.cell_of])
-
-
 def most_runs(precision: float) -> int:
     """Return how many merged cells an ordered column has at most, without its null."""
     return int(min(_MOST_BINS, max(_FEWEST, round(math.sqrt(precision)))))
@@ -311,6 +289,15 @@ def merged_text(column: Column, cells: Integers, texts: Sequence[str]) -> str:
 _NO_SIGNAL, _ALL_SIGNAL = 0.2, 0.5  # share of the scores that is more than scatter
 
 
+class Counted(NamedTuple):
+    """A noisy table: its columns, up to three, and the cell of each count in each: of several columns a merged one."""
+
+    columns: tuple[int, ...]
+    cells: tuple[Integers, ...]
+    counts: Floats  # unbiased
+    errors: Floats  # standard errors of these
+
+
 class ChosenTables:
     """What the first stages of an output choose: merged cells, and the tables of the last stage. Public."""
 
@@ -324,7 +311,13 @@ class ChosenTables:
         self.one_way = self._use.completed(one_way)
         outcome_pairs, scored_pairs = measurable_pairs(facts.domain, facts.workload)
         self.candidates = outcome_pairs + scored_pairs  # two-way tables that may be measured
+        self.three_way: list[ThreeWayTables] = []  # of an outcome and two other columns: one item, or none
         self._clearness = math.sqrt(facts.units) / (facts.scale * len(facts.sizes))  # of a record, in standard errors
+        if facts.domain.outcome:
+            from discreet.mechanisms.three_way_tables import ThreeWayTables
+
+            tables = ThreeWayTables(facts, self.counts, self.total)
+            self.three_way += [tables] * (tables.number > 0)
 
     @cached_property
     def merged(self) -> list[Merged]:
@@ -410,7 +403,8 @@ class ChosenTables:
         merged, fine = self.merged, self.fine
         shapes = [(merged[i].count, merged[j].count) for i, j in self.candidates]
         finer = [(fine[i].count, fine[j].count) for i, j in self.candidates]
-        return self.facts.allocation.worth(self._gains(), shapes, finer, self.facts.scale, self.total)
+        units = sum([tables.units for tables in self.three_way])
+        return self.facts.allocation.worth(self._gains(), shapes, finer, self.facts.scale, self.total, units)
 
     @cached_property
     def repeats(self) -> list[tuple[int, int]]:

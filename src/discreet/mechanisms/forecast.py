@@ -94,9 +94,9 @@ class Forecast:
     pair_scores : tuple of int, int and float, or None
         Number of pairs of columns, number of those that get a score, and standard deviation of the noise in a pair's
         score, which is a number of records; None where all columns are worked on together.
-    outcomes : tuple of int and float
-        Number of pairs of columns with a declared outcome, which are measured without a score, and their share of the
-        units that are left after the first tables of one column.
+    outcomes : tuple of int, float and int
+        Number of pairs of columns with a declared outcome, which are measured without a score, their share of the
+        units that are left after the first tables of one column, and number of tables of an outcome and two others.
     visible_dependence : float or None
         How strong a relation of two columns must be to be measured in half of the releases: share of the records that
         are elsewhere than if the columns were independent.
@@ -122,7 +122,7 @@ class Forecast:
     remedies: tuple[str, ...] = ()
     released_share: float = 1.0
     pair_scores: tuple[int, int, float] | None = None
-    outcomes: tuple[int, float] = (0, 0.0)
+    outcomes: tuple[int, float, int] = (0, 0.0, 0)
     visible_dependence: float | None = None
     stratified: bool = False
     rest: Literal["", "base", "uniform"] = ""

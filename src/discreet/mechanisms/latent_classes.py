@@ -7,13 +7,16 @@ fitted together, with no limit on how they overlap, and records are drawn at onc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from discreet._core.arrays import Floats, Integers
+
+if TYPE_CHECKING:
+    from discreet.mechanisms.three_way_tables import LastColumn
 
 _FEWEST, _MOST = 100, 400  # classes
 _ROUNDS, _STEPS = 200, 200
@@ -28,6 +31,34 @@ LEAST_SHARE = 1e-3
 
 Pair = tuple[int, int]
 """Numbers of two columns, in ascending order."""
+
+
+@dataclass(frozen=True, eq=False)
+class Merged:
+    """The merged cells of one column. Public."""
+
+    cell_of: Integers  # shape (cells,): the merged cell of each cell
+    count: int
+
+    def sums(self, values: Floats) -> Floats:
+        """Return the sums of some numbers over the merged cells."""
+        return np.bincount(self.cell_of, weights=values, minlength=self.count).astype(np.float64)
+
+    def grouping(self, parts: Merged) -> Merged:
+        """Return the merged cells of finer cells, of which each is a part of one."""
+        cell_of = np.zeros(parts.count, dtype=np.int64)
+        cell_of[parts.cell_of] = self.cell_of
+        return Merged(cell_of, self.count)
+
+    def joined(self, texts: Sequence[str]) -> list[str]:
+        """Return the texts of merged cells, by those of the cells."""
+        cells = [np.flatnonzero(self.cell_of == i).tolist() for i in range(self.count)]
+        return [" or ".join([texts[cell] for cell in merged_cells]) for merged_cells in cells]
+
+    def within(self, shares: Floats) -> Floats:
+        """Return the share of each cell in its merged cell; alike where noise left none of them."""
+        shares = shares + 1e-9 / len(shares)
+        return np.asarray(shares / self.sums(shares)[self.cell_of])
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,6 +258,7 @@ class LatentClasses:
     shares: Floats  # shape (classes,): of the records
     blocks: tuple[Block, ...]
     dependencies: tuple[tuple[int, int, Integers], ...] = ()  # a column, one without a block, and its cell for each
+    last: Mapping[int, LastColumn] = field(default_factory=dict)  # columns that are drawn again in the end
 
     def where(self, column: int, cells: Integers) -> LatentClasses:
         """Return the model of the records in some cells of a column, which is not drawn by merged ones."""
@@ -238,7 +270,7 @@ class LatentClasses:
 
     def _with_block(self, place: int, block: Block, shares: Floats) -> LatentClasses:
         blocks = (*self.blocks[:place], block, *self.blocks[place + 1 :])
-        return LatentClasses(shares / shares.sum(), blocks)
+        return replace(self, shares=shares / shares.sum(), blocks=blocks)
 
     def raked(self, targets: Mapping[int, Floats]) -> LatentClasses:
         """Return the model with given probabilities of some columns: cells are reweighted alike in every class."""
@@ -320,7 +352,7 @@ class LatentClasses:
                     joint[j] = inside * (factors.T @ (joint[i] / np.maximum(factors @ inside, 1e-300)))
                     columns.append(j)
                     blocks[j,] = replace(block, link=Link(i, cell_of[i], factors))
-        return LatentClasses(self.shares, tuple(blocks.values()))
+        return replace(self, blocks=tuple(blocks.values()))
 
 
 # -- its fit ------------------------------------------------------------------------------------------------------

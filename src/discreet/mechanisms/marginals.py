@@ -120,12 +120,13 @@ class Marginals(WideFacts, PartsMechanism):
 
     Notes
     -----
-    The private step has four stages. (1) Every one-way table gets noise. (2) Every two-way table gets a score,
+    The private step has four or five stages. (1) Every one-way table gets noise. (2) Every two-way table gets a score,
     ``S = sum of max(0, N - R)`` over its cells, with ``R`` the table that the *released* one-way tables would make if
     the columns were independent, in integers; scores get ``score_units``. (3) What is left of the units goes to
     two-way tables and again to one-way tables, by the released scores. (4) These tables get noise. Tables with an
     outcome that the domain declares need no score: they get 40 % of what is left, or 70 % if they are alone. Tables of
-    ``determines`` get the part of that share that they are of an outcome's tables.
+    ``determines`` get the part of that share that they are of an outcome's tables. Where the records allow it, (5) a
+    fifth of that share goes to coarse tables of an outcome and two other columns, of all pairs.
 
     Guarantee (theorem T20): ``units`` units are spent whatever is released, each a table in which two counts change by
     one (replacement) or one count does (add/remove), and each score changes by at most one. The profile is that of
@@ -139,8 +140,8 @@ class Marginals(WideFacts, PartsMechanism):
     reserved namespace.
 
     Everything else is post-processing: cells are merged, noise is reduced by empirical Bayes, a mixture of independent
-    columns is fitted to all tables, and records are drawn from it. That columns depend on each other only as the
-    measured tables and this model say is an approximation; the measured tables are what is known.
+    columns is fitted to all tables, and records are drawn from it, but outcomes of (5) from all others. That columns
+    depend on each other only as the measured tables and this model say is an approximation.
 
     References
     ----------
@@ -259,6 +260,10 @@ class Marginals(WideFacts, PartsMechanism):
             measure_column(i, q)
         for pair, q in choice.pairs:
             measure((tables[pair] if pair in choice.clear else choice.summed(pair, tables[pair])).ravel(), q)
+        for three_way in choice.three_way:
+            groups = three_way.tables(MeasuredTables(choice, np.concatenate(parts)))
+            for counts in table(partial(three_way.counts, groups)):
+                measure(counts, three_way.q)
         return np.concatenate(parts), total
 
     def outputs(self, *tables: Counts) -> Outputs:
@@ -353,11 +358,10 @@ class Marginals(WideFacts, PartsMechanism):
     def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
         """Return the share of records that noise moves in the column in which it moves most, for an invented table.
 
-        As if one-way tables had their usual share of the units in the end. In a long ordered column a record counts by
-        how far it is moved, as a share of the column's range. In an open column, a record whose label is too rare to be
-        kept counts as moved.
+        As if one-way tables had their usual share of the units. In a long ordered column a record counts by how far it
+        is moved, as a share of its range. In an open one, a record whose label is not kept counts as moved.
         """
-        labels, rare = [], dict.fromkeys(range(len(self.sizes)), 0.0)
+        three_way, labels, rare = 0, [], dict.fromkeys(range(len(self.sizes)), 0.0)
         for i in self.open:
             column = self.domain.columns[self.domain.names[i]]
             counts = np.sort(inner_half(column, column.draw(_INVENTED, seeded(0))))[::-1]
@@ -370,12 +374,20 @@ class Marginals(WideFacts, PartsMechanism):
         if self.open:
             lost, lost_to = min(1.0, lost), "noise or rarity in a column"
         unscored = len(measurable_pairs(self.domain, self.workload)[0])
+        if self.domain.outcome:
+            from discreet.mechanisms.three_way_tables import ThreeWayTables
+
+            three_way = ThreeWayTables(closed, closed.sizes, float(n)).number
         return Forecast(
             lost=lost,
             lost_is="prediction",
             lost_to=lost_to,
             remedies=helpful(self.domain, "cells", "columns", "epsilon", "delta"),
-            outcomes=(unscored, OUTCOMES[len(self.pairs) > 0] * min(1.0, unscored / max(1, len(self.sizes) - 1))),
+            outcomes=(
+                unscored,
+                OUTCOMES[len(self.pairs) > 0] * min(1.0, unscored / max(1, len(self.sizes) - 1)),
+                three_way,
+            ),
             pair_scores=(math.comb(len(self.sizes), 2), len(self.pairs), self.scale / math.sqrt(self.score_units or 1)),
             visible_dependence=visible_dependence(closed, n) if self.pairs else None,
             stratified=self.sampling == "stratified",

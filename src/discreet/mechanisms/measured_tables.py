@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from discreet.domain import Domain, Records
 from discreet.mechanisms.base import CellCounts
 from discreet.mechanisms.chosen_tables import (
     ChosenTables,
+    Counted,
     KeptLabels,
     cell_texts,
     labelled,
@@ -36,7 +38,7 @@ from discreet.mechanisms.latent_classes import (
     fitted_to,
     nearest_table,
 )
-from discreet.mechanisms.pair_losses import hidden_dependence, pair_losses, released_cells
+from discreet.mechanisms.pair_losses import hidden_dependence, pair_codes, pair_losses, released_cells
 from discreet.mechanisms.reading import (
     BLOCK,
     WHOLE,
@@ -54,20 +56,14 @@ from discreet.mechanisms.slots import SlotUse
 from discreet.mechanisms.wide_facts import WideFacts
 from discreet.privacy import Code, Relation
 
+if TYPE_CHECKING:
+    pass
+
 _DEPENDENT = 1e-9
 _CONTRADICTED, _NOISES, _LEAST_GAP, _FITTED = 1.0, 1.25, 0.06, 20
 
 TABLE = "table"
 """Name of the column that says which columns a count is of."""
-
-
-class Counted(NamedTuple):
-    """A noisy table: its columns, one or two, and the cell of each count in each: of two columns a merged one."""
-
-    columns: tuple[int, ...]
-    cells: tuple[Integers, ...]
-    counts: Floats  # unbiased
-    errors: Floats  # standard errors of these
 
 
 class MeasuredTables:
@@ -81,7 +77,9 @@ class MeasuredTables:
         self._drawn: dict[Pair, Floats] = {}  # of a draw, the excess of two-way tables
         self.one_way, self.two_way, self.noisy = one_way_counts(self.facts, self._y), {}, {}
         self.scores, last = np.split(self._y[choice.scored :], [len(self.facts.pairs)])
-        parts = iter(np.split(last, np.cumsum(choice.lengths)[:-1]))
+        *split, self.last_counts = np.split(last, np.cumsum(choice.lengths))
+        parts = iter(split)
+        self.last = {y for tables in choice.three_way for y in tables.outcomes} - self.facts.given_cells.keys()
         for i, q in choice.repeats:
             table, further = self.one_way[i], (q * self.facts.multiples[i]) ** 2.0
             first = table.units / further[-1]
@@ -108,6 +106,7 @@ class MeasuredTables:
         first = [q * multiples for q, multiples in zip(facts.allocation.first, facts.multiples, strict=True)]
         further = [q * facts.multiples[i] for i, q in choice.repeats]
         two_way = [np.full(self.noisy[pair].size, q) for pair, q in choice.pairs]
+        two_way += [np.full(len(self.last_counts), tables.q) for tables in choice.three_way]
         q = np.concatenate([*first, np.zeros(len(facts.pairs)), *further, *two_way])
         noise = np.rint(facts.scale * q * rng.normal(size=len(self._y))).astype(np.int64)
         draw = MeasuredTables(choice, self._y + noise, self.total)
@@ -152,6 +151,9 @@ class MeasuredTables:
             counts = self.noisy[pair]
             cells = np.unravel_index(np.arange(counts.size), counts.shape)
             tables.append(Counted(pair, cells, counts.ravel(), np.full(counts.size, scale / q)))
+        for table, counts, error in chain.from_iterable(three_way.noisy(self) for three_way in self.choice.three_way):
+            cells = np.unravel_index(np.arange(len(counts)), table.shape)
+            tables.append(Counted(table.columns, cells, counts, np.full(len(counts), error)))
         return tables
 
     def column_shares(self) -> list[Floats]:
@@ -194,7 +196,12 @@ class MeasuredTables:
                 blocks.append(self._joint_block(columns, len(shares), inside, fine))
         model = LatentClasses(shares, tuple(blocks)).raked({i: fine[i] for i in exact - facts.given_cells.keys()})
         if not self._drawn and (strong := self._strong(model, rng)):
-            model = model.linked(strong, [cells.cell_of for cells in self.choice.fine])
+            links = {pair: table for pair, table in strong.items() if self.last.isdisjoint(pair)}
+            model = model.linked(links, [cells.cell_of for cells in self.choice.fine])
+        if not self._drawn and self.last:
+            from discreet.mechanisms.three_way_tables import with_last_columns
+
+            model = with_last_columns(model, self, targets, strong, rng)
         for column, condition in facts.given_cells.items():
             model = model.where(column, condition)
         return replace(model, dependencies=self.dependencies)
@@ -227,8 +234,10 @@ class MeasuredTables:
                 missed.append((_NOISES * noise - gap, pair, table))
         tree = list(range(len(shares)))  # of each column, the least column that it is linked with
         for _, (i, j), table in sorted(missed, key=itemgetter(0)):
-            if tree[i] != tree[j]:
-                tree = [tree[i] if root == tree[j] else root for root in tree]
+            last = not self.last.isdisjoint((i, j))  # which is in no circle
+            if last or tree[i] != tree[j]:
+                if not last:
+                    tree = [tree[i] if root == tree[j] else root for root in tree]
                 if (i, j) not in self.choice.clear:
                     fine = self.choice.fine
                     groups = [self.choice.merged[k].grouping(fine[k]) for k in (i, j)]
@@ -315,6 +324,8 @@ class StratumShares(CellShares):
         cells = self.model.records(items, self.by_stratum, stratified=stratified, rng=rng)
         classes = items % len(self.model.shares)
         cells |= self.model.records(classes, self.by_class, stratified=stratified, rng=rng)
+        for i, column in self.model.last.items():
+            cells[i] = column.draw(cells, stratified=stratified, rng=rng)
         return Records(columns=tuple([cells[i] for i in range(len(cells))]))
 
     def draw(self, size: int, *, rng: np.random.Generator, portion: Portion = WHOLE) -> Iterator[Records]:
@@ -392,8 +403,8 @@ class MarginalsReading(Reading):
         """Return the counts of the measured tables, unbiased: of one column by cell, of two by merged cells.
 
         Each has a row of texts: the table's columns, and in each of them its cell, or the first and last of the merged
-        cells of an ordered column; of another column, the cells that are merged are "any other". All labels of an open
-        column that were not kept are its reserved prefix and a star.
+        cells of an ordered column; of another column, the cells that are merged are "any other". Of three columns, "or"
+        stands between merged cells. All labels of an open column that were not kept are its reserved prefix and a star.
         """
         tables, domain = self.measured.tables(), self._closed
         if len(domain.columns) == 1 and not self.facts.open:
@@ -401,6 +412,8 @@ class MarginalsReading(Reading):
             return Estimates(domain.unflat(cells), counts, errors)
         texts = [cell_texts(column) for column in domain.columns.values()]
         choice = self.measured.choice
+        three_way = [table for tables in choice.three_way for table in tables.tables(self.measured)]
+        groups_of = {table.columns: dict(zip(*table, strict=True)) for table in three_way}
         merged_texts, fine_texts = [
             [
                 [merged_text(column, np.flatnonzero(cells.cell_of == cell), words) for cell in range(cells.count)]
@@ -411,9 +424,11 @@ class MarginalsReading(Reading):
         labels: dict[str, list[str | None]] = {name: [] for name in (TABLE, *domain.names)}
         for columns, places, counts, _ in tables:
             labels[TABLE] += [", ".join(domain.names[i] for i in columns)] * len(counts)
-            cells_of = dict(zip(columns, places, strict=True))
+            cells_of, group_of = dict(zip(columns, places, strict=True)), groups_of.get(columns, {})
             for i, name in enumerate(domain.names):
                 words = texts[i] if len(columns) == 1 else (fine_texts if columns in choice.clear else merged_texts)[i]
+                if i in group_of:
+                    words = group_of[i].grouping(choice.merged[i]).joined(words)
                 labels[name] += (
                     [words[cell] for cell in cells_of[i].tolist()] if i in cells_of else [None] * len(counts)
                 )
@@ -431,7 +446,7 @@ class MarginalsReading(Reading):
                 "pairs_measured": [[names[i], names[j]] for i, j in sorted(pairs)],
                 "merged_cells": {name: cells.count for name, cells in columns if cells.count < len(cells.cell_of)},
             }
-        codes, shares = list(self._pair_codes(pairs)), []
+        codes, shares = list(pair_codes(self.measured, pairs, several=self.facts.tables is not None)), []
         for source, target, cell_of in self.measured.dependencies:
             cells, values = [cell_texts(self._closed.columns[names[i]]) for i in (source, target)]
             numbers = {"column": names[source], "determined": names[target], "cells": cells}
@@ -460,24 +475,3 @@ class MarginalsReading(Reading):
             }
             codes.append(Code("pair-losses", numbers))
         return tuple(codes)
-
-    def _pair_codes(self, measured: Sequence[Pair]) -> Iterator[Code]:
-        """Say which two-way tables were measured, and of several released tables which of those are mostly noise."""
-        pairs = self.measured.choice.candidates
-        numbers = {"measured": len(measured), "pairs": len(pairs)}
-        if not measured and pairs:
-            yield Code("no-pair-measured")
-        elif len(pairs) < 2:
-            yield Code("only-pair-measured" if pairs else "one-column")
-        elif self.facts.tables is None:
-            yield Code("pairs-measured", numbers)
-        else:
-            yield Code("named-pairs-measured", {**numbers, "tables": self._names(measured)})
-            tables = [table for table in self.measured.tables() if len(table.columns) == 2]
-            # below the standard error of their noise are the counts of more than a third of the cells
-            faint = [table.columns for table in tables if float((table.counts < table.errors).mean()) > 1.0 / 3.0]
-            if faint:
-                yield Code("faint-tables", {"tables": self._names(faint)})
-
-    def _names(self, tables: Sequence[tuple[int, ...]]) -> list[str]:
-        return ["*".join(self._closed.names[i] for i in columns) for columns in sorted(tables)]

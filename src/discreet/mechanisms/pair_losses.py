@@ -6,7 +6,7 @@ All of it is public. Theory: docs/theory/marginals.md, "What is lost".
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +16,7 @@ from discreet.mechanisms.chosen_tables import most_runs
 from discreet.mechanisms.latent_classes import LatentClasses, Pair, centred
 from discreet.mechanisms.noise import GAUSSIAN
 from discreet.mechanisms.wide_facts import HALF_FOLDED, WideFacts, table_cost
+from discreet.privacy import Code
 
 if TYPE_CHECKING:
     from discreet.mechanisms.measured_tables import MeasuredTables
@@ -45,8 +46,11 @@ def pair_losses(measured: MeasuredTables, model: LatentClasses) -> list[tuple[fl
     usual = _OVERFIT / (_OVERFIT + numbers / float(np.array(sizes)[np.unique(list(pairs))].sum()))
     links = {(i, block.link.column) for block in model.blocks if block.link is not None for i in block.columns}
     losses = []
-    for ((i, j), noisy), table in zip(pairs.items(), model_tables(measured, model, pairs), strict=True):
-        expected, model_counts = measured.expected[i, j], total * table
+    tables = {pair: table for column in model.last.values() for pair, table in column.tables.items()}
+    rest = [pair for pair in pairs if pair not in tables]
+    tables |= zip(rest, model_tables(measured, model, rest), strict=True)
+    for (i, j), noisy in pairs.items():
+        expected, model_counts = measured.expected[i, j], total * tables[i, j]
         share = usual * (_INDEPENDENT + 0.5 * _DEPENDENT * float(np.abs(model_counts - expected).sum()) / total)
         if {(i, j), (j, i)} & links:
             share = max(share, _LINKED)
@@ -135,6 +139,29 @@ def released_cells(measured: MeasuredTables, source: int, target: int) -> Intege
     largest = [int(np.where(merged.cell_of == cell, shares, -1.0).argmax()) for cell in range(merged.count)]
     rows: Integers = table.argmax(axis=pair.index(target))[cells[source].cell_of]
     return np.array(largest)[rows]
+
+
+def pair_codes(tables: MeasuredTables, measured: Sequence[Pair], *, several: bool) -> Iterator[Code]:
+    """Say which two-way tables were measured, and of several released tables which of those are mostly noise."""
+
+    def names(measured: Sequence[tuple[int, ...]]) -> list[str]:
+        return ["*".join(tables.facts.domain.names[i] for i in columns) for columns in sorted(measured)]
+
+    pairs = tables.choice.candidates
+    numbers = {"measured": len(measured), "pairs": len(pairs)}
+    if not measured and pairs:
+        yield Code("no-pair-measured")
+    elif len(pairs) < 2:
+        yield Code("only-pair-measured" if pairs else "one-column")
+    elif not several:
+        yield Code("pairs-measured", numbers)
+    else:
+        yield Code("named-pairs-measured", {**numbers, "tables": names(measured)})
+        pair_tables = [table for table in tables.tables() if len(table.columns) == 2]
+        # below the standard error of their noise are the counts of more than a third of the cells
+        faint = [table.columns for table in pair_tables if float((table.counts < table.errors).mean()) > 1.0 / 3.0]
+        if faint:
+            yield Code("faint-tables", {"tables": names(faint)})
 
 
 def model_tables(measured: MeasuredTables, model: LatentClasses, pairs: Iterable[Pair]) -> Iterator[Floats]:

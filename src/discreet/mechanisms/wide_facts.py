@@ -127,6 +127,7 @@ class Allocation:
         finer: Sequence[tuple[int, int]],
         scale: float,
         records: float,
+        reserved: int = 0,
     ) -> tuple[Integers, Integers, Integers, Booleans]:
         """Return which tables of two columns to measure, their ``q``, the ``q`` of one-way tables, and which are finer.
 
@@ -144,8 +145,8 @@ class Allocation:
         outcomes = np.flatnonzero(fine_cost[:first_scored] > 0.0)
         part = OUTCOMES[len(scores) > 0] * min(1.0, first_scored / max(1, len(self.cost) - 1))
         share, nothing = int(part * self.remaining) * bool(outcomes.size), np.zeros(len(outcomes))
-        outcome_q = _whole(fine_cost[outcomes], np.ones_like(outcomes), nothing, share)
-        remaining = self.remaining - int(outcome_q @ outcome_q)
+        outcome_q = _whole(fine_cost[outcomes], np.ones_like(outcomes), nothing, max(0, share - reserved))
+        remaining = self.remaining - reserved - int(outcome_q @ outcome_q)
         clear_outcomes = dearer[outcomes] > 0.0
         cost, dearer, losses = cost[first_scored:], dearer[first_scored:], [level[first_scored:] for level in losses]
         won = _WON * scores**2 / records * (losses[0] - losses[1])
