@@ -245,8 +245,8 @@ class Judge:
 OURS = {"loans": loans, "credit": credit, "flights": flights}
 CASES: dict[str, tuple[Any, int | None]] = {
     "credit": (credit, None), "loans": (loans, None), "adult-20000": (adult, 20_000), "adult-1000": (adult, 1_000),
-    "small-20": (TABLES["small-20"], None), "flights": (flights, None), "xor": (xor, None), "nist": (TABLES["nist"], None),
-    "acs-300000": (TABLES["acs"], 300_000),
+    "small-20": (TABLES["small-20"], None), "flights": (flights, None), "nist": (TABLES["nist"], None),
+    "acs-300000": (TABLES["acs"], 300_000), "xor": (xor, None),
 }  # fmt: skip
 LARGE, SMALL = ("adult-20000", "flights", "nist", "acs-300000"), ("credit", "adult-1000")
 EPSILONS = [1.0, 10.0, 3.0]

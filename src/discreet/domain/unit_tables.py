@@ -305,7 +305,7 @@ def settle_tables(domain: Domain) -> None:
     unit_columns = {column: facts for column, facts in domain.columns.items() if flat.get(column) != facts}
     if twice := set(unit_columns) & {*flat, *table.columns, table.unit}:
         raise DomainError(f"column {min(twice)!r}: a table of units has its name. Rename one of them")
-    for key in ("metric_weights", "totals", "difference"):
+    for key in ("metric_weights", "totals", "outcome", "difference"):
         if getattr(domain, key):
             raise DomainError(f"{key} cannot be declared beside [tables.{name}]. Leave it out")
     settle(domain, tables=Frozen(tables), columns=unit_columns | flat)

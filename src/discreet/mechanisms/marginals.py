@@ -29,7 +29,6 @@ from discreet.mechanisms.chosen_tables import (
     KeptLabels,
     LabelledTables,
     LabelThreshold,
-    OneWay,
     Statistic,
     closed_domain,
     label_counts,
@@ -39,14 +38,13 @@ from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.latent_classes import Pair
 from discreet.mechanisms.measured_tables import TABLE, MarginalsReading, MeasuredTables
 from discreet.mechanisms.noise import GAUSSIAN
-from discreet.mechanisms.pair_losses import visible_dependence
+from discreet.mechanisms.pair_losses import moved_share, visible_dependence
 from discreet.mechanisms.reading import Contents, Reading
 from discreet.mechanisms.wide_facts import (
     LEAST_SCALE,
     MOST_COLUMNS,
     MOST_UNITS,
     OUTCOMES,
-    USUAL,
     WideFacts,
     check_columns,
     items_of,
@@ -370,7 +368,7 @@ class Marginals(WideFacts, PartsMechanism):
             labels.append(KeptLabels(tuple(f"{rank:03}" for rank in range(len(counts))), counts.astype(np.int64)))
             rare[i] = 1.0 - float(counts.sum()) / n
         closed = self.closed(labels)
-        lost, lost_to = max([closed._moved(i, n) + share for i, share in rare.items()]), "noise in a column"
+        lost, lost_to = max([moved_share(closed, i, n) + share for i, share in rare.items()]), "noise in a column"
         if self.open:
             lost, lost_to = min(1.0, lost), "noise or rarity in a column"
         unscored = len(measurable_pairs(self.domain, self.workload)[0])
@@ -393,26 +391,6 @@ class Marginals(WideFacts, PartsMechanism):
             stratified=self.sampling == "stratified",
             draws=8,
         )
-
-    def _moved(self, i: int, n: int) -> float:
-        """Return what share of the records noise moves in a column, or how far, on average over four draws of it."""
-        from scipy.special import ndtri
-
-        shares = inner_half(list(self.domain.measured_columns.values())[i], np.arange(self.sizes[i]))
-        shares = shares / shares.sum()
-        counts, nodes = np.rint(n * shares).astype(np.int64), self.nodes[i]
-        if nodes is not None:
-            counts = nodes.sums(counts)
-        multiples, units = self.multiples[i], float(self.allocation.spread(USUAL)[i])
-        error = self.scale / (math.sqrt(units) * multiples)
-        # normal variables that are the same with every version of NumPy: a certificate's share rests on them
-        bits = seeded(0).bit_generator.random_raw(4 * self.lengths[i]).reshape(4, -1)
-        normal = ndtri(((bits >> np.uint64(11)) + 0.5) * 2.0**-53)
-        noisy = [OneWay(counts + np.rint(error * noise), 1.0, nodes) for noise in normal]
-        differences = np.array([table.shares(float(n)) - shares for table in noisy])
-        if nodes is not None:
-            return float(np.abs(np.cumsum(differences, axis=1)).mean())
-        return float(0.5 * np.abs(differences).sum(axis=1).mean())
 
     @classmethod
     def _solution(cls, search: Search) -> Any:

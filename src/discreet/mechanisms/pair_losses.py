@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet._core.arrays import Floats, Integers
-from discreet.mechanisms.chosen_tables import most_runs
+from discreet._core.random import seeded
+from discreet.domain import inner_half
+from discreet.mechanisms.chosen_tables import OneWay, most_runs
 from discreet.mechanisms.latent_classes import LatentClasses, Pair, centred
 from discreet.mechanisms.noise import GAUSSIAN
-from discreet.mechanisms.wide_facts import HALF_FOLDED, WideFacts, table_cost
+from discreet.mechanisms.wide_facts import HALF_FOLDED, USUAL, WideFacts, table_cost
 from discreet.privacy import Code
 
 if TYPE_CHECKING:
@@ -108,6 +110,27 @@ def hidden_dependence(measured: MeasuredTables, *, exact: bool) -> float:
         if pair not in measured.two_way
     ]
     return min(1.0, max(bounds, default=0.0) / total)
+
+
+def moved_share(facts: WideFacts, i: int, n: int) -> float:
+    """Return what share of the records noise moves in a column, or how far, on average over four draws of it."""
+    from scipy.special import ndtri
+
+    shares = inner_half(list(facts.domain.measured_columns.values())[i], np.arange(facts.sizes[i]))
+    shares = shares / shares.sum()
+    counts, nodes = np.rint(n * shares).astype(np.int64), facts.nodes[i]
+    if nodes is not None:
+        counts = nodes.sums(counts)
+    multiples, units = facts.multiples[i], float(facts.allocation.spread(USUAL)[i])
+    error = facts.scale / (math.sqrt(units) * multiples)
+    # normal variables that are the same with every version of NumPy: a certificate's share rests on them
+    bits = seeded(0).bit_generator.random_raw(4 * facts.lengths[i]).reshape(4, -1)
+    normal = ndtri(((bits >> np.uint64(11)) + 0.5) * 2.0**-53)
+    noisy = [OneWay(counts + np.rint(error * noise), 1.0, nodes) for noise in normal]
+    differences = np.array([table.shares(float(n)) - shares for table in noisy])
+    if nodes is not None:
+        return float(np.abs(np.cumsum(differences, axis=1)).mean())
+    return float(0.5 * np.abs(differences).sum(axis=1).mean())
 
 
 def visible_dependence(facts: WideFacts, n: int) -> float:

@@ -204,6 +204,7 @@ def test_what_is_declared_wrongly_is_refused(change: dict[str, Any], words: str)
         ({"tables": {"a": TABLE}, "columns": {"days": Boolean()}}, "Rename"),
         ({"tables": {"a": TABLE}, "columns": {"who": Boolean()}}, "Rename"),
         ({"tables": {"a": TABLE}, "metric_weights": {"days (1)": 2.0}}, "Leave it out"),
+        ({"tables": {"a": TABLE}, "outcome": "days (1)"}, "Leave it out"),
         ({"tables": {"a": TABLE}, "totals": [{"source": "x", "count": 3}]}, "Leave it out"),
     ],
 )
