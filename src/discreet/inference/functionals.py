@@ -52,11 +52,6 @@ class Functional:
     cuts: tuple[float, ...] = ()
 
     @property
-    def is_quantile(self) -> bool:
-        """Whether it is the value at which the distribution function reaches a level."""
-        return self.function is None and _QUANTILE.fullmatch(self.name) is not None
-
-    @property
     def is_share(self) -> bool:
         """Whether it is a share, between 0 and 1."""
         return self.function is None and self.name.startswith("P(")

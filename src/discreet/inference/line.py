@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -215,16 +215,15 @@ class CellSets:
         """Return the mean mass of each cell, in one row."""
         return np.asarray(masses.mean(axis=0)[self.set_of] * self.shares)[None]
 
-    def resolved(self, values: Floats, hidden: Booleans | None, cuts: Sequence[Any]) -> tuple[Indices, Floats]:
+    def resolved(self, values: Floats, hidden: Booleans, cuts: Indices) -> tuple[Indices, Floats]:
         """Return cells that stand for all, and their masses, (draws, cells): exact up to each cut, and in the mean.
 
         ``values``: of the cells, NaN of a null; ``hidden``: cells that may be empty, which stand for themselves only.
         """
         # Sets are cut further, and each part stands on two of its cells, with its mean and nearly its variance.
         count = len(values)
-        kinds = 4 * self.set_of + 2 * np.isnan(values) + (False if hidden is None else hidden)
-        changes = np.flatnonzero(np.diff(kinds)) + 1
-        starts = np.unique(np.concatenate(([0], changes, np.clip(np.asarray(cuts, dtype=np.intp), 0, count - 1))))
+        changes = np.flatnonzero(np.diff(4 * self.set_of + 2 * np.isnan(values) + hidden)) + 1
+        starts = np.unique(np.concatenate(([0], changes, np.clip(cuts, 0, count - 1))))
         ends = np.append(starts[1:], count) - 1
         part, line = np.repeat(np.arange(len(starts)), ends - starts + 1), np.nan_to_num(values)
         share = np.add.reduceat(self.shares, starts)
