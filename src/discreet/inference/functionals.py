@@ -56,6 +56,16 @@ class Functional:
         """Whether it is a share, between 0 and 1."""
         return self.function is None and self.name.startswith("P(")
 
+    def limits(self, low: float = -math.inf, high: float = math.inf) -> tuple[float, float]:
+        """Return the least and the greatest number that it can be, of values from ``low`` to ``high``."""
+        most = {"sd": (high - low) / 2.0, "variance": ((high - low) / 2.0) ** 2, "P": 1.0}
+        kind = self.name.partition("(")[0]
+        if self.function is None and kind in most:
+            return 0.0, most[kind]
+        if self.unit == "value":
+            return low, high
+        return -math.inf, math.inf
+
     def between(self, least: Line, most: Line) -> tuple[Floats, Floats]:
         """Return the least and the greatest number of each draw, over all distributions within cells."""
         if self.bounds is not None:

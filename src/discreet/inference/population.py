@@ -202,7 +202,8 @@ class Posterior:
                     number = functional.number(line)
                     ends = [functional.between(*case) for case in cases] or [(number, number)]
                 low, high = zip(*ends, strict=True)
-                numbers.append(np.stack([number, np.min(low, axis=0), np.max(high, axis=0)], axis=1))
+                least, greatest = np.min(low, axis=0), np.max(high, axis=0)
+                numbers.append(np.clip(np.stack([number, least, greatest], axis=1), *functional.limits()))
             blocks.append(np.stack(numbers, axis=1))
         return np.concatenate(blocks)
 
@@ -316,7 +317,7 @@ class Posterior:
             the like take the posterior's support without weights.
         kind : {"linear", "logistic"}, optional
             Least squares, or log-odds. By default logistic where the outcome is a column of truth values or of two
-            categories.
+            categories, else linear, also for the numbers 0 and 1. The first notes say which it is.
         level : float
             As for :meth:`summary`.
 

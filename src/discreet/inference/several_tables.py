@@ -21,8 +21,8 @@ from discreet._core.errors import ParameterError
 from discreet._core.random import seeded
 from discreet._core.text import counted
 from discreet.domain import Domain, Records
-from discreet.inference.functionals import Evaluated, Functional, groups_of, known_functionals, restricted
-from discreet.inference.line import Draws
+from discreet.inference.functionals import Evaluated, Functional, groups_of, known_functionals, ordered, restricted
+from discreet.inference.line import Draws, piece_ends
 from discreet.inference.models import FormulaDesign, regression
 from discreet.inference.population import Posterior
 from discreet.inference.released import Released, analysed_mechanism, read_release
@@ -192,8 +192,11 @@ def estimate_tables(
         masses = [restricted(group, t.records, Draws((t.counts / t.counts.sum())[None]))[1][0] for t in tables]
         labels += [(functional, {"group": group.label, "share": float(np.mean(masses))}) for functional in parsed]
     labels = labels or [(functional, {}) for functional in parsed]
-    kind = domain.columns[column or used[0]].kind
-    return several.summary(numbers, labels, kind=kind, by=by or "", notes=notes)
+    about, ends = domain.columns[column or used[0]], (-math.inf, math.inf)
+    if ordered(about) and about.values is not None:
+        values = piece_ends(about, np.arange(about.values))
+        ends = float(values[0].min()), float(values[1].max())
+    return several.summary(numbers, labels, kind=about.kind, by=by or "", notes=notes, ends=ends)
 
 
 def _estimated(
@@ -322,8 +325,9 @@ class _Several:
         kind: str = "",
         by: str = "",
         notes: Sequence[str] = (),
+        ends: tuple[float, float] = (-math.inf, math.inf),
     ) -> Summary:
-        """Combine estimates and variances, shape (tables, numbers, 2)."""
+        """Combine estimates and variances, shape (tables, numbers, 2); ``ends``: of the column's values."""
         records, size, count = self.certificate.facts.records, self.certificate.tables[0].rows, len(numbers)
         rows, adjusted, absent = [], {}, {}
         for (functional, group), values in zip(labels, np.swapaxes(numbers, 0, 1), strict=True):
@@ -331,7 +335,7 @@ class _Several:
                 absent[group["group"]] = True
                 continue
             combined = combine(*values.T, kind="fully", size=size, n=records, level=self.level)
-            least, most = (0.0, 1.0) if functional.is_share else (-math.inf, math.inf)
+            least, most = functional.limits(*ends)
             if combined.adjusted:
                 adjusted[functional.name] = True
             estimate = Estimate(
