@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 _BLOCK = 1 << 21  # numbers in memory
-_FINEST = 2048  # cells, or equal numbers of them, in which a quantile is looked for
+_FINEST = 1024  # cells, or equal numbers of them, in which a quantile is looked for
 
 
 @sealed
