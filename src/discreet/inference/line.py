@@ -302,7 +302,7 @@ def _centre_of_nearest(weights: Floats, low: Floats, high: Floats) -> Floats:
     lower = np.maximum(upper - 1, 0)
     least, most = _taken(ends, lower), _taken(ends, upper)
     slope = np.maximum(1.0 - _taken(inside, lower), _LEAST)
-    return np.clip(least + (_taken(means, lower) - least) / slope, least, most)
+    return np.asarray(np.clip(least + (_taken(means, lower) - least) / slope, least, most))
 
 
 def _centre_of_furthest(weights: Floats, low: Floats, high: Floats) -> Floats:
@@ -317,4 +317,4 @@ def _centre_of_furthest(weights: Floats, low: Floats, high: Floats) -> Floats:
     upper = np.where(crossed.any(axis=1), np.argmax(crossed, axis=1), middles.shape[1])[:, None]
     least = _taken(middles, np.maximum(upper - 1, 0))
     mean = _taken(means, upper)
-    return np.where(upper > 0, np.maximum(least, mean), mean)
+    return np.asarray(np.where(upper > 0, np.maximum(least, mean), mean))
