@@ -65,13 +65,10 @@ CLOSENESS = {
 }
 """What each measure of closeness is, where an API says that records lie."""
 
-
-def sets_of_cells(count: int, cells: int) -> str:
-    """Return what is said of a posterior that is drawn for sets of cells."""
-    return (
-        f"drawn for {count:,} sets of neighbouring cells, of {cells:,} in all: each set of several holds about a "
-        "thousandth of the records at most, and within it they lie as the release has them"
-    )
+SETS_OF_CELLS = (
+    "drawn for {:,} sets of neighbouring cells, of {:,} in all: each set of several holds about a thousandth of the "
+    "records at most, and within it they lie as the release has them"
+)
 
 
 def marked_share(forecast: Forecast) -> str:

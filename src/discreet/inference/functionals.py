@@ -58,10 +58,12 @@ class Functional:
 
     def limits(self, low: float = -math.inf, high: float = math.inf) -> tuple[float, float]:
         """Return the least and the greatest number that it can be, of values from ``low`` to ``high``."""
-        most = {"sd": (high - low) / 2.0, "variance": ((high - low) / 2.0) ** 2, "P": 1.0}
-        kind = self.name.partition("(")[0]
-        if self.function is None and kind in most:
-            return 0.0, most[kind]
+        spread = (high - low) / 2.0
+        most = {"sd": spread, "variance": spread**2}
+        if self.is_share:
+            return 0.0, 1.0
+        if self.function is None and self.name in most:
+            return 0.0, most[self.name]
         if self.unit == "value":
             return low, high
         return -math.inf, math.inf

@@ -324,7 +324,7 @@ def population_posterior(latent: LatentCounts, rng: np.random.Generator, *, of: 
         masses, sets = masses[:, sets.set_of] * sets.shares, None
     elif sets is not None:
         expected = sets.expected(masses)
-        notes.append(wording.sets_of_cells(len(masses[0]), len(alpha)))
+        notes.append(wording.SETS_OF_CELLS.format(len(masses[0]), len(alpha)))
     elif latent.leaf is not None:  # within a leaf nothing was seen: the shares are the prior's
         expected = masses = divided(masses, latent.leaf, alpha, rng)
     target, support, own, own_weights = domain, domain.unflat(np.arange(len(alpha))), None, None

@@ -185,8 +185,7 @@ class FormulaDesign:
         outcome = f"{self.outcome} = {self.domain.columns[self.outcome].words[1]}" if self.binary else self.outcome
         notes = [f"coefficients of {law} {outcome} in the population, whether or not the model is true"]
         if kind == "linear" and self.two_values:
-            notes.append(f"{self.outcome} has two values: coefficients are differences of its mean. For log-odds write "
-                         "kind='logistic'")  # fmt: skip
+            notes[0] += f". {self.outcome} has two values: for log-odds write kind='logistic'"
         cells = [name for name in self.used if self.domain.columns[name].finite
                  and self.domain.columns[name].interval(np.zeros(1, dtype=np.int64)) is not None]  # fmt: skip
         if cells:

@@ -33,7 +33,7 @@ class Splits:
         cls, tree: Tree, variances: list[Floats], evidence: Floats, sampling: str | None, opened: list[Booleans]
     ) -> Splits:
         """Return the splits of a tree, of nodes that are opened, by variances of upward estimates."""
-        sums, sizes, families = level_sums(tree, evidence), level_sums(tree, np.ones(len(evidence))), _families(tree)
+        sums, sizes, levels = level_sums(tree, evidence), level_sums(tree, np.ones(len(evidence))), _families(tree)
         order, leaf = tree.in_order(), np.empty(len(evidence), dtype=np.intp)
         rows: list[tuple[int, list[tuple[int, int]], float, float]] = []
         leaves: list[float] = []
@@ -43,7 +43,7 @@ class Splits:
             nonlocal place
             children = [node]
             while len(children) == 1 and level < tree.depth and opened[level][children[0]]:
-                members, starts = families[level]
+                members, starts = levels[level]
                 children = members[starts[children[0]] : starts[children[0] + 1]].tolist()
                 level += 1
             if len(children) == 1:

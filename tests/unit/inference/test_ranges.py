@@ -84,12 +84,12 @@ def test_zero_and_one_say_that_they_are_linear_and_logistic_is_one_word_away() -
     domain = Domain(columns={"y": Integer(lower=0, upper=1), "x": Boolean()})
     posterior = Posterior.of_arrays(domain, domain.unflat(np.arange(4)), [[0.3, 0.1, 0.2, 0.4], [0.2, 0.2, 0.3, 0.3]])
     linear, logistic = posterior.regress("y ~ x"), posterior.regress("y ~ x", kind="logistic")
-    assert "y has two values" in linear.notes[1]
-    assert "kind='logistic'" in linear.notes[1]
+    assert "y has two values" in linear.notes[0]
+    assert "kind='logistic'" in linear.notes[0]
     assert "log-odds of y" in logistic.notes[0]
     assert logistic.rows[0].mean == pytest.approx(np.log([0.2 / 0.3, 0.3 / 0.2]).mean())
     said = posterior.regress("x ~ y", kind="linear")
-    assert "x has two values" in said.notes[1]
+    assert "x has two values" in said.notes[0]
     assert "log-odds of x = true" in posterior.regress("x ~ y").notes[0]
     three = Domain(columns={"y": Integer(lower=5, upper=6), "x": Boolean()})
     other = Posterior.of_arrays(three, three.unflat(np.arange(4)), [[0.3, 0.1, 0.2, 0.4]])
