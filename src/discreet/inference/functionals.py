@@ -64,8 +64,6 @@ class Functional:
             return 0.0, 1.0
         if self.function is None and self.name in most:
             return 0.0, most[self.name]
-        if self.unit == "value":
-            return low, high
         return -math.inf, math.inf
 
     def between(self, least: Line, most: Line) -> tuple[Floats, Floats]:
