@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import inspect
 import re
+import warnings
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from discreet.domain import Domain, Numeric
+import polars as pl
+
+from discreet import release
+from discreet.domain import Boolean, Domain, Integer, Numeric, OpenLabels
+from discreet.inference import Posterior, all_unseen
 from discreet.mechanisms import REGISTRY, Mechanism, alias_of
 from discreet.mechanisms.base import parameter_names
 from discreet.mechanisms.likelihood import no_posterior
@@ -93,6 +98,52 @@ def intervals(made: Mechanism, on_cells: Mechanism) -> str:
     if not no_posterior(on_cells, RECORDS):
         return "on cells"
     return "no" if no_posterior(on_cells, FEW) else "of small tables"
+
+
+def estimates_table() -> list[str]:
+    """Return the lines of the table of estimates: what each kind of question assumes, as its own notes say."""
+    lines = ["| question | of a release by | method and assumptions |", "|---|---|---|"]
+    for (question, source), notes in estimate_notes().items():
+        lines.append(f"| {question} | {source} | {'; '.join(notes).replace('|', '&#124;')} |")
+    return lines
+
+
+def estimate_notes() -> dict[tuple[str, str], tuple[str, ...]]:
+    """Return the notes that come with each kind of question, from releases that are made here."""
+    table = pl.DataFrame({"x": [0, 1, 1, 2, 2, 2] * 50, "g": [True, False, True] * 100})
+    domain = Domain(columns={"x": Integer(lower=0, upper=2), "g": Boolean()})
+    line = Domain(columns={"x": Integer(lower=0, upper=2)})
+    long = Domain(columns={"x": Integer(lower=0, upper=4095)})
+    options: dict[str, Any] = {"accept": {"empirical", "poor-utility", "weak-promise"}, "seed": 1}
+    budget, found = Budget(epsilon=1.0, delta=0.05), {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name, kind in REGISTRY.items():
+            made = kind.calibrated(budget, domain=line, n=300, size=8, **alias_of(name))
+            if not no_posterior(made, 300):
+                released = release(table.select("x"), line, mechanism=made, size=8, **options)
+                found["mean, sd, quantile, share", name] = released.posterior(draws=20).notes
+        tree = {"mechanism": "hierarchical-histogram", **options}
+        released = release(table.select("x"), long, budget, counts=True, **tree)
+        found["mean, sd, quantile, share, of more than 2,048 cells", "hierarchical-histogram"] = (
+            released.posterior().notes
+        )
+        released = release(table, domain, budget, size=300, **tree)
+        for question, summary in (
+            ("in groups (`by`)", released.estimate(["mean"], column="x", by="g")),
+            ("a regression, linear", released.regress("x ~ C(g)")),
+            ("a regression, logistic", released.regress("g ~ x")),
+        ):
+            own = tuple(note for note in summary.notes if note not in released.posterior().notes)
+            found[question, "every mechanism with a posterior"] = own or (first_sentence(Posterior.given),)
+        several = release(table, domain, budget, size=300, mechanism="marginals", tables=3, **options)
+        found["all of these", "marginals, several tables"] = several.estimate(["mean"], column="x", by="g").notes
+        words = Domain(columns={"word": OpenLabels()})
+        drawn = {"mechanism": "pitman-yor", "size": 50, "strength": 5.0, "discount": 0.5, **options}
+        names = pl.DataFrame({"word": [f"w{i % 97}" for i in range(300)]})
+        for name, answer in all_unseen(release(names, words, Budget(epsilon=8.0, delta=0.9), **drawn))[0].items():
+            found[f"`unseen`, {name}", "urns"] = (answer.rests_on,)
+    return found
 
 
 def mechanisms_table() -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
-from tables import mechanisms_table, names_table
+from tables import estimates_table, mechanisms_table, names_table
 
 import discreet
 
@@ -33,6 +33,13 @@ class MechanismsTable(SphinxDirective):
         return found
 
 
+class EstimatesTable(SphinxDirective):
+    """A table of what estimates assume, by their own notes."""
+
+    def run(self) -> list[nodes.Node]:
+        return self.parse_text_to_nodes("\n".join(estimates_table()))
+
+
 def load_all_names(app: Sphinx) -> None:
     """Load what namespaces load when it is first used: autodoc shows what it finds in them."""
     for found in pkgutil.iter_modules(discreet.__path__):
@@ -45,5 +52,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx."""
     app.add_directive("names-table", NamesTable)
     app.add_directive("mechanisms-table", MechanismsTable)
+    app.add_directive("estimates-table", EstimatesTable)
     app.connect("builder-inited", load_all_names)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -24,6 +24,11 @@ RANDOMNESS: dict[str, str] = _TEXTS["randomness"]
 KINDS: dict[str, str] = _TEXTS["kinds"]
 PAIRS_UNKNOWN: dict[str, list[str]] = _TEXTS["pairs_unknown"]
 
+SETS_OF_CELLS = (
+    "drawn for {:,} sets of neighbouring cells, of {:,} in all: each set of several holds about a thousandth of the "
+    "records at most, and within it they lie as the release has them"
+)
+
 
 def marked_share(forecast: Forecast) -> str:
     """Return the share that is lost in per cent: ``<=`` before a bound, ``~`` before a prediction."""

@@ -93,6 +93,13 @@ def test_the_table_of_mechanisms_has_a_row_for_each() -> None:
     assert len({line.count("|") for line in lines}) == 1
 
 
+def test_the_table_of_estimates_holds_the_notes_of_each_kind_of_question() -> None:
+    notes = loaded("tables").estimate_notes()
+    assert {source for _, source in notes} >= {"hierarchical-histogram", "perturbed-histogram", "urns"}
+    assert len({question for question, _ in notes}) >= 11
+    assert all(texts and all(texts) for texts in notes.values())
+
+
 def test_the_table_of_mechanisms_says_what_is_known() -> None:
     """Facts that stand elsewhere: in the theory's index, and in the how-to of wide tables."""
     rows = {row.name: row for row in loaded("tables").rows()}

@@ -58,6 +58,16 @@ class Functional:
         """Whether it is a share, between 0 and 1."""
         return self.function is None and self.name.startswith("P(")
 
+    def limits(self, low: float = -math.inf, high: float = math.inf) -> tuple[float, float]:
+        """Return the least and the greatest number that it can be, of values from ``low`` to ``high``."""
+        spread = (high - low) / 2.0
+        most = {"sd": spread, "variance": spread**2}
+        if self.is_share:
+            return 0.0, 1.0
+        if self.function is None and self.name in most:
+            return 0.0, most[self.name]
+        return -math.inf, math.inf
+
     def between(self, least: Line, most: Line) -> tuple[Floats, Floats]:
         """Return the least and the greatest number of each draw, over all distributions within cells."""
         if self.bounds is not None:

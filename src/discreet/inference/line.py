@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -192,7 +192,7 @@ class Line:
         order = np.argsort(self.shared.low[0], kind="stable")  # so that only what draws do not share is out of order
         low, high, weights = _joined(Pieces(*(part[:, order] for part in self.shared)), self.own)
         order = np.argsort(low, axis=1, kind="stable")
-        lows, reached = np.take_along_axis(low, order, axis=1), np.take_along_axis(weights, order, axis=1)
+        lows, reached = _taken(low, order), _taken(weights, order)
         return lows, np.cumsum(reached, axis=1, out=reached), order, high - low
 
     def quantile(self, q: float) -> Floats:
@@ -200,8 +200,8 @@ class Line:
         level = real("the level of a quantile", q, above=0, below=1) * (1.0 - 1e-12)
         lows, reached, order, lengths = self._ordered
         last = np.minimum((reached < level).sum(axis=1), reached.shape[1] - 1)[:, None]
-        low = np.take_along_axis(lows, last, axis=1)
-        length = np.take_along_axis(lengths, np.take_along_axis(order, last, axis=1), axis=1)
+        low = _taken(lows, last)
+        length = _taken(lengths, _taken(order, last))
         if length.any():  # pieces of one column are the same, or apart
             rows = np.arange(len(reached))[:, None]
             fewer, end = (side.sum(axis=1, keepdims=True) for side in (lows < low, lows <= low))
@@ -214,6 +214,13 @@ class Line:
             else:
                 low = low + share * length
         return np.where(np.isnan(reached[:, -1]), np.nan, low[:, 0])
+
+
+def _taken(values: Any, order: Indices) -> Any:
+    """Return each row's values in an order, which may be that of all rows."""
+    if len(order) == 1:
+        return np.take(values, order[0], axis=1)
+    return np.take_along_axis(values, order, axis=1)
 
 
 def _joined(shared: Pieces, own: Pieces) -> tuple[Floats, Floats, Floats]:
@@ -240,16 +247,15 @@ class CellSets:
         """Return the mean mass of each cell, in one row."""
         return np.asarray(masses.mean(axis=0)[self.set_of] * self.shares)[None]
 
-    def resolved(self, values: Floats, hidden: Booleans | None, cuts: Sequence[Any]) -> tuple[Indices, Floats]:
+    def resolved(self, values: Floats, hidden: Booleans, cuts: Indices) -> tuple[Indices, Floats]:
         """Return cells that stand for all, and their masses, (draws, cells): exact up to each cut, and in the mean.
 
         ``values``: of the cells, NaN of a null; ``hidden``: cells that may be empty, which stand for themselves only.
         """
         # Sets are cut further, and each part stands on two of its cells, with its mean and nearly its variance.
         count = len(values)
-        kinds = 4 * self.set_of + 2 * np.isnan(values) + (False if hidden is None else hidden)
-        changes = np.flatnonzero(np.diff(kinds)) + 1
-        starts = np.unique(np.concatenate(([0], changes, np.clip(np.asarray(cuts, dtype=np.intp), 0, count - 1))))
+        changes = np.flatnonzero(np.diff(4 * self.set_of + 2 * np.isnan(values) + hidden)) + 1
+        starts = np.unique(np.concatenate(([0], changes, np.clip(cuts, 0, count - 1))))
         ends = np.append(starts[1:], count) - 1
         part, line = np.repeat(np.arange(len(starts)), ends - starts + 1), np.nan_to_num(values)
         share = np.add.reduceat(self.shares, starts)
@@ -313,17 +319,17 @@ def _centre_of_nearest(weights: Floats, low: Floats, high: Floats) -> Floats:
     # Between ends of cells that mean grows with the centre by the mass of the cells that the centre lies in.
     ends = np.concatenate((low, high), axis=1)
     order = np.argsort(ends, axis=1, kind="stable")
-    ends = np.take_along_axis(ends, order, axis=1)
-    inside = np.cumsum(np.take_along_axis(np.concatenate((weights, -weights), axis=1), order, axis=1), axis=1)
+    ends = _taken(ends, order)
+    inside = np.cumsum(_taken(np.concatenate((weights, -weights), axis=1), order), axis=1)
     rises = inside[:, :-1] * np.diff(ends, axis=1)
     means = np.cumsum(np.concatenate(((weights * low).sum(axis=1, keepdims=True), rises), axis=1), axis=1)
     crossed = means <= ends
     crossed[:, -1] = True
     upper = np.argmax(crossed, axis=1)[:, None]
     lower = np.maximum(upper - 1, 0)
-    least, most = np.take_along_axis(ends, lower, axis=1), np.take_along_axis(ends, upper, axis=1)
-    slope = np.maximum(1.0 - np.take_along_axis(inside, lower, axis=1), _LEAST)
-    return np.clip(least + (np.take_along_axis(means, lower, axis=1) - least) / slope, least, most)
+    least, most = _taken(ends, lower), _taken(ends, upper)
+    slope = np.maximum(1.0 - _taken(inside, lower), _LEAST)
+    return np.asarray(np.clip(least + (_taken(means, lower) - least) / slope, least, most))
 
 
 def _centre_of_furthest(weights: Floats, low: Floats, high: Floats) -> Floats:
@@ -331,11 +337,11 @@ def _centre_of_furthest(weights: Floats, low: Floats, high: Floats) -> Floats:
     # Between middles of cells that mean is constant; at each it falls.
     middles = low + (high - low) / 2
     order = np.argsort(middles, axis=1, kind="stable")
-    middles = np.take_along_axis(middles, order, axis=1)
-    falls = np.cumsum(np.take_along_axis(weights * (high - low), order, axis=1), axis=1)
+    middles = _taken(middles, order)
+    falls = np.cumsum(_taken(weights * (high - low), order), axis=1)
     means = (weights * high).sum(axis=1, keepdims=True) - np.concatenate((np.zeros((len(falls), 1)), falls), axis=1)
     crossed = means[:, :-1] <= middles
     upper = np.where(crossed.any(axis=1), np.argmax(crossed, axis=1), middles.shape[1])[:, None]
-    least = np.take_along_axis(middles, np.maximum(upper - 1, 0), axis=1)
-    mean = np.take_along_axis(means, upper, axis=1)
-    return np.where(upper > 0, np.maximum(least, mean), mean)
+    least = _taken(middles, np.maximum(upper - 1, 0))
+    mean = _taken(means, upper)
+    return np.asarray(np.where(upper > 0, np.maximum(least, mean), mean))

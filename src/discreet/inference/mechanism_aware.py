@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from discreet import wording
 from discreet._core.arrays import Floats, Indices
 from discreet._core.boundary import quietly, sealed
 from discreet._core.checks import choice, positive_size, real
@@ -28,14 +29,15 @@ from discreet.inference.samplers import (
     divided,
     draw_counts,
     noisy,
-    splits_of,
+    splits_given,
 )
-from discreet.inference.trees import WHOLE, opened_nodes
+from discreet.inference.trees import WHOLE, Splits, level_sums
 from discreet.inference.urn import process_posterior
 from discreet.mechanisms import MOST_CELLS, Mechanism, NoisyTree, known_likelihood
 from discreet.releases import Certificate, read_certificate, released_counts, unreadable
 
-_MOST_NUMBERS, _SETS = 1 << 28, 1 << 13
+_MOST_NUMBERS, _MOST_SETS = 1 << 28, 1 << 13
+_LEAST, _LEAST_MASS, _LEAST_MOMENT = 1e-12, 2.0**-10, 2.0**-17  # of a node that is divided: share, and times width
 _PROCESS = (
     "within a cell, a Dirichlet process whose strength is the cell's part of the prior's: nothing was seen of it, so "
     "the values are the prior's, and a heap of them at round numbers is not foreseen"
@@ -43,10 +45,6 @@ _PROCESS = (
 _TREE = (
     "with a prior that halves the cells again and again, each time with Beta shares: wide for sums of many cells, and "
     "for neighbouring cells as narrow as the release suggests"
-)
-_SETS_NOTE = (
-    "drawn for {:,} sets of neighbouring cells, of {:,} in all: each set holds about a thousandth of the records at "
-    "most, and within it they lie as the release has them"
 )
 
 
@@ -192,10 +190,14 @@ def latent_counts(
         unseen = unseen.part(leaf)
     starts = None
     if leaf is not None and _is_condensed(domain, likelihood):
-        release, starts, set_of, shares = _condensed(likelihood, release, masses)
-        sets = CellSets(set_of[leaf], (shares / masses)[leaf] * base)
+        shares, splits = _condensed(likelihood, release)
+        starts = np.searchsorted(splits.leaf, np.arange(len(splits.evidence)))
+        sets, within = splits.leaf[leaf], (shares / masses)[leaf] * base
+        sets = CellSets(sets, within / np.bincount(sets, weights=within)[sets])
+        masses = np.add.reduceat(masses, starts)
+        release = replace(release, values=splits.evidence, splits=replace(splits, leaf=np.arange(len(starts))))
     if strength is not None:
-        priors = [Prior.process(strength * (masses if starts is None else np.add.reduceat(masses, starts)))]
+        priors = [Prior.process(strength * masses)]
     elif tree is not None:
         priors = Prior.along(tree, masses, firmer=firmer, starts=starts)
     else:
@@ -208,30 +210,27 @@ def latent_counts(
 def _is_condensed(domain: Domain, likelihood: Any) -> bool:
     """Return whether only so much of a tree is drawn as matters to numbers of its only column."""
     (column, *others), tree = domain.columns.values(), likelihood and likelihood.tree
-    return tree is not None and not others and column.on_a_line and tree.nodes(tree.depth) > WHOLE
+    return bool(tree and not others and column.on_a_line and tree.nodes(tree.depth) > WHOLE)
 
 
-def _condensed(likelihood: NoisyTree, release: Any, base: Floats) -> tuple[Any, Indices, Indices, Floats]:
-    """Return what was released of sets of neighbouring leaves, where these start, and each leaf's set and share."""
-    values, reading = release.values, likelihood.consistent
-    sampling = likelihood.sampling if isinstance(release, ReleasedRecords) else None
-    spread = likelihood.law.standard_deviation(likelihood.scale)
-    shares = reading.expected(values * (release.n / values.sum()), spread)
-    splits = splits_of(likelihood, values, sampling, opened_nodes(reading.tree, shares))
-    starts = np.searchsorted(splits.leaf, np.arange(len(splits.told)))
-    whole = np.add.reduceat(shares, starts)[splits.leaf]
-    by_prior = base / np.add.reduceat(base, starts)[splits.leaf]
-    shares = np.where(whole > 0.0, shares / np.maximum(whole, 1e-300), by_prior)
-    release = replace(release, values=splits.told, splits=replace(splits, leaf=np.arange(len(starts))))
-    return release, starts, splits.leaf, shares
+def _condensed(likelihood: NoisyTree, release: Any) -> tuple[Floats, Splits]:
+    """Return about the share of each leaf, and the splits down to nodes within which nothing moves a number."""
+    reading, scale = likelihood.consistent, likelihood.law.standard_deviation(likelihood.scale)
+    shares = reading.expected(release.values * (release.n / release.values.sum()), scale) + _LEAST
+    even = np.full(len(shares), 1.0 / len(shares))
+    levels = zip(level_sums(reading.tree, shares), level_sums(reading.tree, even), strict=True)
+    opened = [(mass > _LEAST_MASS) | (mass * width > _LEAST_MOMENT) for mass, width in levels]
+    return shares, splits_given(likelihood, release, opened)
 
 
 def _base_masses(domain: Domain, strength: float | None, draws: int, likelihood: Any = None) -> Floats:
     """Return the masses of the cells, in all the strength, or 1. Raises ParameterError where there are too many."""
-    cells, most = domain.size, likelihood.most_cells if likelihood else MOST_CELLS
+    cells, most = domain.size, getattr(likelihood, "most_cells", MOST_CELLS)
     if cells is None or cells > most:
         raise ParameterError(f"a mechanism-aware posterior needs a finite domain of at most {most:,} cells")
-    if 2 * positive_size("draws", draws) * (_SETS if _is_condensed(domain, likelihood) else cells) > _MOST_NUMBERS:
+    if 2 * positive_size("draws", draws) * min(cells, _MOST_SETS << 20 * (not _is_condensed(domain, likelihood))) > (
+        _MOST_NUMBERS
+    ):
         raise ParameterError(f"{draws:,} draws of {cells:,} cells do not fit in memory. Ask for fewer draws")
     total = 1.0 if strength is None else real("strength", strength, above=0, most=1e9)
     return np.asarray(total * np.exp(domain.log_base(domain.unflat(np.arange(cells)))))
@@ -306,13 +305,6 @@ def population_posterior(latent: LatentCounts, rng: np.random.Generator, *, of: 
     """Return the posterior of the population, or of the table, given its latent counts."""
     choice("within", within, ("bounds", "process", "even"))
     domain, draws, strength, n = latent.domain, latent.draws, latent.strength, latent.n
-    target = domain
-    if within == "process":  # of the only column, not cut into cells
-        column: Any = next(iter(domain.columns.values()))
-        whole = isinstance(column, Numeric) and column.cells is not None and column.step is None and not column.nullable
-        if len(domain.columns) != 1 or not whole or domain.coin_columns or column.dtype not in ("float64", "float32"):
-            raise ParameterError("shapes within cells need a single numeric column of intervals, without step or nulls")
-        target = Domain(columns={domain.names[0]: Numeric(lower=column.lower, upper=column.upper)})
     alpha = latent.base * (strength or 1.0)  # within sets of which nothing is known but the sum
     prior = _TREE if strength is None else f"with a Dirichlet process prior of strength {strength:g}"
     notes = [
@@ -327,28 +319,40 @@ def population_posterior(latent: LatentCounts, rng: np.random.Generator, *, of: 
     else:
         notes.append("about these records themselves, not the population")
     masses = masses / masses.sum(axis=1, keepdims=True)
-    sets = latent.sets if within != "process" else None
-    if latent.sets is not None and sets is None:
-        masses = masses[:, latent.sets.set_of] * latent.sets.shares
-    elif latent.leaf is not None and sets is None:  # within a leaf nothing was seen: the shares are the prior's
-        masses = divided(masses, latent.leaf, alpha, rng)
-    support, own, own_weights = domain.unflat(np.arange(len(alpha))), None, None
+    sets, expected = latent.sets, masses
+    if sets is not None and within == "process":
+        masses, sets = masses[:, sets.set_of] * sets.shares, None
+    elif sets is not None:
+        expected = sets.expected(masses)
+        notes.append(wording.SETS_OF_CELLS.format(len(masses[0]), len(alpha)))
+    elif latent.leaf is not None:  # within a leaf nothing was seen: the shares are the prior's
+        expected = masses = divided(masses, latent.leaf, alpha, rng)
+    target, support, own, own_weights = domain, domain.unflat(np.arange(len(alpha))), None, None
     if within == "process":
         notes.append(_PROCESS)
+        target = _without_cells(domain)
         own, own_weights = shapes(domain, alpha, masses, rng)
         support, masses = Records(columns=(np.empty(0),)), np.empty((len(masses), 0))
     if unseen is not None:
-        notes.append(unseen.message(masses if sets is None else sets.expected(masses)))
+        notes.append(unseen.message(expected))
     if draws.approximation:
         notes.append(f"approximate, not exact: {draws.approximation}")
     facts = {"mechanism": latent.source, "records": n, "strength": strength, "of": of}
     facts |= {"exact": not draws.approximation, "step": draws.step}
     options = {"notes": tuple(notes), "facts": facts, "bounds": within == "bounds", "unseen": unseen}
     if sets is not None:
-        notes.insert(1, _SETS_NOTE.format(len(masses[0]), len(alpha)))
-        options["notes"] = tuple(notes)
         return Posterior.from_sets(target, support, sets, masses, **options)
     return Posterior.of_arrays(target, support, masses, own=own, own_weights=own_weights, **options)
+
+
+def _without_cells(domain: Domain) -> Domain:
+    """Return the domain of the only column, not cut into cells."""
+    column: Any = next(iter(domain.columns.values()))
+    intervals = isinstance(column, Numeric) and column.cells is not None and column.step is None
+    plain = intervals and not (column.nullable or column.coin) and column.dtype in ("float64", "float32")
+    if len(domain.columns) != 1 or not plain:
+        raise ParameterError("shapes within cells need a single numeric column of intervals, without step or nulls")
+    return Domain(columns={domain.names[0]: Numeric(lower=column.lower, upper=column.upper)})
 
 
 # The posterior that fits the mechanism of a release.

@@ -154,6 +154,9 @@ class FormulaDesign:
         self.outcome = self._named(", ".join(str(term) for term in self._spec.lhs).strip("`"))
         column = domain.columns.get(self.outcome)
         self.binary = column is not None and len(column.labels or ()) == 2
+        self.two_values = self.binary
+        if column is not None and column.values == 2 and column.on_a_line:
+            self.two_values = column.positions(np.arange(2)).tolist() == [0.0, 1.0]
         self.kind = "logistic" if self.binary else "linear"
         self.names: list[str] = []
 
@@ -181,6 +184,8 @@ class FormulaDesign:
         law = {"linear": "the linear projection of", "logistic": "the logistic regression, log-odds of"}[kind]
         outcome = f"{self.outcome} = {self.domain.columns[self.outcome].words[1]}" if self.binary else self.outcome
         notes = [f"coefficients of {law} {outcome} in the population, whether or not the model is true"]
+        if kind == "linear" and self.two_values:
+            notes[0] += f". {self.outcome} has two values: for log-odds write kind='logistic'"
         cells = [name for name in self.used if self.domain.columns[name].finite
                  and self.domain.columns[name].interval(np.zeros(1, dtype=np.int64)) is not None]  # fmt: skip
         if cells:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Indices
+from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
 from discreet._core.checks import real
 from discreet._core.errors import ParameterError
@@ -34,8 +34,8 @@ from discreet.inference.summary import Band, Estimate, Summary, bounded, estimat
 if TYPE_CHECKING:
     import polars as pl
 
-_BLOCK = 1 << 22  # numbers in memory
-_FINEST = 2048  # cells, or equal numbers of them, in which a quantile is looked for
+_BLOCK = 1 << 21  # numbers in memory
+_FINEST = 1024  # cells, or equal numbers of them, in which a quantile is looked for
 
 
 @sealed
@@ -92,33 +92,43 @@ class Posterior:
         def block(index: int) -> Draws:
             return Draws(masses[index * rows : (index + 1) * rows][:, sets.set_of] * sets.shares)
 
-        blocks = -(-len(masses) // rows)
-        sets = replace(sets, masses=masses)
-        return cls(domain=domain, support=support, draws=len(masses), block=block, blocks=blocks, sets=sets, **options)
+        options |= {"draws": len(masses), "blocks": -(-len(masses) // rows), "sets": replace(sets, masses=masses)}
+        return cls(domain=domain, support=support, block=block, **options)
 
     def _resolved(self, functionals: Sequence[Functional]) -> Posterior:
         """Return draws of few cells, in place of those of all, that have the same numbers."""
         (column,), (codes,), sets = self.domain.columns.values(), self.support.columns, self.sets
         assert sets is not None
-        values, hidden = extremes(column, codes)[0], None if self.unseen is None else self.unseen.cells
-        ends = np.searchsorted(values, [cut for functional in functionals for cut in functional.cuts], side="right")
-        cuts = [*ends, *(ends - 1)]  # around the cell that each value is in
-        unresolved = [functional for functional in functionals if functional.level is not None]
-        if unresolved:
-            near = self._on(*sets.resolved(values, hidden, cuts))._evaluate(unresolved, None)
-            ends = np.nanmin(near[:, :, 1], axis=0), np.nanmax(near[:, :, 2], axis=0)
-            reached = sets.set_of[np.searchsorted(values, ends, side="right") - 1]  # the sets that it lies in
-            first, last = np.searchsorted(sets.set_of, reached[0]), np.searchsorted(sets.set_of, reached[1] + 1)
-            for low, high in zip(first.tolist(), last.tolist(), strict=True):
-                cuts += [*range(low, high, max(1, (high - low) // _FINEST)), high]
-        return self._on(*sets.resolved(values, hidden, cuts))
+        values, cuts = extremes(column, codes)[0], [cut for functional in functionals for cut in functional.cuts]
+        ends = np.searchsorted(values, cuts, side="right")
+        hidden = np.zeros(len(values), dtype=bool)
+        if self.unseen is not None:
+            hidden = self.unseen.cells
+        ends = np.concatenate((ends, ends - 1))  # of the cell that each value is in
 
-    def _on(self, cells: Indices, weights: Floats) -> Posterior:
-        draws = Draws(weights)
-        unseen = self.unseen and self.unseen.part(cells)
-        return replace(
-            self, support=self.support.take(cells), block=lambda _: draws, blocks=1, sets=None, unseen=unseen
-        )
+        def coarse() -> Posterior:
+            cells, weights = sets.resolved(values, hidden, ends)
+            rows = max(1, _BLOCK // len(cells))
+            return replace(
+                self,
+                support=self.support.take(cells),
+                block=lambda index: Draws(weights[index * rows : (index + 1) * rows]),
+                blocks=-(-len(weights) // rows),
+                unseen=self.unseen and self.unseen.part(cells),
+                sets=None,
+            )
+
+        if quantiles := [functional for functional in functionals if functional.level is not None]:
+            numbers = coarse()._evaluate(quantiles, None)
+            limits = np.nanmin(numbers[:, :, 1], axis=0), np.nanmax(numbers[:, :, 2], axis=0)
+            reached = sets.set_of[np.searchsorted(values, limits, side="right") - 1]  # the sets that they lie in
+            spans = np.searchsorted(sets.set_of, reached[0]), np.searchsorted(sets.set_of, reached[1] + 1)
+            parts = [
+                np.linspace(*span, min(_FINEST, span[1] - span[0]) + 1).astype(np.intp)
+                for span in zip(*spans, strict=True)
+            ]
+            ends = np.concatenate((ends, *parts))
+        return coarse()
 
     @classmethod
     def of_arrays(
@@ -192,7 +202,8 @@ class Posterior:
                     number = functional.number(line)
                     ends = [functional.between(*case) for case in cases] or [(number, number)]
                 low, high = zip(*ends, strict=True)
-                numbers.append(np.stack([number, np.min(low, axis=0), np.max(high, axis=0)], axis=1))
+                least, greatest = np.min(low, axis=0), np.max(high, axis=0)
+                numbers.append(np.clip(np.stack([number, least, greatest], axis=1), *functional.limits()))
             blocks.append(np.stack(numbers, axis=1))
         return np.concatenate(blocks)
 
@@ -306,7 +317,7 @@ class Posterior:
             the like take the posterior's support without weights.
         kind : {"linear", "logistic"}, optional
             Least squares, or log-odds. By default logistic where the outcome is a column of truth values or of two
-            categories.
+            categories, else linear, also for the numbers 0 and 1. The first notes say which it is.
         level : float
             As for :meth:`summary`.
 

@@ -160,12 +160,12 @@ class Prior:
 
     @classmethod
     def along(cls, tree: Tree, base: Floats, *, firmer: int, starts: Indices | None = None) -> list[Prior]:
-        """Return the priors of a tree of nodes, those with one child left out; ``starts``: of what is not divided."""
+        """Return the priors of a tree of nodes, those with one child left out; ``starts``: of the sets of ``base``."""
         order = tree.in_order()
         nodes = [np.arange(len(order)), *(node for node, _ in sets_of(tree))]
         if starts is not None:
             nodes = [np.cumsum(np.diff(node[starts], prepend=0) != 0) for node in nodes]
-            base, order = np.add.reduceat(base[order], starts), np.arange(len(starts))
+            order = np.arange(len(starts))
         several = [nodes[0], *(node for below, node in pairwise(nodes) if node[-1] < below[-1])]
         return cls.learned(base[order], parents(several), order, firmer=firmer)
 

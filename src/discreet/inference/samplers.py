@@ -19,7 +19,7 @@ from discreet._core.errors import ParameterError
 from discreet.inference.drawn_records import NoisyUrn, held_cells, product
 from discreet.inference.positive import Moved, Positive
 from discreet.inference.prior import CountPosterior, Lattice, Noise, Prior
-from discreet.inference.trees import Splits, TreeCounts
+from discreet.inference.trees import Splits, TreeCounts, level_sums
 from discreet.mechanisms import (
     DrawnFromCounts,
     ExactLaw,
@@ -211,11 +211,36 @@ def _given_thresholded_urn(
 def _given_tree(
     likelihood: NoisyTree, priors: Sequence[Prior], release: Observation, _rng: np.random.Generator
 ) -> list[CountPosterior]:
-    sampling = likelihood.sampling if isinstance(release, ReleasedRecords) else None
-    if sampling is None:
+    splits = release.splits or splits_given(likelihood, release)
+    spread = likelihood.law.standard_deviation(likelihood.scale)
+    text = _TAKEN_AS_NORMAL.format(likelihood.law.name)
+    if splits.sampling:
+        text += ", a split at a time"
+    elif likelihood.law.name == "gaussian":  # of others, what the best linear estimates keep has no closed form
+        text = ""
+
+    def counts_given(prior: Prior) -> CountPosterior:
+        alpha, start = (prior.layers[0].masses, None) if prior.base is None else (prior.base, prior.start)
+        merged = np.asarray(np.bincount(splits.leaf, weights=alpha), dtype=np.float64)
+        below = TreeCounts(merged, release.n, splits, spread=spread, start=start)
+
+        def draw(draws: int, rng: np.random.Generator) -> Floats:
+            return divided(below.draw(draws, rng), splits.leaf, alpha, rng)
+
+        return CountPosterior(below.log, draw, below.step, text)
+
+    return [*map(counts_given, priors)]
+
+
+def splits_given(likelihood: NoisyTree, release: Observation, opened: list[Booleans] | None = None) -> Splits:
+    """Return the part of the tree that released records reach, or all of it, down to the nodes that are opened."""
+    tree, sampling, sums = likelihood.consistent.tree, None, level_sums(likelihood.consistent.tree, release.values)
+    nodes = [np.ones(len(level), dtype=bool) for level in sums]
+    if isinstance(release, ReleasedRecords):
+        sampling, nodes = likelihood.sampling, [level > 0 for level in sums]
+    else:
         _require_complete(release.values)
-    splits = release.splits or splits_of(likelihood, release.values, sampling)
-    return [tree_posterior(likelihood, prior, release.n, splits, sampling) for prior in priors]
+    return Splits.from_tree(tree, likelihood.consistent.variances, release.values, sampling, opened or nodes)
 
 
 SAMPLERS: Mapping[type[Likelihood], Sampler] = {
@@ -256,36 +281,6 @@ def near(lattice: Lattice, noise: Noise, y: float) -> tuple[Integers, Floats]:
 
 def _log_noise(noise: Noise, lattice: Lattice, y: float, numbers: Integers) -> Floats:
     return noise.log_pmf(y - lattice.counts(numbers))
-
-
-def splits_of(
-    likelihood: NoisyTree, told: Floats, sampling: str | None, opened: list[Booleans] | None = None
-) -> Splits:
-    """Return the part of the tree that released records reach, or all of it, down to the nodes that are opened."""
-    tree = likelihood.consistent.tree
-    if opened is None and sampling is None:
-        opened = [np.ones(tree.nodes(level), dtype=bool) for level in range(tree.depth)]
-    return Splits.from_tree(tree, likelihood.consistent.variances, told, opened)
-
-
-def tree_posterior(
-    likelihood: NoisyTree, prior: Prior, records: int, splits: Splits, sampling: str | None = None
-) -> CountPosterior:
-    """Return the posterior of the leaves of a tree given released records, or the best estimates of their counts."""
-    alpha, start = (prior.layers[0].masses, None) if prior.base is None else (prior.base, prior.start)
-    merged = np.asarray(np.bincount(splits.leaf, weights=alpha), dtype=np.float64)
-    spread = likelihood.law.standard_deviation(likelihood.scale)
-    below = TreeCounts(merged, records, splits, spread=spread, sampling=sampling, start=start)
-    text = _TAKEN_AS_NORMAL.format(likelihood.law.name)
-    if sampling:
-        text += ", a split at a time"
-    elif likelihood.law.name == "gaussian":  # of others, what the best linear estimates keep has no closed form
-        text = ""
-
-    def draw(draws: int, rng: np.random.Generator) -> Floats:
-        return divided(below.draw(draws, rng), splits.leaf, alpha, rng)
-
-    return CountPosterior(below.log, draw, below.step, text)
 
 
 def divided(sums: Floats, sets: Indices, alpha: Floats, rng: np.random.Generator) -> Floats:

@@ -24,7 +24,15 @@ from discreet._core.text import counted
 from discreet.domain import Domain, Records
 from discreet.inference.bounds import UnseenCells
 from discreet.inference.dependence import OpenDependence, hidden_cells, members
-from discreet.inference.functionals import Evaluated, Functional, Group, groups_of, known_functionals, restricted
+from discreet.inference.functionals import (
+    Evaluated,
+    Functional,
+    Group,
+    groups_of,
+    known_functionals,
+    ordered,
+    restricted,
+)
 from discreet.inference.line import Draws, piece_ends
 from discreet.inference.models import FormulaDesign, regression
 from discreet.inference.population import Posterior
@@ -214,8 +222,12 @@ def estimate_tables(
         dependence = OpenDependence.from_tables(several.certificate, tables, hidden, used)
         codes = dependence.codes()
         shifts = dependence.shifts(lambda t: evaluated(t, t.counts[None] / t.size)[0, :, 0], emptied=by is None)
-    kind = domain.columns[name].kind
-    return several.summary(numbers, labels, shifts, limits, codes=codes, kind=kind, by=by or "", notes=notes)
+    about, ends = domain.columns[name], (-math.inf, math.inf)
+    if ordered(about) and about.values is not None:
+        values = piece_ends(about, np.arange(about.values))
+        ends = float(values[0].min()), float(values[1].max())
+    options: dict[str, Any] = {"kind": about.kind, "by": by or "", "notes": notes, "ends": ends}
+    return several.summary(numbers, labels, shifts, limits, codes=codes, **options)
 
 
 def _estimated(
@@ -409,9 +421,11 @@ class _Several:
         kind: str = "",
         by: str = "",
         notes: Sequence[str] = (),
+        ends: tuple[float, float] = (-math.inf, math.inf),
     ) -> Summary:
         """Combine estimates and variances, shape (tables, numbers, 3, 2), of which the last two are bounds."""
         # shifts, shape (numbers, 2): how far intervals are to reach further down and up. limits: ends of quantiles.
+        # ends: of the column's values.
         records, size, count = self.certificate.facts.records, self.certificate.tables[0].rows, len(numbers)
         rows, adjusted, absent = [], {}, {}
         for place, (functional, group) in enumerate(labels):
@@ -420,11 +434,9 @@ class _Several:
                 absent[group["group"]] = True
                 continue
             combined, lowest, highest = (self._combined(*values[:, end].T) for end in range(3))
-            ends = min(combined.lower, lowest.lower), max(combined.upper, highest.upper)
-            lower, upper = (limits and limits[place]) or ends
-            least, most = (0.0, 1.0) if functional.is_share else (-math.inf, math.inf)
-            if functional.name in ("sd", "variance"):
-                least = 0.0
+            reach = min(combined.lower, lowest.lower), max(combined.upper, highest.upper)
+            lower, upper = (limits and limits[place]) or reach
+            least, most = functional.limits(*ends)
             if combined.adjusted:
                 adjusted[functional.name] = True
             estimate = Estimate(

@@ -200,22 +200,18 @@ def _without_ends(laws: Sequence[IntegerLaw], weights: Floats, ends: Indices, sc
     return [IntegerLaw(law.low + i - start, weights[i:j], law.scale + scale) for law, start, i, j, scale in parts]
 
 
-def each_once(function: Callable[[Integers], Floats], numbers: Integers) -> Floats:
-    """Return a function of whole numbers, computed once of each where many are equal."""
-    low, high = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)
-    if high - low >= len(numbers):
-        return function(numbers)
-    return function(np.arange(low, high + 1))[numbers - low]
-
-
 def by_function(functions: Iterable[LogWeights], which: Integers, numbers: Integers) -> Floats:
-    """Return the function of each number, of those whose places in the list are told."""
-    order = np.argsort(which, kind="stable")
-    ends = np.cumsum(np.bincount(which))[:-1]
-    found = np.empty(len(numbers))
-    parts = zip(functions, np.split(numbers[order], ends), strict=True)
-    found[order] = np.concatenate([each_once(function, part) for function, part in parts])
-    return found
+    """Return the function of each number, of those whose places in the list are told: once of equal ones, if many."""
+    order, values = np.argsort(which, kind="stable"), np.empty(len(numbers))
+    parts = []
+    for function, part in zip(functions, np.split(numbers[order], np.cumsum(np.bincount(which))[:-1]), strict=True):
+        low, high = int(part.min()), int(part.max())
+        if high - low >= len(part):
+            parts.append(function(part))
+        else:
+            parts.append(function(np.arange(low, high + 1))[part - low])
+    values[order] = np.concatenate(parts)
+    return values
 
 
 def _tilt(laws: Sequence[IntegerLaw], total: int) -> float:

@@ -196,7 +196,8 @@ class Release:
         formula : str
             Such as "wage ~ age + C(sex)". It is code: take none from a stranger.
         kind : {"linear", "logistic"}, optional
-            By default logistic where the outcome has two values, true and false or two categories.
+            By default logistic where the outcome has two values, true and false or two categories, else linear, also
+            for the numbers 0 and 1. Notes say which it is.
         level : float
             Probability of the intervals.
 

@@ -12,7 +12,7 @@ import pytest
 from discreet import Budget, release
 from discreet._core.random import seeded
 from discreet.domain import Domain, Integer, Numeric
-from discreet.inference import mechanism_aware, posterior, trees
+from discreet.inference import mechanism_aware, posterior
 from discreet.inference.functionals import functional
 from discreet.inference.line import CellSets
 from discreet.inference.population import Posterior
@@ -63,8 +63,7 @@ def test_a_long_column_has_the_intervals_of_the_whole_tree(counts: bool, monkeyp
     released = release(table, domain, mechanism=mechanism, seed=4, **options)
     asked = ["mean", "q50", "P(<=13)", "P(20..25)"]
     whole = posterior(released).summary(asked).rows
-    for module in (mechanism_aware, trees):
-        monkeypatch.setattr(module, "WHOLE", 128)
+    monkeypatch.setattr(mechanism_aware, "WHOLE", 128)
     made = posterior(released)
     assert made.sets is not None
     assert made.sets.masses.shape[1] < 480
@@ -74,7 +73,7 @@ def test_a_long_column_has_the_intervals_of_the_whole_tree(counts: bool, monkeyp
 
 
 def leaf_means(splits: Splits, start: float | None = None) -> Any:
-    counts = TreeCounts(np.full(4, 0.25), 60, splits, spread=3.0, sampling=None, start=start).draw(4000, seeded(1))
+    counts = TreeCounts(np.full(4, 0.25), 60, splits, spread=3.0, start=start).draw(4000, seeded(1))
     return counts.mean(axis=0)
 
 
@@ -84,7 +83,7 @@ def test_planted_defects_of_the_tree_are_seen(monkeypatch: pytest.MonkeyPatch) -
     variances = upward(tree, {level: np.zeros(tree.shape(level)) for level in (1, 2)})[1]
     told = np.array([31.0, -4.0, 8.0, 25.0])
     opened = [np.ones(tree.nodes(level), dtype=bool) for level in range(2)]
-    splits = Splits.from_tree(tree, variances, told, opened)
+    splits = Splits.from_tree(tree, variances, told, None, opened)
     c = np.stack(np.meshgrid(*[np.arange(61)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
     c = np.column_stack((c, 60 - c.sum(axis=1)))[c.sum(axis=1) <= 60]
     nodes = np.column_stack((c[:, :2].sum(axis=1), c[:, 2:].sum(axis=1), c))

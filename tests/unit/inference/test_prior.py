@@ -15,16 +15,21 @@ from discreet.inference import trees
 from discreet.inference.mechanism_aware import latent_counts
 from discreet.inference.prior import Lattice, Noise, Prior, log_prior
 from discreet.inference.samplers import (
+    SAMPLERS,
     CountDraws,
     ReleasedCounts,
     ReleasedRecords,
     lowered,
     near,
     noisy,
-    splits_of,
-    tree_posterior,
 )
-from discreet.mechanisms import DirichletMultinomial, HierarchicalHistogram, PerturbedHistogram, StabilityHistogram
+from discreet.mechanisms import (
+    DirichletMultinomial,
+    HierarchicalHistogram,
+    NoisyTree,
+    PerturbedHistogram,
+    StabilityHistogram,
+)
 from discreet.privacy import Budget
 
 
@@ -210,10 +215,9 @@ def test_records_along_a_tree_tell_of_it_the_same_on_a_finer_lattice(
     released = drawn(heaped, records)
 
     def told() -> float:
-        splits = splits_of(likelihood, released, "stratified")
         _, firmer, one = Prior.along(likelihood.consistent.tree, np.full(CELLS, 1.0 / CELLS), firmer=0)
-        logs = [tree_posterior(likelihood, prior, records, splits, "stratified").log for prior in (firmer, one)]
-        return logs[0] - logs[1]
+        made = SAMPLERS[NoisyTree](likelihood, (firmer, one), ReleasedRecords(records, released), seeded(1))
+        return made[0].log - made[1].log
 
     found = told()
     monkeypatch.setattr(trees, "_FEW", 0)

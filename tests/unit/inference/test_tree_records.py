@@ -8,7 +8,7 @@ import pytest
 
 from discreet._core.random import seeded
 from discreet.domain import Domain, Integer
-from discreet.inference.trees import Splits, TreeCounts
+from discreet.inference.trees import Splits, TreeCounts, level_sums
 from discreet.mechanisms import HierarchicalHistogram
 from discreet.mechanisms.tree import Tree, upward
 
@@ -60,19 +60,23 @@ def exact_moments(z, sampling, scale):
     return weights @ a / total, weights @ (a * (a + 1)) / (total * (total + 1))
 
 
+def reached(tree, variances, drawn, sampling="iid"):
+    return Splits.from_tree(tree, variances, drawn, sampling, [level > 0 for level in level_sums(tree, drawn)])
+
+
 def model(z, sampling="iid", scale=SCALE):
     tree = Tree.from_domain(FOUR)
     variances = upward(tree, {level: np.zeros(tree.shape(level), dtype=np.int64) for level in (1, 2)})[1]
-    splits = Splits.from_tree(tree, variances, np.array(z))
+    splits = reached(tree, variances, np.array(z), sampling)
     merged = np.bincount(splits.leaf, weights=ALPHA)
-    return TreeCounts(merged, RECORDS, splits, spread=scale, sampling=sampling)
+    return TreeCounts(merged, RECORDS, splits, spread=scale)
 
 
 def largest_error(z, sampling, scale=SCALE):
     """The largest error of a moment of the leaves' masses, in its standard deviations; draws add 0.03 of these."""
     made = model(z, sampling, scale)
     counts = made.draw(DRAWS, seeded(7))
-    gammas = seeded(8).standard_gamma(made._alpha + counts)
+    gammas = seeded(8).standard_gamma(np.bincount(made._splits.leaf, weights=ALPHA) + counts)
     masses = (gammas / gammas.sum(axis=1, keepdims=True))[:, made._splits.leaf]
     inside = np.stack([seeded(9 + i).standard_gamma(a, size=DRAWS) for i, a in enumerate(ALPHA)], axis=1)
     sums = np.stack([np.bincount(made._splits.leaf, weights=row) for row in inside])
@@ -102,9 +106,9 @@ def test_what_is_left_of_a_tree():
     """Cells 1 to 3 and 4 to 6: the second half has no released records and stands undivided; so has cell 1."""
     tree = Tree.from_domain(Domain(columns={"x": Integer(lower=1, upper=6)}))
     variances = upward(tree, {level: np.zeros(tree.shape(level), dtype=np.int64) for level in (1, 2, 3)})[1]
-    splits = Splits.from_tree(tree, variances, np.array([0, 2, 5, 0, 0, 0]))
+    splits = reached(tree, variances, np.array([0, 2, 5, 0, 0, 0]))
     assert splits.leaf.tolist() == [0, 1, 2, 3, 3, 3]
-    assert splits.told.tolist() == [0, 2, 5, 0]
+    assert splits.evidence.tolist() == [0, 2, 5, 0]
     assert splits.children.tolist() == [[[3, 4], [0, 3]], [[0, 1], [1, 3]], [[1, 2], [2, 3]]]
     assert np.allclose(splits.share[2], 0.5)
 
@@ -134,8 +138,8 @@ def test_draws_do_not_depend_on_the_number_of_records():
     for n in (10**4, 10**9):
         tree = Tree.from_domain(Domain(columns={"x": Integer(lower=1, upper=32)}))
         variances = upward(tree, {5: np.zeros(tree.shape(5), dtype=np.int64)})[1]
-        splits = Splits.from_tree(tree, variances, np.arange(32) + 1)
-        made = TreeCounts(np.full(32, 0.5), n, splits, spread=n / 1000, sampling="iid")
+        splits = reached(tree, variances, np.arange(32) + 1)
+        made = TreeCounts(np.full(32, 0.5), n, splits, spread=n / 1000)
         found.append(made.draw(400, seeded(6)) / n)
     small, large = found
     error = np.sqrt((small.var(axis=0) + large.var(axis=0)) / 400)
