@@ -24,7 +24,7 @@ OPTION = re.compile(r"(?<![\w-])--[a-z]")
 SHELL = re.compile(r"discreet [a-z]+ --[a-z-]+")
 """A whole command may be quoted to everybody: it says itself where it is to be written."""
 
-PYTHON_ALONE = {"kind='urn'", "by_unit=True", "watch=Watch(progress=...)"}
+PYTHON_ALONE = {"kind='urn'", "kind='logistic'", "by_unit=True", "watch=Watch(progress=...)"}
 """Arguments of functions that no command calls."""
 
 EVERY = {name: group.commands[name] for name in ("release", "privacy", "synthesize", "report", "demo", "estimate")}

@@ -150,6 +150,7 @@ NEVER_ONE = {  # what is counted there is not one, or the text before is no numb
         "name",
         "self.doubled_records",
         "digits - 1",
+        "rows",
         "self.name",
         "cells",
         "request.mechanism",
