@@ -19,7 +19,7 @@ from discreet._core.lazy import pl
 from discreet._core.random import seeded
 from discreet._core.text import about, percent_as_written
 from discreet.domain import Column, Domain, Records
-from discreet.inference.line import Draws, Line, deviations, variances
+from discreet.inference.line import Draws, Line, variances
 
 Evaluated = str | Callable[[Any, Floats], Floats]
 
@@ -107,7 +107,9 @@ def functional(name: str, column: Column) -> Functional:
     if text == "variance":
         return Functional(text, Line.variance, bounds=variances)
     if text == "sd":
-        return Functional(text, lambda line: np.sqrt(line.variance()), "length", deviations)
+        return Functional(
+            text, lambda line: np.sqrt(line.variance()), "length", lambda *lines: np.sqrt(variances(*lines))
+        )
     if (match := _QUANTILE.fullmatch(text)) and 0.0 < float(match[1]) < 100.0:
         level = float(match[1]) / 100.0
         return Functional(text, lambda line: line.quantile(level), "value", level=level)

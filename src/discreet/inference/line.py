@@ -308,12 +308,6 @@ def variances(least: Line, most: Line) -> tuple[Floats, Floats]:
     return smallest, largest
 
 
-def deviations(least: Line, most: Line) -> tuple[Floats, Floats]:
-    """Return the least and the greatest standard deviation of each draw, over all distributions within cells."""
-    smallest, largest = variances(least, most)
-    return np.sqrt(smallest), np.sqrt(largest)
-
-
 def _centre_of_nearest(weights: Floats, low: Floats, high: Floats) -> Floats:
     """Return the centre that is the mean of the values nearest to it, draw by draw."""
     # Between ends of cells that mean grows with the centre by the mass of the cells that the centre lies in.
