@@ -39,13 +39,10 @@ class Draws:
         """Return independent records from one draw."""
         masses = np.concatenate((self.weights[row], self.own_weights[row]))
         index = np.searchsorted(np.cumsum(masses)[:-1] / masses.sum(), rng.random(size), side="right")
-        columns = []
-        for place, codes in enumerate(support.columns):
-            if self.own is not None:
-                own = self.own.columns[place].reshape(self.own_weights.shape)[row]
-                codes = np.concatenate((codes, own))  # noqa: PLW2901
-            columns.append(codes[index])
-        return Records(columns=tuple(columns))
+        if self.own is not None:
+            width = self.own_weights.shape[1]
+            support = Records.concatenate([support, self.own.take(slice(row * width, (row + 1) * width))])
+        return support.take(index)
 
 
 def piece_ends(column: Column, codes: npt.NDArray[Any]) -> tuple[Floats, Floats, float]:

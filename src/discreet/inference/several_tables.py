@@ -41,8 +41,6 @@ from discreet.inference.summary import Estimate, Summary, bounded, marked
 from discreet.privacy import Code
 from discreet.releases import Certificate, Release, read, read_certificate
 
-# Rules that combine estimates from released tables into one estimate with an interval.
-
 
 @sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,9 +254,8 @@ def _estimated(
 
 def _columns_read(functionals: Sequence[Functional], table: Released) -> list[str]:
     """Return the columns that functions of records look at: all, where they do not take them by name."""
-    values, weights = Posterior.of_arrays(table.domain, table.records, (table.counts / table.size)[None])._values(
-        Draws((table.counts / table.size)[None]), None
-    )
+    posterior = Posterior.of_arrays(table.domain, table.records, (table.counts / table.size)[None])
+    values, weights = posterior._values(posterior.block(0), None)
     names: dict[str, None] = {}
 
     class Columns(dict[str, Any]):
@@ -286,11 +283,10 @@ def regress_tables(
     several = _Several.from_release(release, certificate, level)
     used = FormulaDesign(several.domain, formula).used
     domain, tables = several.read(used)
-    records = [np.stack([np.asarray(codes, dtype=np.int64) for codes in t.records.columns], axis=1) for t in tables]
-    rows = row_numbers(np.concatenate(records))
+    records = Records.concatenate(table.records for table in tables)
+    rows = row_numbers(np.stack([np.asarray(codes, dtype=np.int64) for codes in records.columns], axis=1))
     distinct = np.unique(rows, return_index=True)[1]
-    support = Records(columns=tuple(np.concatenate(records)[distinct].T))
-    parts = np.split(rows, np.cumsum(list(map(len, records)))[:-1])
+    parts = np.split(rows, np.cumsum([len(table.counts) for table in tables])[:-1])
     rng = seeded(0)
 
     def blocks() -> Iterator[Draws]:
@@ -300,7 +296,7 @@ def regress_tables(
             weights[:, part] = np.concatenate((shares[None], rng.multinomial(size, shares, size=_REFITS) / size))
             yield Draws(weights)
 
-    coefficients = regression(domain, support, blocks(), formula, kind)
+    coefficients = regression(domain, records.take(distinct), blocks(), formula, kind)
     draws = coefficients.draws.reshape(len(tables), 1 + _REFITS, -1)
     if np.isnan(draws[:, 0]).any() or (np.isnan(draws).mean(axis=1) > 0.5).any():
         raise ParameterError("not all tables determine all coefficients. Leave rare categories or columns out")
