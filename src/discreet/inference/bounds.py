@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -56,15 +57,13 @@ class CellEstimates(NamedTuple):
             candidate[small] = len(distances) + place
             distances = np.append(distances, distance[new])
         rank = np.append(np.argsort(np.argsort(distances, kind="stable")), len(distances))[candidate]
-        low, high = 0, len(distances)
-        while low < high:
-            number = (low + high + 1) // 2
+
+        def near(number: int) -> bool:
             spread = self._spread(self._variance(rank < number, above, variances), number)
-            if self.counts[rank < number].sum() <= _FAR * spread:
-                low = number
-            else:
-                high = number - 1
-        return np.asarray(rank < low)
+            return bool(self.counts[rank < number].sum() <= _FAR * spread)
+
+        numbers = range(len(distances), 0, -1)
+        return np.asarray(rank < len(numbers) - bisect_left(numbers, True, key=near))
 
     def _spread(self, variance: Any, sets: int) -> Floats:
         """Return the standard deviation of the estimates of so many empty sets, from the variance of the noise."""
@@ -87,8 +86,6 @@ def halves(size: int) -> list[tuple[Integers, float]]:
     """Return sets of neighbouring cells, halved again and again, none of them measured."""
     return [(np.arange(size) >> depth, 0.0) for depth in range(1, (size - 1).bit_length() + 1)]
 
-
-# What bounds hold for.
 
 _MISSED = 1e-3  # probability that some withheld cell holds more than is taken for possible
 _PARTS = 64  # of equal mass, in order of their values, into which the records are cut
