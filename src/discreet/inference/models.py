@@ -163,8 +163,7 @@ class FormulaDesign:
     def rows(self, records: Records, *, levels: dict[str, Any] | None = None) -> _Rows:
         """Return the rows of records; the first call settles how labels become numbers, by their levels."""
         frame = self._frame(records, levels)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of pandas, about how formulaic uses it; of logarithms of zero
+        with warnings.catch_warnings(action="ignore"):  # of pandas, about how it is used; of logarithms of zero
             matrices = self._read(
                 lambda: self._spec.get_model_matrix(frame, context={}, na_action="drop", output="pandas")
             )
@@ -222,11 +221,10 @@ class FormulaDesign:
             return action()
         except (self._failed, SyntaxError) as problem:
             reason = harmless(str(problem).partition("\n")[0].rstrip("."))
-            reason = f"the formula {self.text!r} cannot be used: {reason}"
-            remedy = ". Write 'outcome ~ column + C(other)'"
+            reason = f"the formula {self.text!r} cannot be used: {reason}. Write 'outcome ~ column + C(other)'"
         except ParameterError as problem:
-            reason, remedy = str(problem), ""
-        raise ParameterError(reason + remedy + self._hint)
+            reason = str(problem)
+        raise ParameterError(reason + self._hint)
 
 
 def _present_labels(domain: Domain, support: Records, draws: Draws) -> dict[str, Any]:
@@ -303,8 +301,7 @@ def _loss(eta: Floats, y: Floats, weight: Floats) -> float:
 def inference_data(posterior: dict[str, Floats], facts: dict[str, Any]) -> Any:
     """Return draws of shape ``(chains, draws, ...)`` as ``InferenceData`` (ArviZ 0) or ``xarray.DataTree`` (1)."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # version 0 announces version 1 once a day
+        with warnings.catch_warnings(action="ignore", category=FutureWarning):  # version 0 announces version 1
             import arviz
             import xarray
     except ImportError:
@@ -318,9 +315,6 @@ def inference_data(posterior: dict[str, Floats], facts: dict[str, Any]) -> Any:
     if int(arviz.__version__.partition(".")[0]) == 0:
         return arviz.InferenceData(posterior=dataset)
     return xarray.DataTree.from_dict({"posterior": dataset})
-
-
-# Warnings of an analysis: it goes on, but its numbers should not be read as they stand.
 
 
 @sealed
@@ -400,8 +394,7 @@ def fit(
     integer("chains", chains, least=2)
     integer("draws", draws, least=10)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what JAX says of the machine
+        with warnings.catch_warnings(action="ignore"):  # what JAX says of the machine
             import jax
             from numpyro.infer import MCMC, NUTS
     except ImportError:
@@ -416,8 +409,7 @@ def fit(
         if column.open:
             raise ParameterError(f"column {name!r} holds open labels, which are no numbers. Leave it out of the domain")
         data[name] = (column.positions(codes) if column.labels is None else np.asarray(codes))[rows]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         sampler = MCMC(NUTS(model, **options), num_warmup=warm_up, num_samples=draws, num_chains=chains,
                        chain_method="vectorized", progress_bar=False)  # fmt: skip
         sampler.run(jax.random.PRNGKey(seed), data)

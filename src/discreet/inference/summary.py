@@ -279,8 +279,6 @@ class Summary:
         return moment_text(self.kind, value, sep=" ")
 
 
-# Pictures of a posterior: a distribution with its band.
-
 _POINTS = 200
 _COLOUR, _GREY = "#4c78a8", "#888888"
 _PER_SECOND = {"date": 86_400.0, "datetime": 1.0}
