@@ -245,11 +245,9 @@ class CellSets:
         return np.asarray(masses.mean(axis=0)[self.set_of] * self.shares)[None]
 
     def resolved(self, values: Floats, hidden: Booleans, cuts: Indices) -> tuple[Indices, Floats]:
-        """Return cells that stand for all, and their masses, (draws, cells): exact up to each cut, and in the mean.
-
-        ``values``: of the cells, NaN of a null; ``hidden``: cells that may be empty, which stand for themselves only.
-        """
-        # Sets are cut further, and each part stands on two of its cells, with its mean and nearly its variance.
+        """Return cells that stand for all, and their masses, (draws, cells): exact up to each cut, and in the mean."""
+        # Sets are cut further, and each part stands on two of its cells, with its mean and nearly its variance. Cells
+        # that may be empty, hidden, stand for themselves only. Of a null the value is NaN.
         count = len(values)
         changes = np.flatnonzero(np.diff(4 * self.set_of + 2 * np.isnan(values) + hidden)) + 1
         starts = np.unique(np.concatenate(([0], changes, np.clip(cuts, 0, count - 1))))

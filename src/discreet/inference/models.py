@@ -229,13 +229,11 @@ class FormulaDesign:
 
 def _present_labels(domain: Domain, support: Records, draws: Draws) -> dict[str, Any]:
     """Return the labels of each column of labels that records can have: all of them, where draws have their own."""
-    levels = {}
-    for (name, column), codes in zip(domain.columns.items(), support.columns, strict=True):
-        if column.labels is not None:
-            levels[name] = np.array(column.labels, dtype=object)
-            if draws.own is None:
-                present = np.isin(np.arange(len(column.labels)), np.asarray(codes, dtype=np.int64))
-                levels[name] = levels[name][present]
+    levels = {name: np.array(c.labels, dtype=object) for name, c in domain.columns.items() if c.labels is not None}
+    if draws.own is None:
+        for name, labels in levels.items():
+            codes = np.asarray(support.columns[domain.names.index(name)], dtype=np.int64)
+            levels[name] = labels[np.isin(np.arange(len(labels)), codes)]
     return levels
 
 
@@ -293,9 +291,6 @@ def _logistic(z: Floats, y: Floats, weight: Floats) -> Floats:
 
 def _loss(eta: Floats, y: Floats, weight: Floats) -> float:
     return float(weight @ (np.logaddexp(0.0, eta) - y * eta))
-
-
-# The one place that speaks to ArviZ, whose container changed its type in version 1.
 
 
 def inference_data(posterior: dict[str, Floats], facts: dict[str, Any]) -> Any:
@@ -425,6 +420,5 @@ def fit(
             NotConverged,
             stacklevel=2,
         )
-    numbers = {"released": z.size, "r_hat": agreement, "effective_draws": effective, "divergences": divergences}
-    data = inference_data(parameters, numbers)
-    return Fit(data=data, draws=parameters, effective_draws=effective, r_hat=agreement, divergences=divergences)
+    numbers: dict[str, Any] = {"r_hat": agreement, "effective_draws": effective, "divergences": divergences}
+    return Fit(data=inference_data(parameters, {"released": z.size, **numbers}), draws=parameters, **numbers)
