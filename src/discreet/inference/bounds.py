@@ -1,4 +1,4 @@
-"""Cells of which a release tells nothing: bounds on what they hold."""
+"""Cells of which a release tells nothing: bounds on what they hold (docs/theory/mechanism-aware-posterior.md)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ from discreet.inference.line import Draws, Line, at_ends, extremes
 from discreet.inference.prior import Noise, parents, sets_of
 from discreet.inference.samplers import Observation, ReleasedRecords
 from discreet.mechanisms import Consistent, ThresholdedCounts
-
-# Cells that a release cannot tell from empty ones: docs/theory/mechanism-aware-posterior.md.
 
 _FAR = 1.5  # standard deviations above 0, up to which a sum is not told from that of empty cells
 _LEAST = 4  # leaves of a hidden set of a tree: in it a pair is known as poorly as a set of many
@@ -225,8 +223,7 @@ def shapes(domain: Domain, alpha: Floats, masses: Floats, rng: np.random.Generat
     for cell, count in enumerate(sticks):
         breaks = rng.beta(1.0, alpha[cell], size=(len(masses), count))
         breaks[:, -1] = 1.0
-        remaining = np.cumprod(1.0 - breaks[:, :-1], axis=1)
-        remaining = np.concatenate((np.ones((len(masses), 1)), remaining), axis=1)
+        remaining = np.cumprod(np.column_stack((np.ones(len(masses)), 1.0 - breaks[:, :-1])), axis=1)
         weights.append(masses[:, cell, None] * breaks * remaining)
     place = np.repeat(np.arange(len(alpha)), sticks)
     values = low[place] + (high - low)[place] * rng.random((len(masses), len(place)))

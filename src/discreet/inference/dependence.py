@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet._core.arrays import Booleans, Floats, Integers
 from discreet._core.random import seeded
@@ -48,13 +47,6 @@ def hidden_cells(tables: Sequence[Released], place: int, records: int) -> Boolea
     return CellEstimates(noisy + (1.0 / noise - noisy.sum()) / size, 1.0, halves(size)).hidden()
 
 
-def members(cells: Booleans, codes: npt.NDArray[Any]) -> Booleans:
-    """Return which codes are of some cells; no label of an open column is."""
-    if not len(cells):
-        return np.zeros(len(codes), dtype=bool)
-    return cells[codes.astype(np.int64)]
-
-
 @dataclass(frozen=True)
 class OpenDependence:
     """What the tables of a release leave open of some columns together."""
@@ -77,7 +69,8 @@ class OpenDependence:
     def shifts(self, numbers: Callable[[Released], Floats], *, emptied: bool) -> Floats:
         """Return how far below and above numbers may lie, shape (numbers, 2); ``emptied``: without hidden cells too."""
         full, places = self.table, list(map(self.table.domain.names.index, self.names))
-        hidden = [members(self.hidden[self.table.domain.names[i]], full.records.columns[i]) for i in places]
+        cells = [np.flatnonzero(self.hidden[name]) for name in self.names]
+        hidden = [np.isin(full.records.columns[i], part) for i, part in zip(places, cells, strict=True)]
         clear = ~np.any(hidden, axis=0)
         tables = [full]
         if clear.any() and not clear.all():

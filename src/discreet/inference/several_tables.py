@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
+import warnings
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from discreet._core.random import seeded
 from discreet._core.text import counted
 from discreet.domain import Domain, Records
 from discreet.inference.bounds import UnseenCells
-from discreet.inference.dependence import OpenDependence, hidden_cells, members
+from discreet.inference.dependence import OpenDependence, hidden_cells
 from discreet.inference.functionals import (
     Evaluated,
     Functional,
@@ -196,7 +197,7 @@ def estimate_tables(
 
     def evaluated(table: Released, weights: Floats) -> Floats:
         """Return numbers, group after group, with the least and the greatest that cells allow: a row per weights."""
-        unseen = UnseenCells(members(hidden[name], table.records.columns[place]))
+        unseen = UnseenCells(np.isin(table.records.columns[place], np.flatnonzero(hidden[name])))
         posterior = Posterior.of_arrays(domain, table.records, weights, bounds=True, unseen=unseen)
         parts = [posterior._of_block(group, posterior.block(0))[0] for group in groups] or [posterior]
         return np.concatenate([part._evaluate(parsed, column) for part in parts], axis=1)
@@ -320,10 +321,8 @@ def regress_tables(
 
 def _variances_over(samples: Floats) -> Floats:
     """Return variances over the samples that have a number; NaN where fewer than two have it."""
-    count = (~np.isnan(samples)).sum(axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        differences = samples - np.nansum(samples, axis=0) / count
-        return np.asarray(np.where(count > 1, np.nansum(differences**2, axis=0) / (count - 1), np.nan))
+    with warnings.catch_warnings(action="ignore"):  # of those that too few have
+        return np.asarray(np.nanvar(samples, axis=0, ddof=1))
 
 
 @dataclass(frozen=True)
