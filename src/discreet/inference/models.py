@@ -83,8 +83,7 @@ class _Rows(NamedTuple):
 
     def split(self, parts: int) -> list[_Rows]:
         """Return the rows of each of so many draws."""
-        cut = (np.split(array, parts) for array in self)
-        return [_Rows(*part) for part in zip(*cut, strict=True)]
+        return list(map(_Rows, *(np.split(array, parts) for array in self)))
 
 
 FUNCTIONS = {
@@ -243,8 +242,7 @@ def _triangle(rows: _Rows, draws: Draws, names: list[str]) -> Floats:
     masses = np.append(np.nan_to_num(draws.weights).mean(axis=0), own)
     weighted = rows.x * np.sqrt(masses)[:, None]
     r = np.asarray(np.linalg.qr(weighted, mode="r"), dtype=np.float64)
-    remainders = np.zeros(len(names))
-    remainders[: len(r)] = np.abs(np.diagonal(r))
+    remainders = np.append(np.abs(np.diagonal(r)), np.zeros(len(names) - len(r)))
     undetermined = np.flatnonzero(remainders <= _DEPENDENT * np.linalg.norm(weighted, axis=0))
     if len(undetermined):
         raise ParameterError(

@@ -173,9 +173,8 @@ def estimate_tables(
     level: float = 0.95,
 ) -> Summary:
     """Estimate numbers of the population from several synthetic tables: for parameters see ``Release.estimate``."""
-    # Each table is analysed as if it were a sample of the population, and the estimates are combined by the rule for
-    # fully synthetic tables. Variances within a table: formulas for means and shares of a column without nulls, else a
-    # bootstrap.
+    # Each table is analysed as if it were a sample, and the rule for fully synthetic tables combines the estimates.
+    # Variances within a table: formulas for means and shares of a column without nulls, else a bootstrap.
     several = _Several.from_release(release, certificate, level)
     parsed = known_functionals(functionals, several.domain, column)
     used = list(several.domain.names)
