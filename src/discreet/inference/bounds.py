@@ -1,8 +1,9 @@
-"""Cells of which a release tells nothing: bounds on what they hold."""
+"""Cells of which a release tells nothing: bounds on what they hold (docs/theory/mechanism-aware-posterior.md)."""
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -19,8 +20,6 @@ from discreet.inference.line import Draws, Line, at_ends, extremes
 from discreet.inference.prior import Noise, parents, sets_of
 from discreet.inference.samplers import Observation, ReleasedRecords
 from discreet.mechanisms import Consistent, ThresholdedCounts
-
-# Cells that a release cannot tell from empty ones: docs/theory/mechanism-aware-posterior.md.
 
 _FAR = 1.5  # standard deviations above 0, up to which a sum is not told from that of empty cells
 _LEAST = 4  # leaves of a hidden set of a tree: in it a pair is known as poorly as a set of many
@@ -56,15 +55,13 @@ class CellEstimates(NamedTuple):
             candidate[small] = len(distances) + place
             distances = np.append(distances, distance[new])
         rank = np.append(np.argsort(np.argsort(distances, kind="stable")), len(distances))[candidate]
-        low, high = 0, len(distances)
-        while low < high:
-            number = (low + high + 1) // 2
+
+        def near(number: int) -> bool:
             spread = self._spread(self._variance(rank < number, above, variances), number)
-            if self.counts[rank < number].sum() <= _FAR * spread:
-                low = number
-            else:
-                high = number - 1
-        return np.asarray(rank < low)
+            return bool(self.counts[rank < number].sum() <= _FAR * spread)
+
+        numbers = range(len(distances), 0, -1)
+        return np.asarray(rank < len(numbers) - bisect_left(numbers, True, key=near))
 
     def _spread(self, variance: Any, sets: int) -> Floats:
         """Return the standard deviation of the estimates of so many empty sets, from the variance of the noise."""
@@ -87,8 +84,6 @@ def halves(size: int) -> list[tuple[Integers, float]]:
     """Return sets of neighbouring cells, halved again and again, none of them measured."""
     return [(np.arange(size) >> depth, 0.0) for depth in range(1, (size - 1).bit_length() + 1)]
 
-
-# What bounds hold for.
 
 _MISSED = 1e-3  # probability that some withheld cell holds more than is taken for possible
 _PARTS = 64  # of equal mass, in order of their values, into which the records are cut
@@ -228,8 +223,7 @@ def shapes(domain: Domain, alpha: Floats, masses: Floats, rng: np.random.Generat
     for cell, count in enumerate(sticks):
         breaks = rng.beta(1.0, alpha[cell], size=(len(masses), count))
         breaks[:, -1] = 1.0
-        remaining = np.cumprod(1.0 - breaks[:, :-1], axis=1)
-        remaining = np.concatenate((np.ones((len(masses), 1)), remaining), axis=1)
+        remaining = np.cumprod(np.column_stack((np.ones(len(masses)), 1.0 - breaks[:, :-1])), axis=1)
         weights.append(masses[:, cell, None] * breaks * remaining)
     place = np.repeat(np.arange(len(alpha)), sticks)
     values = low[place] + (high - low)[place] * rng.random((len(masses), len(place)))

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet._core.arrays import Booleans, Floats, Integers
 from discreet._core.random import seeded
@@ -48,13 +47,6 @@ def hidden_cells(tables: Sequence[Released], place: int, records: int) -> Boolea
     return CellEstimates(noisy + (1.0 / noise - noisy.sum()) / size, 1.0, halves(size)).hidden()
 
 
-def members(cells: Booleans, codes: npt.NDArray[Any]) -> Booleans:
-    """Return which codes are of some cells; no label of an open column is."""
-    if not len(cells):
-        return np.zeros(len(codes), dtype=bool)
-    return cells[codes.astype(np.int64)]
-
-
 @dataclass(frozen=True)
 class OpenDependence:
     """What the tables of a release leave open of some columns together."""
@@ -69,21 +61,20 @@ class OpenDependence:
         cls, certificate: Certificate, tables: Sequence[Released], hidden: dict[str, Booleans], names: Sequence[str]
     ) -> OpenDependence:
         """Return it for some columns of the tables, with the hidden cells of each."""
-        parts = [[np.repeat(codes, t.counts.astype(np.int64)) for codes in t.records.columns] for t in tables[:_POOLED]]
-        columns = list(map(np.concatenate, zip(*parts, strict=True)))
-        rows = seeded(0).permutation(len(columns[0]))[:_MOST_RECORDS]
-        records = Records(columns=tuple(codes[np.sort(rows)] for codes in columns))
-        return cls(certificate, replace(tables[0], records=records, counts=np.ones(len(rows))), hidden, names)
+        pooled = [t.records.take(np.repeat(np.arange(len(t.counts)), t.counts.astype(int))) for t in tables[:_POOLED]]
+        records = Records.concatenate(pooled)
+        records = records.take(np.sort(seeded(0).permutation(len(records))[:_MOST_RECORDS]))
+        return cls(certificate, replace(tables[0], records=records, counts=np.ones(len(records))), hidden, names)
 
     def shifts(self, numbers: Callable[[Released], Floats], *, emptied: bool) -> Floats:
         """Return how far below and above numbers may lie, shape (numbers, 2); ``emptied``: without hidden cells too."""
         full, places = self.table, list(map(self.table.domain.names.index, self.names))
-        hidden = [members(self.hidden[self.table.domain.names[i]], full.records.columns[i]) for i in places]
+        cells = [np.flatnonzero(self.hidden[name]) for name in self.names]
+        hidden = [np.isin(full.records.columns[i], part) for i, part in zip(places, cells, strict=True)]
         clear = ~np.any(hidden, axis=0)
         tables = [full]
         if clear.any() and not clear.all():
-            columns = tuple(codes[clear] for codes in full.records.columns)
-            tables.append(replace(full, records=Records(columns=columns), counts=full.counts[clear]))
+            tables.append(replace(full, records=full.records.take(np.flatnonzero(clear)), counts=full.counts[clear]))
         bases = [numbers(table) for table in tables]
         cases = [[base - bases[0] for base in bases if emptied]]
         for pair in itertools.combinations(places, 2):
@@ -120,9 +111,8 @@ class OpenDependence:
         """Return whether a pair was measured, and of what share of the records the release may miss its dependence."""
         released = self.certificate.facts.released
         if {a, b} in map(set, released.pairs_measured or ()):
-            return True, max(
-                [loss for name, loss, _ in losses_of(released.outcome) if name in (f"{a}*{b}", f"{b}*{a}")], default=0.0
-            )
+            losses = {table: loss for table, loss, _ in losses_of(released.outcome)}
+            return True, max(losses.get(f"{a}*{b}", 0.0), losses.get(f"{b}*{a}", 0.0))
         mechanism, names = analysed_mechanism(self.certificate), list(self.certificate.facts.domain["columns"])
         if not any({names[i], names[j]} == {a, b} for i, j in getattr(mechanism, "pairs", ())):
             return False, 1.0  # it had no score
@@ -131,22 +121,20 @@ class OpenDependence:
 
     def codes(self) -> tuple[Code, ...]:
         """Return which pairs were not measured, and which columns too coarsely for their values to be related."""
-        pairs = [(pair, *self._dependence(*pair)) for pair in itertools.combinations(self.names, 2)]
-        codes = [
-            Code("unmeasured-pair", {"columns": pair, "share": share}) for pair, known, share in pairs if not known
-        ]
+        codes = []
+        for pair in itertools.combinations(self.names, 2):
+            measured, share = self._dependence(*pair)
+            if not measured:
+                codes.append(Code("unmeasured-pair", {"columns": pair, "share": share}))
         for name in self.names:
             column, place = self.table.domain.columns[name], self.table.domain.names.index(name)
             if not column.on_a_line:
                 continue
             values, cells = column.positions(self.table.records.columns[place]), self._merged(self.table, place)
-            present = ~np.isnan(values)
-            values, cells = values[present], cells[present]
+            cells, values = cells[~np.isnan(values)], values[~np.isnan(values)]
             means = np.bincount(cells, values) / np.maximum(1, np.bincount(cells))
-            share = float(
-                ((values - means[cells]) ** 2).sum()
-                / max(float(((values - values.sum() / max(1, len(values))) ** 2).sum()), 1e-300)
-            )
+            spread = float(((values - values.sum() / max(1, len(values))) ** 2).sum())
+            share = float(((values - means[cells]) ** 2).sum()) / max(spread, 1e-300)
             if share > _COARSE:
                 numbers = {"column": name, "cells": len(np.unique(cells)), "share": round(share, 4)}
                 codes.append(Code("coarse-column", numbers))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Integers
+from discreet._core.arrays import Booleans, Floats, Integers
 from discreet._core.numeric import log_rising
 from discreet.inference.prior import CountPosterior, Lattice, Noise, Prior, log_prior
 from discreet.inference.sums import Sums
@@ -90,31 +90,28 @@ def held_cells(
     return CountPosterior(sums.log + value - slope * number, draw, lattice.step, proposed=True)
 
 
-def _modes(log_weight: Callable[[Integers], Floats], records: int, cells: int) -> Integers:
-    """Return where concave functions of a count are largest, by halving."""
-    low, high = np.zeros(cells, dtype=np.int64), np.full(cells, records, dtype=np.int64)
+def _first(matches: Callable[[Integers], Booleans], last: Integers) -> Integers:
+    """Return, by halving, the first integers that match: all up to the last, which does, do so from there on."""
+    low, high = np.zeros_like(last), last
     while (high > low).any():
         middle = (low + high) // 2
-        rising = log_weight(np.minimum(middle + 1, records)) > log_weight(middle)
-        low, high = np.where(rising, np.minimum(middle + 1, high), low), np.where(rising, high, middle)
+        match = matches(middle)
+        low, high = np.where(match, low, np.minimum(middle + 1, high)), np.where(match, middle, high)
     return low
+
+
+def _modes(log_weight: Callable[[Integers], Floats], records: int, cells: int) -> Integers:
+    """Return where concave functions of a count are largest."""
+    last = np.full(cells, records, dtype=np.int64)
+    return _first(lambda c: log_weight(np.minimum(c + 1, records)) <= log_weight(c), last)
 
 
 def _window(log_weight: Callable[[Integers], Floats], records: int, cells: int) -> tuple[Integers, Integers]:
     """Return from where to where concave functions of a count are within a distance of their largest values."""
     mode = _modes(log_weight, records, cells)
     lowest = log_weight(mode) - _DROP
-    ends = []
-    for limit in (np.zeros(cells, dtype=np.int64), np.full(cells, records, dtype=np.int64)):
-        inside, outside = mode.copy(), np.where(log_weight(limit) >= lowest, mode, limit)
-        inside = np.where(outside == mode, limit, inside)
-        outside = np.where(inside == limit, limit, outside)
-        while (np.abs(outside - inside) > 1).any():
-            middle = (inside + outside) // 2
-            inside_window = log_weight(middle) >= lowest
-            inside, outside = np.where(inside_window, middle, inside), np.where(inside_window, outside, middle)
-        ends.append(inside)
-    return ends[0], ends[1]
+    low = _first(lambda c: log_weight(c) >= lowest, mode)
+    return low, records - _first(lambda c: log_weight(records - c) >= lowest, records - mode)
 
 
 def _tilt_to_sum(log_weight: Callable[[Integers], Floats], records: int, cells: int, size: int) -> float:

@@ -19,7 +19,7 @@ from discreet._core.lazy import pl
 from discreet._core.random import seeded
 from discreet._core.text import about, percent_as_written
 from discreet.domain import Column, Domain, Records
-from discreet.inference.line import Draws, Line, deviations, variances
+from discreet.inference.line import Draws, Line, variances
 
 Evaluated = str | Callable[[Any, Floats], Floats]
 
@@ -48,7 +48,7 @@ class Functional:
     name: str
     number: Callable[[Line], Floats] = Line.mean
     unit: str = "number"
-    bounds: Callable[[Line, Line], tuple[Floats, Floats]] | None = None
+    bounds: Callable[[Line, Line], tuple[Floats, ...]] | None = None
     function: Callable[[Any, Floats], Floats] | None = None
     cuts: tuple[float, ...] = ()
     level: float | None = None
@@ -68,7 +68,7 @@ class Functional:
             return 0.0, most[self.name]
         return -math.inf, math.inf
 
-    def between(self, least: Line, most: Line) -> tuple[Floats, Floats]:
+    def between(self, least: Line, most: Line) -> tuple[Floats, ...]:
         """Return the least and the greatest number of each draw, over all distributions within cells."""
         if self.bounds is not None:
             return self.bounds(least, most)
@@ -100,14 +100,16 @@ def functional(name: str, column: Column) -> Functional:
             raise ParameterError(f"{text!r} needs values with an order. Ask for P(=a) of the column's categories")
         code = _position(probability[2], column, text)
         return Functional(text, lambda line: line.equal(code))
-    if probability is not None:
+    if probability is not None and (probability[1] or ".." in probability[2]):
         return _share_between(probability[1], probability[2], column, text)
     if text == "mean":
         return Functional(text, unit="value")
     if text == "variance":
         return Functional(text, Line.variance, bounds=variances)
     if text == "sd":
-        return Functional(text, lambda line: np.sqrt(line.variance()), "length", deviations)
+        return Functional(
+            text, lambda line: np.sqrt(line.variance()), "length", lambda *lines: tuple(map(np.sqrt, variances(*lines)))
+        )
     if (match := _QUANTILE.fullmatch(text)) and 0.0 < float(match[1]) < 100.0:
         level = float(match[1]) / 100.0
         return Functional(text, lambda line: line.quantile(level), "value", level=level)
@@ -116,14 +118,12 @@ def functional(name: str, column: Column) -> Functional:
 
 def _share_between(sign: str | None, text: str, column: Column, name: str) -> Functional:
     """Return the share of values below or above one, or from one to another, of a column with an order."""
-    start, dots, last = text.partition("..")
-    if sign is None and not dots:
-        raise ParameterError(f"{name!r} is not a functional. The functionals are: {_FORMS}")
     if sign not in (None, "="):
         value, strict = _position(text, column, name), sign in ("<", ">=")
         if sign in ("<", "<="):
             return Functional(name, lambda line: line.at_most(value, strict=strict), cuts=(value,))
         return Functional(name, lambda line: np.maximum(1.0 - line.at_most(value, strict=strict), 0.0), cuts=(value,))
+    start, _, last = text.partition("..")
     ends = (text, text) if sign else (start, last)
     low, high = (_position(end, column, name) for end in ends)
     if low > high:
@@ -190,8 +190,6 @@ def ordered(column: Column) -> bool:
     """Return whether a column's values lie on a line."""
     return column.on_a_line or column.kind == "boolean"
 
-
-# Groups of a column: each draw's distribution given that a record is in one, and how each is named.
 
 _MOST_GROUPS = 1000
 _NEAR_ZERO = 0.1

@@ -39,13 +39,10 @@ class Draws:
         """Return independent records from one draw."""
         masses = np.concatenate((self.weights[row], self.own_weights[row]))
         index = np.searchsorted(np.cumsum(masses)[:-1] / masses.sum(), rng.random(size), side="right")
-        columns = []
-        for place, codes in enumerate(support.columns):
-            if self.own is not None:
-                own = self.own.columns[place].reshape(self.own_weights.shape)[row]
-                codes = np.concatenate((codes, own))  # noqa: PLW2901
-            columns.append(codes[index])
-        return Records(columns=tuple(columns))
+        if self.own is not None:
+            width = self.own_weights.shape[1]
+            support = Records.concatenate([support, self.own.take(slice(row * width, (row + 1) * width))])
+        return support.take(index)
 
 
 def piece_ends(column: Column, codes: npt.NDArray[Any]) -> tuple[Floats, Floats, float]:
@@ -248,11 +245,9 @@ class CellSets:
         return np.asarray(masses.mean(axis=0)[self.set_of] * self.shares)[None]
 
     def resolved(self, values: Floats, hidden: Booleans, cuts: Indices) -> tuple[Indices, Floats]:
-        """Return cells that stand for all, and their masses, (draws, cells): exact up to each cut, and in the mean.
-
-        ``values``: of the cells, NaN of a null; ``hidden``: cells that may be empty, which stand for themselves only.
-        """
-        # Sets are cut further, and each part stands on two of its cells, with its mean and nearly its variance.
+        """Return cells that stand for all, and their masses, (draws, cells): exact up to each cut, and in the mean."""
+        # Sets are cut further, and each part stands on two of its cells, with its mean and nearly its variance. Cells
+        # that may be empty, hidden, stand for themselves only. Of a null the value is NaN.
         count = len(values)
         changes = np.flatnonzero(np.diff(4 * self.set_of + 2 * np.isnan(values) + hidden)) + 1
         starts = np.unique(np.concatenate(([0], changes, np.clip(cuts, 0, count - 1))))
@@ -306,12 +301,6 @@ def variances(least: Line, most: Line) -> tuple[Floats, Floats]:
     centre = _centre_of_furthest(weights, low, high)
     largest = (weights * np.maximum(centre - low, high - centre) ** 2).sum(axis=1)
     return smallest, largest
-
-
-def deviations(least: Line, most: Line) -> tuple[Floats, Floats]:
-    """Return the least and the greatest standard deviation of each draw, over all distributions within cells."""
-    smallest, largest = variances(least, most)
-    return np.sqrt(smallest), np.sqrt(largest)
 
 
 def _centre_of_nearest(weights: Floats, low: Floats, high: Floats) -> Floats:

@@ -83,8 +83,7 @@ class _Rows(NamedTuple):
 
     def split(self, parts: int) -> list[_Rows]:
         """Return the rows of each of so many draws."""
-        cut = (np.split(array, parts) for array in self)
-        return [_Rows(*part) for part in zip(*cut, strict=True)]
+        return list(map(_Rows, *(np.split(array, parts) for array in self)))
 
 
 FUNCTIONS = {
@@ -163,8 +162,7 @@ class FormulaDesign:
     def rows(self, records: Records, *, levels: dict[str, Any] | None = None) -> _Rows:
         """Return the rows of records; the first call settles how labels become numbers, by their levels."""
         frame = self._frame(records, levels)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of pandas, about how formulaic uses it; of logarithms of zero
+        with warnings.catch_warnings(action="ignore"):  # of pandas, about how it is used; of logarithms of zero
             matrices = self._read(
                 lambda: self._spec.get_model_matrix(frame, context={}, na_action="drop", output="pandas")
             )
@@ -222,22 +220,19 @@ class FormulaDesign:
             return action()
         except (self._failed, SyntaxError) as problem:
             reason = harmless(str(problem).partition("\n")[0].rstrip("."))
-            reason = f"the formula {self.text!r} cannot be used: {reason}"
-            remedy = ". Write 'outcome ~ column + C(other)'"
+            reason = f"the formula {self.text!r} cannot be used: {reason}. Write 'outcome ~ column + C(other)'"
         except ParameterError as problem:
-            reason, remedy = str(problem), ""
-        raise ParameterError(reason + remedy + self._hint)
+            reason = str(problem)
+        raise ParameterError(reason + self._hint)
 
 
 def _present_labels(domain: Domain, support: Records, draws: Draws) -> dict[str, Any]:
     """Return the labels of each column of labels that records can have: all of them, where draws have their own."""
-    levels = {}
-    for (name, column), codes in zip(domain.columns.items(), support.columns, strict=True):
-        if column.labels is not None:
-            levels[name] = np.array(column.labels, dtype=object)
-            if draws.own is None:
-                present = np.isin(np.arange(len(column.labels)), np.asarray(codes, dtype=np.int64))
-                levels[name] = levels[name][present]
+    levels = {name: np.array(c.labels, dtype=object) for name, c in domain.columns.items() if c.labels is not None}
+    if draws.own is None:
+        for name, labels in levels.items():
+            codes = np.asarray(support.columns[domain.names.index(name)], dtype=np.int64)
+            levels[name] = labels[np.isin(np.arange(len(labels)), codes)]
     return levels
 
 
@@ -247,8 +242,7 @@ def _triangle(rows: _Rows, draws: Draws, names: list[str]) -> Floats:
     masses = np.append(np.nan_to_num(draws.weights).mean(axis=0), own)
     weighted = rows.x * np.sqrt(masses)[:, None]
     r = np.asarray(np.linalg.qr(weighted, mode="r"), dtype=np.float64)
-    remainders = np.zeros(len(names))
-    remainders[: len(r)] = np.abs(np.diagonal(r))
+    remainders = np.append(np.abs(np.diagonal(r)), np.zeros(len(names) - len(r)))
     undetermined = np.flatnonzero(remainders <= _DEPENDENT * np.linalg.norm(weighted, axis=0))
     if len(undetermined):
         raise ParameterError(
@@ -297,14 +291,10 @@ def _loss(eta: Floats, y: Floats, weight: Floats) -> float:
     return float(weight @ (np.logaddexp(0.0, eta) - y * eta))
 
 
-# The one place that speaks to ArviZ, whose container changed its type in version 1.
-
-
 def inference_data(posterior: dict[str, Floats], facts: dict[str, Any]) -> Any:
     """Return draws of shape ``(chains, draws, ...)`` as ``InferenceData`` (ArviZ 0) or ``xarray.DataTree`` (1)."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # version 0 announces version 1 once a day
+        with warnings.catch_warnings(action="ignore", category=FutureWarning):  # version 0 announces version 1
             import arviz
             import xarray
     except ImportError:
@@ -318,9 +308,6 @@ def inference_data(posterior: dict[str, Floats], facts: dict[str, Any]) -> Any:
     if int(arviz.__version__.partition(".")[0]) == 0:
         return arviz.InferenceData(posterior=dataset)
     return xarray.DataTree.from_dict({"posterior": dataset})
-
-
-# Warnings of an analysis: it goes on, but its numbers should not be read as they stand.
 
 
 @sealed
@@ -400,8 +387,7 @@ def fit(
     integer("chains", chains, least=2)
     integer("draws", draws, least=10)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what JAX says of the machine
+        with warnings.catch_warnings(action="ignore"):  # what JAX says of the machine
             import jax
             from numpyro.infer import MCMC, NUTS
     except ImportError:
@@ -416,8 +402,7 @@ def fit(
         if column.open:
             raise ParameterError(f"column {name!r} holds open labels, which are no numbers. Leave it out of the domain")
         data[name] = (column.positions(codes) if column.labels is None else np.asarray(codes))[rows]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         sampler = MCMC(NUTS(model, **options), num_warmup=warm_up, num_samples=draws, num_chains=chains,
                        chain_method="vectorized", progress_bar=False)  # fmt: skip
         sampler.run(jax.random.PRNGKey(seed), data)
@@ -433,6 +418,5 @@ def fit(
             NotConverged,
             stacklevel=2,
         )
-    numbers = {"released": z.size, "r_hat": agreement, "effective_draws": effective, "divergences": divergences}
-    data = inference_data(parameters, numbers)
-    return Fit(data=data, draws=parameters, effective_draws=effective, r_hat=agreement, divergences=divergences)
+    numbers: dict[str, Any] = {"r_hat": agreement, "effective_draws": effective, "divergences": divergences}
+    return Fit(data=inference_data(parameters, {"released": z.size, **numbers}), draws=parameters, **numbers)

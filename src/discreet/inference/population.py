@@ -122,11 +122,8 @@ class Posterior:
             numbers = coarse()._evaluate(quantiles, None)
             limits = np.nanmin(numbers[:, :, 1], axis=0), np.nanmax(numbers[:, :, 2], axis=0)
             reached = sets.set_of[np.searchsorted(values, limits, side="right") - 1]  # the sets that they lie in
-            spans = np.searchsorted(sets.set_of, reached[0]), np.searchsorted(sets.set_of, reached[1] + 1)
-            parts = [
-                np.linspace(*span, min(_FINEST, span[1] - span[0]) + 1).astype(np.intp)
-                for span in zip(*spans, strict=True)
-            ]
+            spans = np.searchsorted(sets.set_of, reached + np.array([[0], [1]])).T
+            parts = [np.linspace(a, b, min(_FINEST, b - a) + 1).astype(np.intp) for a, b in spans.tolist()]
             ends = np.concatenate((ends, *parts))
         return coarse()
 
@@ -195,13 +192,13 @@ class Posterior:
             cases = [*self._cases(draws, name)] if self.bounds else []
             numbers = []
             for functional in functionals:
+                ends: list[tuple[Floats, ...]] = []
                 if functional.function is not None:
                     number = np.asarray(functional.function(*self._values(draws, column)), dtype=np.float64)
-                    ends = [(number, number)]
                 else:
                     number = functional.number(line)
-                    ends = [functional.between(*case) for case in cases] or [(number, number)]
-                low, high = zip(*ends, strict=True)
+                    ends = [functional.between(*case) for case in cases]
+                low, high = zip(*ends or [(number, number)], strict=True)
                 least, greatest = np.min(low, axis=0), np.max(high, axis=0)
                 numbers.append(np.clip(np.stack([number, least, greatest], axis=1), *functional.limits()))
             blocks.append(np.stack(numbers, axis=1))
@@ -296,8 +293,7 @@ class Posterior:
     def _within(self, group: Group) -> Posterior:
         """Return the posterior with a group's part of the support."""
         members = group.members(self.support)
-        part = Records(columns=tuple(codes[members] for codes in self.support.columns))
-        return replace(self, support=part, unseen=self.unseen and self.unseen.part(members))
+        return replace(self, support=self.support.take(members), unseen=self.unseen and self.unseen.part(members))
 
     def regress(
         self, formula: str, *, kind: Literal["linear", "logistic"] | None = None, level: float = 0.95

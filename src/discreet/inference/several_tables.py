@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
+import warnings
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from discreet._core.random import seeded
 from discreet._core.text import counted
 from discreet.domain import Domain, Records
 from discreet.inference.bounds import UnseenCells
-from discreet.inference.dependence import OpenDependence, hidden_cells, members
+from discreet.inference.dependence import OpenDependence, hidden_cells
 from discreet.inference.functionals import (
     Evaluated,
     Functional,
@@ -40,8 +41,6 @@ from discreet.inference.released import Released, analysed_mechanism, read_relea
 from discreet.inference.summary import Estimate, Summary, bounded, marked
 from discreet.privacy import Code
 from discreet.releases import Certificate, Release, read, read_certificate
-
-# Rules that combine estimates from released tables into one estimate with an interval.
 
 
 @sealed
@@ -174,9 +173,8 @@ def estimate_tables(
     level: float = 0.95,
 ) -> Summary:
     """Estimate numbers of the population from several synthetic tables: for parameters see ``Release.estimate``."""
-    # Each table is analysed as if it were a sample of the population, and the estimates are combined by the rule for
-    # fully synthetic tables. Variances within a table: formulas for means and shares of a column without nulls, else a
-    # bootstrap.
+    # Each table is analysed as if it were a sample, and the rule for fully synthetic tables combines the estimates.
+    # Variances within a table: formulas for means and shares of a column without nulls, else a bootstrap.
     several = _Several.from_release(release, certificate, level)
     parsed = known_functionals(functionals, several.domain, column)
     used = list(several.domain.names)
@@ -198,7 +196,7 @@ def estimate_tables(
 
     def evaluated(table: Released, weights: Floats) -> Floats:
         """Return numbers, group after group, with the least and the greatest that cells allow: a row per weights."""
-        unseen = UnseenCells(members(hidden[name], table.records.columns[place]))
+        unseen = UnseenCells(np.isin(table.records.columns[place], np.flatnonzero(hidden[name])))
         posterior = Posterior.of_arrays(domain, table.records, weights, bounds=True, unseen=unseen)
         parts = [posterior._of_block(group, posterior.block(0))[0] for group in groups] or [posterior]
         return np.concatenate([part._evaluate(parsed, column) for part in parts], axis=1)
@@ -256,9 +254,8 @@ def _estimated(
 
 def _columns_read(functionals: Sequence[Functional], table: Released) -> list[str]:
     """Return the columns that functions of records look at: all, where they do not take them by name."""
-    values, weights = Posterior.of_arrays(table.domain, table.records, (table.counts / table.size)[None])._values(
-        Draws((table.counts / table.size)[None]), None
-    )
+    posterior = Posterior.of_arrays(table.domain, table.records, (table.counts / table.size)[None])
+    values, weights = posterior._values(posterior.block(0), None)
     names: dict[str, None] = {}
 
     class Columns(dict[str, Any]):
@@ -286,11 +283,10 @@ def regress_tables(
     several = _Several.from_release(release, certificate, level)
     used = FormulaDesign(several.domain, formula).used
     domain, tables = several.read(used)
-    records = [np.stack([np.asarray(codes, dtype=np.int64) for codes in t.records.columns], axis=1) for t in tables]
-    rows = row_numbers(np.concatenate(records))
+    records = Records.concatenate(table.records for table in tables)
+    rows = row_numbers(np.stack([np.asarray(codes, dtype=np.int64) for codes in records.columns], axis=1))
     distinct = np.unique(rows, return_index=True)[1]
-    support = Records(columns=tuple(np.concatenate(records)[distinct].T))
-    parts = np.split(rows, np.cumsum(list(map(len, records)))[:-1])
+    parts = np.split(rows, np.cumsum([len(table.counts) for table in tables])[:-1])
     rng = seeded(0)
 
     def blocks() -> Iterator[Draws]:
@@ -300,7 +296,7 @@ def regress_tables(
             weights[:, part] = np.concatenate((shares[None], rng.multinomial(size, shares, size=_REFITS) / size))
             yield Draws(weights)
 
-    coefficients = regression(domain, support, blocks(), formula, kind)
+    coefficients = regression(domain, records.take(distinct), blocks(), formula, kind)
     draws = coefficients.draws.reshape(len(tables), 1 + _REFITS, -1)
     if np.isnan(draws[:, 0]).any() or (np.isnan(draws).mean(axis=1) > 0.5).any():
         raise ParameterError("not all tables determine all coefficients. Leave rare categories or columns out")
@@ -324,10 +320,8 @@ def regress_tables(
 
 def _variances_over(samples: Floats) -> Floats:
     """Return variances over the samples that have a number; NaN where fewer than two have it."""
-    count = (~np.isnan(samples)).sum(axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        differences = samples - np.nansum(samples, axis=0) / count
-        return np.asarray(np.where(count > 1, np.nansum(differences**2, axis=0) / (count - 1), np.nan))
+    with warnings.catch_warnings(action="ignore"):  # of those that too few have
+        return np.asarray(np.nanvar(samples, axis=0, ddof=1))
 
 
 @dataclass(frozen=True)

@@ -158,8 +158,9 @@ def estimated(name: str, numbers: Floats, *, level: float, chains: int, **facts:
         nan = math.nan
         return Estimate(name=name, mean=nan, sd=nan, lower=nan, upper=nan, effective_draws=0.0, **facts)
     bounds = not np.allclose(least, most, rtol=_SAME, atol=_SAME)
-    ends = (least, most) if bounds else (values, values)
-    lower, upper = map(np.quantile, ends, ((1.0 - level) / 2.0, (1.0 + level) / 2.0))
+    if not bounds:
+        least = most = values
+    lower, upper = map(np.quantile, (least, most), ((1.0 - level) / 2.0, (1.0 + level) / 2.0))
     effective, agreement = float(len(values)), None
     if chains:
         chained = np.where(present, numbers[:, 0], values.mean()).reshape(chains, -1)
@@ -279,8 +280,6 @@ class Summary:
         return moment_text(self.kind, value, sep=" ")
 
 
-# Pictures of a posterior: a distribution with its band.
-
 _POINTS = 200
 _COLOUR, _GREY = "#4c78a8", "#888888"
 _PER_SECOND = {"date": 86_400.0, "datetime": 1.0}
@@ -348,10 +347,8 @@ def _matplotlib() -> Any:
 def points(posterior: Posterior, name: str) -> tuple[Floats, bool]:
     """Return where the distribution function is drawn, at ends of pieces, and whether it jumps: on few values."""
     place, column = posterior.domain.names.index(name), posterior.domain.columns[name]
-    own = posterior.block(0).own
-    low, high = piece_ends(column, posterior.support.columns[place])[:2]
-    if own is not None:
-        low, high = map(np.append, (low, high), piece_ends(column, own.columns[place])[:2])
+    pieces = [records.columns[place] for records in (posterior.support, posterior.block(0).own) if records is not None]
+    low, high, _ = piece_ends(column, np.concatenate(pieces))
     ends = np.unique(np.concatenate((low, high)))
     ends = ends[~np.isnan(ends)]
     if not len(ends):
