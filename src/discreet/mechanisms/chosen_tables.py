@@ -211,18 +211,11 @@ def most_runs(precision: float) -> int:
 
 
 def merged(column: Column, noisy: Floats, error: float, precision: float, *, fewest: int = 0) -> Merged:
-    """Merge the cells of a column whose counts are too small to be told from noise, or from their neighbours'.
-
-    The cells of an ordered column become at most ``sqrt(precision)`` runs of about equal counts (6 to 100 of them), a
-    null by itself. Where the column has no more cells than that, only neighbours below 3 standard errors join. Of
-    another column, every cell keeps its own number whose count is above 3 standard errors, the 255 commonest at most;
-    the rest become one.
-
-    ``noisy``, shape (cells,): released, with standard error ``error``.
-    ``precision``: number of records, in standard errors of a total, for each column.
-    ``fewest``: commonest cells that keep their number, clear or not, of an outcome or a dependency; runs are of equal
-    counts.
-    """
+    """Merge the cells of a column whose counts are too small to be told from noise, or from their neighbours'."""
+    # An ordered column's become runs of about equal counts, a null by itself, or where there are few cells, neighbours
+    # that are not clear join; of another column all that are not clear, or not among the commonest, become one.
+    # noisy: released, with standard error error. precision: number of records, in standard errors of a total, for each
+    # column. fewest: commonest cells that keep their number, clear or not; runs are then of equal counts.
     bins = most_runs(precision)
     if column.on_a_line:
         values = int(column.values or 0)

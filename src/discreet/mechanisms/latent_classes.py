@@ -138,10 +138,8 @@ def fitted_to(table: Floats, rows: Floats, columns: Floats, rounds: int) -> Floa
 def nearest_table(table: Floats, rows: Floats, columns: Floats, moments: Floats) -> Floats:
     """Return positive probabilities near a table, of nearly the margins that are given: the nearest non-negative ones.
 
-    Found by Dykstra's alternating projections, which keep the moments. Without these, what negative counts are set off
-    against is mostly the dependence of the two.
-
-    ``moments``, shape (number, cells): orthonormal, of rows and columns that sum to 0.
+    ``moments``, shape (number, cells): orthonormal, of rows and columns that sum to 0. Alternating projections keep
+    them: without, what negative counts are set off against is mostly the dependence of the two.
     """
     (a, b), values = table.shape, moments @ table.ravel()
     moved, below = table, np.zeros_like(table)

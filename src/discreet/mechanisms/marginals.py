@@ -225,8 +225,7 @@ class Marginals(WideFacts, PartsMechanism):
     ) -> tuple[CellCounts, float]:
         """Return the output and its log-probability, stage by stage: each is chosen by what the stages before released.
 
-        ``table``: gives a statistic of it, in one scan for one-way tables and one for the others.
-        ``release``: returns the noisy counts of exact ones, of noise of a scale, from a place of the output on.
+        ``table`` gives statistics of it. ``release`` makes exact counts noisy, by a scale and a place in the output.
         """
         parts: list[CellCounts] = []
         total, start = 0.0, 0

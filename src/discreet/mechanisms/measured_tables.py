@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -55,9 +55,6 @@ from discreet.mechanisms.reading import (
 from discreet.mechanisms.slots import SlotUse
 from discreet.mechanisms.wide_facts import WideFacts
 from discreet.privacy import Code, Relation
-
-if TYPE_CHECKING:
-    pass
 
 _DEPENDENT = 1e-9
 _CONTRADICTED, _NOISES, _LEAST_GAP, _FITTED = 1.0, 1.25, 0.06, 20
@@ -348,13 +345,7 @@ class MarginalsReading(Reading):
         return self.measured.facts.domain
 
     def draw(self, size: int, *, rng: np.random.Generator) -> Iterator[Records]:
-        """Draw ``size`` records from the model, in chunks.
-
-        Published totals of the first column that has any are met to within a record by stratified records, in a chunk;
-        those of others on average. A record whose label was not kept gets a new one.
-
-        Of several tables this is one: each call draws from the posterior of the population anew.
-        """
+        """Draw ``size`` records from the model, in chunks; of several tables, from a posterior draw of their own."""
         shares = self.cell_shares(rng=rng)
         if shares is not None:
             return shares.draw(size, rng=rng)
@@ -362,6 +353,7 @@ class MarginalsReading(Reading):
 
     def cell_shares(self, *, rng: np.random.Generator) -> CellShares | None:
         """Return the shares of the model's strata; several tables have no one model."""
+        # stratified records meet the published totals of the first column that has any, the others' on average
         if self.facts.tables is not None:
             return None
         model = (self._fitted or [self.measured.model(rng)]).pop()
@@ -400,12 +392,8 @@ class MarginalsReading(Reading):
                 yield Records(columns=tuple(cells[i][rows] for i in range(len(cells))))
 
     def estimates(self) -> Estimates:
-        """Return the counts of the measured tables, unbiased: of one column by cell, of two by merged cells.
-
-        Each has a row of texts: the table's columns, and in each of them its cell, or the first and last of the merged
-        cells of an ordered column; of another column, the cells that are merged are "any other". Of three columns, "or"
-        stands between merged cells. All labels of an open column that were not kept are its reserved prefix and a star.
-        """
+        """Return the counts of the measured tables, unbiased, with the texts of their columns and (merged) cells."""
+        # of three columns, "or" stands between merged cells; labels that were not kept are the prefix and a star
         tables, domain = self.measured.tables(), self._closed
         if len(domain.columns) == 1 and not self.facts.open:
             ((_, (cells,), counts, errors),) = tables

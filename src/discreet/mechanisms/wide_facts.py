@@ -129,15 +129,11 @@ class Allocation:
         records: float,
         reserved: int = 0,
     ) -> tuple[Integers, Integers, Integers, Booleans]:
-        """Return which tables of two columns to measure, their ``q``, the ``q`` of one-way tables, and which are finer.
-
-        A table left out costs its score, one that is measured its noise. Taken in the order of their scores by what
-        noise costs in them, as many are measured as make the sum least if every unit helps most (``c^(2/3)`` of
-        cost ``c``): on finer cells where these win back more. What ``k`` cells of a column lose falls with ``k^2``.
-
-        ``scores``, shape (tables,): released: how many records a table of independent columns would put elsewhere.
-        ``shapes``, ``finer``: first those of outcomes, which are measured without a score, on finer cells.
-        """
+        """Return which tables of two columns to measure, their ``q``, that of one-way tables, and which are finer."""
+        # A table left out costs its score, one that is measured its noise. Taken in the order of their scores by what
+        # noise costs in them, as many are measured as make the sum least if every unit helps most (c^(2/3) of cost c):
+        # on finer cells where these win back more. What k cells of a column lose falls with k^2.
+        # shapes, finer: first those of outcomes, which are measured without a score, on finer cells.
         first_scored = len(shapes) - len(scores)
         cost, fine_cost = [np.array([table_cost(a, b) for a, b in level]) for level in (shapes, finer)]
         dearer = fine_cost - cost
@@ -253,10 +249,7 @@ def items_of(workload: Any) -> tuple[str, ...] | None:
 
 
 def measurable_pairs(domain: Domain, workload: Sequence[str] | None) -> tuple[list[Pair], list[Pair]]:
-    """Return pairs with an outcome or of a dependency, and of the others those that a workload names, or all.
-
-    The former are measured without a score, the latter get one.
-    """
+    """Return pairs that need no score (of an outcome, a dependency), and of the others those of a workload, or all."""
     place = {name: i for i, name in enumerate(domain.columns)}
     outcome = {place[name] for name in domain.outcome}
     pairs = {(min(i, j), max(i, j)) for i in outcome for j in place.values() if i != j}
