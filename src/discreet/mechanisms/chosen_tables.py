@@ -166,18 +166,12 @@ class OneWay:
         weights = (q / q[-1]) ** 2 / self.nodes.widths
         return float(sums @ weights / weights.sum()), self.units * float(weights.sum())
 
-    def counts(self, total: float) -> Floats:
-        """Return the best unbiased counts of cells."""
+    def counts(self, total: float, scale: float = 1.0) -> tuple[Floats, Floats]:
+        """Return the best unbiased counts of cells, and their standard errors."""
         if self.nodes is None:
-            return self.noisy
-        return self.nodes.consistent(total).counts(self.noisy)[0]
-
-    def errors(self, scale: float) -> Floats:
-        """Return the standard errors of these counts."""
-        if self.nodes is None:
-            return np.full(len(self.noisy), scale / np.sqrt(self.units))
-        variances = self.nodes.consistent(1.0).counts(self.noisy)[1]
-        return np.asarray(scale * np.sqrt(variances / self.units))
+            return self.noisy, np.full(len(self.noisy), scale / np.sqrt(self.units))
+        counts, variances = self.nodes.consistent(total).counts(self.noisy)
+        return counts, np.asarray(scale * np.sqrt(variances / self.units))
 
     def positive(self, total: float) -> Floats:
         """Return counts of cells of which sums are not too large: of those below nodes none is negative."""
@@ -369,9 +363,8 @@ class ChosenTables:
         # two_way: variances, of noise of scale 1, and counts of each, shape (merged cells, merged cells).
         columns = list(zip(one_way, self.merged, self._merged_variances, strict=True))
         weights = [table.units / variances for table, _, variances in columns]
-        sums = [
-            cells.sums(table.counts(total)) * weight for (table, cells, _), weight in zip(columns, weights, strict=True)
-        ]
+        counted = [cells.sums(table.counts(total)[0]) for table, cells, _ in columns]
+        sums = [counts * weight for counts, weight in zip(counted, weights, strict=True)]
         for pair, (variances, counts) in two_way.items():
             for axis, i in [(axis, pair[axis]) for axis in use.axes(pair)]:
                 used = float(use.used[i])
@@ -439,18 +432,13 @@ class ChosenTables:
     def _scatter(self, i: int, j: int) -> float:
         """Return what no measurement of two columns gains: the scatter of records that drowns in noise, and noise."""
         facts, a, b = self.facts, self.coarse[i], self.coarse[j]
-        noise = np.outer(self._variances[i], b**2) + np.outer(a**2, self._variances[j])
+        rows, columns = [facts.scale**2 / self.one_way[k].units * self._merged_variances[k] for k in (i, j)]
+        noise = np.outer(rows, b**2) + np.outer(a**2, columns)
         noise *= self._use.share((i, j)) ** 2
         expected = self.total * self._use.independent((i, j), (a, b), self.merged[i])
         usual = facts.scale**2 * 2.0 * len(facts.pairs) / facts.units  # squared error, half the units
         lost = expected * usual / (expected + usual) + noise
         return float(np.minimum(HALF_FOLDED * np.sqrt(lost), expected + HALF_FOLDED * np.sqrt(noise)).sum())
-
-    @cached_property
-    def _variances(self) -> list[Floats]:
-        """Of the noise of each column's merged cells, from its one-way table."""
-        columns = zip(self.one_way, self._merged_variances, strict=True)
-        return [self.facts.scale**2 / table.units * variances for table, variances in columns]
 
 
 def one_way_counts(facts: WideFacts, y: CellCounts) -> list[OneWay]:

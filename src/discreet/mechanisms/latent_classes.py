@@ -89,10 +89,8 @@ def denoised(
     spread = [_normal(np.maximum(column, 1e-3)) for column in values]
     turned = {(i, j): axes[i].T @ table.excess @ axes[j] for (i, j), table in tables.items()}
     noise = {pair: float(np.mean(table.error**2)) for pair, table in tables.items()}
-    strength = {
-        pair: max(float((c * c).sum()) - c.size * noise[pair], 0.05 * c.size * noise[pair])
-        for pair, c in turned.items()
-    }
+    size = {pair: c.size * noise[pair] for pair, c in turned.items()}
+    strength = {pair: max(float((c * c).sum()) - size[pair], 0.05 * size[pair]) for pair, c in turned.items()}
     for _ in range(5):
         sums = [np.zeros(size) for size in sizes]
         for (i, j), c in turned.items():
@@ -108,11 +106,10 @@ def denoised(
     for (i, j), c in turned.items():
         prior, error = strength[i, j] * np.outer(spread[i], spread[j]), noise[i, j]
         shrunk = prior / (prior + error)
-        if rng is not None:
-            shrunk = np.where((shrunk > _CLEAR) | (c**2 > 4.0 * error), 1.0, shrunk)
         numbers = shrunk * c
         if rng is not None:
-            numbers += np.sqrt(np.maximum(shrunk, _CLEAR) * error) * rng.normal(size=c.shape)
+            shrunk = np.where((shrunk > _CLEAR) | (c**2 > 4.0 * error), 1.0, shrunk)
+            numbers = shrunk * c + np.sqrt(np.maximum(shrunk, _CLEAR) * error) * rng.normal(size=c.shape)
         smooth[i, j] = axes[i] @ numbers @ axes[j].T
     return smooth
 
@@ -201,11 +198,8 @@ class Link(NamedTuple):
         order = np.lexsort((rng.random(len(groups)), groups))
         sizes = np.bincount(groups, minlength=rows * number).reshape(rows, number)
         starts = (np.cumsum(sizes) - sizes.ravel()).reshape(sizes.shape)
-        cells, row_left, class_left = (
-            np.empty(len(groups), dtype=np.int64),
-            np.zeros((rows, columns)),
-            np.zeros((number, columns)),
-        )
+        cells = np.empty(len(groups), dtype=np.int64)
+        row_left, class_left = np.zeros((rows, columns)), np.zeros((number, columns))
         for step in range(rows + number - 1):
             i = np.arange(max(0, step - number + 1), min(rows, step + 1))
             i = i[sizes[i, step - i] > 0]

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain
 from operator import itemgetter
 from typing import Any
 
@@ -141,16 +140,17 @@ class MeasuredTables:
         """Return all measured tables, those of one column from both rounds together."""
         scale = self.facts.scale
         tables = [
-            Counted((i,), (np.arange(size),), table.counts(self.choice.total), table.errors(scale))
+            Counted((i,), (np.arange(size),), *table.counts(self.choice.total, scale))
             for i, (size, table) in enumerate(zip(self.facts.sizes, self.one_way, strict=True))
         ]
-        for pair, q in self.choice.pairs:
-            counts = self.noisy[pair]
+        several: list[tuple[tuple[int, ...], Floats, float]] = [
+            (pair, self.noisy[pair], scale / q) for pair, q in self.choice.pairs
+        ]
+        for three_way in self.choice.three_way:
+            several += [(table.columns, y.reshape(table.shape), error) for table, y, error in three_way.noisy(self)]
+        for columns, counts, error in several:
             cells = np.unravel_index(np.arange(counts.size), counts.shape)
-            tables.append(Counted(pair, cells, counts.ravel(), np.full(counts.size, scale / q)))
-        for table, counts, error in chain.from_iterable(three_way.noisy(self) for three_way in self.choice.three_way):
-            cells = np.unravel_index(np.arange(len(counts)), table.shape)
-            tables.append(Counted(table.columns, cells, counts, np.full(len(counts), error)))
+            tables.append(Counted(columns, cells, counts.ravel(), np.full(counts.size, error)))
         return tables
 
     def column_shares(self) -> list[Floats]:
@@ -165,7 +165,7 @@ class MeasuredTables:
     def model(self, rng: np.random.Generator) -> LatentClasses:
         """Return the model of all tables, on the cells of the domain."""
         facts, coarse, fine = self.facts, self._coarse, self._fine
-        targets = self._drawn_targets() if self._drawn else self._denoised_targets()
+        targets = self._targets()
         for constraint in facts.domain.constraints:
             if constraint.columns in targets:  # which merged cells hold any that are allowed
                 i, j = constraint.columns
@@ -256,22 +256,18 @@ class MeasuredTables:
         probabilities += 1e-300
         return Block(columns, codes, probabilities / probabilities.sum(axis=0))
 
-    def _denoised_targets(self) -> dict[Pair, Floats]:
-        """Return positive probabilities of tables with less noise, of nearly the columns' own: proportional fitting."""
+    def _targets(self) -> dict[Pair, Floats]:
+        """Return positive probabilities of nearly the columns' own: near a draw, or of tables with less noise."""
         targets = {}
-        for (i, j), excess in denoised(self.excess, self.choice.counts).items():
-            table = np.maximum(self.expected[i, j] + excess, 1e-3 * self.expected[i, j])
-            targets[i, j] = fitted_to(table, self._coarse[i], self._coarse[j], 5)
-        return targets
-
-    def _drawn_targets(self) -> dict[Pair, Floats]:
-        """Return positive probabilities near the draws."""
-        targets = {}
-        for (i, j), excess in self._drawn.items():
-            table, moments = (self.expected[i, j] + excess) / self.total, self._moments(i, j)
+        for (i, j), excess in (self._drawn or denoised(self.excess, self.choice.counts)).items():
+            table, margins = self.expected[i, j] + excess, (self._coarse[i], self._coarse[j])
+            if not self._drawn:
+                targets[i, j] = fitted_to(np.maximum(table, 1e-3 * self.expected[i, j]), *margins, 5)
+                continue
+            moments = self._moments(i, j)
             if len(moments) == (table.shape[0] - 1) * (table.shape[1] - 1):  # that is all of the table
                 moments = moments[:0]
-            targets[i, j] = nearest_table(table, self._coarse[i], self._coarse[j], moments)
+            targets[i, j] = nearest_table(table / self.total, *margins, moments)
         return targets
 
     def _moments(self, i: int, j: int) -> Floats:
