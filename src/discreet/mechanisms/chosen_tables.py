@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from discreet._core.arrays import Booleans, Floats, Integers
-from discreet._core.random import seeded
 from discreet.domain import Column, Counts, Domain, Parts, Records
 from discreet.mechanisms.base import CellCounts
 from discreet.mechanisms.latent_classes import Merged, Pair
@@ -252,37 +251,9 @@ def _runs(counts: Floats, enough: float) -> Integers:
     return run_of
 
 
-def cell_texts(column: Column) -> list[str]:
-    """Return each cell's value, or its first and last, as text; a null as "null"."""
-    import polars as pl
-
-    codes = np.arange(column.size or 0)
-    ends = column.interval(codes) or (column.decode(codes, rng=seeded(0)),)
-    texts = [end.cast(pl.String).fill_null("null").to_list() for end in ends]
-    return [low if low == high else f"{low} to {high}" for low, high in zip(texts[0], texts[-1], strict=True)]
-
-
-def merged_text(column: Column, cells: Integers, texts: Sequence[str]) -> str:
-    """Return what merged cells are, in words."""
-    if len(cells) == 1:
-        return texts[int(cells[0])]
-    if not column.on_a_line:
-        return "any other"
-    return f"{texts[int(cells[0])].split(' to ')[0]} to {texts[int(cells[-1])].split(' to ')[-1]}"
-
-
 # -- two-way tables -----------------------------------------------------------------------------------------------
 
 _NO_SIGNAL, _ALL_SIGNAL = 0.2, 0.5  # share of the scores that is more than scatter
-
-
-class Counted(NamedTuple):
-    """A noisy table: its columns, up to three, and the cell of each count in each: of several columns a merged one."""
-
-    columns: tuple[int, ...]
-    cells: tuple[Integers, ...]
-    counts: Floats  # unbiased
-    errors: Floats  # standard errors of these
 
 
 class ChosenTables:

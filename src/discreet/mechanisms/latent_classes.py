@@ -55,6 +55,19 @@ class Merged:
         cells = [np.flatnonzero(self.cell_of == i).tolist() for i in range(self.count)]
         return [" or ".join([texts[cell] for cell in merged_cells]) for merged_cells in cells]
 
+    def texts(self, texts: Sequence[str], ordered: bool) -> list[str]:
+        """Return what merged cells are, in words, by the texts of cells that may be ordered: a run's first and last."""
+        words = []
+        for cell in range(self.count):
+            cells = [texts[place] for place in np.flatnonzero(self.cell_of == cell).tolist()]
+            if len(cells) == 1:
+                words += cells
+            elif ordered:
+                words.append(f"{cells[0].split(' to ')[0]} to {cells[-1].split(' to ')[-1]}")
+            else:
+                words.append("any other")
+        return words
+
     def within(self, shares: Floats) -> Floats:
         """Return the share of each cell in its merged cell; alike where noise left none of them."""
         shares = shares + 1e-9 / len(shares)

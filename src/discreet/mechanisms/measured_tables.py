@@ -7,28 +7,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from discreet._core.arrays import Floats, Integers
 from discreet._core.random import seeded
-from discreet.domain import Domain, Records
+from discreet.domain import Column, Domain, Records
 from discreet.mechanisms.base import CellCounts
-from discreet.mechanisms.chosen_tables import (
-    ChosenTables,
-    Counted,
-    KeptLabels,
-    cell_texts,
-    labelled,
-    merged_text,
-    number_of_records,
-    one_way_counts,
-)
+from discreet.mechanisms.chosen_tables import ChosenTables, KeptLabels, labelled, number_of_records, one_way_counts
 from discreet.mechanisms.latent_classes import (
     LEAST_SHARE,
     Block,
     LatentClasses,
+    Merged,
     Pair,
     PairTable,
     Within,
@@ -60,6 +52,15 @@ _CONTRADICTED, _NOISES, _LEAST_GAP, _FITTED = 1.0, 1.25, 0.06, 20
 
 TABLE = "table"
 """Name of the column that says which columns a count is of."""
+
+
+class Counted(NamedTuple):
+    """A noisy table: its columns, up to three, and the cell of each count in each: of several columns a merged one."""
+
+    columns: tuple[int, ...]
+    cells: tuple[Integers, ...]
+    counts: Floats  # unbiased
+    errors: Floats  # standard errors of these
 
 
 class MeasuredTables:
@@ -301,6 +302,16 @@ class MeasuredTables:
 # -- records ------------------------------------------------------------------------------------------------------
 
 
+def cell_texts(column: Column) -> list[str]:
+    """Return each cell's value, or its first and last, as text; a null as "null"."""
+    import polars as pl
+
+    codes = np.arange(column.size or 0)
+    ends = column.interval(codes) or (column.decode(codes, rng=seeded(0)),)
+    texts = [end.cast(pl.String).fill_null("null").to_list() for end in ends]
+    return [low if low == high else f"{low} to {high}" for low, high in zip(texts[0], texts[-1], strict=True)]
+
+
 @dataclass(frozen=True, eq=False)
 class StratumShares(CellShares):
     """Strata of a model: a class, or a group of one column's cells and a class, group by group."""
@@ -396,26 +407,24 @@ class MarginalsReading(Reading):
             return Estimates(domain.unflat(cells), counts, errors)
         texts = [cell_texts(column) for column in domain.columns.values()]
         choice = self.measured.choice
-        three_way = [table for tables in choice.three_way for table in tables.tables(self.measured)]
-        groups_of = {table.columns: dict(zip(*table, strict=True)) for table in three_way}
-        merged_texts, fine_texts = [
-            [
-                [merged_text(column, np.flatnonzero(cells.cell_of == cell), words) for cell in range(cells.count)]
-                for column, cells, words in zip(domain.columns.values(), level, texts, strict=True)
-            ]
-            for level in (choice.merged, choice.fine)
+        ordered = [column.on_a_line for column in domain.columns.values()]
+        coarse_texts, fine_texts = [
+            list(map(Merged.texts, level, texts, ordered)) for level in (choice.merged, choice.fine)
         ]
+        three_way = [table for tables in choice.three_way for table in tables.tables(self.measured)]
+        groups_of = {table.columns: list(zip(*table, strict=True)) for table in three_way}
         labels: dict[str, list[str | None]] = {name: [] for name in (TABLE, *domain.names)}
         for columns, places, counts, _ in tables:
             labels[TABLE] += [", ".join(domain.names[i] for i in columns)] * len(counts)
-            cells_of, group_of = dict(zip(columns, places, strict=True)), groups_of.get(columns, {})
+            level = texts if len(columns) == 1 else coarse_texts
+            if columns in choice.clear:
+                level = fine_texts
+            words: dict[int, list[Any]] = {i: level[i] for i in columns}
+            for i, groups in groups_of.get(columns, []):
+                words[i] = groups.grouping(choice.merged[i]).joined(words[i])
+            rows = {i: [words[i][cell] for cell in cells.tolist()] for i, cells in zip(columns, places, strict=True)}
             for i, name in enumerate(domain.names):
-                words = texts[i] if len(columns) == 1 else (fine_texts if columns in choice.clear else merged_texts)[i]
-                if i in group_of:
-                    words = group_of[i].grouping(choice.merged[i]).joined(words)
-                labels[name] += (
-                    [words[cell] for cell in cells_of[i].tolist()] if i in cells_of else [None] * len(counts)
-                )
+                labels[name] += rows.get(i, [None] * len(counts))
         counts, errors = (np.concatenate(parts) for parts in list(zip(*tables, strict=True))[2:])
         return Estimates(domain.draw_base(0, seeded(0)), counts, errors, labels)
 
