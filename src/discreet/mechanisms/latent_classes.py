@@ -25,9 +25,7 @@ _RAKED, _FITTED = 30, 40
 _LEAST = 1e-12
 _PROJECTIONS = 100
 _CLEAR = 0.25  # share of a number that is kept, above which a draw of it is not shrunk
-
-LEAST_SHARE = 1e-3
-"""Of a table of independent columns, in a table of positive probabilities."""
+LEAST_SHARE = 1e-3  # of a table of independent columns, in a table of positive probabilities
 
 Pair = tuple[int, int]
 """Numbers of two columns, in ascending order."""

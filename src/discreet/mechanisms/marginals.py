@@ -368,6 +368,7 @@ class Marginals(WideFacts, PartsMechanism):
         if self.open:
             lost, lost_to = min(1.0, lost), "noise or rarity in a column"
         unscored = len(measurable_pairs(self.domain, self.workload)[0])
+        outcome_share = OUTCOMES[len(self.pairs) > 0] * min(1.0, unscored / max(1, len(self.sizes) - 1))
         if self.domain.outcome:
             from discreet.mechanisms.three_way_tables import ThreeWayTables
 
@@ -377,11 +378,7 @@ class Marginals(WideFacts, PartsMechanism):
             lost_is="prediction",
             lost_to=lost_to,
             remedies=helpful(self.domain, "cells", "columns", "epsilon", "delta"),
-            outcomes=(
-                unscored,
-                OUTCOMES[len(self.pairs) > 0] * min(1.0, unscored / max(1, len(self.sizes) - 1)),
-                three_way,
-            ),
+            outcomes=(unscored, outcome_share, three_way),
             pair_scores=(math.comb(len(self.sizes), 2), len(self.pairs), self.scale / math.sqrt(self.score_units or 1)),
             visible_dependence=visible_dependence(closed, n) if self.pairs else None,
             stratified=self.sampling == "stratified",

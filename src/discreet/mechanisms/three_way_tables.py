@@ -22,9 +22,7 @@ from discreet.mechanisms.wide_facts import OUTCOMES, WideFacts
 if TYPE_CHECKING:
     from discreet.mechanisms.measured_tables import MeasuredTables
 
-SHARE = 0.2
-"""Of the units of tables with a declared outcome, what tables of three columns get where the records allow them."""
-
+SHARE = 0.2  # of the units of tables with an outcome, what tables of three columns get where the records allow them
 _ENOUGH = 6.0  # standard errors of noise in the count of a cell, were all cells of a table alike
 _MOST_GROUPS, _OUTCOME_GROUPS = 4, 3  # of a column's merged cells
 _SAMPLE, _MOST_NUMBERS = 50_000, 400_000  # records that an outcome is fitted with, and their probabilities
@@ -67,11 +65,7 @@ class ThreeWayTables:
         self.most_groups = min(_MOST_GROUPS, math.isqrt(int(records * self.q / (_ENOUGH * facts.scale * cells))))
         if self.most_groups < 2:
             self.number, self.q = 0, 0
-
-    @property
-    def units(self) -> int:
-        """The units that they cost in all."""
-        return self.number * self.q**2
+        self.units = self.number * self.q**2
 
     def tables(self, measured: MeasuredTables) -> list[GroupedTable]:
         """Return the tables, each of an outcome and two others, grouped by the noisy tables of one and two columns."""

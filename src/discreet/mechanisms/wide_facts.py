@@ -26,26 +26,13 @@ from discreet.mechanisms.reading import MOST_TABLES, READING_ONLY, SAMPLINGS, Sa
 if TYPE_CHECKING:
     from discreet.mechanisms.tree import Nodes
 
-LEAST_SCALE = 9.0
-"""Below, sums of noise are not noise of a larger scale to within 1e-300."""
-
-MOST_CELLS = 1 << 16
-"""Cells of a column."""
-
+LEAST_SCALE = 9.0  # below, sums of noise are not noise of a larger scale to within 1e-300
+MOST_COLUMNS, MOST_CELLS = 128, 1 << 16  # of a domain, and of a column
 MOST_UNITS = 1 << 24
-"""Units of measurement."""
+MOST_THRESHOLD = 1 << 40  # records that a label can be asked to have
+HALF_FOLDED = 0.5 * math.sqrt(2.0 / math.pi)  # half the mean absolute value of a normal variable
 
-MOST_THRESHOLD = 1 << 40
-"""Records that a label can be asked to have."""
-
-_NAME = "marginals"
 _EXAMPLE = "For example: sex = 'Female', age = {from = 18, below = 65}"
-HALF_FOLDED = 0.5 * math.sqrt(2.0 / math.pi)
-"""Half the mean absolute value of a normal variable, in standard deviations."""
-
-MOST_COLUMNS = 128
-"""Of a domain."""
-
 _MOST_JOINT = 20_000  # joint cells of columns that are constrained together
 _LONG = 32  # cells of an ordered column, beyond which sums of them are measured too
 
