@@ -357,9 +357,8 @@ class ChosenTables:
 
     @cached_property
     def _worth(self) -> tuple[Integers, Integers, Integers, Booleans]:
-        merged, fine = self.merged, self.fine
-        shapes = [(merged[i].count, merged[j].count) for i, j in self.candidates]
-        finer = [(fine[i].count, fine[j].count) for i, j in self.candidates]
+        levels = [[cells.count for cells in level] for level in (self.merged, self.fine)]
+        shapes, finer = [[(counts[i], counts[j]) for i, j in self.candidates] for counts in levels]
         units = sum([tables.units for tables in self.three_way])
         return self.facts.allocation.worth(self._gains(), shapes, finer, self.facts.scale, self.total, units)
 

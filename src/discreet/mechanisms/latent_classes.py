@@ -27,8 +27,7 @@ _PROJECTIONS = 100
 _CLEAR = 0.25  # share of a number that is kept, above which a draw of it is not shrunk
 LEAST_SHARE = 1e-3  # of a table of independent columns, in a table of positive probabilities
 
-Pair = tuple[int, int]
-"""Numbers of two columns, in ascending order."""
+Pair = tuple[int, int]  # numbers of two columns, in ascending order
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,16 +47,14 @@ class Merged:
         cell_of[parts.cell_of] = self.cell_of
         return Merged(cell_of, self.count)
 
-    def joined(self, texts: Sequence[str]) -> list[str]:
-        """Return the texts of merged cells, by those of the cells."""
-        cells = [np.flatnonzero(self.cell_of == i).tolist() for i in range(self.count)]
-        return [" or ".join([texts[cell] for cell in merged_cells]) for merged_cells in cells]
+    def grouped(self, texts: Sequence[str]) -> list[list[str]]:
+        """Return the texts of the cells in each merged one."""
+        return [[texts[cell] for cell in np.flatnonzero(self.cell_of == i).tolist()] for i in range(self.count)]
 
     def texts(self, texts: Sequence[str], ordered: bool) -> list[str]:
         """Return what merged cells are, in words, by the texts of cells that may be ordered: a run's first and last."""
         words = []
-        for cell in range(self.count):
-            cells = [texts[place] for place in np.flatnonzero(self.cell_of == cell).tolist()]
+        for cells in self.grouped(texts):
             if len(cells) == 1:
                 words += cells
             elif ordered:
@@ -144,11 +141,9 @@ def fitted_to(table: Floats, rows: Floats, columns: Floats, rounds: int) -> Floa
 
 
 def nearest_table(table: Floats, rows: Floats, columns: Floats, moments: Floats) -> Floats:
-    """Return positive probabilities near a table, of nearly the margins that are given: the nearest non-negative ones.
-
-    ``moments``, shape (number, cells): orthonormal, of rows and columns that sum to 0. Alternating projections keep
-    them: without, what negative counts are set off against is mostly the dependence of the two.
-    """
+    """Return positive probabilities near a table, of nearly the given margins: the nearest non-negative ones."""
+    # moments, shape (number, cells): orthonormal, of rows and columns that sum to 0. Dykstra's alternating projections
+    # keep them: without, what negative counts are set off against is mostly the dependence of the two.
     (a, b), values = table.shape, moments @ table.ravel()
     moved, below = table, np.zeros_like(table)
     nearest = np.maximum(table, 0.0)

@@ -220,10 +220,8 @@ class Marginals(WideFacts, PartsMechanism):
     def _stages(
         self, table: Callable[[Statistic], Any], release: Callable[[CellCounts, float, int], CellCounts]
     ) -> tuple[CellCounts, float]:
-        """Return the output and its log-probability, stage by stage: each is chosen by what the stages before released.
-
-        ``table`` gives statistics of it. ``release`` makes exact counts noisy, by a scale and a place in the output.
-        """
+        """Return the output and its log-probability, stage by stage: each is chosen by what those before released."""
+        # table: gives statistics of it. release: makes exact counts noisy, by a scale and a place in the output
         parts: list[CellCounts] = []
         total, start = 0.0, 0
         one_way = table(partial(one_way_tables, self))

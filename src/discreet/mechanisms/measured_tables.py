@@ -50,8 +50,7 @@ from discreet.privacy import Code, Relation
 _DEPENDENT = 1e-9
 _CONTRADICTED, _NOISES, _LEAST_GAP, _FITTED = 1.0, 1.25, 0.06, 20
 
-TABLE = "table"
-"""Name of the column that says which columns a count is of."""
+TABLE = "table"  # name of the column that says which columns a count is of
 
 
 class Counted(NamedTuple):
@@ -92,8 +91,7 @@ class MeasuredTables:
             self.use.learn((i, j), self.noisy[i, j] / self.total, error)
             variances = choice.summed((i, j), np.full(shape, 1.0 / float(q * q)))
             self.two_way[i, j] = variances, choice.summed((i, j), self.noisy[i, j])
-        pairs = self.facts.domain.dependencies
-        self.dependencies = tuple([(i, j, released_cells(self, i, j)) for i, j in pairs])
+        self.dependencies = tuple([(i, j, released_cells(self, i, j)) for i, j in self.facts.domain.dependencies])
 
     def posterior_draw(self, rng: np.random.Generator) -> MeasuredTables:
         """Return what the confidential tables may be, given the noisy ones and the choice of tables."""
@@ -236,13 +234,12 @@ class MeasuredTables:
             if last or tree[i] != tree[j]:
                 if not last:
                     tree = [tree[i] if root == tree[j] else root for root in tree]
+                strong[i, j] = table
                 if (i, j) not in self.choice.clear:
                     fine = self.choice.fine
                     groups = [self.choice.merged[k].grouping(fine[k]) for k in (i, j)]
                     parts = [cells.within(fine[k].sums(shares[k])) for k, cells in zip((i, j), groups, strict=True)]
                     strong[i, j] = table[np.ix_(*[cells.cell_of for cells in groups])] * np.outer(*parts)
-                else:
-                    strong[i, j] = table
         return strong
 
     def _joint_block(
@@ -421,7 +418,7 @@ class MarginalsReading(Reading):
                 level = fine_texts
             words: dict[int, list[Any]] = {i: level[i] for i in columns}
             for i, groups in groups_of.get(columns, []):
-                words[i] = groups.grouping(choice.merged[i]).joined(words[i])
+                words[i] = [" or ".join(cells) for cells in groups.grouping(choice.merged[i]).grouped(words[i])]
             rows = {i: [words[i][cell] for cell in cells.tolist()] for i, cells in zip(columns, places, strict=True)}
             for i, name in enumerate(domain.names):
                 labels[name] += rows.get(i, [None] * len(counts))

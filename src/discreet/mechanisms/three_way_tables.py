@@ -156,15 +156,14 @@ def with_last_columns(
     """Return the model with outcomes that are drawn last: their tables of two columns are met, then those of three."""
     # targets: tables of two columns on merged cells, with less noise. strong: on fine cells, in place of those
     choice, outcomes = measured.choice, measured.last
-    mixture = [block for block in model.blocks if outcomes.isdisjoint(block.columns)]
-    most = max([len(block.inside) for block in model.blocks if block not in mixture])
+    last_blocks = [block for block in model.blocks if not outcomes.isdisjoint(block.columns)]
+    mixture = [block for block in model.blocks if block not in last_blocks]
+    most = max([len(block.inside) for block in last_blocks])
     size = max(1, min(_SAMPLE, round(measured.total), _MOST_NUMBERS // most))
     classes = next(draw_cells(model.shares, size, sampling="stratified", rng=rng))
     cells = model.records(classes, mixture, stratified=True, rng=rng)
     last = {}
-    for block in model.blocks:
-        if block in mixture:
-            continue
+    for block in last_blocks:
         (y,), fine = block.columns, choice.fine[block.columns[0]]
         assert block.within is not None
         column, coarse = LastColumn(block.within, block.inside @ model.shares, [], {}), choice.merged[y].grouping(fine)

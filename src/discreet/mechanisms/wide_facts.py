@@ -240,10 +240,9 @@ def measurable_pairs(domain: Domain, workload: Sequence[str] | None) -> tuple[li
     place = {name: i for i, name in enumerate(domain.columns)}
     outcome = {place[name] for name in domain.outcome}
     pairs = {(min(i, j), max(i, j)) for i in outcome for j in place.values() if i != j}
-    outcome_pairs = sorted(pairs | {(min(i, j), max(i, j)) for i, j in domain.dependencies})
-    scored_pairs = list(combinations(range(len(place)), 2))
-    if outcome_pairs:
-        scored_pairs = sorted(set(scored_pairs).difference(outcome_pairs))
+    pairs |= {(min(i, j), max(i, j)) for i, j in domain.dependencies}
+    outcome_pairs, all_pairs = sorted(pairs), combinations(range(len(place)), 2)
+    scored_pairs = [pair for pair in all_pairs if pair not in pairs]
     if workload is None:
         return outcome_pairs, scored_pairs
     items = []
