@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from discreet._core.arrays import Booleans, Floats, Integers
-from discreet._core.random import seeded
 from discreet.domain import Column, Counts, Domain, Parts, Records
 from discreet.mechanisms.base import CellCounts
 from discreet.mechanisms.latent_classes import Merged, Pair
@@ -166,18 +165,12 @@ class OneWay:
         weights = (q / q[-1]) ** 2 / self.nodes.widths
         return float(sums @ weights / weights.sum()), self.units * float(weights.sum())
 
-    def counts(self, total: float) -> Floats:
-        """Return the best unbiased counts of cells."""
+    def counts(self, total: float, scale: float = 1.0) -> tuple[Floats, Floats]:
+        """Return the best unbiased counts of cells, and their standard errors."""
         if self.nodes is None:
-            return self.noisy
-        return self.nodes.consistent(total).counts(self.noisy)[0]
-
-    def errors(self, scale: float) -> Floats:
-        """Return the standard errors of these counts."""
-        if self.nodes is None:
-            return np.full(len(self.noisy), scale / np.sqrt(self.units))
-        variances = self.nodes.consistent(1.0).counts(self.noisy)[1]
-        return np.asarray(scale * np.sqrt(variances / self.units))
+            return self.noisy, np.full(len(self.noisy), scale / np.sqrt(self.units))
+        counts, variances = self.nodes.consistent(total).counts(self.noisy)
+        return counts, np.asarray(scale * np.sqrt(variances / self.units))
 
     def positive(self, total: float) -> Floats:
         """Return counts of cells of which sums are not too large: of those below nodes none is negative."""
@@ -211,18 +204,11 @@ def most_runs(precision: float) -> int:
 
 
 def merged(column: Column, noisy: Floats, error: float, precision: float, *, fewest: int = 0) -> Merged:
-    """Merge the cells of a column whose counts are too small to be told from noise, or from their neighbours'.
-
-    The cells of an ordered column become at most ``sqrt(precision)`` runs of about equal counts (6 to 100 of them), a
-    null by itself. Where the column has no more cells than that, only neighbours below 3 standard errors join. Of
-    another column, every cell keeps its own number whose count is above 3 standard errors, the 255 commonest at most;
-    the rest become one.
-
-    ``noisy``, shape (cells,): released, with standard error ``error``.
-    ``precision``: number of records, in standard errors of a total, for each column.
-    ``fewest``: commonest cells that keep their number, clear or not, of an outcome or a dependency; runs are of equal
-    counts.
-    """
+    """Merge the cells of a column whose counts are too small to be told from noise, or from their neighbours'."""
+    # An ordered column's become runs of about equal counts, a null by itself, or where there are few cells, neighbours
+    # that are not clear join; of another column all that are not clear, or not among the commonest, become one.
+    # noisy: released, with standard error error. precision: number of records, in standard errors of a total, for each
+    # column. fewest: commonest cells that keep their number, clear or not; runs are then of equal counts.
     bins = most_runs(precision)
     if column.on_a_line:
         values = int(column.values or 0)
@@ -265,37 +251,9 @@ def _runs(counts: Floats, enough: float) -> Integers:
     return run_of
 
 
-def cell_texts(column: Column) -> list[str]:
-    """Return each cell's value, or its first and last, as text; a null as "null"."""
-    import polars as pl
-
-    codes = np.arange(column.size or 0)
-    ends = column.interval(codes) or (column.decode(codes, rng=seeded(0)),)
-    texts = [end.cast(pl.String).fill_null("null").to_list() for end in ends]
-    return [low if low == high else f"{low} to {high}" for low, high in zip(texts[0], texts[-1], strict=True)]
-
-
-def merged_text(column: Column, cells: Integers, texts: Sequence[str]) -> str:
-    """Return what merged cells are, in words."""
-    if len(cells) == 1:
-        return texts[int(cells[0])]
-    if not column.on_a_line:
-        return "any other"
-    return f"{texts[int(cells[0])].split(' to ')[0]} to {texts[int(cells[-1])].split(' to ')[-1]}"
-
-
 # -- two-way tables -----------------------------------------------------------------------------------------------
 
 _NO_SIGNAL, _ALL_SIGNAL = 0.2, 0.5  # share of the scores that is more than scatter
-
-
-class Counted(NamedTuple):
-    """A noisy table: its columns, up to three, and the cell of each count in each: of several columns a merged one."""
-
-    columns: tuple[int, ...]
-    cells: tuple[Integers, ...]
-    counts: Floats  # unbiased
-    errors: Floats  # standard errors of these
 
 
 class ChosenTables:
@@ -376,9 +334,8 @@ class ChosenTables:
         # two_way: variances, of noise of scale 1, and counts of each, shape (merged cells, merged cells).
         columns = list(zip(one_way, self.merged, self._merged_variances, strict=True))
         weights = [table.units / variances for table, _, variances in columns]
-        sums = [
-            cells.sums(table.counts(total)) * weight for (table, cells, _), weight in zip(columns, weights, strict=True)
-        ]
+        counted = [cells.sums(table.counts(total)[0]) for table, cells, _ in columns]
+        sums = [counts * weight for counts, weight in zip(counted, weights, strict=True)]
         for pair, (variances, counts) in two_way.items():
             for axis, i in [(axis, pair[axis]) for axis in use.axes(pair)]:
                 used = float(use.used[i])
@@ -400,9 +357,8 @@ class ChosenTables:
 
     @cached_property
     def _worth(self) -> tuple[Integers, Integers, Integers, Booleans]:
-        merged, fine = self.merged, self.fine
-        shapes = [(merged[i].count, merged[j].count) for i, j in self.candidates]
-        finer = [(fine[i].count, fine[j].count) for i, j in self.candidates]
+        levels = [[cells.count for cells in level] for level in (self.merged, self.fine)]
+        shapes, finer = [[(counts[i], counts[j]) for i, j in self.candidates] for counts in levels]
         units = sum([tables.units for tables in self.three_way])
         return self.facts.allocation.worth(self._gains(), shapes, finer, self.facts.scale, self.total, units)
 
@@ -446,18 +402,13 @@ class ChosenTables:
     def _scatter(self, i: int, j: int) -> float:
         """Return what no measurement of two columns gains: the scatter of records that drowns in noise, and noise."""
         facts, a, b = self.facts, self.coarse[i], self.coarse[j]
-        noise = np.outer(self._variances[i], b**2) + np.outer(a**2, self._variances[j])
+        rows, columns = [facts.scale**2 / self.one_way[k].units * self._merged_variances[k] for k in (i, j)]
+        noise = np.outer(rows, b**2) + np.outer(a**2, columns)
         noise *= self._use.share((i, j)) ** 2
         expected = self.total * self._use.independent((i, j), (a, b), self.merged[i])
         usual = facts.scale**2 * 2.0 * len(facts.pairs) / facts.units  # squared error, half the units
         lost = expected * usual / (expected + usual) + noise
         return float(np.minimum(HALF_FOLDED * np.sqrt(lost), expected + HALF_FOLDED * np.sqrt(noise)).sum())
-
-    @cached_property
-    def _variances(self) -> list[Floats]:
-        """Of the noise of each column's merged cells, from its one-way table."""
-        columns = zip(self.one_way, self._merged_variances, strict=True)
-        return [self.facts.scale**2 / table.units * variances for table, variances in columns]
 
 
 def one_way_counts(facts: WideFacts, y: CellCounts) -> list[OneWay]:

@@ -25,12 +25,9 @@ _RAKED, _FITTED = 30, 40
 _LEAST = 1e-12
 _PROJECTIONS = 100
 _CLEAR = 0.25  # share of a number that is kept, above which a draw of it is not shrunk
+LEAST_SHARE = 1e-3  # of a table of independent columns, in a table of positive probabilities
 
-LEAST_SHARE = 1e-3
-"""Of a table of independent columns, in a table of positive probabilities."""
-
-Pair = tuple[int, int]
-"""Numbers of two columns, in ascending order."""
+Pair = tuple[int, int]  # numbers of two columns, in ascending order
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,10 +47,21 @@ class Merged:
         cell_of[parts.cell_of] = self.cell_of
         return Merged(cell_of, self.count)
 
-    def joined(self, texts: Sequence[str]) -> list[str]:
-        """Return the texts of merged cells, by those of the cells."""
-        cells = [np.flatnonzero(self.cell_of == i).tolist() for i in range(self.count)]
-        return [" or ".join([texts[cell] for cell in merged_cells]) for merged_cells in cells]
+    def grouped(self, texts: Sequence[str]) -> list[list[str]]:
+        """Return the texts of the cells in each merged one."""
+        return [[texts[cell] for cell in np.flatnonzero(self.cell_of == i).tolist()] for i in range(self.count)]
+
+    def texts(self, texts: Sequence[str], ordered: bool) -> list[str]:
+        """Return what merged cells are, in words, by the texts of cells that may be ordered: a run's first and last."""
+        words = []
+        for cells in self.grouped(texts):
+            if len(cells) == 1:
+                words += cells
+            elif ordered:
+                words.append(f"{cells[0].split(' to ')[0]} to {cells[-1].split(' to ')[-1]}")
+            else:
+                words.append("any other")
+        return words
 
     def within(self, shares: Floats) -> Floats:
         """Return the share of each cell in its merged cell; alike where noise left none of them."""
@@ -89,10 +97,8 @@ def denoised(
     spread = [_normal(np.maximum(column, 1e-3)) for column in values]
     turned = {(i, j): axes[i].T @ table.excess @ axes[j] for (i, j), table in tables.items()}
     noise = {pair: float(np.mean(table.error**2)) for pair, table in tables.items()}
-    strength = {
-        pair: max(float((c * c).sum()) - c.size * noise[pair], 0.05 * c.size * noise[pair])
-        for pair, c in turned.items()
-    }
+    size = {pair: c.size * noise[pair] for pair, c in turned.items()}
+    strength = {pair: max(float((c * c).sum()) - size[pair], 0.05 * size[pair]) for pair, c in turned.items()}
     for _ in range(5):
         sums = [np.zeros(size) for size in sizes]
         for (i, j), c in turned.items():
@@ -108,11 +114,10 @@ def denoised(
     for (i, j), c in turned.items():
         prior, error = strength[i, j] * np.outer(spread[i], spread[j]), noise[i, j]
         shrunk = prior / (prior + error)
-        if rng is not None:
-            shrunk = np.where((shrunk > _CLEAR) | (c**2 > 4.0 * error), 1.0, shrunk)
         numbers = shrunk * c
         if rng is not None:
-            numbers += np.sqrt(np.maximum(shrunk, _CLEAR) * error) * rng.normal(size=c.shape)
+            shrunk = np.where((shrunk > _CLEAR) | (c**2 > 4.0 * error), 1.0, shrunk)
+            numbers = shrunk * c + np.sqrt(np.maximum(shrunk, _CLEAR) * error) * rng.normal(size=c.shape)
         smooth[i, j] = axes[i] @ numbers @ axes[j].T
     return smooth
 
@@ -136,13 +141,9 @@ def fitted_to(table: Floats, rows: Floats, columns: Floats, rounds: int) -> Floa
 
 
 def nearest_table(table: Floats, rows: Floats, columns: Floats, moments: Floats) -> Floats:
-    """Return positive probabilities near a table, of nearly the margins that are given: the nearest non-negative ones.
-
-    Found by Dykstra's alternating projections, which keep the moments. Without these, what negative counts are set off
-    against is mostly the dependence of the two.
-
-    ``moments``, shape (number, cells): orthonormal, of rows and columns that sum to 0.
-    """
+    """Return positive probabilities near a table, of nearly the given margins: the nearest non-negative ones."""
+    # moments, shape (number, cells): orthonormal, of rows and columns that sum to 0. Dykstra's alternating projections
+    # keep them: without, what negative counts are set off against is mostly the dependence of the two.
     (a, b), values = table.shape, moments @ table.ravel()
     moved, below = table, np.zeros_like(table)
     nearest = np.maximum(table, 0.0)
@@ -203,11 +204,8 @@ class Link(NamedTuple):
         order = np.lexsort((rng.random(len(groups)), groups))
         sizes = np.bincount(groups, minlength=rows * number).reshape(rows, number)
         starts = (np.cumsum(sizes) - sizes.ravel()).reshape(sizes.shape)
-        cells, row_left, class_left = (
-            np.empty(len(groups), dtype=np.int64),
-            np.zeros((rows, columns)),
-            np.zeros((number, columns)),
-        )
+        cells = np.empty(len(groups), dtype=np.int64)
+        row_left, class_left = np.zeros((rows, columns)), np.zeros((number, columns))
         for step in range(rows + number - 1):
             i = np.arange(max(0, step - number + 1), min(rows, step + 1))
             i = i[sizes[i, step - i] > 0]

@@ -54,7 +54,6 @@ from discreet.mechanisms.wide_facts import (
     score_units,
 )
 from discreet.privacy import (
-    Budget,
     Code,
     ConstantProfile,
     DiscreteGaussianPair,
@@ -149,6 +148,7 @@ class Marginals(WideFacts, PartsMechanism):
     Examples
     --------
     >>> from discreet.domain import Boolean, Domain, Integer
+    >>> from discreet.privacy import Budget
     >>> wide = Domain(columns={"age": Integer(lower=0, upper=99), "a": Boolean(), "b": Boolean(), "c": Boolean()})
     >>> budget = Budget(epsilon=1.0, delta=1e-6)
     >>> mechanism = Marginals.calibrated(budget, domain=wide, n=10_000)
@@ -188,13 +188,10 @@ class Marginals(WideFacts, PartsMechanism):
 
         With open columns, the labels that were kept come first.
         """
-
-        def release(exact: CellCounts, scale: float, _: int) -> CellCounts:
-            return exact + GAUSSIAN.draw(scale, len(exact), rng=rng)
-
         labels = tuple([self._labels.keep(counts, rng=rng) for counts in label_counts(x, self.open)])
         closed = self.closed(labels)
-        tables, _ = closed._stages(partial(sums, x, closed.domain, self.open), release)
+        table = partial(sums, x, closed.domain, self.open)
+        tables, _ = closed._stages(table, lambda exact, scale, _: exact + GAUSSIAN.draw(scale, len(exact), rng=rng))
         return LabelledTables(labels, tables) if self.open else tables
 
     def log_prob(self, y: CellCounts | LabelledTables, x: Parts) -> float:
@@ -223,11 +220,8 @@ class Marginals(WideFacts, PartsMechanism):
     def _stages(
         self, table: Callable[[Statistic], Any], release: Callable[[CellCounts, float, int], CellCounts]
     ) -> tuple[CellCounts, float]:
-        """Return the output and its log-probability, stage by stage: each is chosen by what the stages before released.
-
-        ``table``: gives a statistic of it, in one scan for one-way tables and one for the others.
-        ``release``: returns the noisy counts of exact ones, of noise of a scale, from a place of the output on.
-        """
+        """Return the output and its log-probability, stage by stage: each is chosen by what those before released."""
+        # table: gives statistics of it. release: makes exact counts noisy, by a scale and a place in the output
         parts: list[CellCounts] = []
         total, start = 0.0, 0
         one_way = table(partial(one_way_tables, self))
@@ -372,6 +366,7 @@ class Marginals(WideFacts, PartsMechanism):
         if self.open:
             lost, lost_to = min(1.0, lost), "noise or rarity in a column"
         unscored = len(measurable_pairs(self.domain, self.workload)[0])
+        outcome_share = OUTCOMES[len(self.pairs) > 0] * min(1.0, unscored / max(1, len(self.sizes) - 1))
         if self.domain.outcome:
             from discreet.mechanisms.three_way_tables import ThreeWayTables
 
@@ -381,11 +376,7 @@ class Marginals(WideFacts, PartsMechanism):
             lost_is="prediction",
             lost_to=lost_to,
             remedies=helpful(self.domain, "cells", "columns", "epsilon", "delta"),
-            outcomes=(
-                unscored,
-                OUTCOMES[len(self.pairs) > 0] * min(1.0, unscored / max(1, len(self.sizes) - 1)),
-                three_way,
-            ),
+            outcomes=(unscored, outcome_share, three_way),
             pair_scores=(math.comb(len(self.sizes), 2), len(self.pairs), self.scale / math.sqrt(self.score_units or 1)),
             visible_dependence=visible_dependence(closed, n) if self.pairs else None,
             stratified=self.sampling == "stratified",
@@ -423,20 +414,15 @@ class Marginals(WideFacts, PartsMechanism):
             search = search.with_parameters(score_units=squared)
         nearest: dict[str, float] = {}
         request = f"{budget} with noise of scale {as_written(mechanism.scale)}"
-        if count and (least := mechanism._least_threshold(budget, search.relation, search.n)) is not None:
-            mechanism = replace(mechanism, threshold=fixed.get("threshold") or least)
-            request, nearest = f"{request} and threshold {mechanism.threshold:,}", {"threshold >=": least}
+        if count:
+            noise = mechanism._pair(search.relation, search.n)
+            delta, candidate = noise.delta(budget.epsilon), partial(replace, mechanism)
+            least = THRESHOLD.solution(lambda t: candidate(threshold=t)._thresholded(noise).whole(delta) - budget.delta)
+            if least is not None:
+                mechanism = candidate(threshold=fixed.get("threshold") or least)
+                request, nearest = f"{request} and threshold {mechanism.threshold:,}", {"threshold >=": least}
         require_budget(mechanism.guarantee(search.relation, n=search.n), budget, request, **nearest)
         return mechanism
-
-    def _least_threshold(self, budget: Budget, relation: Relation, n: int) -> int | None:
-        """Return the least threshold that meets the budget, if one does."""
-        noise = self._pair(relation, n)
-        delta = noise.delta(budget.epsilon)
-        least: int | None = THRESHOLD.solution(
-            lambda t: replace(self, threshold=t)._thresholded(noise).whole(delta) - budget.delta
-        )
-        return least
 
 
 def one_way_tables(facts: WideFacts, parts: Iterator[Counts | Units]) -> list[Integers]:

@@ -6,30 +6,21 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from discreet._core.arrays import Floats, Integers
 from discreet._core.random import seeded
-from discreet.domain import Domain, Records
+from discreet.domain import Column, Domain, Records
 from discreet.mechanisms.base import CellCounts
-from discreet.mechanisms.chosen_tables import (
-    ChosenTables,
-    Counted,
-    KeptLabels,
-    cell_texts,
-    labelled,
-    merged_text,
-    number_of_records,
-    one_way_counts,
-)
+from discreet.mechanisms.chosen_tables import ChosenTables, KeptLabels, labelled, number_of_records, one_way_counts
 from discreet.mechanisms.latent_classes import (
     LEAST_SHARE,
     Block,
     LatentClasses,
+    Merged,
     Pair,
     PairTable,
     Within,
@@ -56,14 +47,19 @@ from discreet.mechanisms.slots import SlotUse
 from discreet.mechanisms.wide_facts import WideFacts
 from discreet.privacy import Code, Relation
 
-if TYPE_CHECKING:
-    pass
-
 _DEPENDENT = 1e-9
 _CONTRADICTED, _NOISES, _LEAST_GAP, _FITTED = 1.0, 1.25, 0.06, 20
 
-TABLE = "table"
-"""Name of the column that says which columns a count is of."""
+TABLE = "table"  # name of the column that says which columns a count is of
+
+
+class Counted(NamedTuple):
+    """A noisy table: its columns, up to three, and the cell of each count in each: of several columns a merged one."""
+
+    columns: tuple[int, ...]
+    cells: tuple[Integers, ...]
+    counts: Floats  # unbiased
+    errors: Floats  # standard errors of these
 
 
 class MeasuredTables:
@@ -95,8 +91,7 @@ class MeasuredTables:
             self.use.learn((i, j), self.noisy[i, j] / self.total, error)
             variances = choice.summed((i, j), np.full(shape, 1.0 / float(q * q)))
             self.two_way[i, j] = variances, choice.summed((i, j), self.noisy[i, j])
-        pairs = self.facts.domain.dependencies
-        self.dependencies = tuple([(i, j, released_cells(self, i, j)) for i, j in pairs])
+        self.dependencies = tuple([(i, j, released_cells(self, i, j)) for i, j in self.facts.domain.dependencies])
 
     def posterior_draw(self, rng: np.random.Generator) -> MeasuredTables:
         """Return what the confidential tables may be, given the noisy ones and the choice of tables."""
@@ -144,16 +139,17 @@ class MeasuredTables:
         """Return all measured tables, those of one column from both rounds together."""
         scale = self.facts.scale
         tables = [
-            Counted((i,), (np.arange(size),), table.counts(self.choice.total), table.errors(scale))
+            Counted((i,), (np.arange(size),), *table.counts(self.choice.total, scale))
             for i, (size, table) in enumerate(zip(self.facts.sizes, self.one_way, strict=True))
         ]
-        for pair, q in self.choice.pairs:
-            counts = self.noisy[pair]
+        several: list[tuple[tuple[int, ...], Floats, float]] = [
+            (pair, self.noisy[pair], scale / q) for pair, q in self.choice.pairs
+        ]
+        for three_way in self.choice.three_way:
+            several += [(table.columns, y.reshape(table.shape), error) for table, y, error in three_way.noisy(self)]
+        for columns, counts, error in several:
             cells = np.unravel_index(np.arange(counts.size), counts.shape)
-            tables.append(Counted(pair, cells, counts.ravel(), np.full(counts.size, scale / q)))
-        for table, counts, error in chain.from_iterable(three_way.noisy(self) for three_way in self.choice.three_way):
-            cells = np.unravel_index(np.arange(len(counts)), table.shape)
-            tables.append(Counted(table.columns, cells, counts, np.full(len(counts), error)))
+            tables.append(Counted(columns, cells, counts.ravel(), np.full(counts.size, error)))
         return tables
 
     def column_shares(self) -> list[Floats]:
@@ -168,7 +164,7 @@ class MeasuredTables:
     def model(self, rng: np.random.Generator) -> LatentClasses:
         """Return the model of all tables, on the cells of the domain."""
         facts, coarse, fine = self.facts, self._coarse, self._fine
-        targets = self._drawn_targets() if self._drawn else self._denoised_targets()
+        targets = self._targets()
         for constraint in facts.domain.constraints:
             if constraint.columns in targets:  # which merged cells hold any that are allowed
                 i, j = constraint.columns
@@ -238,13 +234,12 @@ class MeasuredTables:
             if last or tree[i] != tree[j]:
                 if not last:
                     tree = [tree[i] if root == tree[j] else root for root in tree]
+                strong[i, j] = table
                 if (i, j) not in self.choice.clear:
                     fine = self.choice.fine
                     groups = [self.choice.merged[k].grouping(fine[k]) for k in (i, j)]
                     parts = [cells.within(fine[k].sums(shares[k])) for k, cells in zip((i, j), groups, strict=True)]
                     strong[i, j] = table[np.ix_(*[cells.cell_of for cells in groups])] * np.outer(*parts)
-                else:
-                    strong[i, j] = table
         return strong
 
     def _joint_block(
@@ -259,22 +254,18 @@ class MeasuredTables:
         probabilities += 1e-300
         return Block(columns, codes, probabilities / probabilities.sum(axis=0))
 
-    def _denoised_targets(self) -> dict[Pair, Floats]:
-        """Return positive probabilities of tables with less noise, of nearly the columns' own: proportional fitting."""
+    def _targets(self) -> dict[Pair, Floats]:
+        """Return positive probabilities of nearly the columns' own: near a draw, or of tables with less noise."""
         targets = {}
-        for (i, j), excess in denoised(self.excess, self.choice.counts).items():
-            table = np.maximum(self.expected[i, j] + excess, 1e-3 * self.expected[i, j])
-            targets[i, j] = fitted_to(table, self._coarse[i], self._coarse[j], 5)
-        return targets
-
-    def _drawn_targets(self) -> dict[Pair, Floats]:
-        """Return positive probabilities near the draws."""
-        targets = {}
-        for (i, j), excess in self._drawn.items():
-            table, moments = (self.expected[i, j] + excess) / self.total, self._moments(i, j)
+        for (i, j), excess in (self._drawn or denoised(self.excess, self.choice.counts)).items():
+            table, margins = self.expected[i, j] + excess, (self._coarse[i], self._coarse[j])
+            if not self._drawn:
+                targets[i, j] = fitted_to(np.maximum(table, 1e-3 * self.expected[i, j]), *margins, 5)
+                continue
+            moments = self._moments(i, j)
             if len(moments) == (table.shape[0] - 1) * (table.shape[1] - 1):  # that is all of the table
                 moments = moments[:0]
-            targets[i, j] = nearest_table(table, self._coarse[i], self._coarse[j], moments)
+            targets[i, j] = nearest_table(table / self.total, *margins, moments)
         return targets
 
     def _moments(self, i: int, j: int) -> Floats:
@@ -306,6 +297,16 @@ class MeasuredTables:
 
 
 # -- records ------------------------------------------------------------------------------------------------------
+
+
+def cell_texts(column: Column) -> list[str]:
+    """Return each cell's value, or its first and last, as text; a null as "null"."""
+    import polars as pl
+
+    codes = np.arange(column.size or 0)
+    ends = column.interval(codes) or (column.decode(codes, rng=seeded(0)),)
+    texts = [end.cast(pl.String).fill_null("null").to_list() for end in ends]
+    return [low if low == high else f"{low} to {high}" for low, high in zip(texts[0], texts[-1], strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -348,13 +349,7 @@ class MarginalsReading(Reading):
         return self.measured.facts.domain
 
     def draw(self, size: int, *, rng: np.random.Generator) -> Iterator[Records]:
-        """Draw ``size`` records from the model, in chunks.
-
-        Published totals of the first column that has any are met to within a record by stratified records, in a chunk;
-        those of others on average. A record whose label was not kept gets a new one.
-
-        Of several tables this is one: each call draws from the posterior of the population anew.
-        """
+        """Draw ``size`` records from the model, in chunks; of several tables, from a posterior draw of their own."""
         shares = self.cell_shares(rng=rng)
         if shares is not None:
             return shares.draw(size, rng=rng)
@@ -362,6 +357,7 @@ class MarginalsReading(Reading):
 
     def cell_shares(self, *, rng: np.random.Generator) -> CellShares | None:
         """Return the shares of the model's strata; several tables have no one model."""
+        # stratified records meet the published totals of the first column that has any, the others' on average
         if self.facts.tables is not None:
             return None
         model = (self._fitted or [self.measured.model(rng)]).pop()
@@ -400,38 +396,32 @@ class MarginalsReading(Reading):
                 yield Records(columns=tuple(cells[i][rows] for i in range(len(cells))))
 
     def estimates(self) -> Estimates:
-        """Return the counts of the measured tables, unbiased: of one column by cell, of two by merged cells.
-
-        Each has a row of texts: the table's columns, and in each of them its cell, or the first and last of the merged
-        cells of an ordered column; of another column, the cells that are merged are "any other". Of three columns, "or"
-        stands between merged cells. All labels of an open column that were not kept are its reserved prefix and a star.
-        """
+        """Return the counts of the measured tables, unbiased, with the texts of their columns and (merged) cells."""
+        # of three columns, "or" stands between merged cells; labels that were not kept are the prefix and a star
         tables, domain = self.measured.tables(), self._closed
         if len(domain.columns) == 1 and not self.facts.open:
             ((_, (cells,), counts, errors),) = tables
             return Estimates(domain.unflat(cells), counts, errors)
         texts = [cell_texts(column) for column in domain.columns.values()]
         choice = self.measured.choice
-        three_way = [table for tables in choice.three_way for table in tables.tables(self.measured)]
-        groups_of = {table.columns: dict(zip(*table, strict=True)) for table in three_way}
-        merged_texts, fine_texts = [
-            [
-                [merged_text(column, np.flatnonzero(cells.cell_of == cell), words) for cell in range(cells.count)]
-                for column, cells, words in zip(domain.columns.values(), level, texts, strict=True)
-            ]
-            for level in (choice.merged, choice.fine)
+        ordered = [column.on_a_line for column in domain.columns.values()]
+        coarse_texts, fine_texts = [
+            list(map(Merged.texts, level, texts, ordered)) for level in (choice.merged, choice.fine)
         ]
+        three_way = [table for tables in choice.three_way for table in tables.tables(self.measured)]
+        groups_of = {table.columns: list(zip(*table, strict=True)) for table in three_way}
         labels: dict[str, list[str | None]] = {name: [] for name in (TABLE, *domain.names)}
         for columns, places, counts, _ in tables:
             labels[TABLE] += [", ".join(domain.names[i] for i in columns)] * len(counts)
-            cells_of, group_of = dict(zip(columns, places, strict=True)), groups_of.get(columns, {})
+            level = texts if len(columns) == 1 else coarse_texts
+            if columns in choice.clear:
+                level = fine_texts
+            words: dict[int, list[Any]] = {i: level[i] for i in columns}
+            for i, groups in groups_of.get(columns, []):
+                words[i] = [" or ".join(cells) for cells in groups.grouping(choice.merged[i]).grouped(words[i])]
+            rows = {i: [words[i][cell] for cell in cells.tolist()] for i, cells in zip(columns, places, strict=True)}
             for i, name in enumerate(domain.names):
-                words = texts[i] if len(columns) == 1 else (fine_texts if columns in choice.clear else merged_texts)[i]
-                if i in group_of:
-                    words = group_of[i].grouping(choice.merged[i]).joined(words)
-                labels[name] += (
-                    [words[cell] for cell in cells_of[i].tolist()] if i in cells_of else [None] * len(counts)
-                )
+                labels[name] += rows.get(i, [None] * len(counts))
         counts, errors = (np.concatenate(parts) for parts in list(zip(*tables, strict=True))[2:])
         return Estimates(domain.draw_base(0, seeded(0)), counts, errors, labels)
 

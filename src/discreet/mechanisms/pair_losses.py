@@ -23,9 +23,7 @@ from discreet.privacy import Code
 if TYPE_CHECKING:
     from discreet.mechanisms.measured_tables import MeasuredTables
 
-LEVEL = 0.95
-"""Probability with which the bound on all pairs that were not measured holds."""
-
+LEVEL = 0.95  # probability with which the bound on all pairs that were not measured holds
 # The share of noise that a model fits in a large count: found on tables whose truth is known.
 _OVERFIT, _LINKED, _MOST, _LARGEST = 20.0, 0.9, 0.95, 0.98
 _INDEPENDENT, _DEPENDENT = 0.6, 3.0  # of that share, in a pair of independent columns, and what dependence adds

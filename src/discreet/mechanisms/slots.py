@@ -60,11 +60,8 @@ class SlotUse:
     def excess(
         self, pair: Pair, table: Floats, shares: tuple[Floats, Floats], cells: Merged, *, total: float = 1.0
     ) -> Floats:
-        """Return by how much a table differs from that of independent columns, as if every record used both slots.
-
-        ``table``: of ``total`` records in all. Who uses one slot may differ in the other column from all who use that:
-        of such a pair, the table's own margins are taken.
-        """
+        """Return by how much a table differs from that of independent columns, as if every record used both slots."""
+        # Who uses one slot may differ in the other column from all who use that: the table's own margins are taken.
         used, possible = self._pair(*pair)
         if len(self.axes(pair)) == 2:
             return centred(table - total * self.independent(pair, shares, cells)) / used
@@ -102,10 +99,8 @@ class SlotUse:
         return self.together.get((i, j), float(self.used[i] * self.used[j])), None
 
     def learn(self, pair: Pair, table: Floats, error: float) -> None:
-        """Take from a measured table, in shares of all records, how many use both slots of a panel.
-
-        ``error``: of its sum. Before, they are taken for independent, give or take half of what else is possible.
-        """
+        """Take from a measured table, in shares of all records with an error of their sum, who use both slots."""
+        # before, they are taken for independent, give or take half of what else is possible
         if self.axes(pair):
             return
         used = self.used[list(pair)]

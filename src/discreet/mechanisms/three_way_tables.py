@@ -22,9 +22,7 @@ from discreet.mechanisms.wide_facts import OUTCOMES, WideFacts
 if TYPE_CHECKING:
     from discreet.mechanisms.measured_tables import MeasuredTables
 
-SHARE = 0.2
-"""Of the units of tables with a declared outcome, what tables of three columns get where the records allow them."""
-
+SHARE = 0.2  # of the units of tables with an outcome, what tables of three columns get where the records allow them
 _ENOUGH = 6.0  # standard errors of noise in the count of a cell, were all cells of a table alike
 _MOST_GROUPS, _OUTCOME_GROUPS = 4, 3  # of a column's merged cells
 _SAMPLE, _MOST_NUMBERS = 50_000, 400_000  # records that an outcome is fitted with, and their probabilities
@@ -67,11 +65,7 @@ class ThreeWayTables:
         self.most_groups = min(_MOST_GROUPS, math.isqrt(int(records * self.q / (_ENOUGH * facts.scale * cells))))
         if self.most_groups < 2:
             self.number, self.q = 0, 0
-
-    @property
-    def units(self) -> int:
-        """The units that they cost in all."""
-        return self.number * self.q**2
+        self.units = self.number * self.q**2
 
     def tables(self, measured: MeasuredTables) -> list[GroupedTable]:
         """Return the tables, each of an outcome and two others, grouped by the noisy tables of one and two columns."""
@@ -162,15 +156,14 @@ def with_last_columns(
     """Return the model with outcomes that are drawn last: their tables of two columns are met, then those of three."""
     # targets: tables of two columns on merged cells, with less noise. strong: on fine cells, in place of those
     choice, outcomes = measured.choice, measured.last
-    mixture = [block for block in model.blocks if outcomes.isdisjoint(block.columns)]
-    most = max([len(block.inside) for block in model.blocks if block not in mixture])
+    last_blocks = [block for block in model.blocks if not outcomes.isdisjoint(block.columns)]
+    mixture = [block for block in model.blocks if block not in last_blocks]
+    most = max([len(block.inside) for block in last_blocks])
     size = max(1, min(_SAMPLE, round(measured.total), _MOST_NUMBERS // most))
     classes = next(draw_cells(model.shares, size, sampling="stratified", rng=rng))
     cells = model.records(classes, mixture, stratified=True, rng=rng)
     last = {}
-    for block in model.blocks:
-        if block in mixture:
-            continue
+    for block in last_blocks:
         (y,), fine = block.columns, choice.fine[block.columns[0]]
         assert block.within is not None
         column, coarse = LastColumn(block.within, block.inside @ model.shares, [], {}), choice.merged[y].grouping(fine)

@@ -26,26 +26,13 @@ from discreet.mechanisms.reading import MOST_TABLES, READING_ONLY, SAMPLINGS, Sa
 if TYPE_CHECKING:
     from discreet.mechanisms.tree import Nodes
 
-LEAST_SCALE = 9.0
-"""Below, sums of noise are not noise of a larger scale to within 1e-300."""
-
-MOST_CELLS = 1 << 16
-"""Cells of a column."""
-
+LEAST_SCALE = 9.0  # below, sums of noise are not noise of a larger scale to within 1e-300
+MOST_COLUMNS, MOST_CELLS = 128, 1 << 16  # of a domain, and of a column
 MOST_UNITS = 1 << 24
-"""Units of measurement."""
+MOST_THRESHOLD = 1 << 40  # records that a label can be asked to have
+HALF_FOLDED = 0.5 * math.sqrt(2.0 / math.pi)  # half the mean absolute value of a normal variable
 
-MOST_THRESHOLD = 1 << 40
-"""Records that a label can be asked to have."""
-
-_NAME = "marginals"
 _EXAMPLE = "For example: sex = 'Female', age = {from = 18, below = 65}"
-HALF_FOLDED = 0.5 * math.sqrt(2.0 / math.pi)
-"""Half the mean absolute value of a normal variable, in standard deviations."""
-
-MOST_COLUMNS = 128
-"""Of a domain."""
-
 _MOST_JOINT = 20_000  # joint cells of columns that are constrained together
 _LONG = 32  # cells of an ordered column, beyond which sums of them are measured too
 
@@ -129,15 +116,11 @@ class Allocation:
         records: float,
         reserved: int = 0,
     ) -> tuple[Integers, Integers, Integers, Booleans]:
-        """Return which tables of two columns to measure, their ``q``, the ``q`` of one-way tables, and which are finer.
-
-        A table left out costs its score, one that is measured its noise. Taken in the order of their scores by what
-        noise costs in them, as many are measured as make the sum least if every unit helps most (``c^(2/3)`` of
-        cost ``c``): on finer cells where these win back more. What ``k`` cells of a column lose falls with ``k^2``.
-
-        ``scores``, shape (tables,): released: how many records a table of independent columns would put elsewhere.
-        ``shapes``, ``finer``: first those of outcomes, which are measured without a score, on finer cells.
-        """
+        """Return which tables of two columns to measure, their ``q``, that of one-way tables, and which are finer."""
+        # A table left out costs its score, one that is measured its noise. Taken in the order of their scores by what
+        # noise costs in them, as many are measured as make the sum least if every unit helps most (c^(2/3) of cost c):
+        # on finer cells where these win back more. What k cells of a column lose falls with k^2.
+        # shapes, finer: first those of outcomes, which are measured without a score, on finer cells.
         first_scored = len(shapes) - len(scores)
         cost, fine_cost = [np.array([table_cost(a, b) for a, b in level]) for level in (shapes, finer)]
         dearer = fine_cost - cost
@@ -253,17 +236,13 @@ def items_of(workload: Any) -> tuple[str, ...] | None:
 
 
 def measurable_pairs(domain: Domain, workload: Sequence[str] | None) -> tuple[list[Pair], list[Pair]]:
-    """Return pairs with an outcome or of a dependency, and of the others those that a workload names, or all.
-
-    The former are measured without a score, the latter get one.
-    """
+    """Return pairs that need no score (of an outcome, a dependency), and of the others those of a workload, or all."""
     place = {name: i for i, name in enumerate(domain.columns)}
     outcome = {place[name] for name in domain.outcome}
     pairs = {(min(i, j), max(i, j)) for i in outcome for j in place.values() if i != j}
-    outcome_pairs = sorted(pairs | {(min(i, j), max(i, j)) for i, j in domain.dependencies})
-    scored_pairs = list(combinations(range(len(place)), 2))
-    if outcome_pairs:
-        scored_pairs = sorted(set(scored_pairs).difference(outcome_pairs))
+    pairs |= {(min(i, j), max(i, j)) for i, j in domain.dependencies}
+    outcome_pairs, all_pairs = sorted(pairs), combinations(range(len(place)), 2)
+    scored_pairs = [pair for pair in all_pairs if pair not in pairs]
     if workload is None:
         return outcome_pairs, scored_pairs
     items = []
