@@ -353,12 +353,27 @@ class Column(ABC):
         Days for dates, seconds for datetimes (since 1970-01-01) and durations, the rank for ordered categories. Raises
         DomainError if the column has no order.
         """
-        self._refuse("an unordered column has no positions")
+        if not self.on_a_line:
+            self._refuse("an unordered column has no positions")
+        if not self.finite:
+            return np.asarray(codes, dtype=np.float64)
+        missing, cells = self._without_nulls(codes)
+        return np.where(missing, np.nan, self._middles(cells))
+
+    def _middles(self, cells: Any) -> Floats:
+        """Return the middles of cells that hold values."""
+        return np.asarray(cells)
 
     def ends(self, codes: Codes) -> tuple[Floats, Floats]:
         """Return the coordinates of the first and the last value of each cell, NaN for a null; of one value, twice."""
-        middle = self.positions(codes)
-        return middle, middle
+        missing, cells = self._without_nulls(codes)
+        if (ends := self._first_and_last(cells)) is None:
+            return (self.positions(codes),) * 2
+        return np.where(missing, np.nan, ends[0]), np.where(missing, np.nan, ends[1])
+
+    def _first_and_last(self, cells: Any) -> tuple[Floats, Floats] | None:
+        """Return the ends of cells that hold values, None where each holds one."""
+        return None
 
     def interval(self, codes: Codes) -> tuple[pl.Series, pl.Series] | None:
         """Return where each cell begins and ends, as values, null for a null; None where a cell is one value."""

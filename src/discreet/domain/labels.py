@@ -204,13 +204,6 @@ class Category(Column):
         """``K - 1`` when ordered (K the number of categories), else 1."""
         return float(len(self.categories) - 1) if self.ordered else 1.0
 
-    def positions(self, codes: Codes) -> Floats:
-        """Return the ranks of ordered categories, NaN for a null."""
-        if not self.ordered:
-            return Column.positions(self, codes)
-        missing, ranks = self._without_nulls(codes)
-        return np.where(missing, np.nan, ranks)
-
     @property
     def on_a_line(self) -> bool:
         """Whether their order means something."""

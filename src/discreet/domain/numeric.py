@@ -283,21 +283,10 @@ class Numeric(Column):
             self._refuse("a column without cells has no edges")
         return self._edges.copy()
 
-    def positions(self, codes: Codes) -> Floats:
-        """Return the middle of each cell, the grid point, or the value itself; NaN for a null."""
-        codes = np.asarray(codes)
-        if not self.finite:
-            return np.asarray(codes, dtype=np.float64)
-        missing, cells = self._without_nulls(codes)
-        return np.where(missing, np.nan, self._middles(cells))
-
-    def ends(self, codes: Codes) -> tuple[Floats, Floats]:
-        """Return the edges of each cell, NaN for a null; the value itself where it is a point or a midpoint."""
+    def _first_and_last(self, cells: Any) -> tuple[Floats, Floats] | None:
         if self._ends is None or self.within == "midpoint":
-            return Column.ends(self, codes)
-        missing, cells = self._without_nulls(codes)
-        low, high = self._ends[0][cells], self._ends[1][cells]
-        return np.where(missing, np.nan, low), np.where(missing, np.nan, high)
+            return None
+        return self._ends[0][cells], self._ends[1][cells]
 
     def interval(self, codes: Codes) -> tuple[pl.Series, pl.Series] | None:
         """Return the edges of each cell, None where cells are points or midpoints."""
