@@ -353,9 +353,7 @@ class Domain:
         no value.
         """
         columns = [column.encode(frame[name], name=name) for name, column in self.columns.items()]
-        for repair in self.repairs:
-            repair.replace(columns)
-        return Records(columns=tuple(columns))
+        return self.repaired(Records(columns=tuple(columns)))
 
     def decode(self, records: Records, *, rng: np.random.Generator, first: int = 1) -> pl.DataFrame:
         """Turn encoded records into a table of the declared names, order and types, one row per record.
