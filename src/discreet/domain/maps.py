@@ -232,7 +232,7 @@ def settle_rules(domain: Domain) -> None:
     readers = Readers(domain.columns)
     constraints, intervals = compiled(readers, plain)
     totals = published(readers, plain["totals"], remaining(readers, constraints))
-    settle(domain, _constraints=constraints, _published=totals, _sorted=intervals)
+    settle(domain, constraints=constraints, published=totals, _sorted=intervals)
     settle(domain, repairs=repairs(readers, constraints, plain), dependencies=dependencies(readers, plain))
     if domain.difference is None:
         return
