@@ -15,7 +15,7 @@ from discreet._core.errors import DomainError, MissingPublicFact
 from discreet._core.reading import MOST_CELLS, MOST_COLUMNS
 from discreet._core.text import with_article
 from discreet.domain.column import Column
-from discreet.domain.texts import PublicFact, encodable, span_text
+from discreet.domain.texts import PublicFact, encodable, toml_value
 
 # What is declared beside the columns, as plain values: the forms that TOML, JSON and Python have in common.
 
@@ -111,12 +111,10 @@ def plain_condition(condition: Any) -> Any:
 def _plain_value(value: Any) -> Any:
     """Return a value as TOML and JSON have it."""
     value = plain(value)
-    if isinstance(value, (dt.date, dt.time)):
+    if isinstance(value, dt.date):
         return value.isoformat()
-    if isinstance(value, dt.timedelta):
-        return span_text(value)
-    if isinstance(value, Exact):
-        return str(value)
+    if isinstance(value, (dt.time, dt.timedelta, Exact)):
+        return toml_value(value)
     if isinstance(value, str) and not encodable(value):
         raise DomainError("a value is not valid Unicode text")
     if isinstance(value, (str, bool, int)) or (isinstance(value, float) and isfinite(value)):
