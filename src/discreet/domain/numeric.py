@@ -230,7 +230,10 @@ class Numeric(Column):
         low, high = edges[:-1].copy(), np.nextafter(edges[1:], -np.inf)
         high[-1] = self.upper
         if self.dtype == "float32":
-            low, high = _round_inward(low, high)
+            smallest, largest = low.astype(np.float32), high.astype(np.float32)
+            smallest = np.where(smallest < low, np.nextafter(smallest, np.float32(np.inf)), smallest)
+            largest = np.where(largest > high, np.nextafter(largest, np.float32(-np.inf)), largest)
+            low, high = smallest.astype(np.float64), largest.astype(np.float64)
         if np.any(low > high):
             self._refuse("there are too many cells: some hold no float32. Declare fewer, or take dtype = 'float64'")
         last = np.where(np.isin(edges[:-1], self.atoms), edges[:-1], edges[1:])
@@ -453,11 +456,3 @@ class Numeric(Column):
             return self._density.log_density(codes)
         inside = (codes >= self.lower) & (codes <= self.upper)
         return np.where(inside, -np.log(self.scale), -np.inf)
-
-
-def _round_inward(low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    """Return the smallest and largest float32 of each interval, as float64."""
-    smallest, largest = low.astype(np.float32), high.astype(np.float32)
-    smallest = np.where(smallest < low, np.nextafter(smallest, np.float32(np.inf)), smallest)
-    largest = np.where(largest > high, np.nextafter(largest, np.float32(-np.inf)), largest)
-    return smallest.astype(np.float64), largest.astype(np.float64)
