@@ -32,16 +32,7 @@ _MOST_LISTED = 2**22
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatticeColumn(Column):
-    """Equally spaced points, each a cell, or grouped into cells.
-
-    Parameters
-    ----------
-    cells : int, optional
-        Number of groups of neighbouring points; each point is a cell by default. Where there are fewer points than
-        cells somewhere, cells without a point are left out: ``size`` says how many remain.
-    out_of_bounds : {"error", "clip"}
-        What a value outside the bounds is: an error, or moved to the nearest bound.
-    """
+    """Equally spaced points, each a cell, or grouped into cells, of which those without a point are left out."""
 
     on_a_line: ClassVar[bool] = True
     _choices: ClassVar[dict[str, tuple[str, ...]]] = {**Column._choices, "out_of_bounds": ("error", "null", "clip")}
