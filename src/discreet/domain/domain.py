@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -26,7 +25,7 @@ from discreet.domain import declaration
 from discreet.domain.column import Column
 from discreet.domain.declaration import RULES, Frozen
 from discreet.domain.records import Records
-from discreet.domain.texts import settle
+from discreet.domain.texts import settle, toml_value
 
 if TYPE_CHECKING:
     from discreet.domain.constraints import Constraint, PublishedTotals
@@ -391,18 +390,16 @@ class Domain:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the declaration as plain data; :meth:`from_dict` reads it back."""
-        plain: dict[str, Any] = {"outcome": list(self.outcome)} if self.outcome else {}
-        numbers = {"metric_weights": self.metric_weights, "difference": self.difference}
-        plain |= {name: dict(part) for name, part in numbers.items() if part is not None}
+        declared = {name: getattr(self, name) for name in ("outcome", "metric_weights", "difference", *RULES)}
+        rules = {name: toml_value(part) for name, part in declared.items() if part}
+        plain: dict[str, Any] = {name: rules.pop(name) for name in [*rules] if name not in RULES}
         columns = self.columns
         if self.unit_table is not None:
             plain["tables"] = {name: table.to_dict() for name, table in (self.tables or {}).items()}
             columns = self.unit_table.own_columns(columns)
         if columns:
             plain["columns"] = {name: column.to_dict() for name, column in columns.items()}
-        declared = {name: getattr(self, name) for name in RULES if getattr(self, name)}
-        thawed: dict[str, Any] = json.loads(json.dumps(declared))  # which are plain values
-        return plain | thawed
+        return plain | rules
 
     @classmethod
     def from_dict(cls, spec: Mapping[str, Any]) -> Domain:
