@@ -275,19 +275,8 @@ def value(item: Any) -> str:
 
 # From plain data to columns, with errors that name the column; and the template of a declaration.
 
-KINDS = {
-    "numeric": "Numeric",
-    "integer": "Integer",
-    "boolean": "Boolean",
-    "date": "Date",
-    "datetime": "Datetime",
-    "duration": "Duration",
-    "time": "Time",
-    "decimal": "Decimal",
-    "category": "Category",
-    "open_labels": "OpenLabels",
-}
-"""Kinds of columns, and the classes of this package that they are."""
+KINDS = ("numeric", "integer", "boolean", "date", "datetime", "duration", "time", "decimal", "category", "open_labels")
+"""Kinds of columns, whose classes in this package have their names, such as OpenLabels."""
 
 _TYPES = ", ".join(sorted([*KINDS, "string"]))
 _BLANK = "<fill in>"
@@ -295,7 +284,7 @@ _BLANK = "<fill in>"
 
 def column_type(kind: str) -> type[Column]:
     """Return the class of a kind of columns."""
-    class_of_kind: type[Column] = getattr(import_module("discreet.domain"), KINDS[kind])
+    class_of_kind: type[Column] = getattr(import_module("discreet.domain"), kind.title().replace("_", ""))
     return class_of_kind
 
 
