@@ -266,13 +266,11 @@ class Numeric(Column):
     @property
     def values(self) -> int | None:
         """Number of cells or points; None when continuous."""
-        if self.grid is not None:
-            return len(self.grid)
-        if self.cells is None and self._lattice is not None:
-            return self._lattice[2]
         if self._edges is not None:
             return len(self._edges) - 1
-        return self.cells
+        if self.grid is not None:
+            return len(self.grid)
+        return self._lattice and self._lattice[2]
 
     @property
     def scale(self) -> float:
