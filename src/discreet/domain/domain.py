@@ -441,13 +441,10 @@ class Domain:
         return declaration.template(schema, labels or {})
 
     def _flat_sizes(self) -> list[int]:
-        sizes = []
-        for name, column in self.columns.items():
-            if column.size is None:
-                raise DomainError(
-                    f"column {name!r}: this needs finitely many cells. Declare cells, a grid or categories"
-                )
-            sizes.append(column.size)
+        sizes = [column.size or 0 for column in self.columns.values()]
+        if not self.finite:
+            name = self.names[sizes.index(0)]
+            raise DomainError(f"column {name!r}: this needs finitely many cells. Declare cells, a grid or categories")
         if (self.size or 0) > _MOST_FLAT:
             raise DomainError("the domain has more than 2**62 cells, too many to number. Use its records instead")
         return sizes
