@@ -195,11 +195,10 @@ def expanded(rules: Mapping[str, Any], table: UnitTable) -> dict[str, Any]:
         return [renamed(part, names) for part in entry]
 
     named = json.dumps(list(rules.values()))  # which are plain values
-    for name in table.relative_to:
-        if json.dumps(name) in named:
-            raise DomainError(
-                f"a rule names {name!r}, which is held by another row (relative_to). Leave one of them out"
-            )
+    if ruled := [name for name in table.relative_to if json.dumps(name) in named]:
+        raise DomainError(
+            f"a rule names {ruled[0]!r}, which is held by another row (relative_to). Leave one of them out"
+        )
 
     def implied(entry: Any, names: Mapping[str, str]) -> Any:
         return {**entry, "columns": renamed(entry["columns"], names), "determine": renamed(entry["determine"], names)}
