@@ -33,11 +33,9 @@ class ExactWeights:
 
     @classmethod
     def parse(cls, weights: Any, *, size: int, refuse: Callable[[str], NoReturn]) -> ExactWeights:
-        """Take positive numbers as exact integer weights.
-
-        Integers and fractions (a float is a binary fraction) are brought to a common denominator. Where the total would
-        exceed 2**31, floats are rounded to integer weights of about that total, each at least 1; integers are refused.
-        """
+        """Take positive numbers as exact integer weights."""
+        # Integers and fractions (a float is a binary fraction) are brought to a common denominator. Where the total
+        # would exceed 2**31, floats are rounded to integers of about that total, each at least 1; integers are refused.
         if isinstance(weights, str) or not isinstance(weights, (Sequence, np.ndarray)) or len(weights) != size:
             refuse(f"base weights must be a list of {size} numbers, one per cell (the null's last)")
         if not all(0 < as_float(weight) < inf for weight in weights):

@@ -23,7 +23,7 @@ from discreet._core.boundary import quietly, sealed
 from discreet._core.checks import choice, flag, plain, shown
 from discreet._core.errors import DataError, DomainError, MissingPublicFact
 from discreet._core.lazy import pl
-from discreet.domain.texts import OTHER, Codes, Misfit, PublicFact, missing_in, settle, toml_value, type_name, type_text
+from discreet.domain.texts import OTHER, Codes, Misfit, PublicFact, missing_in, settle, toml_value, unescaped_series
 
 if TYPE_CHECKING:
     from discreet.domain.base_measure import ExactWeights
@@ -200,7 +200,9 @@ class Column(ABC):
             raise DataError(name, *self._unread())
         untyped = values.dtype == pl.Null
         if not (untyped or self._accepts(values.dtype)):
-            raise self._wrong_type(values.dtype, name)
+            from discreet.domain.notation import type_problem
+
+            raise DataError(name, *type_problem(self, values.dtype))
         missing_any = bool(values.null_count())
         if values.dtype.is_float() and len(values) and not missing_any:
             missing_any = bool(np.isnan(values.to_numpy().max()))  # the largest of numbers among which is a NaN is NaN
@@ -226,16 +228,6 @@ class Column(ABC):
         codes = np.full(len(values), self.misfit_code, dtype=self._code_type)
         codes[fits] = encoded(partial(self._codes, values.filter(fits), name))
         return codes
-
-    def _wrong_type(self, dtype: pl.DataType, name: str | None) -> DataError:
-        """Return the error of values of a type that is not the declared one."""
-        kind, zone = type_name(dtype).replace("string", "category"), getattr(dtype, "time_zone", None)
-        remedy = f'declare type = "{kind}", or cast it'
-        if kind in ("none", "unknown"):
-            remedy = "leave the column out, or cast it: no type takes such values"
-        elif self.kind == "datetime" and dtype == pl.Datetime:
-            remedy = 'declare its time_zone, such as "Europe/Paris"' if zone else "leave time_zone out"
-        return DataError(name, f"holds {type_text(dtype)} values, not the declared {self.kind}", remedy)
 
     def _nulls_in(self, values: pl.Series, name: str | None) -> pl.Series:
         """Return which values are null or NaN. Raises DataError where these do not fit and that is an error."""
@@ -278,8 +270,11 @@ class Column(ABC):
         return pl.select(pl.when(pl.lit(pl.Series(~missing))).then(pl.lit(series))).to_series()
 
     def parse(self, texts: pl.Series) -> pl.Series:
-        """Read texts without blanks around them as typed values; what cannot be read becomes null."""
-        return texts
+        """Read texts without blanks around them as typed values; what cannot be read becomes null.
+
+        Labels are read without the apostrophe that stands before what a spreadsheet would run as a formula.
+        """
+        return unescaped_series(texts)
 
     def read(self, values: pl.Series, *, name: str | None = None) -> pl.Series:
         """Return values with their texts read as declared; those of labels are texts. Raises as :meth:`encode`."""
@@ -353,12 +348,27 @@ class Column(ABC):
         Days for dates, seconds for datetimes (since 1970-01-01) and durations, the rank for ordered categories. Raises
         DomainError if the column has no order.
         """
-        self._refuse("an unordered column has no positions")
+        if not self.on_a_line:
+            self._refuse("an unordered column has no positions")
+        if not self.finite:
+            return np.asarray(codes, dtype=np.float64)
+        missing, cells = self._without_nulls(codes)
+        return np.where(missing, np.nan, self._middles(cells))
+
+    def _middles(self, cells: Any) -> Floats:
+        """Return the middles of cells that hold values."""
+        return np.asarray(cells)
 
     def ends(self, codes: Codes) -> tuple[Floats, Floats]:
         """Return the coordinates of the first and the last value of each cell, NaN for a null; of one value, twice."""
-        middle = self.positions(codes)
-        return middle, middle
+        missing, cells = self._without_nulls(codes)
+        if (ends := self._first_and_last(cells)) is None:
+            return (self.positions(codes),) * 2
+        return np.where(missing, np.nan, ends[0]), np.where(missing, np.nan, ends[1])
+
+    def _first_and_last(self, cells: Any) -> tuple[Floats, Floats] | None:
+        """Return the ends of cells that hold values, None where each holds one."""
+        return None
 
     def interval(self, codes: Codes) -> tuple[pl.Series, pl.Series] | None:
         """Return where each cell begins and ends, as values, null for a null; None where a cell is one value."""

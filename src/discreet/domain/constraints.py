@@ -8,7 +8,7 @@ from functools import partial
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -117,7 +117,10 @@ class Readers(dict[str, CellReader]):
             raise DomainError(f"at most {_MOST_COLUMNS} columns can be constrained together, got {len(names):,}")
         sizes = tuple(self[name].column.size or 0 for name in names)
         if prod(sizes) > MOST_CELLS:
-            raise DomainError(_too_many(names, prod(sizes), MOST_CELLS))
+            raise DomainError(
+                f"the columns {listed_names(names)}, constrained together, have {counted(prod(sizes), 'cell')}, more "
+                f"than {MOST_CELLS:,}. Declare fewer cells of these columns, or constrain fewer columns together"
+            )
         return sizes
 
 
@@ -170,10 +173,11 @@ def compiled(readers: Readers, rules: Mapping[str, Any]) -> tuple[tuple[Constrai
 
 def _forbid(tables: _Tables, rules: Mapping[str, Any]) -> None:
     """Take the boxes of ``impossible`` and ``implies`` out of the tables."""
-    impossible, implies, readers, forbidden = rules["impossible"], rules["implies"], tables.readers, 0
-    if len(impossible) + len(rules["possible"]) + sum(len(entry["table"]) for entry in implies) > MOST_ROWS:
+    readers, forbidden = tables.readers, 0
+    rows = len(rules["impossible"]) + len(rules["possible"]) + sum(len(entry["table"]) for entry in rules["implies"])
+    if rows > MOST_ROWS:
         raise DomainError(f"impossible, possible and implies must have at most {MOST_ROWS:,} rows together")
-    for place, columns, conditions, determines in _table_rows(impossible, implies):
+    for place, columns, conditions, determines in _table_rows(rules):
         try:
             sizes = readers.sizes(columns)  # refused before a cell is listed
             box = [readers[name].codes(condition) for name, condition in zip(columns, conditions, strict=True)]
@@ -189,24 +193,18 @@ def _forbid(tables: _Tables, rules: Mapping[str, Any]) -> None:
         allowed[np.ix_(*(box[axis] for axis in axes))] = False
 
 
-_Row: TypeAlias = "tuple[str, Sequence[str], Sequence[Any], bool]"
-"""A place in the declaration, columns, conditions on them, and whether the last condition is what has to hold."""
-
-
-def _table_rows(impossible: Sequence[Mapping[str, Any]], implies: Sequence[Mapping[str, Any]]) -> Iterator[_Row]:
-    for number, entry in enumerate(impossible, start=1):
+def _table_rows(rules: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[str], Sequence[Any], bool]]:
+    """Yield a place in the declaration, columns, conditions on them, and whether the last is what has to hold."""
+    for number, entry in enumerate(rules["impossible"], start=1):
         yield f"[[impossible]] number {number}", list(entry), list(entry.values()), False
-    for number, entry in enumerate(implies, start=1):
+    for number, entry in enumerate(rules["implies"], start=1):
         names, table = [*entry["columns"], entry["determine"]], entry["table"]
         for row in table.items() if isinstance(table, Mapping) else table:
             yield f"[[implies]] number {number}", names, row, True
 
 
-_Restriction: TypeAlias = "tuple[str, Sequence[str], Callable[[], tuple[Booleans, bool]]]"
-"""A rule, its columns, and what returns which combinations it allows and if both columns have the same intervals."""
-
-
-def _restrictions(readers: Readers, rules: Mapping[str, Any]) -> Iterator[_Restriction]:
+def _restrictions(readers: Readers, rules: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[str], Callable[[], Any]]]:
+    """Yield a rule, its columns, and what returns which combinations it allows, and if both have the same intervals."""
     boxes: dict[frozenset[str], list[Mapping[str, Any]]] = {}
     for entry in rules["possible"]:
         boxes.setdefault(frozenset(entry), []).append(entry)
@@ -288,13 +286,6 @@ def remaining(readers: Readers, constraints: Sequence[Constraint]) -> dict[int, 
             if not live[place].any():
                 raise DomainError(f"the rules leave no value of column {names[place]!r}. Correct a rule")
     return live
-
-
-def _too_many(names: Sequence[str], cells: int, most: int) -> str:
-    return (
-        f"the columns {listed_names(names)}, constrained together, have {counted(cells, 'cell')}, more than {most:,}. "
-        "Declare fewer cells of these columns, or constrain fewer columns together"
-    )
 
 
 def listed_names(names: Sequence[str]) -> str:

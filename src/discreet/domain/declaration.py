@@ -15,7 +15,7 @@ from discreet._core.errors import DomainError, MissingPublicFact
 from discreet._core.reading import MOST_CELLS, MOST_COLUMNS
 from discreet._core.text import with_article
 from discreet.domain.column import Column
-from discreet.domain.texts import PublicFact, encodable, span_text
+from discreet.domain.texts import PublicFact, encodable, toml_value
 
 # What is declared beside the columns, as plain values: the forms that TOML, JSON and Python have in common.
 
@@ -111,12 +111,10 @@ def plain_condition(condition: Any) -> Any:
 def _plain_value(value: Any) -> Any:
     """Return a value as TOML and JSON have it."""
     value = plain(value)
-    if isinstance(value, (dt.date, dt.time)):
+    if isinstance(value, dt.date):
         return value.isoformat()
-    if isinstance(value, dt.timedelta):
-        return span_text(value)
-    if isinstance(value, Exact):
-        return str(value)
+    if isinstance(value, (dt.time, dt.timedelta, Exact)):
+        return toml_value(value)
     if isinstance(value, str) and not encodable(value):
         raise DomainError("a value is not valid Unicode text")
     if isinstance(value, (str, bool, int)) or (isinstance(value, float) and isfinite(value)):
@@ -277,19 +275,8 @@ def value(item: Any) -> str:
 
 # From plain data to columns, with errors that name the column; and the template of a declaration.
 
-KINDS = {
-    "numeric": "Numeric",
-    "integer": "Integer",
-    "boolean": "Boolean",
-    "date": "Date",
-    "datetime": "Datetime",
-    "duration": "Duration",
-    "time": "Time",
-    "decimal": "Decimal",
-    "category": "Category",
-    "open_labels": "OpenLabels",
-}
-"""Kinds of columns, and the classes of this package that they are."""
+KINDS = ("numeric", "integer", "boolean", "date", "datetime", "duration", "time", "decimal", "category", "open_labels")
+"""Kinds of columns, whose classes in this package have their names, such as OpenLabels."""
 
 _TYPES = ", ".join(sorted([*KINDS, "string"]))
 _BLANK = "<fill in>"
@@ -297,7 +284,7 @@ _BLANK = "<fill in>"
 
 def column_type(kind: str) -> type[Column]:
     """Return the class of a kind of columns."""
-    class_of_kind: type[Column] = getattr(import_module("discreet.domain"), KINDS[kind])
+    class_of_kind: type[Column] = getattr(import_module("discreet.domain"), kind.title().replace("_", ""))
     return class_of_kind
 
 

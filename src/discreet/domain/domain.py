@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -26,7 +25,7 @@ from discreet.domain import declaration
 from discreet.domain.column import Column
 from discreet.domain.declaration import RULES, Frozen
 from discreet.domain.records import Records
-from discreet.domain.texts import settle
+from discreet.domain.texts import settle, toml_value
 
 if TYPE_CHECKING:
     from discreet.domain.constraints import Constraint, PublishedTotals
@@ -143,9 +142,20 @@ class Domain:
     difference: Mapping[str, Any] | None = None
     tables: Mapping[str, Any] | None = None
     coin_columns: tuple[str, ...] = field(init=False, repr=False, default=())  # of which a coin splits cells
-    _size: int | None = field(init=False, repr=False, default=None)
-    _constraints: tuple[Constraint, ...] = field(init=False, repr=False, default=())
-    _published: tuple[PublishedTotals, ...] = field(init=False, repr=False, default=())
+    size: int | None = field(init=False, repr=False, default=None)
+    """Number of cells, the product of the columns' sizes; None when a column is continuous or open."""
+    constraints: tuple[Constraint, ...] = field(init=False, repr=False, default=())
+    """What the rules on combinations come to: one table of allowed combinations per set of columns.
+
+    Each has ``columns``, positions in the domain, ascending, and ``allowed``, an array of truth values with one axis
+    per column, as long as the column has cells. A record can occur where all of them allow it.
+    """
+    published: tuple[PublishedTotals, ...] = field(init=False, repr=False, default=())
+    """What ``totals`` come to, by cells.
+
+    Each has ``column``, a position in the domain, ``group``, for each of the column's cells the position of its total,
+    ``counts``, the totals, and ``source``. Of the whole table, column and group are None.
+    """
     _sorted: tuple[tuple[str, str], ...] = field(init=False, repr=False, default=())  # columns of the same intervals
     differences: tuple[Difference, ...] = field(init=False, repr=False, default=())
     """What ``difference`` comes to: one map of encoded records and back, or none."""
@@ -175,7 +185,7 @@ class Domain:
             self,
             columns=Frozen({str(name): column for name, column in columns.items()}),
             metric_weights=Frozen(weights) if weights else None,
-            _size=None if None in sizes else prod(filter(None, sizes)),
+            size=None if None in sizes else prod(filter(None, sizes)),
             coin_columns=tuple([name for name, column in columns.items() if getattr(column, "coin", False)]),
         )
         tuples = {*RULES, "outcome"} - {"at_most"}
@@ -229,32 +239,9 @@ class Domain:
         return (*[table.unit for table in (self.tables or {}).values()], *self.row_domain.names)
 
     @property
-    def size(self) -> int | None:
-        """Number of cells, the product of the columns' sizes; None when a column is continuous or open."""
-        return self._size
-
-    @property
     def finite(self) -> bool:
         """Whether every column has finitely many cells."""
-        return self._size is not None
-
-    @property
-    def constraints(self) -> tuple[Constraint, ...]:
-        """What the rules on combinations come to: one table of allowed combinations per set of columns.
-
-        Each has ``columns``, positions in the domain, ascending, and ``allowed``, an array of truth values with one
-        axis per column, as long as the column has cells. A record can occur where all of them allow it.
-        """
-        return self._constraints
-
-    @property
-    def published(self) -> tuple[PublishedTotals, ...]:
-        """What ``totals`` come to, by cells.
-
-        Each has ``column``, a position in the domain, ``group``, for each of the column's cells the position of its
-        total, ``counts``, the totals, and ``source``. Of the whole table, column and group are None.
-        """
-        return self._published
+        return self.size is not None
 
     @property
     def measured_columns(self) -> dict[str, Column]:
@@ -308,7 +295,7 @@ class Domain:
         The result has shape (len(records),), and is all true where nothing is declared.
         """
         fits = np.ones(len(records), dtype=np.bool_)
-        for constraint in self._constraints:
+        for constraint in self.constraints:
             fits &= constraint.allowed[tuple(records.columns[place] for place in constraint.columns)]
         return fits
 
@@ -353,9 +340,7 @@ class Domain:
         no value.
         """
         columns = [column.encode(frame[name], name=name) for name, column in self.columns.items()]
-        for repair in self.repairs:
-            repair.replace(columns)
-        return Records(columns=tuple(columns))
+        return self.repaired(Records(columns=tuple(columns)))
 
     def decode(self, records: Records, *, rng: np.random.Generator, first: int = 1) -> pl.DataFrame:
         """Turn encoded records into a table of the declared names, order and types, one row per record.
@@ -405,22 +390,16 @@ class Domain:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the declaration as plain data; :meth:`from_dict` reads it back."""
-        plain: dict[str, Any] = {}
-        if self.outcome:
-            plain["outcome"] = list(self.outcome)
-        if self.metric_weights is not None:
-            plain["metric_weights"] = dict(self.metric_weights)
-        if self.difference is not None:
-            plain["difference"] = dict(self.difference)
+        declared = {name: getattr(self, name) for name in ("outcome", "metric_weights", "difference", *RULES)}
+        rules = {name: toml_value(part) for name, part in declared.items() if part}
+        plain: dict[str, Any] = {name: rules.pop(name) for name in [*rules] if name not in RULES}
         columns = self.columns
         if self.unit_table is not None:
             plain["tables"] = {name: table.to_dict() for name, table in (self.tables or {}).items()}
             columns = self.unit_table.own_columns(columns)
         if columns:
             plain["columns"] = {name: column.to_dict() for name, column in columns.items()}
-        declared = {name: getattr(self, name) for name in RULES if getattr(self, name)}
-        thawed: dict[str, Any] = json.loads(json.dumps(declared))  # which are plain values
-        return plain | thawed
+        return plain | rules
 
     @classmethod
     def from_dict(cls, spec: Mapping[str, Any]) -> Domain:
@@ -462,14 +441,11 @@ class Domain:
         return declaration.template(schema, labels or {})
 
     def _flat_sizes(self) -> list[int]:
-        sizes = []
-        for name, column in self.columns.items():
-            if column.size is None:
-                raise DomainError(
-                    f"column {name!r}: this needs finitely many cells. Declare cells, a grid or categories"
-                )
-            sizes.append(column.size)
-        if (self._size or 0) > _MOST_FLAT:
+        sizes = [column.size or 0 for column in self.columns.values()]
+        if not self.finite:
+            name = self.names[sizes.index(0)]
+            raise DomainError(f"column {name!r}: this needs finitely many cells. Declare cells, a grid or categories")
+        if (self.size or 0) > _MOST_FLAT:
             raise DomainError("the domain has more than 2**62 cells, too many to number. Use its records instead")
         return sizes
 

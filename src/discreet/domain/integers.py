@@ -32,16 +32,7 @@ _MOST_LISTED = 2**22
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatticeColumn(Column):
-    """Equally spaced points, each a cell, or grouped into cells.
-
-    Parameters
-    ----------
-    cells : int, optional
-        Number of groups of neighbouring points; each point is a cell by default. Where there are fewer points than
-        cells somewhere, cells without a point are left out: ``size`` says how many remain.
-    out_of_bounds : {"error", "clip"}
-        What a value outside the bounds is: an error, or moved to the nearest bound.
-    """
+    """Equally spaced points, each a cell, or grouped into cells, of which those without a point are left out."""
 
     on_a_line: ClassVar[bool] = True
     _choices: ClassVar[dict[str, tuple[str, ...]]] = {**Column._choices, "out_of_bounds": ("error", "null", "clip")}
@@ -119,22 +110,17 @@ class LatticeColumn(Column):
         """``upper - lower``: a number, days for dates, seconds for datetimes and durations."""
         return (self._stop - self._start) * self._unit
 
-    def positions(self, codes: Codes) -> Floats:
-        """Return the middle of each cell's points, NaN for a null; days or seconds for dates and times."""
-        missing, cells = self._without_nulls(codes)
+    def _middles(self, cells: Any) -> Floats:
         index = cells.astype(np.float64)
         if self._groups is not None:
             index = (self._groups[cells] + self._groups[cells + 1] - 1) / 2
-        return np.where(missing, np.nan, (self._start + index * self._stride) * self._unit)
+        return np.asarray((self._start + index * self._stride) * self._unit)
 
-    def ends(self, codes: Codes) -> tuple[Floats, Floats]:
-        """Return the coordinates of the first and the last point of each cell, NaN for a null."""
+    def _first_and_last(self, cells: Any) -> tuple[Floats, Floats] | None:
         if self._groups is None:
-            return Column.ends(self, codes)
-        missing, cells = self._without_nulls(codes)
-        edges = self._groups[cells], self._groups[cells + 1] - 1
-        low, high = ((self._start + index * self._stride) * self._unit for index in edges)
-        return np.where(missing, np.nan, low), np.where(missing, np.nan, high)
+            return None
+        low, high = self._groups[cells], self._groups[cells + 1] - 1
+        return (self._start + low * self._stride) * self._unit, (self._start + high * self._stride) * self._unit
 
     def interval(self, codes: Codes) -> tuple[pl.Series, pl.Series] | None:
         """Return the first and the last point of each cell; None where a cell is a point."""

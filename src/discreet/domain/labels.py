@@ -16,19 +16,7 @@ from discreet._core.errors import DataError
 from discreet._core.lazy import pl
 from discreet._core.random import seeded
 from discreet.domain.column import Column
-from discreet.domain.texts import (
-    INTEGERS,
-    OTHER,
-    WIDEN,
-    Codes,
-    Misfit,
-    PublicFact,
-    encodable,
-    holds,
-    is_text,
-    settle,
-    unescaped_series,
-)
+from discreet.domain.texts import INTEGERS, OTHER, WIDEN, Codes, Misfit, PublicFact, encodable, holds, is_text, settle
 
 _UNDECLARED = ("holds a category that is not declared", "declare it (from public knowledge), or recode beforehand")
 _IS_RESERVED = (
@@ -204,13 +192,6 @@ class Category(Column):
         """``K - 1`` when ordered (K the number of categories), else 1."""
         return float(len(self.categories) - 1) if self.ordered else 1.0
 
-    def positions(self, codes: Codes) -> Floats:
-        """Return the ranks of ordered categories, NaN for a null."""
-        if not self.ordered:
-            return Column.positions(self, codes)
-        missing, ranks = self._without_nulls(codes)
-        return np.where(missing, np.nan, ranks)
-
     @property
     def on_a_line(self) -> bool:
         """Whether their order means something."""
@@ -228,7 +209,7 @@ class Category(Column):
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read strings without the apostrophe before a formula, integers without zeros before them, and bools."""
         if self.textual:
-            return unescaped_series(texts)
+            return Column.parse(self, texts)
         if self._type is bool:
             return Boolean().parse(texts)
         return texts.str.extract(r"^([+-]?(?:0|[1-9]\d*))(?:\.0*)?$").cast(pl.Int64, strict=False)
@@ -370,10 +351,6 @@ class OpenLabels(Column):
     def log_base(self, codes: Codes) -> Floats:
         """Return zeros: names carry no mass."""
         return np.zeros(len(codes))
-
-    def parse(self, texts: pl.Series) -> pl.Series:
-        """Read strings, without the apostrophe that stands before what a spreadsheet would run as a formula."""
-        return unescaped_series(texts)
 
     def _alone(self, value: Any) -> int:
         self._refuse("open labels have no cells. Declare the labels as a category")

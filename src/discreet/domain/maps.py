@@ -194,28 +194,22 @@ def expanded(rules: Mapping[str, Any], table: UnitTable) -> dict[str, Any]:
             return {names.get(key, key): part for key, part in entry.items()}
         return [renamed(part, names) for part in entry]
 
-    def versions(entry: Any, rename: Any) -> Iterator[Any]:
-        of_slots = [rename(entry, table.slot_names(slot)) for slot in table._numbers()]
-        yield from of_slots if of_slots[0] != entry else [entry]
-
     named = json.dumps(list(rules.values()))  # which are plain values
-    for name in table.relative_to:
-        if json.dumps(name) in named:
-            raise DomainError(
-                f"a rule names {name!r}, which is held by another row (relative_to). Leave one of them out"
-            )
+    if ruled := [name for name in table.relative_to if json.dumps(name) in named]:
+        raise DomainError(
+            f"a rule names {ruled[0]!r}, which is held by another row (relative_to). Leave one of them out"
+        )
 
     def implied(entry: Any, names: Mapping[str, str]) -> Any:
         return {**entry, "columns": renamed(entry["columns"], names), "determine": renamed(entry["determine"], names)}
 
-    result: dict[str, Any] = {}
-    for name, entries in rules.items():
-        if name == "at_most":
-            slots = [table.slot_names(slot) for slot in table._numbers()]
-            result[name] = {names.get(a, a): names.get(b, b) for names in slots for a, b in entries.items()}
-        else:
-            rename = implied if name == "implies" else renamed
-            result[name] = [version for entry in entries for version in versions(entry, rename)]
+    slots, limits = [table.slot_names(slot) for slot in table._numbers()], rules["at_most"].items()
+    result: dict[str, Any] = {"at_most": {names.get(a, a): names.get(b, b) for names in slots for a, b in limits}}
+    for name in rules.keys() - {"at_most"}:
+        result[name] = []
+        for entry in rules[name]:
+            versions = [{"implies": implied}.get(name, renamed)(entry, names) for names in slots]
+            result[name] += [entry] if versions[0] == entry else versions
     return result
 
 
@@ -232,7 +226,7 @@ def settle_rules(domain: Domain) -> None:
     readers = Readers(domain.columns)
     constraints, intervals = compiled(readers, plain)
     totals = published(readers, plain["totals"], remaining(readers, constraints))
-    settle(domain, _constraints=constraints, _published=totals, _sorted=intervals)
+    settle(domain, constraints=constraints, published=totals, _sorted=intervals)
     settle(domain, repairs=repairs(readers, constraints, plain), dependencies=dependencies(readers, plain))
     if domain.difference is None:
         return

@@ -13,7 +13,7 @@ import numpy as np
 
 from discreet._core.checks import flag, unfit
 from discreet._core.lazy import pl
-from discreet.domain.texts import encodable, is_text
+from discreet.domain.texts import encodable, is_text, type_name, type_text
 
 _FORMS = {
     "numeric": ("numbers written 1234.5", 'prefix = "$"'),
@@ -44,6 +44,17 @@ def text_problem(column: Any) -> tuple[str, str]:
     if declared:
         form, remedy = f"{form.partition(' written')[0]} as declared", f"correct what is declared: {declared}"
     return f"values are not {form}", f'{remedy}. What stands for a null: null_values = ["NA"]'
+
+
+def type_problem(column: Any, dtype: pl.DataType) -> tuple[str, str]:
+    """Return what is wrong with values of a type that is not the declared one, and what to do about it."""
+    kind, zone = type_name(dtype).replace("string", "category"), getattr(dtype, "time_zone", None)
+    remedy = f'declare type = "{kind}", or cast it'
+    if kind in ("none", "unknown"):
+        remedy = "leave the column out, or cast it: no type takes such values"
+    elif column.kind == "datetime" and dtype == pl.Datetime:
+        remedy = 'declare its time_zone, such as "Europe/Paris"' if zone else "leave time_zone out"
+    return f"holds {type_text(dtype)} values, not the declared {column.kind}", remedy
 
 
 def check_notation(column: Any) -> None:

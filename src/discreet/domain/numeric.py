@@ -230,7 +230,10 @@ class Numeric(Column):
         low, high = edges[:-1].copy(), np.nextafter(edges[1:], -np.inf)
         high[-1] = self.upper
         if self.dtype == "float32":
-            low, high = _round_inward(low, high)
+            smallest, largest = low.astype(np.float32), high.astype(np.float32)
+            smallest = np.where(smallest < low, np.nextafter(smallest, np.float32(np.inf)), smallest)
+            largest = np.where(largest > high, np.nextafter(largest, np.float32(-np.inf)), largest)
+            low, high = smallest.astype(np.float64), largest.astype(np.float64)
         if np.any(low > high):
             self._refuse("there are too many cells: some hold no float32. Declare fewer, or take dtype = 'float64'")
         last = np.where(np.isin(edges[:-1], self.atoms), edges[:-1], edges[1:])
@@ -263,13 +266,11 @@ class Numeric(Column):
     @property
     def values(self) -> int | None:
         """Number of cells or points; None when continuous."""
-        if self.grid is not None:
-            return len(self.grid)
-        if self.cells is None and self._lattice is not None:
-            return self._lattice[2]
         if self._edges is not None:
             return len(self._edges) - 1
-        return self.cells
+        if self.grid is not None:
+            return len(self.grid)
+        return self._lattice and self._lattice[2]
 
     @property
     def scale(self) -> float:
@@ -283,21 +284,10 @@ class Numeric(Column):
             self._refuse("a column without cells has no edges")
         return self._edges.copy()
 
-    def positions(self, codes: Codes) -> Floats:
-        """Return the middle of each cell, the grid point, or the value itself; NaN for a null."""
-        codes = np.asarray(codes)
-        if not self.finite:
-            return np.asarray(codes, dtype=np.float64)
-        missing, cells = self._without_nulls(codes)
-        return np.where(missing, np.nan, self._middles(cells))
-
-    def ends(self, codes: Codes) -> tuple[Floats, Floats]:
-        """Return the edges of each cell, NaN for a null; the value itself where it is a point or a midpoint."""
+    def _first_and_last(self, cells: Any) -> tuple[Floats, Floats] | None:
         if self._ends is None or self.within == "midpoint":
-            return Column.ends(self, codes)
-        missing, cells = self._without_nulls(codes)
-        low, high = self._ends[0][cells], self._ends[1][cells]
-        return np.where(missing, np.nan, low), np.where(missing, np.nan, high)
+            return None
+        return self._ends[0][cells], self._ends[1][cells]
 
     def interval(self, codes: Codes) -> tuple[pl.Series, pl.Series] | None:
         """Return the edges of each cell, None where cells are points or midpoints."""
@@ -464,11 +454,3 @@ class Numeric(Column):
             return self._density.log_density(codes)
         inside = (codes >= self.lower) & (codes <= self.upper)
         return np.where(inside, -np.log(self.scale), -np.inf)
-
-
-def _round_inward(low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    """Return the smallest and largest float32 of each interval, as float64."""
-    smallest, largest = low.astype(np.float32), high.astype(np.float32)
-    smallest = np.where(smallest < low, np.nextafter(smallest, np.float32(np.inf)), smallest)
-    largest = np.where(largest > high, np.nextafter(largest, np.float32(-np.inf)), largest)
-    return smallest.astype(np.float64), largest.astype(np.float64)

@@ -215,11 +215,9 @@ class Commonness:
 
 
 def inner_half(column: Column, codes: Codes) -> Floats:
-    """Return weights of the values between the quartiles of a column's base measure; Zipf's where there is no order.
-
-    They fall evenly from the median to 0 at the quartiles, as most tables have most in the middle; equal weights would
-    also be multiples of a record at round sizes, which no real table's are.
-    """
+    """Return weights of the values between the quartiles of a column's base measure; Zipf's where there is no order."""
+    # They fall evenly from the median to 0 at the quartiles, as most tables have most in the middle; equal weights
+    # would also be multiples of a record at round sizes, which no real table's are.
     values, place = np.unique(codes.astype(str) if column.open else codes, return_inverse=True)
     if not column.on_a_line:
         zipf = 1.0 / (1.0 + place)
@@ -238,10 +236,7 @@ def inner_half(column: Column, codes: Codes) -> Floats:
 
 
 def invented_records(domain: Domain, *, power: float = 1.0) -> Records:
-    """Draw 4,096 records of an invented table: the inner half of the base measure, each column by itself.
-
-    The weights of :func:`inner_half` are raised to a power: above 1, the table is more concentrated.
-    """
+    """Draw 4,096 records of an invented table, each column by itself, by weights of :func:`inner_half` to a power."""
     rng = seeded(0)
     columns = []
     for column, codes in zip(domain.columns.values(), domain.draw_base(_DRAWN, rng).columns, strict=True):
@@ -278,10 +273,7 @@ def first_and_last(column: Column) -> tuple[float, float]:
 
 
 def nearest_codes(column: Column, positions: Floats) -> npt.NDArray[np.generic]:
-    """Return the codes whose positions are nearest, the smaller one in a tie; what lies outside goes to the end.
-
-    Positions grow with the code, so a bisection finds them on a column of any size.
-    """
+    """Return the codes whose positions are nearest, the smaller one in a tie; what lies outside goes to the end."""
     if column.values is None:
         return np.clip(positions, *first_and_last(column))
     low = np.zeros(positions.shape, dtype=np.int64)
@@ -296,23 +288,17 @@ def nearest_codes(column: Column, positions: Floats) -> npt.NDArray[np.generic]:
 
 
 def ground_embedding(domain: Domain, records: Records) -> Floats:
-    r"""Embed records so that the L1 distance of two embeddings is their ground distance, exactly up to rounding.
+    """Embed records so that the L1 distance of two embeddings is their ground distance, exactly up to rounding.
 
-    With ``w`` the column's weight in the ground distance: an ordered column is one coordinate,
-    :math:`w (x - l)/(u - l)`. Where it has nulls, it is two: :math:`w (x', 1 - x')/2` with ``x'`` the scaled value, and
-    :math:`w (3/4, 3/4)` for a null, which is then at distance ``w`` from every value. A column without an order is
-    :math:`w/2` at the place of its category (a null is one more), 0 elsewhere: two unequal ones are ``w`` apart.
-
-    The shape is (len(records), d): columns of weight 0 are left out. The domain has no open labels.
-
-    Examples
-    --------
     >>> from discreet.domain import Boolean, Domain, Integer
     >>> domain = Domain(columns={"age": Integer(lower=0, upper=100, nulls="category"), "smokes": Boolean()})
     >>> points = ground_embedding(domain, Records(columns=(np.array([20, 70, 101]), np.array([1, 0, 0]))))
     >>> [float(np.abs(points[a] - points[b]).sum()) for a, b in ((0, 1), (1, 2), (0, 2))]
     [1.5, 1.0, 2.0]
     """
+    # With w a column's weight: an ordered one is a coordinate w x, x between 0 and 1. Where it has nulls, it is two:
+    # w (x, 1 - x)/2, and w (3/4, 3/4) for a null, at distance w from every value. One without an order is w/2 at the
+    # place of its category (a null is one more), 0 elsewhere. Columns of weight 0 are left out, and none is open.
     weights = domain.metric_weights or {}
     parts = [np.zeros((len(records), 0))]
     for (name, column), codes in zip(domain.columns.items(), records.columns, strict=True):

@@ -100,9 +100,31 @@ class Date(LatticeColumn):
         return pl.Series(units).cast(pl.Int32).cast(pl.Date)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _SteppedColumn(LatticeColumn):
+    """Moments or lengths of time, in microseconds."""
+
+    _unit: ClassVar[float] = 1e-6
+    position_unit: ClassVar[str] = "seconds"
+    step: Any = None
+
+    def _length(self, name: str, value: Any) -> dt.timedelta:
+        duration = span(value) if isinstance(value, str) else plain(value)
+        if not isinstance(duration, dt.timedelta):
+            raise unfit(name, 'a duration such as "1h" or "1d12h30m"', value, error=self._error)
+        return duration
+
+    def _to_units(self, series: pl.Series) -> tuple[Integers, Sequence[Misfit]]:
+        factor = 1000 if series.dtype != pl.Date else 86_400 * 10**6
+        if series.dtype != pl.Date and series.dtype.time_unit != "ms":  # type: ignore[attr-defined]
+            return series.dt.cast_time_unit("us").to_physical().to_numpy(), ()
+        farthest = (2**63 - 1) // factor  # as near as 64 bits can tell
+        return (series.to_physical().cast(pl.Int64).clip(-farthest, farthest) * factor).to_numpy(), ()
+
+
 @sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Datetime(LatticeColumn):
+class Datetime(_SteppedColumn):
     """A moment between public bounds, rounded to the nearest point of a public step.
 
     Parameters
@@ -132,14 +154,11 @@ class Datetime(LatticeColumn):
     """
 
     kind: ClassVar[str] = "datetime"
-    _unit: ClassVar[float] = 1e-6
-    position_unit: ClassVar[str] = "seconds"
     public_facts: ClassVar[tuple[PublicFact, ...]] = (
         PublicFact("lower", "its first moment", "2024-01-01T00:00:00", "first moment that can occur"),
         PublicFact("upper", "its last moment", "2024-12-31T23:00:00", "last moment that can occur"),
         _STEP,
     )
-    step: Any = None
     time_zone: str | None = None
     format: str | None = None
 
@@ -151,7 +170,7 @@ class Datetime(LatticeColumn):
                 name = "an IANA name such as 'Europe/Paris'"
                 raise unfit("time_zone", name, self.time_zone, error=self._error) from None
         lower, upper = self._moment("lower", self.lower), self._moment("upper", self.upper)
-        settle(self, lower=lower, upper=upper, step=_parsed_span(self, "step", self.step))
+        settle(self, lower=lower, upper=upper, step=self._length("step", self.step))
         self._set_points(self._units("lower", lower), self._units("upper", upper), self.step // _MICROSECOND)
 
     def _units(self, name: str, value: Any) -> int:
@@ -194,9 +213,6 @@ class Datetime(LatticeColumn):
             return (dtype.time_zone is None) == (self.time_zone is None)
         return dtype == pl.Date and self.time_zone is None
 
-    def _to_units(self, series: pl.Series) -> tuple[Integers, Sequence[Misfit]]:
-        return _microseconds(series).to_numpy(), ()
-
     def _from_units(self, units: Integers) -> pl.Series:
         moments = pl.Series(units).cast(pl.Datetime("us"))
         if self.time_zone is None:
@@ -206,7 +222,7 @@ class Datetime(LatticeColumn):
 
 @sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Duration(LatticeColumn):
+class Duration(_SteppedColumn):
     """A length of time between public bounds, rounded to the nearest point of a public step.
 
     Parameters
@@ -231,22 +247,19 @@ class Duration(LatticeColumn):
     """
 
     kind: ClassVar[str] = "duration"
-    _unit: ClassVar[float] = 1e-6
-    position_unit: ClassVar[str] = "seconds"
     public_facts: ClassVar[tuple[PublicFact, ...]] = (
         PublicFact("lower", "its shortest duration", '"0s"', "shortest duration that can occur"),
         PublicFact("upper", "its longest duration", '"24h"', "longest duration that can occur"),
         _STEP,
     )
-    step: Any = None
 
     def _check(self) -> None:
-        settle(self, **{name: _parsed_span(self, name, getattr(self, name)) for name in ("lower", "upper", "step")})
+        settle(self, **{name: self._length(name, getattr(self, name)) for name in ("lower", "upper", "step")})
         settle(self, notation={**self.notation, "step": None})  # Polars writes none as they are read
         self._set_points(self.lower // _MICROSECOND, self.upper // _MICROSECOND, self.step // _MICROSECOND)
 
     def _units(self, name: str, value: Any) -> int:
-        return _parsed_span(self, name, value) // _MICROSECOND
+        return self._length(name, value) // _MICROSECOND
 
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read durations such as ``1d2h30m``."""
@@ -257,16 +270,13 @@ class Duration(LatticeColumn):
     def _accepts(self, dtype: pl.DataType) -> bool:
         return dtype == pl.Duration
 
-    def _to_units(self, series: pl.Series) -> tuple[Integers, Sequence[Misfit]]:
-        return _microseconds(series).to_numpy(), ()
-
     def _from_units(self, units: Integers) -> pl.Series:
         return pl.Series(units).cast(pl.Duration("us"))
 
 
 @sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Time(LatticeColumn):
+class Time(_SteppedColumn):
     """A time of day between public bounds, rounded to the nearest point of a public step.
 
     Parameters
@@ -285,16 +295,13 @@ class Time(LatticeColumn):
     """
 
     kind: ClassVar[str] = "time"
-    _unit: ClassVar[float] = 1e-6
-    position_unit: ClassVar[str] = "seconds"
     public_facts: ClassVar[tuple[PublicFact, ...]] = (_STEP._replace(example='"15m"'),)
     lower: Any = "00:00:00"
     upper: Any = "23:59:59.999999"
-    step: Any = None
     format: str | None = None
 
     def _check(self) -> None:
-        settle(self, step=_parsed_span(self, "step", self.step), notation={**self.notation, "format": self.format})
+        settle(self, step=self._length("step", self.step), notation={**self.notation, "format": self.format})
         ends = {name: self._units(name, getattr(self, name)) for name in ("lower", "upper")}
         settle(self, **{name: str((_EPOCH + end * _MICROSECOND).time()) for name, end in ends.items()})
         self._set_points(ends["lower"], ends["upper"], self.step // _MICROSECOND)
@@ -320,25 +327,9 @@ class Time(LatticeColumn):
         return pl.Series(units * 1000).cast(pl.Time)
 
 
-def _microseconds(series: pl.Series) -> pl.Series:
-    """Return moments or lengths of time in microseconds, as near as 64 bits can tell."""
-    factor = 1000 if series.dtype != pl.Date else 86_400 * 10**6
-    if series.dtype != pl.Date and series.dtype.time_unit != "ms":  # type: ignore[attr-defined]
-        return series.dt.cast_time_unit("us").to_physical()
-    farthest = (2**63 - 1) // factor
-    return series.to_physical().cast(pl.Int64).clip(-farthest, farthest) * factor
-
-
 def moment_text(kind: str, position: float, *, sep: str = "T", timespec: str = "seconds") -> str:
     """Write a position on a column of dates, datetimes or times of day in ISO 8601."""
     if kind == "date":
         return (_EPOCH + dt.timedelta(days=position)).date().isoformat()
     moment = _EPOCH + dt.timedelta(seconds=position)
     return moment.time().isoformat(timespec) if kind == "time" else moment.isoformat(sep, timespec)
-
-
-def _parsed_span(column: LatticeColumn, name: str, value: Any) -> dt.timedelta:
-    duration = span(value) if isinstance(value, str) else plain(value)
-    if not isinstance(duration, dt.timedelta):
-        raise unfit(name, 'a duration such as "1h" or "1d12h30m"', value, error=column._error)
-    return duration

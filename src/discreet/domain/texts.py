@@ -159,11 +159,7 @@ def is_text(dtype: pl.DataType) -> bool:
 
 def encodable(text: str) -> bool:
     """Return whether a text is valid Unicode."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
+    return re.search(r"[\ud800-\udfff]", text) is None
 
 
 # Durations such as ``1d2h30m``.

@@ -21,7 +21,7 @@ from discreet._core.checks import integer, real, unfit
 from discreet._core.errors import DomainError
 from discreet._core.lazy import pl
 from discreet.domain.column import Column
-from discreet.domain.declaration import Frozen, domain_facts
+from discreet.domain.declaration import Frozen, check_column, domain_facts
 from discreet.domain.integers import Integer
 from discreet.domain.labels import Boolean, Category
 from discreet.domain.records import Records
@@ -90,8 +90,7 @@ class UnitTable:
         if self.unit in self.columns:
             raise DomainError(f"column {self.unit!r} names the unit, and is not released. Leave it out of the columns")
         for name, column in self.columns.items():
-            if not isinstance(column, Column):
-                raise DomainError(f"column {name!r}: it must be a Column, such as Numeric(lower=0, upper=1)")
+            check_column(name, column)
             if not column.finite:
                 raise DomainError(f"column {name!r}: rows of a unit need finitely many cells. Declare cells")
         self._check_slots()
@@ -299,8 +298,15 @@ class RowCoding:
 
 def settle_tables(domain: Domain) -> None:
     """Set a domain's tables, and the columns of a unit's record. Raises DomainError for what cannot be beside them."""
-    tables = _parsed_tables(domain.tables)
-    ((name, table),) = tables.items()
+    if not isinstance(domain.tables, Mapping) or len(domain.tables) != 1:
+        raise DomainError("tables must be one table of units: [tables.NAME], with unit and max_records")
+    ((name, entry),) = domain.tables.items()
+    if not isinstance(name, str) or not name:
+        raise unfit("a table's name", "a text of at least one character", name, error=DomainError)
+    try:
+        table = entry if isinstance(entry, UnitTable) else _parsed(entry)
+    except DomainError as problem:
+        raise DomainError(f"[tables.{name}]: {problem}") from None
     flat = table.flat_columns(name)
     unit_columns = {column: facts for column, facts in domain.columns.items() if flat.get(column) != facts}
     if twice := set(unit_columns) & {*flat, *table.columns, table.unit}:
@@ -308,22 +314,7 @@ def settle_tables(domain: Domain) -> None:
     for key in ("metric_weights", "totals", "outcome", "difference"):
         if getattr(domain, key):
             raise DomainError(f"{key} cannot be declared beside [tables.{name}]. Leave it out")
-    settle(domain, tables=Frozen(tables), columns=unit_columns | flat)
-
-
-def _parsed_tables(tables: Any) -> dict[str, UnitTable]:
-    """Return tables of units by name, given as objects or plain data. Raises DomainError."""
-    if not isinstance(tables, Mapping) or len(tables) != 1:
-        raise DomainError("tables must be one table of units: [tables.NAME], with unit and max_records")
-    parsed = {}
-    for name, table in tables.items():
-        if not isinstance(name, str) or not name:
-            raise unfit("a table's name", "a text of at least one character", name, error=DomainError)
-        try:
-            parsed[name] = table if isinstance(table, UnitTable) else _parsed(table)
-        except DomainError as problem:
-            raise DomainError(f"[tables.{name}]: {problem}") from None
-    return parsed
+    settle(domain, tables=Frozen({name: table}), columns=unit_columns | flat)
 
 
 def _parsed(table: Any) -> UnitTable:
@@ -332,11 +323,10 @@ def _parsed(table: Any) -> UnitTable:
         raise DomainError("it must have unit, max_records and [tables.NAME.columns.COLUMN], may have slots, order_by")
     if not isinstance(table["columns"], Mapping):
         raise DomainError("columns must be tables [tables.NAME.columns.COLUMN]")
-    plain, relative = {}, {}
+    plain, relative = dict(table["columns"]), {}
     for name, facts in table["columns"].items():
-        plain[name] = facts
         if isinstance(facts, Mapping) and "relative_to" in facts:
-            relative[name] = facts["relative_to"]
-            plain[name] = {key: value for key, value in facts.items() if key != "relative_to"}
+            plain[name] = dict(facts)
+            relative[name] = plain[name].pop("relative_to")
     columns = domain_facts({"columns": plain})["columns"]
     return UnitTable(**{**table, "columns": columns, "relative_to": relative})
