@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -287,19 +287,12 @@ class CensoredPosteriorMechanism(ModelMechanism):
 
     name = "censored-posterior"
     facts = ("bound", "size", "on_a_grid")
+    family = CensoredPosterior
     posterior: CensoredPosterior
 
     def posterior_draws(self, columns: Columns, *, rng: np.random.Generator) -> PosteriorDraws:
         """Draw from the censored posterior."""
         return self.posterior.fit(columns, rng=rng, progress=self.progress)
-
-    @classmethod
-    def from_parameters(cls, parameters: Mapping[str, Any], *, domain: Domain, records: int, size: int | None) -> Self:
-        """Return a mechanism with the same bound and size, on a stand-in of its grid."""
-        options = {"bound": parameters["bound"], "size": parameters["size"]}
-        if parameters["on_a_grid"]:
-            options["grid"] = {"parameter": [0.0]}
-        return cls.certified_by(parameters, CensoredPosterior, domain=domain, **options)
 
 
 _UNITS = 2**36

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -337,14 +336,9 @@ class PseudoPosteriorMechanism(ModelMechanism):
 
     name = "pseudo-posterior"
     facts = ("target_epsilon",)
+    family = PseudoPosterior
     posterior: PseudoPosterior
 
     def posterior_draws(self, columns: Columns, *, rng: np.random.Generator) -> PosteriorDraws:
         """Fit with weights that meet the target."""
         return self.posterior.calibrated_fit(columns, rng=rng, progress=self.progress).draws
-
-    @classmethod
-    def from_parameters(cls, parameters: Mapping[str, Any], *, domain: Domain, records: int, size: int | None) -> Self:
-        """Return a mechanism with the same target."""
-        target = parameters["target_epsilon"]
-        return cls.certified_by(parameters, PseudoPosterior, domain=domain, target_epsilon=target)
