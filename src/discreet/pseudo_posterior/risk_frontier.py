@@ -50,15 +50,12 @@ def held_columns(frame: pl.DataFrame, domain: Domain) -> dict[str, npt.NDArray[A
     return {name: numbers_of(column, column.encode(frame[name], name=name)) for name, column in domain.columns.items()}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Intruder:
     """Who knows columns of a record, all others by default, and looks for a sensitive one in tables from fits."""
 
     domain: Domain
-    column: str
-    known: str | Sequence[str] | None
-    data: DistinctRows
-    control: DistinctRows | None
+    attack: Callable[..., tuple[Disclosure, ...]]
 
     @classmethod
     def from_tables(
@@ -79,17 +76,13 @@ class Intruder:
         control: DistinctRows | None = None
         if holdout is not None:
             control = _rows(held_rows(holdout, released), released, "in the holdout: ")
-        intruder = cls(domain=released, column=column, known=known, data=data, control=control)
-        intruder.disclosure(data.cut(1, rng), rng)  # a wrong name is refused before anything is fitted
-        return intruder
+        attack = partial(disclosures, data, control=control, sensitive=column, known=known)
+        attack(data.cut(1, rng), rng=rng)  # a wrong name is refused before anything is fitted
+        return cls(released, attack)
 
     def rates(self, synthetic: Sequence[Columns], *, rng: np.random.Generator) -> tuple[Disclosure, ...]:
         """Return what attacks on synthetic tables reach, each table by itself: the means."""
-        return mean_attacks([self.disclosure(_model_rows(table, self.domain, rng), rng) for table in synthetic])
-
-    def disclosure(self, release: DistinctRows, rng: np.random.Generator) -> tuple[Disclosure, ...]:
-        """Return what attacks on one table reach."""
-        return disclosures(self.data, release, self.control, sensitive=self.column, known=self.known, rng=rng)
+        return mean_attacks([self.attack(_model_rows(table, self.domain, rng), rng=rng) for table in synthetic])
 
 
 def _rows(frame: pl.DataFrame, domain: Domain, where: str = "") -> DistinctRows:
