@@ -31,8 +31,7 @@ from discreet.mechanisms import Mechanism, Reading, compositions, twin_of
 from discreet.privacy import Budget
 from discreet.releases import Release, carry_out, offer_of
 from discreet.testing.enumeration import table_of
-from discreet.testing.facts import BUDGET, RECORDS, SIZE, small_domain, small_mechanism
-from discreet.testing.statistics import RATE
+from discreet.testing.facts import BUDGET, RATE, RECORDS, SIZE, small_domain, small_mechanism
 
 _TABLE, _OTHER_TABLE = (12, 8, 4, 0), (0, 1, 0, 23)
 _SEEDS = 8
