@@ -7,8 +7,7 @@ from discreet._core.lazy import door
 if TYPE_CHECKING:
     from discreet._core.page import violins, weight_picture
     from discreet.pseudo_posterior.censored import CensoredPosterior, CensoredPosteriorMechanism, ChainDistance
-    from discreet.pseudo_posterior.from_domain import synthesiser_for
-    from discreet.pseudo_posterior.mixture import MixtureRegression
+    from discreet.pseudo_posterior.models import MixtureRegression, synthesiser_for
     from discreet.pseudo_posterior.pseudo import PseudoFit, PseudoPosterior, PseudoPosteriorMechanism
     from discreet.pseudo_posterior.regressions import (
         CategoricalShares,

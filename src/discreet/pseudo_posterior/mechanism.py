@@ -19,8 +19,8 @@ from discreet._core.lazy import jnp
 from discreet.domain import Commonness, Counts, Decimal, Domain, Integer, Numeric, Records
 from discreet.mechanisms import NEIGHBOURS, Contents, DrawnTable, Forecast, Mechanism, Outcome, Reading, Traits
 from discreet.privacy import BoundedRangeProfile, Code, Guarantee, Relation, power
-from discreet.pseudo_posterior.from_domain import bounds_of, codes_of, numbers_of, sensitive_nulls
 from discreet.pseudo_posterior.likelihood import Columns, quiet, redrawn
+from discreet.pseudo_posterior.models import bounds_of, codes_of, numbers_of, sensitive_nulls
 from discreet.pseudo_posterior.sampler import AS_LONG_AS_ASKED, Convergence, PosteriorDraws, Progress, Sampler
 from discreet.pseudo_posterior.synthesiser import FromModel, Synthesiser
 from discreet.releases import MechanismFamily

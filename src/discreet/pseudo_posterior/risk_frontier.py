@@ -30,8 +30,8 @@ from discreet._core.random import seeded
 from discreet._core.text import about, aligned, rounded_up
 from discreet.confidential import open_confidential, row_values
 from discreet.domain import Domain, Records
-from discreet.pseudo_posterior.from_domain import codes_of, numbers_of
 from discreet.pseudo_posterior.likelihood import Columns
+from discreet.pseudo_posterior.models import codes_of, numbers_of
 from discreet.pseudo_posterior.pseudo import PseudoPosterior
 from discreet.pseudo_posterior.sampler import PosteriorDraws, Sampler
 from discreet.pseudo_posterior.synthesiser import Synthesiser
