@@ -20,7 +20,7 @@ from discreet._core.arrays import Floats, Integers
 from discreet._core.boundary import sealed
 from discreet._core.checks import positive_size, real
 from discreet._core.errors import ParameterError, RelationNotSupported
-from discreet._core.lazy import handlers, jax, jnp
+from discreet._core.lazy import jax, jnp
 from discreet._core.random import draw_weighted
 from discreet._core.text import as_written
 from discreet.domain import Domain
@@ -30,8 +30,6 @@ from discreet.pseudo_posterior.likelihood import (
     Columns,
     alone,
     by_row,
-    is_likelihood,
-    log_density,
     program,
     quiet,
     records_of,
@@ -40,7 +38,7 @@ from discreet.pseudo_posterior.likelihood import (
 )
 from discreet.pseudo_posterior.mechanism import ModelMechanism, ModelPosterior, least_product, synthetic_tables
 from discreet.pseudo_posterior.sampler import PosteriorDraws, Progress
-from discreet.pseudo_posterior.synthesiser import Synthesiser, check_model, latent_sites
+from discreet.pseudo_posterior.synthesiser import Synthesiser, check_model, densities, latent_sites
 from discreet.utility import ks_distance
 
 
@@ -369,10 +367,7 @@ def _possible(
     """Return the parameters of positive prior density on a public table, and its logarithms, at most 0."""
 
     def density(point: Mapping[str, Any]) -> Any:
-        with handlers.trace() as sites, handlers.substitute(data=point), handlers.seed(rng_seed=0):
-            synthesiser.model(blank)
-        priors = [site for site in sites.values() if site["type"] == "sample" and not is_likelihood(site)]
-        return sum(log_density(site).sum() for site in priors)
+        return sum(logs.sum() for logs in densities(synthesiser.model, point, blank, {})[0].values())
 
     compiled = jax.jit(lambda points: jax.lax.map(density, points))
     log_prior = np.asarray(compiled({name: jnp.asarray(value) for name, value in points.items()}), dtype=np.float64)
