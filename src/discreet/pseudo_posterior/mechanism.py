@@ -156,7 +156,7 @@ class ModelPosterior(MechanismFamily):
                 )
         return weights, units
 
-    def _sampler(self, data: Mapping[str, Any], **options: Any) -> Sampler:
+    def _sampler(self, data: dict[str, Any], **options: Any) -> Sampler:
         chains = {name: getattr(self, name) for name in ("draws", "warm_up", "chains", "chain_method")}
         return Sampler(self.synthesiser, data, **chains, **options)
 
