@@ -330,8 +330,6 @@ def check_twin_is_caught(
     assert caught, f"a broken twin of {mechanism.name} stays within the guarantee at every epsilon checked"
 
 
-# -- what holds for every mechanism, on two cells
-
 _BUDGET = Budget(epsilon=2.0, delta=0.05)  # of what is small enough to list: two records on two cells
 _RECORDS, _SIZE = 2, 2
 _TINY_EPSILONS = (0.0, 0.1, 0.5, 1.0, 1.6, 2.0, 2.5)
