@@ -269,18 +269,8 @@ def frontier(
         name: _quantiles(resampled(columns[column], statistic, rng=rng, resamples=5 * resamples))
         for name, statistic in statistics.items()
     }
-    task = _Task(
-        mechanism=mechanism,
-        columns=columns,
-        statistics=statistics,
-        column=column,
-        seed=seed,
-        resamples=resamples,
-        unweighted=unweighted,
-        risks=Risks.from_draws(sampler, unweighted),
-        data=data,
-        intruder=intruder,
-    )
+    risks = Risks.from_draws(sampler, unweighted)
+    task = _Task(mechanism, columns, statistics, column, seed, resamples, unweighted, risks, data, intruder)
     settings = {"confidential": True, "notice": NOTICE, "synthesiser": repr(mechanism.synthesiser), "column": column,
                 "seed": seed, "resamples": resamples}  # fmt: skip
     points: list[FrontierPoint] = []
@@ -300,7 +290,7 @@ def frontier(
     return points
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Task:
     """What every point needs."""
 
@@ -325,7 +315,8 @@ class _Task:
             return point(failed=str(reason))
         if not math.isfinite(fit.lipschitz):
             return point(failed="no bound is finite: a record that counts has likelihood 0")
-        if not math.isfinite(fit.draws.r_hat):
+        chains = {name: getattr(fit.draws, name) for name in ("r_hat", "effective", "divergent")}
+        if not math.isfinite(chains["r_hat"]):
             return point(failed="the chains do not move. Take more warm-up draws")
         tables = self.mechanism.synthesise(fit, self.columns, rng=rng)
         values = [table[self.column] for table in tables]
@@ -333,11 +324,9 @@ class _Task:
             name: _quantiles(across_tables(values, statistic, rng=rng, resamples=self.resamples))
             for name, statistic in self.statistics.items()
         }
-        facts: dict[str, Any] = {"epsilon": fit.epsilon, "mean_weight": float(fit.weights.mean())}
-        facts |= {name: getattr(fit.draws, name) for name in ("r_hat", "effective", "divergent")}
-        if self.intruder is not None:
-            facts |= {"disclosure": self.intruder.rates(tables, rng=rng)}
-        return point(lipschitz=fit.lipschitz, statistics=statistics, **facts)
+        disclosure = () if self.intruder is None else self.intruder.rates(tables, rng=rng)
+        facts: dict[str, Any] = {"epsilon": fit.epsilon, "mean_weight": float(fit.weights.mean()), **chains}
+        return point(lipschitz=fit.lipschitz, statistics=statistics, disclosure=disclosure, **facts)
 
 
 _worker: list[Callable[[str, Weighting], FrontierPoint]] = []
