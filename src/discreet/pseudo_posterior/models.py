@@ -23,13 +23,12 @@ from discreet._core.text import with_article
 from discreet.domain import Column, Date, Datetime, Domain, Integer, Numeric, Time, nearest_codes
 from discreet.pseudo_posterior import regressions
 from discreet.pseudo_posterior.likelihood import SHARED, Columns, records_of
-from discreet.pseudo_posterior.mixture_chain import DirichletShares, StickShares, mixture_chain
+from discreet.pseudo_posterior.mixture_chain import HALF_LOG_TAU, DirichletShares, StickShares, mixture_chain
 from discreet.pseudo_posterior.synthesiser import Chain, Synthesiser
 
 _LEVELS = (0.1, 0.5, 0.9)
 _STEPS, _RIDGE = 40, 1.0
 _MAP = f"{SHARED}map"
-_HALF_LOG_TAU = 0.9189385332046727  # log(2 pi) / 2
 
 
 @sealed
@@ -160,7 +159,7 @@ def _mixture(shares: Any, means: Any, scales: Any) -> Any:
             super().__init__(batch_shape=means.shape[1:])
 
         def log_prob(self, value: Any) -> Any:
-            offset = jnp.log(shares) - jnp.log(scales) - _HALF_LOG_TAU
+            offset = jnp.log(shares) - jnp.log(scales) - HALF_LOG_TAU
             logs = offset[:, None] - 0.5 * ((value[None, :] - means) / scales[:, None]) ** 2
             highest = jax.lax.stop_gradient(logs.max(axis=0))
             return highest + jnp.log(jnp.exp(logs - highest).sum(axis=0))
@@ -191,7 +190,7 @@ def _expectation_maximisation(
         coefficients = np.linalg.solve(gram, ((memberships * y[:, None]).T @ design)[:, :, None])[:, :, 0]
         gaps = (y[:, None] - design @ coefficients.T) ** 2
         scales = np.maximum(np.sqrt(((memberships * gaps).sum(axis=0) + 1.0) / (sizes + 1.0)), least + 0.02)
-        logs = np.log(shares) - np.log(scales) - _HALF_LOG_TAU - 0.5 * gaps / scales**2
+        logs = np.log(shares) - np.log(scales) - HALF_LOG_TAU - 0.5 * gaps / scales**2
         highest = logs.max(axis=1, keepdims=True)
         masses = np.exp(logs - highest)
         memberships = masses / masses.sum(axis=1, keepdims=True)
