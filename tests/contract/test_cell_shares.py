@@ -39,7 +39,7 @@ from discreet.mechanisms.reading import (
 from discreet.privacy import Budget
 from discreet.releases.parts import PartMaker, PartWriter
 from discreet.testing import assert_law
-from discreet.testing.statistics import sample_size_for_distance
+from discreet.testing.contract import sample_size_for_distance
 
 WITH_SHARES = [
     "gaussian-smoothed-histogram",

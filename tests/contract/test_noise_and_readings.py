@@ -29,9 +29,8 @@ from discreet.mechanisms.noisy_counts import projection_error
 from discreet.mechanisms.projections import PROJECTIONS, BoundedLipschitz, Clip, NumberedCells, Projection, Simplex
 from discreet.privacy import Profile
 from discreet.testing import assert_law, hockey_stick
-from discreet.testing.contract import check_profile
+from discreet.testing.contract import check_profile, sample_size, sample_size_for_distance
 from discreet.testing.facts import small_domain
-from discreet.testing.statistics import sample_size, sample_size_for_distance
 
 SCALES = (0.4, 1.3, 9.5)
 EPSILONS = (0.0, 1e-4, 0.05, 0.3, math.log(2.0), 1.0, 2.0, 5.0)

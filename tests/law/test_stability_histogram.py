@@ -27,8 +27,9 @@ from discreet.planner.predicted import released_shares
 from discreet.privacy import Budget, Relation
 from discreet.privacy.noise import ThresholdedLaplace
 from discreet.testing import assert_law, check_guarantee, check_law_sums_to_one, hockey_stick
+from discreet.testing.contract import sample_size_for_distance
 from discreet.testing.enumeration import partitions
-from discreet.testing.statistics import RATE, sample_size_for_distance
+from discreet.testing.facts import RATE
 
 EPSILONS = (0.0, 1e-3, 0.1, 0.4, 1.0, 1.7, 2.5, 4.0, 6.5, 12.0)
 

@@ -197,7 +197,7 @@ def named(text: str) -> set[str]:
 
 MAY_NAME = {
     "releases/verification.py",  # which earlier versions said wrong things of which mechanisms
-    "pseudo_posterior/from_domain.py",  # its dirichlet-process is a model
+    "pseudo_posterior/models.py",  # its dirichlet-process is a model
     "report/demonstration.py",  # which asks for a mechanism as a user does
 }
 

@@ -15,7 +15,7 @@ from discreet._core.random import SecureGenerator, approximate, public, secure, 
 from discreet.errors import RandomnessError
 from discreet.mechanisms.noise import DiscreteLaplace
 from discreet.testing import assert_law
-from discreet.testing.statistics import sample_size_for_distance
+from discreet.testing.contract import sample_size_for_distance
 
 
 def test_seeds_repeat_and_differ() -> None:

@@ -6,44 +6,22 @@ from discreet._core.lazy import door
 
 if TYPE_CHECKING:
     from discreet._core.page import violins, weight_picture
-    from discreet.pseudo_posterior.censored import CensoredPosterior, CensoredPosteriorMechanism, ChainDistance
-    from discreet.pseudo_posterior.from_domain import synthesiser_for
-    from discreet.pseudo_posterior.mixture import MixtureRegression
-    from discreet.pseudo_posterior.pseudo import PseudoFit, PseudoPosterior, PseudoPosteriorMechanism
-    from discreet.pseudo_posterior.regressions import (
-        CategoricalShares,
-        Design,
-        LinearRegression,
-        PoissonMean,
-        Predictor,
-        Response,
-        SequentialRegression,
-        Step,
-    )
+    from discreet.pseudo_posterior.censored import CensoredPosterior
+    from discreet.pseudo_posterior.models import MixtureRegression, synthesiser_for
+    from discreet.pseudo_posterior.pseudo import PseudoPosterior
+    from discreet.pseudo_posterior.regressions import Design, PoissonMean, Predictor, Response
     from discreet.pseudo_posterior.risk_frontier import (
         LADDER,
         PAGE,
-        FrontierPoint,
         across_tables,
         frontier,
         frontier_page,
         ladder,
         ladder_text,
     )
-    from discreet.pseudo_posterior.sampler import Convergence, PosteriorDraws
-    from discreet.pseudo_posterior.synthesiser import FromModel, Synthesiser
-    from discreet.pseudo_posterior.weights import (
-        CountWeights,
-        ExponentialWeights,
-        LinearWeights,
-        MappedWeights,
-        Risks,
-        Scaled,
-        Truncated,
-        Unweighted,
-        Weighting,
-        reciprocal,
-    )
+    from discreet.pseudo_posterior.sampler import Convergence
+    from discreet.pseudo_posterior.synthesiser import Synthesiser
+    from discreet.pseudo_posterior.weights import LinearWeights, MappedWeights, Truncated, Unweighted, reciprocal
 
 __all__ = [
     "CensoredPosterior",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ from discreet._core.arrays import Floats, Integers
 from discreet._core.boundary import sealed
 from discreet._core.checks import positive_size, real
 from discreet._core.errors import ParameterError, RelationNotSupported
-from discreet._core.lazy import handlers, jax, jnp
+from discreet._core.lazy import jax, jnp
 from discreet._core.random import draw_weighted
 from discreet._core.text import as_written
 from discreet.domain import Domain
@@ -30,8 +30,6 @@ from discreet.pseudo_posterior.likelihood import (
     Columns,
     alone,
     by_row,
-    is_likelihood,
-    log_density,
     program,
     quiet,
     records_of,
@@ -40,7 +38,7 @@ from discreet.pseudo_posterior.likelihood import (
 )
 from discreet.pseudo_posterior.mechanism import ModelMechanism, ModelPosterior, least_product, synthetic_tables
 from discreet.pseudo_posterior.sampler import PosteriorDraws, Progress
-from discreet.pseudo_posterior.synthesiser import Synthesiser, check_model, latent_sites
+from discreet.pseudo_posterior.synthesiser import Synthesiser, check_model, densities, latent_sites
 from discreet.utility import ks_distance
 
 
@@ -287,19 +285,12 @@ class CensoredPosteriorMechanism(ModelMechanism):
 
     name = "censored-posterior"
     facts = ("bound", "size", "on_a_grid")
+    family = CensoredPosterior
     posterior: CensoredPosterior
 
     def posterior_draws(self, columns: Columns, *, rng: np.random.Generator) -> PosteriorDraws:
         """Draw from the censored posterior."""
         return self.posterior.fit(columns, rng=rng, progress=self.progress)
-
-    @classmethod
-    def from_parameters(cls, parameters: Mapping[str, Any], *, domain: Domain, records: int, size: int | None) -> Self:
-        """Return a mechanism with the same bound and size, on a stand-in of its grid."""
-        options = {"bound": parameters["bound"], "size": parameters["size"]}
-        if parameters["on_a_grid"]:
-            options["grid"] = {"parameter": [0.0]}
-        return cls.certified_by(parameters, CensoredPosterior, domain=domain, **options)
 
 
 _UNITS = 2**36
@@ -376,10 +367,7 @@ def _possible(
     """Return the parameters of positive prior density on a public table, and its logarithms, at most 0."""
 
     def density(point: Mapping[str, Any]) -> Any:
-        with handlers.trace() as sites, handlers.substitute(data=point), handlers.seed(rng_seed=0):
-            synthesiser.model(blank)
-        priors = [site for site in sites.values() if site["type"] == "sample" and not is_likelihood(site)]
-        return sum(log_density(site).sum() for site in priors)
+        return sum(logs.sum() for logs in densities(synthesiser.model, point, blank, {})[0].values())
 
     compiled = jax.jit(lambda points: jax.lax.map(density, points))
     log_prior = np.asarray(compiled({name: jnp.asarray(value) for name, value in points.items()}), dtype=np.float64)

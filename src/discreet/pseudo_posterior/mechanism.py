@@ -19,8 +19,8 @@ from discreet._core.lazy import jnp
 from discreet.domain import Commonness, Counts, Decimal, Domain, Integer, Numeric, Records
 from discreet.mechanisms import NEIGHBOURS, Contents, DrawnTable, Forecast, Mechanism, Outcome, Reading, Traits
 from discreet.privacy import BoundedRangeProfile, Code, Guarantee, Relation, power
-from discreet.pseudo_posterior.from_domain import bounds_of, codes_of, numbers_of, sensitive_nulls
 from discreet.pseudo_posterior.likelihood import Columns, quiet, redrawn
+from discreet.pseudo_posterior.models import bounds_of, codes_of, numbers_of, sensitive_nulls
 from discreet.pseudo_posterior.sampler import AS_LONG_AS_ASKED, Convergence, PosteriorDraws, Progress, Sampler
 from discreet.pseudo_posterior.synthesiser import FromModel, Synthesiser
 from discreet.releases import MechanismFamily
@@ -156,7 +156,7 @@ class ModelPosterior(MechanismFamily):
                 )
         return weights, units
 
-    def _sampler(self, data: Mapping[str, Any], **options: Any) -> Sampler:
+    def _sampler(self, data: dict[str, Any], **options: Any) -> Sampler:
         chains = {name: getattr(self, name) for name in ("draws", "warm_up", "chains", "chain_method")}
         return Sampler(self.synthesiser, data, **chains, **options)
 
@@ -289,6 +289,7 @@ class ModelMechanism(Mechanism):
     traits: ClassVar[Traits] = Traits(free=(), needs_cells=False, randomness="operating-system-and-jax")
     facts: ClassVar[tuple[str, ...]]
     """What the guarantee of this posterior depends on, and that of the other does not."""
+    family: ClassVar[Callable[..., Any]]
 
     posterior: ModelPosterior
     certified: Mapping[str, Any] = field(default_factory=dict)  # what a certificate says of a model it cannot hold
@@ -379,9 +380,7 @@ class ModelMechanism(Mechanism):
         return {**parameters, **self.certified}
 
     @classmethod
-    def certified_by(
-        cls, parameters: Mapping[str, Any], posterior: Callable[..., Any], *, domain: Domain, **options: Any
-    ) -> Self:
+    def from_parameters(cls, parameters: Mapping[str, Any], *, domain: Domain, records: int, size: int | None) -> Self:
         """Return a mechanism with the promise and reading of a certificate: the model and its chains are a stand-in."""
         stand_in = FromModel(
             function=lambda _: None,
@@ -390,8 +389,11 @@ class ModelMechanism(Mechanism):
             log_density_at_most_zero=parameters["densities_at_most_one"] is True,
         )
         survey, tables = parameters.get("survey", {}), parameters["tables"]
+        options = {name: parameters[name] for name in cls.facts}
+        if options.pop("on_a_grid", False):
+            options["grid"] = {"parameter": [0.0]}
         options |= {"survey_weight": survey.get("weight"), "survey_mean": survey.get("mean")}
-        model = posterior(stand_in, **options, tables=tables, draws=tables, unit=parameters.get("unit"))
+        model = cls.family(stand_in, **options, tables=tables, draws=tables, unit=parameters.get("unit"))
         return cls(domain=domain, posterior=model, certified={name: parameters[name] for name in ("model", "chains")})
 
     @classmethod

@@ -20,7 +20,7 @@ _POWERS = (1.0, 0.92, 0.85)  # of the likelihood: the first is the target
 _ACCEPT, _FIRST_STEP = 0.8, 0.1
 _BLUR = 0.5  # standard deviation of log h around its value at the current state
 _REFRESHED, _NEARLY_EMPTY = 4, 5.0
-_HALF_LOG_TAU = 0.5 * math.log(2.0 * math.pi)
+HALF_LOG_TAU = 0.5 * math.log(2.0 * math.pi)
 _FAR = 1e15  # scales
 
 
@@ -233,7 +233,7 @@ class _Mixture:
         gaps = (facts.response - coefficients @ facts.design.T) / scales[:, None]
         if self.bound is not None:  # so far away it is clipped anyway, and the square stays finite
             gaps = jnp.clip(gaps, -_FAR, _FAR)
-        return (log_shares - jnp.log(scales) - _HALF_LOG_TAU)[:, None] - 0.5 * gaps**2
+        return (log_shares - jnp.log(scales) - HALF_LOG_TAU)[:, None] - 0.5 * gaps**2
 
     def log_likelihood(self, facts: _Facts, logs: Any) -> Any:
         """Return the weighted log-likelihood, clipped where a bound is given."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -128,13 +127,7 @@ class PseudoPosterior(ModelPosterior):
             object.__setattr__(self, "target_epsilon", target)
 
     def fit(
-        self,
-        columns: Columns,
-        *,
-        rng: np.random.Generator,
-        unweighted: PosteriorDraws | None = None,
-        check: bool = True,
-        progress: Progress | None = None,
+        self, columns: Columns, *, rng: np.random.Generator, check: bool = True, progress: Progress | None = None
     ) -> PseudoFit:
         """Fit both posteriors and compute risks, weights and bounds.
 
@@ -144,8 +137,6 @@ class PseudoPosterior(ModelPosterior):
             Confidential: the columns that the synthesiser reads, one entry per record.
         rng : numpy.random.Generator
             Source of everything.
-        unweighted : PosteriorDraws, optional
-            Draws of the unweighted posterior of the same columns, to save its fit.
         check : bool
             Refuse chains that did not converge. Without it, look at ``draws.r_hat`` and the others yourself.
         progress : callable, optional
@@ -158,19 +149,11 @@ class PseudoPosterior(ModelPosterior):
         ParameterError
             When model and data do not fit together.
         """
-        sampler = self.sampler(columns, progress=progress)
-        unweighted = self._unweighted(sampler, unweighted, rng=rng, check=check)
-        risks = Risks.from_draws(sampler, unweighted)
+        sampler, unweighted, risks = self._unweighted(columns, rng=rng, check=check, progress=progress)
         return self.refit(sampler, unweighted, risks, self.weighting, rng=rng, check=check)
 
     def calibrated_fit(
-        self,
-        columns: Columns,
-        *,
-        rng: np.random.Generator,
-        unweighted: PosteriorDraws | None = None,
-        check: bool = True,
-        progress: Progress | None = None,
+        self, columns: Columns, *, rng: np.random.Generator, check: bool = True, progress: Progress | None = None
     ) -> PseudoFit:
         """Fit with weights solved for, so that the local epsilon meets the target with its safety.
 
@@ -182,7 +165,7 @@ class PseudoPosterior(ModelPosterior):
 
         Parameters
         ----------
-        columns, rng, unweighted, check, progress
+        columns, rng, check, progress
             As for :meth:`fit`.
 
         Raises
@@ -192,9 +175,7 @@ class PseudoPosterior(ModelPosterior):
         """
         if self.target_epsilon is None:
             raise ParameterError("the local epsilon of one table is needed. Write target_epsilon=...")
-        sampler = self.sampler(columns, progress=progress)
-        unweighted = self._unweighted(sampler, unweighted, rng=rng, check=check)
-        risks = Risks.from_draws(sampler, unweighted)
+        sampler, unweighted, risks = self._unweighted(columns, rng=rng, check=check, progress=progress)
         target = self.target_epsilon / self._factor(sampler.count)
         if risks.epsilon <= target:
             return self.refit(sampler, unweighted, risks, Unweighted(), rng=rng, check=check)
@@ -292,14 +273,12 @@ class PseudoPosterior(ModelPosterior):
         return self._sampler(data, progress=progress, survey=survey, units=units)
 
     def _unweighted(
-        self, sampler: Sampler, draws: PosteriorDraws | None, *, rng: np.random.Generator, check: bool
-    ) -> PosteriorDraws:
-        """Draw from the unweighted posterior, unless its draws are known."""
-        if draws is None:
-            return self._draw(sampler, np.ones(sampler.count), rng=rng, check=check)
-        if check:
-            draws.require(self.convergence)
-        return draws
+        self, columns: Columns, *, rng: np.random.Generator, check: bool, progress: Progress | None
+    ) -> tuple[Sampler, PosteriorDraws, Risks]:
+        """Return the sampler of a table, draws from its unweighted posterior, and the risks under it."""
+        sampler = self.sampler(columns, progress=progress)
+        draws = self._draw(sampler, np.ones(sampler.count), rng=rng, check=check)
+        return sampler, draws, Risks.from_draws(sampler, draws)
 
     def refit(
         self,
@@ -322,7 +301,9 @@ class PseudoPosterior(ModelPosterior):
         if not weights.any():
             raise Refused("every record would get weight 0. Raise c, g, the bound M or the target")
         if (weights == 1.0).all():
-            draws = self._unweighted(sampler, unweighted, rng=rng, check=check)
+            draws = unweighted
+            if check:
+                draws.require(self.convergence)
         else:
             draws = self._draw(sampler, weights, rng=rng, check=check, start=unweighted)
         bounds = Risks.from_draws(sampler, draws, weights)
@@ -337,14 +318,9 @@ class PseudoPosteriorMechanism(ModelMechanism):
 
     name = "pseudo-posterior"
     facts = ("target_epsilon",)
+    family = PseudoPosterior
     posterior: PseudoPosterior
 
     def posterior_draws(self, columns: Columns, *, rng: np.random.Generator) -> PosteriorDraws:
         """Fit with weights that meet the target."""
         return self.posterior.calibrated_fit(columns, rng=rng, progress=self.progress).draws
-
-    @classmethod
-    def from_parameters(cls, parameters: Mapping[str, Any], *, domain: Domain, records: int, size: int | None) -> Self:
-        """Return a mechanism with the same target."""
-        target = parameters["target_epsilon"]
-        return cls.certified_by(parameters, PseudoPosterior, domain=domain, target_epsilon=target)

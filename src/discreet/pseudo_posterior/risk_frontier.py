@@ -30,8 +30,8 @@ from discreet._core.random import seeded
 from discreet._core.text import about, aligned, rounded_up
 from discreet.confidential import open_confidential, row_values
 from discreet.domain import Domain, Records
-from discreet.pseudo_posterior.from_domain import codes_of, numbers_of
 from discreet.pseudo_posterior.likelihood import Columns
+from discreet.pseudo_posterior.models import codes_of, numbers_of
 from discreet.pseudo_posterior.pseudo import PseudoPosterior
 from discreet.pseudo_posterior.sampler import PosteriorDraws, Sampler
 from discreet.pseudo_posterior.synthesiser import Synthesiser
@@ -50,15 +50,12 @@ def held_columns(frame: pl.DataFrame, domain: Domain) -> dict[str, npt.NDArray[A
     return {name: numbers_of(column, column.encode(frame[name], name=name)) for name, column in domain.columns.items()}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Intruder:
     """Who knows columns of a record, all others by default, and looks for a sensitive one in tables from fits."""
 
     domain: Domain
-    column: str
-    known: str | Sequence[str] | None
-    data: DistinctRows
-    control: DistinctRows | None
+    attack: Callable[..., tuple[Disclosure, ...]]
 
     @classmethod
     def from_tables(
@@ -79,17 +76,13 @@ class Intruder:
         control: DistinctRows | None = None
         if holdout is not None:
             control = _rows(held_rows(holdout, released), released, "in the holdout: ")
-        intruder = cls(domain=released, column=column, known=known, data=data, control=control)
-        intruder.disclosure(data.cut(1, rng), rng)  # a wrong name is refused before anything is fitted
-        return intruder
+        attack = partial(disclosures, data, control=control, sensitive=column, known=known)
+        attack(data.cut(1, rng), rng=rng)  # a wrong name is refused before anything is fitted
+        return cls(released, attack)
 
     def rates(self, synthetic: Sequence[Columns], *, rng: np.random.Generator) -> tuple[Disclosure, ...]:
         """Return what attacks on synthetic tables reach, each table by itself: the means."""
-        return mean_attacks([self.disclosure(_model_rows(table, self.domain, rng), rng) for table in synthetic])
-
-    def disclosure(self, release: DistinctRows, rng: np.random.Generator) -> tuple[Disclosure, ...]:
-        """Return what attacks on one table reach."""
-        return disclosures(self.data, release, self.control, sensitive=self.column, known=self.known, rng=rng)
+        return mean_attacks([self.attack(_model_rows(table, self.domain, rng), rng=rng) for table in synthetic])
 
 
 def _rows(frame: pl.DataFrame, domain: Domain, where: str = "") -> DistinctRows:
@@ -276,18 +269,8 @@ def frontier(
         name: _quantiles(resampled(columns[column], statistic, rng=rng, resamples=5 * resamples))
         for name, statistic in statistics.items()
     }
-    task = _Task(
-        mechanism=mechanism,
-        columns=columns,
-        statistics=statistics,
-        column=column,
-        seed=seed,
-        resamples=resamples,
-        unweighted=unweighted,
-        risks=Risks.from_draws(sampler, unweighted),
-        data=data,
-        intruder=intruder,
-    )
+    risks = Risks.from_draws(sampler, unweighted)
+    task = _Task(mechanism, columns, statistics, column, seed, resamples, unweighted, risks, data, intruder)
     settings = {"confidential": True, "notice": NOTICE, "synthesiser": repr(mechanism.synthesiser), "column": column,
                 "seed": seed, "resamples": resamples}  # fmt: skip
     points: list[FrontierPoint] = []
@@ -307,7 +290,7 @@ def frontier(
     return points
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Task:
     """What every point needs."""
 
@@ -332,7 +315,8 @@ class _Task:
             return point(failed=str(reason))
         if not math.isfinite(fit.lipschitz):
             return point(failed="no bound is finite: a record that counts has likelihood 0")
-        if not math.isfinite(fit.draws.r_hat):
+        chains = {name: getattr(fit.draws, name) for name in ("r_hat", "effective", "divergent")}
+        if not math.isfinite(chains["r_hat"]):
             return point(failed="the chains do not move. Take more warm-up draws")
         tables = self.mechanism.synthesise(fit, self.columns, rng=rng)
         values = [table[self.column] for table in tables]
@@ -340,11 +324,9 @@ class _Task:
             name: _quantiles(across_tables(values, statistic, rng=rng, resamples=self.resamples))
             for name, statistic in self.statistics.items()
         }
-        facts: dict[str, Any] = {"epsilon": fit.epsilon, "mean_weight": float(fit.weights.mean())}
-        facts |= {name: getattr(fit.draws, name) for name in ("r_hat", "effective", "divergent")}
-        if self.intruder is not None:
-            facts |= {"disclosure": self.intruder.rates(tables, rng=rng)}
-        return point(lipschitz=fit.lipschitz, statistics=statistics, **facts)
+        disclosure = () if self.intruder is None else self.intruder.rates(tables, rng=rng)
+        facts: dict[str, Any] = {"epsilon": fit.epsilon, "mean_weight": float(fit.weights.mean()), **chains}
+        return point(lipschitz=fit.lipschitz, statistics=statistics, disclosure=disclosure, **facts)
 
 
 _worker: list[Callable[[str, Weighting], FrontierPoint]] = []

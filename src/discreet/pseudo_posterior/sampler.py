@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
@@ -138,6 +138,7 @@ class PosteriorDraws:
 
 
 @sealed
+@dataclass(eq=False, repr=False)
 class Sampler:
     r"""Draws from :math:`\xi^\alpha(\theta\mid x)\propto\prod_ip(x_i\mid\theta)^{\alpha_iv_i}\,\xi(\theta)`.
 
@@ -154,33 +155,29 @@ class Sampler:
     (n,): confidential, the number of each record's unit, from 0 on. Weights and extremes are then of units.
     """
 
-    def __init__(
-        self,
-        synthesiser: Synthesiser,
-        data: Mapping[str, Any],
-        *,
-        draws: int = 1000,
-        warm_up: int = 1000,
-        chains: int = 4,
-        bound: float | None = None,
-        chain_method: str = "sequential",
-        progress: Progress | None = None,
-        blanks: Sequence[Mapping[str, Any]] = (),
-        survey: Floats | None = None,
-        units: npt.NDArray[np.int64] | None = None,
-    ) -> None:
-        integer("draws", draws, least=10)
-        integer("chains", chains, least=2, remedy="One chain cannot disagree with itself.")
-        integer("warm_up", warm_up, least=0)
-        self.synthesiser, self.data = synthesiser, dict(data)
-        self.count = records_of(data) if units is None else int(units.max()) + 1
-        self._draws, self._warm_up, self._chains, self._bound = draws, warm_up, chains, bound
-        self._chain_method, self._progress, self._blanks, self._units = chain_method, progress, tuple(blanks), units
-        self._surveyed = self.data if survey is None else {**self.data, SURVEY: survey}
+    synthesiser: Synthesiser
+    data: dict[str, Any]
+    _: KW_ONLY
+    draws: int = 1000
+    warm_up: int = 1000
+    chains: int = 4
+    bound: float | None = None
+    chain_method: str = "sequential"
+    progress: Progress | None = None
+    blanks: Sequence[Mapping[str, Any]] = ()
+    survey: Floats | None = None
+    units: npt.NDArray[np.int64] | None = None
+
+    def __post_init__(self) -> None:
+        integer("draws", self.draws, least=10)
+        integer("chains", self.chains, least=2, remedy="One chain cannot disagree with itself.")
+        integer("warm_up", self.warm_up, least=0)
+        self.count = records_of(self.data) if self.units is None else int(self.units.max()) + 1
+        self._surveyed = self.data if self.survey is None else {**self.data, SURVEY: self.survey}
         with quiet():
-            self._shapes = latent_sites(synthesiser, self.data, blanks=self._blanks)
-            tried = typical_values(synthesiser, [*self._blanks, self.data][0], self._shapes)
-            check_model(synthesiser, self.data, tried, blanks=self._blanks)
+            self._shapes = latent_sites(self.synthesiser, self.data, blanks=self.blanks)
+            tried = typical_values(self.synthesiser, [*self.blanks, self.data][0], self._shapes)
+            check_model(self.synthesiser, self.data, tried, blanks=self.blanks)
 
     def draw(
         self,
@@ -196,17 +193,17 @@ class Sampler:
         ``until``: the chains go on while they are beyond these limits, for as many doublings as they allow, none by
         default. They may still be beyond them in the end.
         """
-        if self._units is not None:
-            weights = weights[self._units]
-        if self._bound is None:
+        if self.units is not None:
+            weights = weights[self.units]
+        if self.bound is None:
             weights = weights * self._surveyed.get(SURVEY, 1.0)
-            values = self.synthesiser.conjugate(self.data, weights, draws=self._chains * self._draws, rng=rng)
+            values = self.synthesiser.conjugate(self.data, weights, draws=self.chains * self.draws, rng=rng)
             if values is not None:
                 return PosteriorDraws(values=dict(values), watched={}, divergent=0.0, exact=True)
         # A record of weight 0 is replaced by another one: what does not count need not have a finite likelihood.
         index = np.where(weights > 0, np.arange(len(weights)), int(np.argmax(weights)))
         # Without a bound, weights are already times those of the survey.
-        data = rows(self.data if self._bound is None else self._surveyed, index)
+        data = rows(self.data if self.bound is None else self._surveyed, index)
         with quiet():
             facts = {name: jnp.asarray(value) for name, value in data.items()}, jnp.asarray(weights, dtype=jnp.float32)
             return self._by_chains(facts, rng=rng, start=start, until=until)
@@ -230,21 +227,21 @@ class Sampler:
         self, facts: tuple[Any, Any], *, rng: np.random.Generator, start: PosteriorDraws | None, until: Convergence
     ) -> PosteriorDraws:
         if start is None:
-            starts = [self.synthesiser.start(self.data, chain=i) for i in range(self._chains)]
+            starts = [self.synthesiser.start(self.data, chain=i) for i in range(self.chains)]
         else:
-            starts = [*start.apart(self._chains)]
-        keys = rng.integers(0, 2**32, size=(self._chains, 2), dtype=np.uint32)
+            starts = [*start.apart(self.chains)]
+        keys = rng.integers(0, 2**32, size=(self.chains, 2), dtype=np.uint32)
         run = _Run(self, keys, starts, facts)
-        run.planned = self._warm_up + self._draws
-        if self._warm_up:
-            run.take(1, every=self._warm_up)
-        values, diverging = run.take(self._draws)
+        run.planned = self.warm_up + self.draws
+        if self.warm_up:
+            run.take(1, every=self.warm_up)
+        values, diverging = run.take(self.draws)
         draws = self._posterior_draws(values, diverging, facts)
         hopeless = until.divergent * diverging.size * 2**until.doublings
         for doubling in range(until.doublings):
             if not draws.beyond(until) or diverging.sum() > hopeless:
                 break
-            count, every = self._draws - self._draws // 2, 2 ** (doubling + 1)
+            count, every = self.draws - self.draws // 2, 2 ** (doubling + 1)
             run.planned += count * every
             half = {name: value[:, 1::2] for name, value in values.items()}
             values, diverging = _joined([(half, diverging), run.take(count, every=every)])
@@ -260,7 +257,7 @@ class Sampler:
         for name in self.synthesiser.monitored or ("log_pseudo_likelihood", *self._shapes):
             if name not in sites:
                 raise ParameterError(f"the model has no site {name!r}, by which convergence is to be judged")
-            flat = np.asarray(sites[name], dtype=np.float64).reshape(self._chains, self._draws, -1)
+            flat = np.asarray(sites[name], dtype=np.float64).reshape(self.chains, self.draws, -1)
             watched.update({f"{name}[{i}]": flat[:, :, i] for i in range(flat.shape[2])})
         joined = {name: values[name].reshape(-1, *values[name].shape[2:]) for name in self._shapes}
         return PosteriorDraws(values=joined, watched=watched, divergent=float(diverging.mean()), exact=False)
@@ -268,10 +265,10 @@ class Sampler:
     @cached_property
     def _chain(self) -> Chain:
         """The synthesiser's own chain, or NUTS."""
-        synthesiser, warm_up, bound = self.synthesiser, self._warm_up, self._bound
+        synthesiser, warm_up, bound = self.synthesiser, self.warm_up, self.bound
         chain = synthesiser.chain(self.data, warm_up=warm_up, bound=bound)
         if chain is None:
-            blank = next(iter(self._blanks), None)
+            blank = next(iter(self.blanks), None)
             target = weighted(synthesiser.model, sensitive=synthesiser.sensitive, bound=bound, blank=blank)
             chain = nuts_chain(target, self._shapes, warm_up=warm_up, depth=synthesiser.tree_depth)
         return chain
@@ -279,7 +276,7 @@ class Sampler:
     @cached_property
     def _advance(self) -> Any:
         advance = self._chain.advance
-        if self._chain_method == "vectorized":  # all chains in one vector
+        if self.chain_method == "vectorized":  # all chains in one vector
             advance = jax.vmap(advance, in_axes=(0, None))
         return jax.jit(advance)
 
@@ -292,7 +289,7 @@ class Sampler:
             data, weights = facts
             with handlers.trace() as sites, handlers.substitute(data=values), handlers.seed(rng_seed=0):
                 model(visible(data))
-            logs = censored(alone(model, values, data), self._bound)
+            logs = censored(alone(model, values, data), self.bound)
             deterministic = {name: site["value"] for name, site in sites.items() if site["type"] == "deterministic"}
             return deterministic | {"log_pseudo_likelihood": jnp.dot(weights, logs)}
 
@@ -304,8 +301,8 @@ class Sampler:
 
         def logs(values: Any, data: Any) -> Any:
             logs = alone(self.synthesiser.model, values, data)
-            if self._units is not None:
-                logs = jax.ops.segment_sum(logs, self._units, num_segments=self.count)
+            if self.units is not None:
+                logs = jax.ops.segment_sum(logs, self.units, num_segments=self.count)
             return jnp.where(jnp.isnan(logs), -jnp.inf, logs)
 
         def over_draws(draws: Any, data: Any) -> Any:
@@ -349,7 +346,7 @@ class _Run:
 
     def _block(self) -> _Draws:
         """Advance chains one after the other, side by side in one vector, or on as many devices as there are."""
-        method, advance = self._sampler._chain_method, self._sampler._advance
+        method, advance = self._sampler.chain_method, self._sampler._advance
         with _precision(self._sampler._chain):
             if method == "vectorized":
                 advanced = advance(self._state, self._facts)
@@ -363,8 +360,8 @@ class _Run:
                 advanced = jax.tree.map(lambda *values: np.stack(values), *parts)
             self._state, (values, diverging) = jax.tree.map(np.asarray, advanced)
         self._done += diverging.shape[1]
-        if self._sampler._progress is not None:
-            self._sampler._progress(min(self._done, self.planned), self.planned)
+        if self._sampler.progress is not None:
+            self._sampler.progress(min(self._done, self.planned), self.planned)
         return values, diverging
 
 

@@ -399,7 +399,7 @@ def check_model(
 
     @jax.jit  # type: ignore[untyped-decorator]
     def run(values: Any, data: Any) -> Any:
-        return jax.vmap(lambda point: (_densities(model, point, data, records), alone(model, point, data)))(values)
+        return jax.vmap(lambda point: (densities(model, point, data, records), alone(model, point, data)))(values)
 
     (prior, likelihood), _ = jax.tree.map(np.asarray, run(values, blank))
     (turned_prior, turned_likelihood), single = jax.tree.map(np.asarray, run(values, turns))
@@ -426,7 +426,7 @@ def check_model(
 
 def _check_any_number(synthesiser: Synthesiser, blanks: Sequence[Mapping[str, Any]], values: Mapping[str, Any]) -> None:
     """Refuse a model whose prior, factors or public arrays depend on how many records there are."""
-    priors = jax.jit(jax.vmap(lambda point, data: _densities(synthesiser.model, point, data, {})[0], in_axes=(0, None)))
+    priors = jax.jit(jax.vmap(lambda point, data: densities(synthesiser.model, point, data, {})[0], in_axes=(0, None)))
     prior = priors(values, blanks[0])
     for blank in blanks[1:]:
         count = len(blank[synthesiser.sensitive[0]])
@@ -444,7 +444,7 @@ def _close(a: Any, b: Any) -> bool:
     return np.shape(a) == np.shape(b) and np.allclose(a, b, rtol=1e-5, atol=1e-6, equal_nan=True)
 
 
-def _densities(
+def densities(
     model: Any, values: Mapping[str, Any], data: Mapping[str, Any], records: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the log-densities of priors and factors, and those of the records that observed sites return, by site."""

@@ -8,9 +8,8 @@ of this module depends on other records too, through the draws at least: none of
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,10 +18,8 @@ from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
 from discreet._core.checks import real
 from discreet._core.errors import ParameterError
-from discreet.pseudo_posterior.likelihood import rows
+from discreet.pseudo_posterior.likelihood import Columns, rows
 from discreet.pseudo_posterior.sampler import PosteriorDraws, Sampler
-
-Data = Mapping[str, npt.NDArray[Any]]
 
 
 @sealed
@@ -73,7 +70,7 @@ class Weighting(ABC):
     """How risks become weights."""
 
     @abstractmethod
-    def _weights(self, risks: Floats, data: Data) -> Floats:
+    def _weights(self, risks: Floats, data: Columns) -> Floats:
         """Return weights, of which those outside [0, 1] will be clipped; risks are finite."""
 
     def tightened(self, factor: float) -> Weighting:
@@ -82,7 +79,7 @@ class Weighting(ABC):
             return self
         return Scaled(weighting=self, factor=factor)
 
-    def weights(self, risks: npt.ArrayLike, data: Data) -> Floats:
+    def weights(self, risks: npt.ArrayLike, data: Columns) -> Floats:
         """Return one weight in [0, 1] per record, confidential; 0 where the risk is not finite.
 
         ``risks``, shape (n,): of each record, in nats; infinite or NaN where its likelihood was not finite.
@@ -104,7 +101,7 @@ class Weighting(ABC):
 class Unweighted(Weighting):
     """Every record counts in full: the synthesiser without protection, to compare with."""
 
-    def _weights(self, risks: Floats, data: Data) -> Floats:
+    def _weights(self, risks: Floats, data: Columns) -> Floats:
         return np.ones(len(risks))
 
 
@@ -135,7 +132,7 @@ class LinearWeights(Weighting):
         object.__setattr__(self, "c", real("the scale c", self.c, least=0))
         object.__setattr__(self, "g", real("the shift g", self.g, least=-1, most=1))
 
-    def _weights(self, risks: Floats, data: Data) -> Floats:
+    def _weights(self, risks: Floats, data: Columns) -> Floats:
         relative = (risks - risks.min()) / (np.ptp(risks) or 1.0)
         return np.asarray(self.c * (1.0 - relative) + self.g)
 
@@ -164,7 +161,7 @@ class MappedWeights(Weighting):
 
     function: Callable[[Floats], npt.ArrayLike]
 
-    def _weights(self, risks: Floats, data: Data) -> Floats:
+    def _weights(self, risks: Floats, data: Columns) -> Floats:
         return np.asarray(self.function(risks), dtype=np.float64)
 
 
@@ -187,7 +184,7 @@ class ExponentialWeights(Weighting):
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", real("epsilon", self.epsilon, above=0))
 
-    def _weights(self, risks: Floats, data: Data) -> Floats:
+    def _weights(self, risks: Floats, data: Columns) -> Floats:
         return np.full(len(risks), self.epsilon / max(2.0 * float(risks.max()), self.epsilon))
 
 
@@ -214,7 +211,7 @@ class CountWeights(Weighting):
     c: float = 1.0
     g: float = 0.0
 
-    def _weights(self, risks: Floats, data: Data) -> Floats:
+    def _weights(self, risks: Floats, data: Columns) -> Floats:
         for name in (self.column, *self.known):
             if name not in data or data[name].ndim != 1:
                 raise ParameterError(f"the model's data has no array {name!r} of one number per record")
@@ -257,7 +254,7 @@ class Truncated(Weighting):
     def __post_init__(self) -> None:
         object.__setattr__(self, "most", real("the bound M", self.most, above=0))
 
-    def _weights(self, risks: Floats, data: Data) -> Floats:
+    def _weights(self, risks: Floats, data: Columns) -> Floats:
         weights = self.weighting.weights(risks, data)
         return np.where(weights * risks > self.most, 0.0, weights)
 
@@ -274,5 +271,5 @@ class Scaled(Weighting):
     weighting: Weighting
     factor: float
 
-    def _weights(self, risks: Floats, data: Any) -> Floats:
+    def _weights(self, risks: Floats, data: Columns) -> Floats:
         return self.factor * self.weighting.weights(risks, data)

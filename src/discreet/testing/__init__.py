@@ -10,6 +10,7 @@ from discreet._core.lazy import door
 
 if TYPE_CHECKING:
     from discreet.testing.contract import (
+        assert_law,
         brute_force_profile,
         check_guarantee,
         check_kernel_follows_law,
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
         check_twin_is_caught,
     )
     from discreet.testing.enumeration import enumerate_law, hockey_stick, neighbouring_pairs, outcome_of
-    from discreet.testing.statistics import assert_law
 
 __all__ = [
     "assert_law",

@@ -31,14 +31,13 @@ from discreet.mechanisms import Mechanism, Reading, compositions, twin_of
 from discreet.privacy import Budget
 from discreet.releases import Release, carry_out, offer_of
 from discreet.testing.enumeration import table_of
-from discreet.testing.facts import BUDGET, RECORDS, SIZE, small_domain, small_mechanism
-from discreet.testing.statistics import RATE
+from discreet.testing.facts import BUDGET, RATE, RECORDS, SIZE, small_domain, small_mechanism
 
 _TABLE, _OTHER_TABLE = (12, 8, 4, 0), (0, 1, 0, 23)
 _SEEDS = 8
 _SMALL, _LARGE = 8, (0, 1, 7, 1_000, 100_000)
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC
-_EVENTS = ("os.remove", "os.rename", "os.mkdir", "os.system", "os.exec", "os.posix_spawn", "subprocess.", "socket.")
+_OUTWARD = ("os.remove", "os.rename", "os.mkdir", "os.system", "os.exec", "os.posix_spawn", "subprocess.", "socket.")
 _GLOBAL_CHANCE = ("random", "normal", "integers", "randint", "uniform", "laplace", "choice", "shuffle", "permutation")
 _GENERATORS = ("default_rng", "RandomState", "PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 
@@ -85,7 +84,9 @@ def check_files(kind: type[Mechanism]) -> None:
     mechanism, x = small_mechanism(kind), table_of(np.array(_TABLE))
     _bytes(mechanism.kernel(x, rng=seeded(0)))  # so that what it imports is loaded
     printed = io.StringIO()
-    with _watched() as events, contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+    watched: Any = mock.patch(f"{__name__}._reached", [])
+    _install()
+    with watched as events, contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
         _bytes(mechanism.kernel(x, rng=seeded(0)))
     assert not events, f"the kernel of {kind.__name__} reaches out of its process: {events[0]}"
     assert not printed.getvalue(), f"the kernel of {kind.__name__} prints"
@@ -155,7 +156,8 @@ def _refused(kind: type[Mechanism], function: Callable[..., Any]) -> Callable[..
     return refused
 
 
-_listeners: list[list[str]] = []
+_reached: list[str] | None = None
+"""What writes, starts a process or connects, while a kernel is watched."""
 
 
 @functools.cache
@@ -164,22 +166,10 @@ def _install() -> None:
 
     def hear(event: str, arguments: tuple[Any, ...]) -> None:
         writes = event == "open" and isinstance(arguments[2], int) and bool(arguments[2] & _WRITES)
-        if _listeners and (writes or event.startswith(_EVENTS)):
-            _listeners[-1].append(f"{event} {arguments[0]}")
+        if _reached is not None and (writes or event.startswith(_OUTWARD)):
+            _reached.append(f"{event} {arguments[0]}")
 
     sys.addaudithook(hear)
-
-
-@contextlib.contextmanager
-def _watched() -> Iterator[list[str]]:
-    """Collect what writes, starts a process or connects."""
-    _install()
-    events: list[str] = []
-    _listeners.append(events)
-    try:
-        yield events
-    finally:
-        _listeners.pop()
 
 
 KERNEL_CHECKS = (check_generator, check_state, check_files, check_twin, check_tables)

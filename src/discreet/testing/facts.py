@@ -16,6 +16,9 @@ RECORDS, SIZE = 24, 4
 BUDGET = Budget(epsilon=0.3, delta=0.01)
 """What the small mechanism is made for."""
 
+RATE = 1e-6
+"""False-fail and false-pass rate of every statistical check unless told otherwise."""
+
 _GROUPS = (1, 2)
 _NAMED: dict[str, Iterable[str]] = {"noise": LAWS, "projection": PROJECTIONS}  # fields that name what can be added
 _ELSEWHERE = ("domain", "records", "size")  # fields that a certificate holds beside the parameters

@@ -17,7 +17,7 @@ from discreet.errors import ParameterError
 from discreet.mechanisms import StabilityHistogram
 from discreet.mechanisms.reading import BLOCK, counts_by_chunk, draw_cells
 from discreet.testing import assert_law
-from discreet.testing.statistics import sample_size_for_distance
+from discreet.testing.contract import sample_size_for_distance
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 1000, BLOCK, 3 * BLOCK + 5])

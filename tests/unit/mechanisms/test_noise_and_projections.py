@@ -19,7 +19,7 @@ from discreet.mechanisms import PerturbedHistogram
 from discreet.mechanisms.noise import law_named
 from discreet.mechanisms.projections import L1, W1, Clip, NumberedCells, Projection, Simplex
 from discreet.testing import assert_law
-from discreet.testing.statistics import sample_size_for_distance
+from discreet.testing.contract import sample_size_for_distance
 
 SCALES = [
     ("laplace", 0.3),

@@ -18,8 +18,8 @@ from discreet.mechanisms import DirichletMultinomial, PitmanYor, SmoothedHistogr
 from discreet.mechanisms import drawn as urn_module
 from discreet.mechanisms.drawn import draw_blocks
 from discreet.testing import assert_law, check_kernel_follows_law
+from discreet.testing.contract import sample_size_for_distance
 from discreet.testing.enumeration import outcome_of
-from discreet.testing.statistics import sample_size_for_distance
 
 UNIT = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
 ONE = 1 << 20

@@ -32,7 +32,7 @@ from discreet.pseudo_posterior import (
     across_tables,
     synthesiser_for,
 )
-from discreet.pseudo_posterior.from_domain import codes_of
+from discreet.pseudo_posterior.models import codes_of
 from discreet.pseudo_posterior.regressions import CategoricalShares
 from discreet.pseudo_posterior.risk_frontier import barycentre, resampled
 from discreet.pseudo_posterior.synthesiser import FromModel

@@ -49,7 +49,7 @@ from discreet.releases import verify
 from discreet.releases.release import taken_for_sample
 from discreet.releases.writing import MANIFEST, write_part
 from discreet.testing import assert_law
-from discreet.testing.statistics import sample_size_for_distance
+from discreet.testing.contract import sample_size_for_distance
 
 SCHEMA = Path(discreet.__file__).parent / "releases" / "certificate.schema.json"
 HELD = 3000
