@@ -116,9 +116,7 @@ def _mean_and_range(values: list[float]) -> tuple[float, float, float] | None:
 def _transport(data: DistinctRows, release: DistinctRows, holdout: DistinctRows | None) -> tuple[str, Measure]:
     """Return exact transport where every pair of tables is small enough, else sliced: one measure for all pairs."""
     rows = len(data.present)
-    sizes = [len(release.present), min(rows, release.size)]
-    if holdout is not None:
-        sizes.append(len(holdout.present))
+    sizes = [min(rows, release.size), *(len(side.present) for side in (release, holdout) if side is not None)]
     if not transport_available():
         reason = "POT is not installed"
     elif rows * max(sizes) > _PAIRS:
