@@ -32,16 +32,8 @@ _MOST_STEPS = 100_000_000  # openings followed, over all iterations
 class MonteCarlo(NamedTuple):
     """A proportion estimated by simulation.
 
-    Parameters
-    ----------
-    estimate : float
-        Share of the iterations.
-    lower, upper : float
-        Clopper-Pearson bounds: both hold with at least the confidence, however few the events.
-    iterations : int
-        How many.
-    confidence : float
-        Of the two bounds together.
+    ``estimate``: share of the ``iterations``.
+    ``lower``, ``upper``: Clopper-Pearson bounds: both hold with at least the ``confidence``, however few the events.
     """
 
     estimate: float
@@ -131,18 +123,13 @@ def _opened(draws: Integers, opening: float, discount: float, rng: np.random.Gen
 class InstanceGuarantee:
     """What a mechanism promises at one table only. Confidential.
 
-    Parameters
-    ----------
-    mechanism : str
-        Registry name.
-    epsilon : float
-        At which the deltas are.
-    unconditional : float
-        The mechanism's own delta, for every table: the only one here that is public.
-    readings : dict
-        By side, "one-sided" or "two-sided", and name, "tight" or "event": the delta, and the change that has it.
-    monte_carlo : MonteCarlo
-        Estimate of the papers' delta, the one-sided probability that the loss exceeds epsilon, for the worst change.
+    ``mechanism``: its registry name.
+    ``epsilon``: at which the deltas are.
+    ``unconditional``: the mechanism's own delta, for every table: the only one here that is public.
+    ``readings``: by side, "one-sided" or "two-sided", and name, "tight" or "event": the delta, and the change that has
+    it.
+    ``monte_carlo``: estimate of the papers' delta, the one-sided probability that the loss exceeds epsilon, for the
+    worst change.
     """
 
     kind: ClassVar[str] = "instance"
