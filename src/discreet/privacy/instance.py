@@ -1,4 +1,4 @@
-"""Deltas of one table: urns that hold it, and all its neighbours."""
+"""Deltas of one table, whose urns suffer a move between held values, an opening or an exchange (T11)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,6 @@ from discreet._core.numeric import log_beta_binomial, log_error, log_rising, up
 from discreet._core.text import about
 from discreet.privacy.pitman_yor import Divergence, OpeningPair, beta_binomial_range, singular, tail_bounds
 from discreet.privacy.urn import UrnPair
-
-# What the law of an urn started from a table depends on, and the changes of one record it can suffer (T11): a move
-# between held values, a pair of plain urns; an opening, of :mod:`~discreet.privacy.pitman_yor`; an exchange.
 
 
 @sealed
@@ -63,16 +60,9 @@ class HeldTable:
 
     @classmethod
     def pitman_yor(
-        cls,
-        frequencies: Integers,
-        *,
-        size: int,
-        strength: float,
-        discount: float = 0.0,
-        filtered: bool = False,
-        fresh: bool = True,
+        cls, frequencies: Integers, *, size: int, strength: float, discount: float = 0.0, **facts: bool
     ) -> HeldTable:
-        """Return the table of a Pitman-Yor release from the frequencies of its values, of which there are some."""
+        """Return that of a Pitman-Yor release from the frequencies of some values; ``facts``: ``filtered``, ``fresh``."""
         distinct, count = np.unique(np.asarray(frequencies, dtype=np.int64), return_counts=True)
         if len(distinct) == 0 or distinct[0] < 1:
             raise ParameterError("frequencies must be integers of at least 1")
@@ -86,8 +76,7 @@ class HeldTable:
             multiplicities=count.astype(np.int64),
             strength=strength,
             discount=discount,
-            filtered=filtered,
-            fresh=fresh,
+            **facts,
         )
 
     @classmethod
