@@ -253,9 +253,6 @@ def instance_guarantee(
     return Confidential(InstanceGuarantee(**facts, readings=readings, monte_carlo=simulated))
 
 
-# Parameters that the thesis chooses by looking at the data: diagnostics, which no mechanism of this library takes.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperChoices:
     """What the thesis, which counts singletons twice, would have chosen for this table. Confidential."""
