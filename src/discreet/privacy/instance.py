@@ -62,7 +62,7 @@ class HeldTable:
     def pitman_yor(
         cls, frequencies: Integers, *, size: int, strength: float, discount: float = 0.0, **facts: bool
     ) -> HeldTable:
-        """Return that of a Pitman-Yor release from the frequencies of some values; ``facts``: ``filtered``, ``fresh``."""
+        """Return that of a Pitman-Yor release from the frequencies of values; ``facts``: ``filtered``, ``fresh``."""
         distinct, count = np.unique(np.asarray(frequencies, dtype=np.int64), return_counts=True)
         if len(distinct) == 0 or distinct[0] < 1:
             raise ParameterError("frequencies must be integers of at least 1")
