@@ -270,8 +270,7 @@ class PaperChoices:
 
     def __str__(self) -> str:
         lines = [BANNER, f"empirical-Bayes strength {about(self.strength, 6)}"]
-        doubled = f"doubling them makes {self.doubled_records:,} records"
-        lines.append(f"values held once: {self.singletons:,} ({doubled})")
+        lines.append(f"values held once: {self.singletons:,} (doubling them makes {self.doubled_records:,} records)")
         if self.least_prior is not None and self.largest_prior is not None:
             priors = f"{about(self.least_prior, 6)} to {about(self.largest_prior, 6)}"
             lines.append(f"data-dependent priors of held cells: {priors}")

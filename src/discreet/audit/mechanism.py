@@ -139,15 +139,13 @@ class Case:
             epsilons=tuple(share * epsilon for share in (0.0, 0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.5)),
         )
 
-    def findings(
-        self, mechanism: Mechanism, *, rng: np.random.Generator, runs: int, error: float
-    ) -> tuple[Finding, ...]:
+    def findings(self, mechanism: Mechanism, *, error: float, **options: Any) -> tuple[Finding, ...]:
         """Run a mechanism, held to this promise, on all pairs in both directions."""
         findings: list[Finding] = []
-        options: dict[str, Any] = {"rng": rng, "runs": runs, "error": error / len(self.pairs)}
+        options |= {"error": error / len(self.pairs), "epsilons": self.epsilons}
         for x, y in self.pairs:
             samplers = sampler(mechanism, x, x, y), sampler(mechanism, y, x, y)
-            findings += compared(*samplers, self.guarantee.delta, epsilons=self.epsilons, **options)
+            findings += compared(*samplers, self.guarantee.delta, **options)
         return tuple(findings)
 
 
