@@ -191,15 +191,11 @@ def _by_frequencies(scene: Scene) -> Iterator[Floats]:
     """Yield scores by the surplus over the expected count: its difference is, to first order, a likelihood ratio."""
     for resolution, codes in scene.released.codes.items():
         count = codes.shape[1]
-        families: list[list[tuple[int, ...]]] = [[tuple(range(count))]]
-        if count > 2:
-            pairs = list(combinations(range(count), 2))
-            families.append([*pairs[:: -(-len(pairs) // _MOST_TABLES)]])
-        if count > 1:
-            families.append([(column,) for column in range(count)])
-        for tables in families:
+        for ways in sorted({1, min(2, count), count}, reverse=True):
+            tables = list(combinations(range(count), ways))
+            step = -(-len(tables) // _MOST_TABLES) if ways == 2 else 1
             scores = np.zeros((2, len(scene.first)))
-            for columns in tables:
+            for columns in tables[::step]:
                 scores += _surplus(scene, resolution, columns)
             yield from scores
 
@@ -377,8 +373,8 @@ class Null:
         return {share: np.minimum(1.0, len(_SHARES) * tail) for share, tail in fixed.items()}
 
 
-def detectable(rejecting: Integers, guesses: int, *, power: float = POWER) -> float | None:
-    """Return the least epsilon, in steps of 0.01, whose best guesses are rejected with a power; None beyond 40."""
+def detectable(rejecting: Integers, guesses: int) -> float | None:
+    """Return the least epsilon, in steps of 0.01, whose best guesses are rejected with power; None beyond 40."""
     from scipy.special import bdtrc
 
     if len(rejecting) == 0:
@@ -386,10 +382,9 @@ def detectable(rejecting: Integers, guesses: int, *, power: float = POWER) -> fl
     least = int(rejecting.max())
     while least - 1 in rejecting:  # the upper end of the set: nothing is said of rejections below a gap
         least -= 1
-    for epsilon in np.arange(0.01, _FURTHEST, 0.01):
-        if bdtrc(least - 1.0, guesses, 1.0 / (1.0 + np.exp(-epsilon))) >= power:
-            return round(float(epsilon), 2)
-    return None
+    epsilons = np.arange(0.01, _FURTHEST, 0.01)
+    powers = bdtrc(least - 1.0, guesses, 1.0 / (1.0 + np.exp(-epsilons)))
+    return next((round(float(epsilon), 2) for epsilon in epsilons[powers >= POWER]), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -433,17 +428,16 @@ def attack_results(
     _, final = scores(scored, scored.take(np.arange(0)), inside, outside)
     tails = null.tails(len(scored))
     shares = [share for share, tail in tails.items() if tail[-1] <= level] or [1.0]
+    by_attack: dict[str, list[tuple[Floats, Floats]]] = {}
+    for name, tried, scores_of_all in zip(names, tuned.T, final.T, strict=True):
+        by_attack.setdefault(name, []).append((tried, scores_of_all))
+    coins, trial = tuning.first_is_in, np.zeros(len(tuning))
+    half = np.arange(len(coins)) % 2 == 0
+    for fold in (half, ~half):
+        trial[fold] = tuned[fold] @ learned_weights(tuned[~fold], coins[~fold])
+    by_attack[CLASSIFIER] = [(trial, final @ learned_weights(tuned, coins))]
     results = []
-    for name in ATTACKS:
-        if name not in names and name != CLASSIFIER:
-            continue
-        choices = [(tuned[:, i], final[:, i]) for i in range(len(names)) if names[i] == name]
-        if name == CLASSIFIER:
-            coins, trial = tuning.first_is_in, np.zeros(len(tuning))
-            half = np.arange(len(coins)) % 2 == 0
-            for fold in (half, ~half):
-                trial[fold] = tuned[fold] @ learned_weights(tuned[~fold], coins[~fold])
-            choices = [(trial, final @ learned_weights(tuned, coins))]
+    for name, choices in by_attack.items():
         qualities = []  # the best first: the p-value to expect, then by how much guesses beat a coin
         for (place, (score, _)), share in product(enumerate(choices), shares):
             guesses = max(1, round(share * len(tuning)))

@@ -32,16 +32,8 @@ _MOST_STEPS = 100_000_000  # openings followed, over all iterations
 class MonteCarlo(NamedTuple):
     """A proportion estimated by simulation.
 
-    Parameters
-    ----------
-    estimate : float
-        Share of the iterations.
-    lower, upper : float
-        Clopper-Pearson bounds: both hold with at least the confidence, however few the events.
-    iterations : int
-        How many.
-    confidence : float
-        Of the two bounds together.
+    ``estimate``: share of the ``iterations``.
+    ``lower``, ``upper``: Clopper-Pearson bounds: both hold with at least the ``confidence``, however few the events.
     """
 
     estimate: float
@@ -131,18 +123,13 @@ def _opened(draws: Integers, opening: float, discount: float, rng: np.random.Gen
 class InstanceGuarantee:
     """What a mechanism promises at one table only. Confidential.
 
-    Parameters
-    ----------
-    mechanism : str
-        Registry name.
-    epsilon : float
-        At which the deltas are.
-    unconditional : float
-        The mechanism's own delta, for every table: the only one here that is public.
-    readings : dict
-        By side, "one-sided" or "two-sided", and name, "tight" or "event": the delta, and the change that has it.
-    monte_carlo : MonteCarlo
-        Estimate of the papers' delta, the one-sided probability that the loss exceeds epsilon, for the worst change.
+    ``mechanism``: its registry name.
+    ``epsilon``: at which the deltas are.
+    ``unconditional``: the mechanism's own delta, for every table: the only one here that is public.
+    ``readings``: by side, "one-sided" or "two-sided", and name, "tight" or "event": the delta, and the change that has
+    it.
+    ``monte_carlo``: estimate of the papers' delta, the one-sided probability that the loss exceeds epsilon, for the
+    worst change.
     """
 
     kind: ClassVar[str] = "instance"
@@ -266,9 +253,6 @@ def instance_guarantee(
     return Confidential(InstanceGuarantee(**facts, readings=readings, monte_carlo=simulated))
 
 
-# Parameters that the thesis chooses by looking at the data: diagnostics, which no mechanism of this library takes.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperChoices:
     """What the thesis, which counts singletons twice, would have chosen for this table. Confidential."""
@@ -286,8 +270,7 @@ class PaperChoices:
 
     def __str__(self) -> str:
         lines = [BANNER, f"empirical-Bayes strength {about(self.strength, 6)}"]
-        doubled = f"doubling them makes {self.doubled_records:,} records"
-        lines.append(f"values held once: {self.singletons:,} ({doubled})")
+        lines.append(f"values held once: {self.singletons:,} (doubling them makes {self.doubled_records:,} records)")
         if self.least_prior is not None and self.largest_prior is not None:
             priors = f"{about(self.least_prior, 6)} to {about(self.largest_prior, 6)}"
             lines.append(f"data-dependent priors of held cells: {priors}")

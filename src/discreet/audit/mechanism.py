@@ -139,15 +139,13 @@ class Case:
             epsilons=tuple(share * epsilon for share in (0.0, 0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.5)),
         )
 
-    def findings(
-        self, mechanism: Mechanism, *, rng: np.random.Generator, runs: int, error: float
-    ) -> tuple[Finding, ...]:
+    def findings(self, mechanism: Mechanism, *, error: float, **options: Any) -> tuple[Finding, ...]:
         """Run a mechanism, held to this promise, on all pairs in both directions."""
         findings: list[Finding] = []
-        options: dict[str, Any] = {"rng": rng, "runs": runs, "error": error / len(self.pairs)}
+        options |= {"error": error / len(self.pairs), "epsilons": self.epsilons}
         for x, y in self.pairs:
             samplers = sampler(mechanism, x, x, y), sampler(mechanism, y, x, y)
-            findings += compared(*samplers, self.guarantee.delta, epsilons=self.epsilons, **options)
+            findings += compared(*samplers, self.guarantee.delta, **options)
         return tuple(findings)
 
 
@@ -221,15 +219,10 @@ def _exact(mechanism: Mechanism, twins: dict[float, Mechanism], case: Case, reco
 class Examination:
     """A claim of epsilon and delta beside samples of two neighbouring tables.
 
-    Parameters
-    ----------
-    epsilon, delta : float
-        The claim.
-    findings : tuple of two
-        How the first table compares with the second, and the second with the first: the event that was chosen, and how
-        often it occurred.
-    error : float
-        Probability at most of a false alarm.
+    ``epsilon``, ``delta``: the claim.
+    ``findings``: how the first table compares with the second, and the second with the first: the event that was
+    chosen, and how often it occurred.
+    ``error``: probability at most of a false alarm.
     """
 
     epsilon: float
@@ -275,16 +268,13 @@ class Examination:
             lines.append(f"  an event of {one.event.of}: {one.likely:,} times of {counted(runs, 'run')} on the "
                          f"{names[0]} table, {one.unlikely:,} on the {names[1]}")  # fmt: skip
         alarms = f"with false alarms at most {percent(self.error)}"
+        power = "no epsilon would have been caught: take more runs"
         if self.rejected:
-            lines.append(f"rejected, {alarms}: epsilon is at least {rounded_down(self.at_least)}")
-            return "\n".join(lines)
-        lines.append(f"not rejected, {alarms}")
-        if self.detectable is None:
-            lines.append("no epsilon would have been caught: take more runs")
-        else:
-            lines.append(f"would have caught epsilon {as_written(self.detectable)} with power {percent(POWER, 0)}, by "
-                         "an event as likely as these")  # fmt: skip
-        return "\n".join(lines)
+            return "\n".join([*lines, f"rejected, {alarms}: epsilon is at least {rounded_down(self.at_least)}"])
+        if (epsilon := self.detectable) is not None:
+            caught = f"would have caught epsilon {as_written(epsilon)} with power {percent(POWER, 0)}"
+            power = f"{caught}, by an event as likely as these"
+        return "\n".join([*lines, f"not rejected, {alarms}", power])
 
 
 @sealed

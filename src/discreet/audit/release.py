@@ -107,8 +107,7 @@ class Split:
         for folder in dict.fromkeys(Path(path).absolute().parent for path in (control, data)):
             for file in sorted(folder.glob("*.json")):
                 with contextlib.suppress(FileProblem, OSError):
-                    record = cls.read(file) if file.stat().st_size < MOST_BYTES else None
-                    if record is not None and record.is_of(data, control):
+                    if file.stat().st_size < MOST_BYTES and (record := cls.read(file)).is_of(data, control):
                         return record
         return None
 

@@ -242,12 +242,9 @@ _PAIRS = 2**22
 
 
 class Closeness(NamedTuple):
-    """How near points are to those of a table, where an API says that records lie.
+    """How near points are to those of a table, where an API says that records lie."""
 
-    ``frechet``: the Fréchet distance of two normal laws with their means and covariances, squared, as it is for images.
-    """
-
-    frechet: float
+    frechet: float  # squared, as it is for images: of two normal laws with their means and covariances
     precision: float  # the share of the points, by their probability, that lie among the table's
     recall: float  # the share of the table's points that lie among them
 

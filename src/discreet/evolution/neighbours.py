@@ -19,14 +19,10 @@ from discreet.evolution.api import METRICS, settled_norm
 Singles = npt.NDArray[np.float32]
 
 _MOST_COORDINATES = 2**20
-_ROWS, _COLUMNS = 256, 2**14
-"""Points and candidates of one single-precision product: sixteen megabytes."""
-
-_PAIRS = 2**20
-"""Distances held at once elsewhere (by each thread): eight megabytes."""
-
+_ROWS, _COLUMNS = 256, 2**14  # points and candidates of one single-precision product: sixteen megabytes
+_PAIRS = 2**20  # distances held at once elsewhere (by each thread): eight megabytes
+# By norm, slope and offset in log10 V of the most coordinates at which a tree is measured to be the faster one.
 _TREE_COORDINATES = {1.0: (2.0, -2.0), 2.0: (2.0, -2.5), np.inf: (5.0, -8.0)}
-"""By norm, slope and offset in log10 V of the most coordinates at which a tree is measured to be the faster one."""
 
 
 class Voters(NamedTuple):

@@ -182,7 +182,7 @@ class GroupUrn(Profile):
         pairs = []
         for sources, targets in self._matches:
             if len(sources) + len(targets) <= self.cells:
-                pair = _SplitPair.from_partitions(self.size, self.prior, self.cells, self.n, sources, targets)
+                pair = _SplitPair.from_partitions(self, sources, targets)
                 if pair is None:
                     return []
                 pairs.append(pair)
@@ -204,13 +204,11 @@ class _SplitPair(NamedTuple):
     tail_mass: float
 
     @classmethod
-    def from_partitions(
-        cls, size: int, prior: float, cells: int, n: int, sources: tuple[int, ...], targets: tuple[int, ...]
-    ) -> _SplitPair | None:
+    def from_partitions(cls, urn: GroupUrn, sources: tuple[int, ...], targets: tuple[int, ...]) -> _SplitPair | None:
         """Prepare a pair; None where there are too many outcomes to keep."""
-        moved = sum(sources)
-        inside = (len(sources) + len(targets)) * prior + moved
-        outside = n + cells * prior - inside
+        size, prior = urn.size, urn.prior
+        inside = (len(sources) + len(targets)) * prior + sum(sources)
+        outside = urn.n + urn.cells * prior - inside
         for tail in (0.0, *_TAILS):
             reach, tail_mass = _summed_draws(size, inside, outside, tail) if tail else (size, 0.0)
             if _entries(reach, sources, targets) <= _MOST_ENTRIES:

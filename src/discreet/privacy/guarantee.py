@@ -267,15 +267,7 @@ _SMALLEST = 1e-15
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TradeOff:
-    r"""Lower bound on the trade-off function of a profile: the least type II error of a test at each level.
-
-    .. math:: f(\alpha) = \sup_{\varepsilon \ge 0} \max\{0,\; 1 - \delta(\varepsilon) - e^\varepsilon \alpha,\;
-        e^{-\varepsilon} (1 - \delta(\varepsilon) - \alpha)\}
-
-    The profile holds for neighbours in both orders, which gives the two terms (Wasserman and Zhou, 2010, Theorem 2.4;
-    Dong, Roth and Su, 2022). Here the supremum is over finitely many epsilons, and each delta is rounded up: the error
-    is never above the least one, and the power ``1 - f`` never below the greatest one.
-    """
+    """Lower bound on the trade-off function of a profile: docs/how-to/read-the-report.md. Each delta is rounded up."""
 
     epsilons: Floats
     deltas: Floats

@@ -1,4 +1,4 @@
-"""Deltas of one table: urns that hold it, and all its neighbours."""
+"""Deltas of one table, whose urns suffer a move between held values, an opening or an exchange (T11)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,6 @@ from discreet._core.numeric import log_beta_binomial, log_error, log_rising, up
 from discreet._core.text import about
 from discreet.privacy.pitman_yor import Divergence, OpeningPair, beta_binomial_range, singular, tail_bounds
 from discreet.privacy.urn import UrnPair
-
-# What the law of an urn started from a table depends on, and the changes of one record it can suffer (T11): a move
-# between held values, a pair of plain urns; an opening, of :mod:`~discreet.privacy.pitman_yor`; an exchange.
 
 
 @sealed
@@ -63,16 +60,9 @@ class HeldTable:
 
     @classmethod
     def pitman_yor(
-        cls,
-        frequencies: Integers,
-        *,
-        size: int,
-        strength: float,
-        discount: float = 0.0,
-        filtered: bool = False,
-        fresh: bool = True,
+        cls, frequencies: Integers, *, size: int, strength: float, discount: float = 0.0, **facts: bool
     ) -> HeldTable:
-        """Return the table of a Pitman-Yor release from the frequencies of its values, of which there are some."""
+        """Return that of a Pitman-Yor release from the frequencies of values; ``facts``: ``filtered``, ``fresh``."""
         distinct, count = np.unique(np.asarray(frequencies, dtype=np.int64), return_counts=True)
         if len(distinct) == 0 or distinct[0] < 1:
             raise ParameterError("frequencies must be integers of at least 1")
@@ -86,8 +76,7 @@ class HeldTable:
             multiplicities=count.astype(np.int64),
             strength=strength,
             discount=discount,
-            filtered=filtered,
-            fresh=fresh,
+            **facts,
         )
 
     @classmethod
@@ -116,11 +105,6 @@ class HeldTable:
         """Number of distinct values."""
         return int(self.multiplicities.sum())
 
-    @property
-    def singletons(self) -> int:
-        """Number of values held once."""
-        return int(self.multiplicities[0]) if len(self.frequencies) and self.frequencies[0] == 1 else 0
-
     def pair(self, i: int, j: int) -> UrnPair:
         """Return the pair of a record that leaves a value of the i-th mass for one of the j-th."""
         a, b = float(self.mass[i]) - 1.0, float(self.mass[j])
@@ -137,7 +121,7 @@ class HeldTable:
             pair = pair_of(a=r - 1 - sigma, phi=self.strength + j * sigma, others=others)
             for forward in (True, False)[: 1 + two_sided]:
                 yield Opening(pair, forward, words, r == several[0])
-        able = ((self.frequencies > 1) | (self.multiplicities > 1)) & (self.singletons > 0)
+        able = ((self.frequencies > 1) | (self.multiplicities > 1)) & (1 in self.frequencies)
         targets = self.frequencies[able].tolist()
         for r in targets:  # this table is the Q of its pair
             words = "the record of a value held once moves to " + _held(r, "another")
@@ -149,7 +133,7 @@ class HeldTable:
     @property
     def exchange(self) -> InstanceDelta:
         """What drawing a value held once reveals, if its record could be of one that is not held."""
-        if not (self.singletons and self.fresh):
+        if not (self.fresh and 1 in self.frequencies):
             return InstanceDelta(0.0, True, "no record can change")
         alone = singular(self.size, 1.0 - self.discount, self.total)
         return InstanceDelta(alone, True, "the record of a value held once moves to one that is not held")
@@ -320,9 +304,6 @@ def _moved_event(size: int, a: float, b: float, total: float, epsilon: float) ->
             value += float(np.exp(term + other[:count] + outside[at : at + count]).sum())
     terms = len(s) * (64 + len(t))
     return min(1.0, up(value * math.exp(log_error(size, total))) + 1e-45), terms
-
-
-# What a release of *this* table reveals, against all its neighbours (T11): confidential, and in no certificate.
 
 
 def instance_readings(table: HeldTable, epsilon: float) -> dict[str, dict[str, InstanceDelta]]:

@@ -69,7 +69,7 @@ class MinimumPairs(Profile):
         ratio = Fraction(1)
         for loss, pair in losses:
             for a, q, b, r in set(zip(*(v[loss >= largest * (1.0 - 1e-13)].tolist() for v in pair), strict=True)):
-                left, right = self._exactly(a, q), self._exactly(b, r)
+                left, right = self._f(a, Fraction(q)), self._f(b, Fraction(r))
                 ratio = max(ratio, left / right, right / left)
         return LogRatio(ratio)
 
@@ -95,12 +95,8 @@ class MinimumPairs(Profile):
         return power(MinimumPairs(n=self.n, cells=self.cells, weights=self.weights), self.size)
 
     def _f(self, a: Any, q: Any) -> Any:
-        """Return ``k f(a, q)``."""
-        return self.cells * a * (1.0 - q) + self.n * q
-
-    def _exactly(self, a: int, q: float) -> Fraction:
-        """Return ``k f(a, q)`` as a rational number."""
-        return self.cells * a * (1 - Fraction(q)) + self.n * Fraction(q)
+        """Return ``k f(a, q)``, a rational number where the weight is one."""
+        return self.cells * a * (1 - q) + self.n * q
 
     def _loss(self, a: Any, q: Any, b: Any, r: Any) -> Any:
         """Return ``log f(a, q)/f(b, r)`` to a few units in the last place, from ``f(a, q) - f(b, r)`` in two terms."""

@@ -292,18 +292,14 @@ class PitmanYorPairs(Profile):
 class _Order(NamedTuple):
     """One order of an opening: the law of draws of its value and of opened values, and the ratio they have."""
 
-    alone: float
-    """Probability of what the other law cannot give."""
+    alone: float  # probability of what the other law cannot give
     a: float
     forward: bool
     draws: Floats
-    weight: Floats
-    """Of each number of draws; probabilities of that which is not ``alone``, rounded up."""
+    weight: Floats  # of each number of draws; probabilities of that which is not ``alone``, rounded up
     h: Floats
-    chance: Floats
-    """Of each ``h``, or bounds: for each number of draws, or one for all."""
-    scale: Floats
-    """What the sum for each number of draws is multiplied with."""
+    chance: Floats  # of each ``h``, or bounds: for each number of draws, or one for all
+    scale: Floats  # what the sum for each number of draws is multiplied with
     left_out: float
 
     def delta(self, epsilon: float) -> float:

@@ -85,9 +85,9 @@ class SamplingPair(Profile):
     def _log_terms(self, u: float, t: Floats, y: float, epsilon: float) -> Floats:
         """Return ``log(w_u(u - t) g_u(u - t))`` for ``t < y``."""
 
-    @abstractmethod
     def _limit(self, epsilon: float) -> float:
         """Return an upper bound on ``delta_u`` for all ``u``."""
+        return 1.0
 
     @property
     @abstractmethod
@@ -360,11 +360,9 @@ class MixturePair(SamplingPair):
     def _log_likelihood(self, u: Any, difference: Any) -> Any:
         half = 0.5 * self._unit
         # log cosh(half) without cancellation
-        log_cosh = (
-            half + math.log1p(math.expm1(-2.0 * half) / 2.0)
-            if half > 1e-3
-            else math.log1p(2.0 * math.sinh(0.5 * half) ** 2)
-        )
+        log_cosh = half + math.log1p(math.expm1(-2.0 * half) / 2.0)
+        if half <= 1e-3:
+            log_cosh = math.log1p(2.0 * math.sinh(0.5 * half) ** 2)
         return half * difference - u * log_cosh
 
     def _increment(self, u: Floats, tau: Floats, y: Floats, epsilon: float) -> Floats:
@@ -385,6 +383,3 @@ class MixturePair(SamplingPair):
         log_weight = log_binomial(u, t) - u * math.log(2.0) + self._log_likelihood(u, difference)
         positive = -np.expm1(np.minimum(0.0, epsilon - difference * self._unit)) + rounding
         return np.asarray(log_weight + np.log(positive))
-
-    def _limit(self, epsilon: float) -> float:
-        return 1.0

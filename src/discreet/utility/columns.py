@@ -127,7 +127,7 @@ class _Coding:
     points: Floats
 
 
-def compared(column: Column, values: pl.Series, name: str | None = None) -> tuple[npt.NDArray[Any], Booleans]:
+def compared(column: Column, values: pl.Series, name: str | None) -> tuple[npt.NDArray[Any], Booleans]:
     """Return codes of values, of an open column the labels, and which are a null's: a release has reserved labels."""
     if column.open:
         labels = values.cast(pl.String)
@@ -276,7 +276,8 @@ class Bins:
 
     def shares(self, values: pl.Series, weights: npt.NDArray[Any]) -> Shares:
         """Return the share of each bin among values with weights; a negative sum of noisy counts is taken as 0."""
-        line, missing = _positions(self.column, values)
+        codes, missing = compared(self.column, values, values.name or None)
+        line = codes[~missing]
         if self.cuts is not None:
             place = np.searchsorted(self.cuts, line, side="right") - 1
             if self.column.size is None:  # the last interval holds its upper end
@@ -293,7 +294,8 @@ class Bins:
 
 def bins_of(column: Column, values: pl.Series, weights: npt.NDArray[Any]) -> Bins:
     """Choose up to 40 bins for a public column: whole cells that cover the released values, or its commonest labels."""
-    line, missing = _positions(column, values)
+    codes, missing = compared(column, values, values.name or None)
+    line = codes[~missing]
     weight = np.maximum(np.asarray(weights, dtype=np.float64)[~missing], 0.0)
     if column.open or column.labels is not None:
         return _labels_of_bins(column, line, weight)
@@ -324,12 +326,6 @@ def shown(kind: str, value: float, digits: int = 6) -> str:
     if kind not in ("date", "datetime", "time"):
         return f"{float(f'{value:.{digits}g}'):,.12g}"
     return moment_text(kind, value, timespec="minutes")
-
-
-def _positions(column: Column, values: pl.Series) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-    """Return cells, coordinates or labels of the values that are not null, and which ones are."""
-    codes, missing = compared(column, values, values.name or None)
-    return codes[~missing], missing
 
 
 def _range(line: npt.NDArray[Any], weight: npt.NDArray[np.float64]) -> tuple[float, float]:

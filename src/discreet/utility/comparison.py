@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -230,23 +230,19 @@ def compare(
         return open_confidential(row_values(table, domain.columns), caller=__name__)
 
     values: tuple[Measured, ...] = ()
-    attacks: tuple[Disclosure, ...] = ()
+    facts: dict[str, Any] = {"records": records[0], "released": released[0], "columns": columns}
     if names or sensitive is not None:
         rows: tuple[Any, ...] = (*tables(sources, domain, read), None)[:3]  # None where there is no holdout
         if names:
             values = compute_measures(*rows, measures=names, resamples=resamples, rng=rng)
         if sensitive is not None:
-            attacks = disclosures(*rows, sensitive=sensitive, known=known, rng=rng)
+            facts["disclosure"] = disclosures(*rows, sensitive=sensitive, known=known, rng=rng)
     if api is not None:
         values += closeness_measures(sources, settled_api(api, domain), read, rng=rng)
-    comparison = Comparison(
-        records=records[0], released=released[0], columns=columns, measures=values, disclosure=attacks
-    )
     if isinstance(release, (str, os.PathLike)) and _OF_SEVERAL.intersection(names):
         with suppress(DiscreetError):  # no certificate is beside it
-            notes = lost_pairs(read_certificate(release).facts.released.outcome, domain.names)
-            comparison = replace(comparison, notes=tuple(notes))
-    return Confidential(comparison)
+            facts["notes"] = tuple(lost_pairs(read_certificate(release).facts.released.outcome, domain.names))
+    return Confidential(Comparison(measures=values, **facts))
 
 
 def _number(value: float | None) -> str:

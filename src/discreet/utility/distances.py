@@ -23,7 +23,6 @@ QUANTILES = (1, 5, 25, 50, 75, 95, 99)
 """Percentages of the quantiles in a summary."""
 
 Weights = Integers | Floats
-Cumulative = npt.NDArray[Any]
 
 _LARGEST = 2**62
 _BLOCK = 2**14
@@ -221,7 +220,7 @@ class _Distribution(NamedTuple):
     """A distribution function: sorted values, and the level after each number of them, from 0."""
 
     values: Floats
-    levels: Cumulative
+    levels: npt.NDArray[Any]
 
 
 def _functions_of_both(

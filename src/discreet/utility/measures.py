@@ -116,9 +116,7 @@ def _mean_and_range(values: list[float]) -> tuple[float, float, float] | None:
 def _transport(data: DistinctRows, release: DistinctRows, holdout: DistinctRows | None) -> tuple[str, Measure]:
     """Return exact transport where every pair of tables is small enough, else sliced: one measure for all pairs."""
     rows = len(data.present)
-    sizes = [len(release.present), min(rows, release.size)]
-    if holdout is not None:
-        sizes.append(len(holdout.present))
+    sizes = [min(rows, release.size), *(len(side.present) for side in (release, holdout) if side is not None)]
     if not transport_available():
         reason = "POT is not installed"
     elif rows * max(sizes) > _PAIRS:
@@ -197,7 +195,8 @@ def _mean_and_largest(values: list[float], of: str) -> Distances:
 
 
 def _propensity(x: DistinctRows, y: DistinctRows) -> Distances:
-    a, b = features(x, y)
+    nulls = [bool(np.isnan(np.append(a.points, b.points)).any()) for a, b in zip(x.columns, y.columns, strict=True)]
+    a, b = _design(x, x, nulls), _design(y, x, nulls)
     return {"all columns": pmse(a, b, x_weights=x.frequencies[x.present], y_weights=y.frequencies[y.present])}
 
 
@@ -298,15 +297,10 @@ def _cramer(x: Values, y: Values, frequencies: Integers) -> float:
     return float(np.sqrt(max(0.0, (observed[positive] ** 2 / expected[positive]).sum() - 1.0) / degrees))
 
 
-def features(x: DistinctRows, y: DistinctRows) -> tuple[Floats, Floats]:
-    """Return the features of the propensity model, of the rows that occur in ``x`` and in ``y``."""
-    nulls = [bool(np.isnan(np.append(a.points, b.points)).any()) for a, b in zip(x.columns, y.columns, strict=True)]
-    return _design(x, x, nulls), _design(y, x, nulls)
-
-
 def _design(table: DistinctRows, reference: DistinctRows, nulls: list[bool]) -> Floats:
     """Return indicators, scaled coordinates, their squares and products, by the reference's means and labels."""
-    # A null is at the mean, and has an indicator; so have the labels second to fiftieth by frequency.
+    # Features of the propensity model. A null is at the mean, and has an indicator; so have the labels second to
+    # fiftieth by frequency.
     present = table.present
     indicators, coordinates = [np.zeros((len(present), 0))], []
     for column, model, with_nulls in zip(table.columns, reference.columns, nulls, strict=True):

@@ -33,14 +33,8 @@ _ITERATIONS = 2**31 - 1
 class Sliced:
     """A sliced distance: an average over random directions.
 
-    Parameters
-    ----------
-    value : float
-        Average over the directions drawn.
-    standard_error : float
-        Of that average, from the directions alone.
-    directions : int
-        Number of directions.
+    ``value``: that average over the ``directions`` drawn.
+    ``standard_error``: of it, from the directions alone.
     """
 
     value: float
