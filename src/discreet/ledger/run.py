@@ -16,6 +16,7 @@ from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 
+from discreet import mechanisms
 from discreet._core.boundary import sealed
 from discreet._core.errors import DiscreetError, ParameterError, RandomnessError, Refused
 from discreet._core.files import OnCommit
@@ -195,15 +196,14 @@ class Run:
             )
         if not isinstance(mechanism, SteppedMechanism):
             return mechanism.kernel(x, rng=rng)
-        from discreet.mechanisms import StepsFile, steps_taken
-
         file, redraw = None, False
         if (checkpoint := self.request.checkpoint) is not None:
-            file, redraw = StepsFile(checkpoint.path, mechanism), checkpoint.redraw
+            file, redraw = mechanisms.StepsFile(checkpoint.path, mechanism), checkpoint.redraw
             if self._reservation is not None:
                 paid = self._reservation.facts["held"]
-                file = StepsFile(checkpoint.path, mechanism, paid=(paid["steps"], paid["sha256"]), note=self._note)
-        return steps_taken(
+                before = (paid["steps"], paid["sha256"])
+                file = mechanisms.StepsFile(checkpoint.path, mechanism, paid=before, note=self._note)
+        return mechanisms.steps_taken(
             mechanism,
             x,
             rng=rng,

@@ -294,11 +294,7 @@ def _cells_of(values: Sequence[pl.Series], column: Column) -> npt.NDArray[Any]:
     codes, edges = column.encode(middle), None
     if column.finite:
         edges = column.interval(codes) or [column.decode(codes, rng=seeded(0))]
-    if len(values) == 1 and column.kind in (
-        "datetime",
-        "duration",
-        "time",
-    ):  # whose cells hold several points of a step
+    if len(values) == 1 and column.kind in ("datetime", "duration", "time"):  # a cell holds several points of a step
         lattice: Any = column
         points = replace(lattice, base=None, cells=None)
         edges = [points.decode(points.encode(middle), rng=seeded(0))]
