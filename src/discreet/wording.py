@@ -85,15 +85,13 @@ def outcomes(forecast: Forecast) -> list[str]:
     tables, share, three_way = forecast.outcomes
     if not tables:
         return []
-    deeper = f"A fifth of it goes to {counted(three_way, 'table')} of an outcome and two other columns. " * (
-        three_way > 0
-    )
-    pairs_are = counted(
-        tables, "pair with a declared outcome or dependency is", "pairs with a declared outcome or dependency are"
-    )
+    deeper = f"A fifth of it goes to {counted(three_way, 'table')} of an outcome and two other columns. "
+    which = "with a declared outcome or dependency"
+    pairs_are = counted(tables, f"pair {which} is", f"pairs {which} are")
     return [
         f"{pairs_are} always measured, with {percent(share, 0)} of the units that are left after the first tables of "
-        f"one column. {deeper}The noise of other tables becomes up to {about((1.0 - share) ** -0.5, 2)} times as large."
+        f"one column. {deeper * (three_way > 0)}The noise of other tables becomes up to "
+        f"{about((1.0 - share) ** -0.5, 2)} times as large."
     ]
 
 
@@ -298,12 +296,11 @@ def statement(
         if one_table is not None and tables > 1:
             bound = f"{rounded_up(one_table, 6)} for each of {tables} tables, {bound} for all of them together"
         return f"{mark}{NOT_FORMAL} {bound}, estimated from the confidential table itself."
-    target, values = "one record", "values"
+    target, values, others = "one record", "values", "records"
     if group > 1:
         target, values = f"one unit of up to {group} records", "sets of records"
-    others = "units" if rows > 1 else "records"
     if rows > 1:
-        target, values = f"one unit of up to {rows} rows", "sets of rows"
+        target, values, others = f"one unit of up to {rows} rows", "sets of rows", "units"
     tested = f"whether {target} is in the table"
     if relation != "add-remove":
         holder = f"{target} has"

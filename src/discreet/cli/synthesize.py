@@ -72,11 +72,7 @@ def synthesize(
     """
     from discreet._core.numeric import written
 
-    attack = {
-        "folder": options.pop("frontier"),
-        "known": options.pop("known"),
-        "holdout": options.pop("holdout"),
-    }
+    attack = {"folder": options.pop("frontier"), **{name: options.pop(name) for name in ("known", "holdout")}}
     out, domain_file, empirical = (options.pop(name) for name in ("out", "domain_file", "accept_empirical"))
     _check_goal(target_epsilon, bound, out, attack, accept_empirical=empirical)
     domain = confidential.public_domain(domain_file, data=data)

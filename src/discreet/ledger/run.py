@@ -198,11 +198,15 @@ class Run:
             return mechanism.kernel(x, rng=rng)
         file, redraw = None, False
         if (checkpoint := self.request.checkpoint) is not None:
+
+            def note(step: int, steps: int) -> None:  # before the checkpoint holds it or anybody sees it
+                self._append("NOTED", {"step": step, "of": steps})
+
             file, redraw = mechanisms.StepsFile(checkpoint.path, mechanism), checkpoint.redraw
             if self._reservation is not None:
                 paid = self._reservation.facts["held"]
                 before = (paid["steps"], paid["sha256"])
-                file = mechanisms.StepsFile(checkpoint.path, mechanism, paid=before, note=self._note)
+                file = mechanisms.StepsFile(checkpoint.path, mechanism, paid=before, note=note)
         return mechanisms.steps_taken(
             mechanism,
             x,
@@ -230,19 +234,13 @@ class Run:
             )
         return cost
 
-    def _note(self, step: int, steps: int) -> None:
-        """Note a step of a mechanism that works in steps, before its checkpoint holds it or anybody sees it."""
-        if self._book is None or self._reservation is None:
-            return
-        with self._book.appending() as page:
-            _require_step(page, self._reservation, step)
-            page.append(self._reservation.entry, "NOTED", facts={"step": step, "of": steps})
-
     def _append(self, state: str, facts: Mapping[str, Any], cost: Cost | None = None) -> None:
         """Say something of the entry, durably; nothing where no ledger pays."""
         if self._book is None or self._reservation is None:
             return
         with self._book.appending() as page:
+            if "step" in facts:
+                _require_step(page, self._reservation, facts["step"])
             event = page.append(self._reservation.entry, state, facts=facts, cost=cost)
         if state in STATES:
             self._state = event
