@@ -286,11 +286,9 @@ def statement(
     seeded: bool,
     rows: int = 1,
 ) -> str:
-    """Return the promise in one sentence; one that is asymptotic is not formal differential privacy, and says so.
-
-    ``unit``, ``protected``: the column whose values are units, and the columns that it is about, where it is so.
-    ``rows``: the most rows of a unit that are one record.
-    """
+    """Return the promise in one sentence; one that is asymptotic is not formal differential privacy, and says so."""
+    # unit and protected: the column whose values are units, and the columns that it is about, where it is so.
+    # rows: the most rows of a unit that are one record.
     mark, bound = SEEDED * seeded, rounded_up(epsilon, 6)
     if kind == "asymptotic":
         if one_table is not None and tables > 1:
