@@ -207,7 +207,7 @@ def _request(*, name: str, records: int, max_records: int = 1, **facts: Any) -> 
 
 
 def plan_together(requests: Sequence[Request], budget: Budget, *, shares: Sequence[float] | None = None) -> Together:
-    """Calibrate several releases of one table, each with its name as ``part``, so that all satisfy a budget together."""
+    """Calibrate several releases of a table, each with its name as ``part``, so that all satisfy a budget together."""
     # Shares of the budget are parts of their sum, equal by default. Raises Infeasible when no budgets do.
     # Release i is calibrated to epsilon t w_i E and delta min(t/2, 0.9) w_i D, w_i its share. The factor t is the
     # largest, to 0.1 %, at which the composed profile meets (E, D). Mechanisms and cells that are not given are chosen

@@ -29,7 +29,7 @@ _VISIBLE = 1.025
 
 
 def taken_for_sample(certificate: Certificate) -> ReleaseTakenForSample | None:
-    """Return the warning that goes with released records; None where a standard error would not be visibly too small."""
+    """Return the warning that goes with released records; None where no standard error would be visibly too small."""
     # It is public, and None of a mechanism that is not registered here: the factor follows from public facts.
     facts, released = certificate.facts, certificate.tables[0].rows
     if facts.unit is not None and facts.relation.group == 1:  # units, not their rows

@@ -242,7 +242,7 @@ _UNCHANGED = "give the file that was released"
 
 
 def misfits(data: str | os.PathLike[str], certificate: Certificate) -> dict[str, str]:
-    """Return what of each column is not as declared, empty where nothing is; of counts, by both edges of their cells."""
+    """Return what of each column is not as declared, empty where all is; of counts, by both edges of their cells."""
     # Counts whose texts name no single cell, and tables with other columns, are not looked at.
     contents = certified_contents(certified_mechanism(certificate.facts), certificate.facts)
     declaration = contents.domain.row_domain.to_dict()
