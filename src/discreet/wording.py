@@ -86,8 +86,8 @@ def outcomes(forecast: Forecast) -> list[str]:
     if not tables:
         return []
     deeper = f"A fifth of it goes to {counted(three_way, 'table')} of an outcome and two other columns. "
-    which = "with a declared outcome or dependency"
-    pairs_are = counted(tables, f"pair {which} is", f"pairs {which} are")
+    condition = "with a declared outcome or dependency"
+    pairs_are = counted(tables, f"pair {condition} is", f"pairs {condition} are")
     return [
         f"{pairs_are} always measured, with {percent(share, 0)} of the units that are left after the first tables of "
         f"one column. {deeper * (three_way > 0)}The noise of other tables becomes up to "
@@ -294,11 +294,11 @@ def statement(
         if one_table is not None and tables > 1:
             bound = f"{rounded_up(one_table, 6)} for each of {tables} tables, {bound} for all of them together"
         return f"{mark}{NOT_FORMAL} {bound}, estimated from the confidential table itself."
-    target, values, others = "one record", "values", "records"
+    target, values, remaining = "one record", "values", "records"
     if group > 1:
         target, values = f"one unit of up to {group} records", "sets of records"
     if rows > 1:
-        target, values, others = f"one unit of up to {rows} rows", "sets of rows", "units"
+        target, values, remaining = f"one unit of up to {rows} rows", "sets of rows", "units"
     tested = f"whether {target} is in the table"
     if relation != "add-remove":
         holder = f"{target} has"
@@ -306,7 +306,7 @@ def statement(
             holder, values = f"the records with one value of {unit} have", "sets of values"
         tested = f"which of two {values} {holder}{' in ' * bool(protected)}{', '.join(protected)}"
     return (
-        f"{mark}{'Whatever' if kind == 'unconditional' else UNPROVED} the other {others}, an attacker who tests "
+        f"{mark}{'Whatever' if kind == 'unconditional' else UNPROVED} the other {remaining}, an attacker who tests "
         f"{tested}, with a false-alarm rate of a, detects it with probability at most e^{bound} a"
         f"{f' + {rounded_up(delta)}' * (delta != 0.0)}."
     )

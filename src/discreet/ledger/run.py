@@ -205,8 +205,8 @@ class Run:
             file, redraw = mechanisms.StepsFile(checkpoint.path, mechanism), checkpoint.redraw
             if self._reservation is not None:
                 paid = self._reservation.facts["held"]
-                before = (paid["steps"], paid["sha256"])
-                file = mechanisms.StepsFile(checkpoint.path, mechanism, paid=before, note=note)
+                steps_paid = (paid["steps"], paid["sha256"])
+                file = mechanisms.StepsFile(checkpoint.path, mechanism, paid=steps_paid, note=note)
         return mechanisms.steps_taken(
             mechanism,
             x,
@@ -239,8 +239,8 @@ class Run:
         if self._book is None or self._reservation is None:
             return
         with self._book.appending() as page:
-            if "step" in facts:
-                _require_step(page, self._reservation, facts["step"])
+            if (step := facts.get("step")) is not None:
+                _require_step(page, self._reservation, step)
             event = page.append(self._reservation.entry, state, facts=facts, cost=cost)
         if state in STATES:
             self._state = event
