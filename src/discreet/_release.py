@@ -320,11 +320,9 @@ def _with_files(request: Request, calibrated: Mechanism | None, *, inputs: tuple
         elif files[0].exists():
             _say(request.watch, f"{files[0]} exists and will be replaced. The earlier release spent privacy of its own")
     if checkpoint is not None:
-        from discreet.mechanisms import checkpoint_state
-
         check_outputs([*files, Path(checkpoint.path)], inputs)
         check_writable(Path(checkpoint.path))
-        if done := checkpoint_state(checkpoint.path)[0]:
+        if done := mechanisms.checkpoint_state(checkpoint.path)[0]:
             _say(
                 request.watch,
                 f"{checkpoint.path} holds {counted(done, 'step')}, taken as released. The file must be of this same "
@@ -401,13 +399,11 @@ def _say(watch: Watch, text: str) -> None:
 def _announce(request: Request, offer: Offer, why: str, facts: planner.PublicFacts, announce: Any) -> None:
     """Say what was chosen and what it will do, before anything is drawn: from public facts alone."""
     mechanism, n, size = offer.mechanism, facts.n or 0, request.size
-    from discreet.mechanisms import no_posterior
-
     announce(f"{why}. {sentence(wording.lost(offer.forecast))}")
     if mechanism.traits.random_size and size is not None:
         expected = counted_up(size * offer.forecast.released_share)
         announce(f"about {expected} of {counted(size, 'draw')} are expected to be released")
-    if offer.contents.tables is None and (why_not := no_posterior(mechanism, n)):
+    if offer.contents.tables is None and (why_not := mechanisms.no_posterior(mechanism, n)):
         announce(f"estimate will give no intervals from this release: {why_not}")
     if request.budget is not None:
         for caveat in releases.delta_caveats(request.budget.delta, n):

@@ -85,15 +85,13 @@ def outcomes(forecast: Forecast) -> list[str]:
     tables, share, three_way = forecast.outcomes
     if not tables:
         return []
-    deeper = f"A fifth of it goes to {counted(three_way, 'table')} of an outcome and two other columns. " * (
-        three_way > 0
-    )
-    pairs_are = counted(
-        tables, "pair with a declared outcome or dependency is", "pairs with a declared outcome or dependency are"
-    )
+    deeper = f"A fifth of it goes to {counted(three_way, 'table')} of an outcome and two other columns. "
+    condition = "with a declared outcome or dependency"
+    pairs_are = counted(tables, f"pair {condition} is", f"pairs {condition} are")
     return [
         f"{pairs_are} always measured, with {percent(share, 0)} of the units that are left after the first tables of "
-        f"one column. {deeper}The noise of other tables becomes up to {about((1.0 - share) ** -0.5, 2)} times as large."
+        f"one column. {deeper * (three_way > 0)}The noise of other tables becomes up to "
+        f"{about((1.0 - share) ** -0.5, 2)} times as large."
     ]
 
 
@@ -288,22 +286,19 @@ def statement(
     seeded: bool,
     rows: int = 1,
 ) -> str:
-    """Return the promise in one sentence; one that is asymptotic is not formal differential privacy, and says so.
-
-    ``unit``, ``protected``: the column whose values are units, and the columns that it is about, where it is so.
-    ``rows``: the most rows of a unit that are one record.
-    """
+    """Return the promise in one sentence; one that is asymptotic is not formal differential privacy, and says so."""
+    # unit and protected: the column whose values are units, and the columns that it is about, where it is so.
+    # rows: the most rows of a unit that are one record.
     mark, bound = SEEDED * seeded, rounded_up(epsilon, 6)
     if kind == "asymptotic":
         if one_table is not None and tables > 1:
             bound = f"{rounded_up(one_table, 6)} for each of {tables} tables, {bound} for all of them together"
         return f"{mark}{NOT_FORMAL} {bound}, estimated from the confidential table itself."
-    target, values = "one record", "values"
+    target, values, remaining = "one record", "values", "records"
     if group > 1:
         target, values = f"one unit of up to {group} records", "sets of records"
-    others = "units" if rows > 1 else "records"
     if rows > 1:
-        target, values = f"one unit of up to {rows} rows", "sets of rows"
+        target, values, remaining = f"one unit of up to {rows} rows", "sets of rows", "units"
     tested = f"whether {target} is in the table"
     if relation != "add-remove":
         holder = f"{target} has"
@@ -311,7 +306,7 @@ def statement(
             holder, values = f"the records with one value of {unit} have", "sets of values"
         tested = f"which of two {values} {holder}{' in ' * bool(protected)}{', '.join(protected)}"
     return (
-        f"{mark}{'Whatever' if kind == 'unconditional' else UNPROVED} the other {others}, an attacker who tests "
+        f"{mark}{'Whatever' if kind == 'unconditional' else UNPROVED} the other {remaining}, an attacker who tests "
         f"{tested}, with a false-alarm rate of a, detects it with probability at most e^{bound} a"
         f"{f' + {rounded_up(delta)}' * (delta != 0.0)}."
     )

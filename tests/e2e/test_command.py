@@ -439,12 +439,10 @@ def test_hostile_certificates_disagree_or_are_refused(files: Path, capsys: pytes
 def test_faults_of_the_program_show_their_kind_and_not_their_text(
     files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    import discreet._release
-
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError(f"while reading {CANARY}")
 
-    monkeypatch.setattr(discreet._release, "release", broken)
+    monkeypatch.setattr("discreet.release", broken)
     assert run(release_arguments(files)) == 4
     assert "RuntimeError" in complaint(capsys)
 

@@ -138,11 +138,9 @@ class Commands(click.Group):
 
 @contextmanager
 def progress_bar(total: int | None, quiet: bool, parts: str | None = None, *, after: float = 0.0) -> Any:
-    """Give a callback that draws a bar of records on a terminal, or of parts where it is told how many there are.
-
-    Drawing starts ``after`` some seconds. The counts it shows are public, but for chains: how often and
-    how long they are run depends on the data, and is visible only to the custodian running it.
-    """
+    """Give a callback that draws a bar of records on a terminal, or of parts where it is told how many there are."""
+    # Drawing starts after some seconds. The counts it shows are public, but for chains: how often and how long they are
+    # run depends on the data, and is visible only to the custodian running it.
     if quiet or total is None or not sys.stderr.isatty():
         yield None
         return

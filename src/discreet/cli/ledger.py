@@ -6,16 +6,15 @@ import functools
 import re
 import shlex
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+import discreet
 from discreet._core.text import as_written, counted, sentence
 from discreet.cli.console import Commands, alarm, answer, echo, show
-from discreet.cli.options import PATH, RELATIONS, command, option, shared, unit_of
-
-if TYPE_CHECKING:
-    from discreet.ledger import Ledger
+from discreet.cli.options import PATH, RELATIONS, command, option, planner, shared, unit_of
+from discreet.cli.options import report as reports
 
 ledger = Commands("ledger", help="Keep a ledger: all releases of a data set together stay within one budget.")
 
@@ -33,10 +32,7 @@ ledger = Commands("ledger", help="Keep a ledger: all releases of a data set toge
         "repeated.", multiple=True, default=["unconditional"])  # fmt: skip
 def init(file: str, as_json: bool, **options: Any) -> None:
     """Make the ledger FILE of a data set: a file on a local disk, or the address of a PostgreSQL database."""
-    from discreet.ledger import Ledger
-
-    with Ledger.create(file, unit=unit_of(options), **options) as book:
-        status = book.status()
+    status = discreet.Ledger.create(file, unit=unit_of(options), **options).status()
     answer(as_json, status.to_dict(), f"made {file}.", str(status))
 
 
@@ -46,10 +42,7 @@ def ledger_command(*paths: str) -> Callable[[Callable[..., Any]], click.Command]
     def build(function: Callable[..., Any]) -> click.Command:
         @functools.wraps(function)
         def opened(file: str, dataset: str | None, **options: Any) -> Any:
-            from discreet.ledger import Ledger
-
-            with Ledger(file, dataset) as book:
-                return function(book, **options)
+            return function(discreet.Ledger(file, dataset), **options)
 
         return command("file", *paths, group=ledger)(shared("dataset")(opened))
 
@@ -57,14 +50,14 @@ def ledger_command(*paths: str) -> Callable[[Callable[..., Any]], click.Command]
 
 
 @ledger_command()
-def status(book: Ledger, as_json: bool) -> None:
+def status(book: discreet.Ledger, as_json: bool) -> None:
     """Say what is spent, what is left, and how many releases are in each state."""
     status = book.status()
     answer(as_json, status.to_dict(), str(status))
 
 
 @ledger_command()
-def log(book: Ledger, as_json: bool) -> None:
+def log(book: discreet.Ledger, as_json: bool) -> None:
     """List all events, the oldest first."""
     events, lines = book.log(), []
     for event in events:
@@ -78,14 +71,12 @@ def log(book: Ledger, as_json: bool) -> None:
 
 @ledger_command("plan")
 @shared("accept")
-def declare(book: Ledger, plan: str, accept: tuple[str, ...], as_json: bool) -> None:
+def declare(book: discreet.Ledger, plan: str, accept: tuple[str, ...], as_json: bool) -> None:
     """Pay at once for the releases of a PLAN that discreet plan --together wrote.
 
     Each is then made once, with release --part NAME, its own epsilon, delta, domain and size.
     """
-    from discreet.planner import Together
-
-    parts = Together.read(plan)
+    parts = planner.Together.read(plan)
     entry, status, lines = book.declare(parts, accept=accept), book.status(), []
     for part in parts.parts:
         request = part.request
@@ -98,7 +89,7 @@ def declare(book: Ledger, plan: str, accept: tuple[str, ...], as_json: bool) -> 
 
 
 @ledger_command("certificates...")
-def verify(book: Ledger, certificates: tuple[str, ...], as_json: bool) -> int:
+def verify(book: discreet.Ledger, certificates: tuple[str, ...], as_json: bool) -> int:
     """Recompute the ledger FILE: its chain, its sums and its budget. The exit status is 1 where anything is wrong.
 
     Give the CERTIFICATES of releases to detect a rollback, or the use of another copy.
@@ -122,7 +113,7 @@ def verify(book: Ledger, certificates: tuple[str, ...], as_json: bool) -> int:
 @ledger_command()
 @option("--entry entries", str, "Entry to settle although this machine cannot tell that its process died.",
         multiple=True)  # fmt: skip
-def recover(book: Ledger, entries: tuple[str, ...], as_json: bool) -> None:
+def recover(book: discreet.Ledger, entries: tuple[str, ...], as_json: bool) -> None:
     """Settle the entries left behind by processes that have died. Nothing is run again.
 
     What was only reserved is given back. What was opened stays spent. Committed files are moved to their final names.
@@ -134,16 +125,14 @@ def recover(book: Ledger, entries: tuple[str, ...], as_json: bool) -> None:
 
 @ledger_command("certificates...")
 @option("--out", PATH, "File to write: .html. By default DATASET.ledger.html.")
-def report(book: Ledger, certificates: tuple[str, ...], out: str | None, as_json: bool) -> int:
+def report(book: discreet.Ledger, certificates: tuple[str, ...], out: str | None, as_json: bool) -> int:
     """Write what is public of the ledger FILE as one HTML page: what is set aside and left, and every entry.
 
     That it was rolled back shows only with the CERTIFICATES of releases. The exit status is 1 where anything is wrong.
     """
-    from discreet.report import write_ledger_report
-
     name = re.sub(r"[^\w-]", "-", book.dataset)
     page = out or f"{name}.ledger.html"
-    problems = write_ledger_report(book, page, certificates=certificates)
+    problems = reports.write_ledger_report(book, page, certificates=certificates)
     document = {"out": page, "ok": not problems, "problems": problems, "rollback_checked": bool(certificates)}
     answer(as_json, document, f"wrote {page}")
     if problems and not as_json:
@@ -155,7 +144,7 @@ def report(book: Ledger, certificates: tuple[str, ...], out: str | None, as_json
 
 @ledger_command()
 @option("--out", PATH, "File to write: .json or .csv.", required=True)
-def export(book: Ledger, out: str, as_json: bool) -> None:
+def export(book: discreet.Ledger, out: str, as_json: bool) -> None:
     """Write every entry of the ledger FILE for an oversight body, with the fields of the registry of deployments.
 
     It is public: it tells what was asked for and set aside, and never whether a release was completed, which the table

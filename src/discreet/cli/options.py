@@ -8,12 +8,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+import discreet
 from discreet._core.errors import ParameterError
+from discreet._core.lazy import Lazy
 from discreet._core.text import comma_items
 
 if TYPE_CHECKING:
-    from discreet import AddRemove, Output, Replacement
-    from discreet.privacy import Budget, Unit
+    from discreet import audit, confidential, inference, mechanisms, planner, pseudo_posterior, releases, report
+    from discreet._core import formats
+else:  # each is loaded when a command first uses something of it
+    _PACKAGES = "audit confidential inference mechanisms planner pseudo_posterior releases report _core.formats"
+    audit, confidential, inference, mechanisms, planner, pseudo_posterior, releases, report, formats = (
+        Lazy(f"discreet.{name}") for name in _PACKAGES.split()
+    )
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 PATH = click.Path()
@@ -126,12 +133,9 @@ def shared(*names: str) -> Callable[[_F], _F]:
 
 def parameters(options: dict[str, Any]) -> dict[str, Any]:
     """Return ``--param`` by its keys. Raises ParameterError when no mechanism has one, or one is given twice."""
-    from discreet.mechanisms import known_parameters
-
-    pairs = options.pop("pairs")
     values: dict[str, Any] = {}
-    for key, value in pairs:
-        if key not in (names := known_parameters()):  # asking loads every mechanism
+    for key, value in options.pop("pairs"):
+        if key not in (names := mechanisms.known_parameters()):  # asking loads every mechanism
             raise ParameterError(f"no mechanism has a parameter {key!r}. There are: {', '.join(names)}")
         if key in values:
             raise ParameterError(f"the parameter {key!r} is given twice. Give it once")
@@ -144,14 +148,10 @@ def located(data: str, options: dict[str, Any]) -> str | PathLike[str]:
     table, query = options.pop("table"), options.pop("query")
     separator, encoding, comma, sheet = (options.pop(name.replace("-", "_")) for name in SOURCE[:4])
     if table is not None or query is not None:
-        from discreet.confidential import addressed
-
-        data = addressed(data, table=table, query=query)
+        data = confidential.addressed(data, table=table, query=query)
     if separator is None and encoding is None and sheet is None and not comma:
         return data
-    from discreet._core.formats import DelimitedFile
-
-    return DelimitedFile(data, _character(separator), encoding, comma, sheet)
+    return formats.DelimitedFile(data, _character(separator), encoding, comma, sheet)
 
 
 def _character(separator: str | None) -> str | None:
@@ -159,48 +159,39 @@ def _character(separator: str | None) -> str | None:
     return "\t" if separator == "\\t" else separator
 
 
-def budget_of(options: dict[str, Any]) -> Budget:
+def budget_of(options: dict[str, Any]) -> discreet.Budget:
     """Return the privacy budget."""
-    from discreet.privacy import Budget
-
-    return Budget(epsilon=options.pop("epsilon"), delta=options.pop("delta"))
+    return discreet.Budget(epsilon=options.pop("epsilon"), delta=options.pop("delta"))
 
 
-def relation_of(options: dict[str, Any]) -> Replacement | AddRemove:
+def relation_of(options: dict[str, Any]) -> discreet.Replacement | discreet.AddRemove:
     """Return the relation. Raises ParameterError when one needs a number of records that is not declared."""
-    from discreet import AddRemove, Replacement
-
     relation, records = options.pop("relation"), options.pop("records")
     if relation == "replacement":
-        return Replacement(records=records)
+        return discreet.Replacement(records=records)
     if records is None:
         raise ParameterError("--relation add-remove needs a number of records declared in public. Write --records ...")
-    return AddRemove(records=records)
+    return discreet.AddRemove(records=records)
 
 
-def unit_of(options: dict[str, Any]) -> Unit | None:
+def unit_of(options: dict[str, Any]) -> discreet.Unit | None:
     """Return the privacy unit. Raises ParameterError when one of its two options is given without the other."""
-    from discreet.privacy import Unit
-
     column, most = options.pop("unit"), options.pop("max_records")
     if (column is None) != (most is None):
         missing = ("--unit ..., the column that names it", "--max-records ..., an integer of at least 1")[most is None]
         raise ParameterError(f"a privacy unit needs its column and the most records that it may have. Write {missing}")
-    return None if column is None else Unit(column, max_records=most)
+    return None if column is None else discreet.Unit(column, max_records=most)
 
 
-def output_of(options: dict[str, Any]) -> Output:
+def output_of(options: dict[str, Any]) -> discreet.Output:
     """Return the files to write. Raises ParameterError when they contradict one another."""
-    from discreet import Checkpoint, Output
-    from discreet._core.formats import DelimitedFile
-
     path, separator = options.pop("out"), options.pop("out_separator")
     checkpoint, redraw = options.pop("checkpoint"), options.pop("redraw")
     if redraw and checkpoint is None:
         raise ParameterError("--redraw draws from the votes that a checkpoint holds. Name it with --checkpoint")
-    return Output(
-        path if separator is None else DelimitedFile(path, _character(separator)),
-        checkpoint=None if checkpoint is None else Checkpoint(checkpoint, redraw=redraw),
+    return discreet.Output(
+        path if separator is None else formats.DelimitedFile(path, _character(separator)),
+        checkpoint=None if checkpoint is None else discreet.Checkpoint(checkpoint, redraw=redraw),
         **{name: options.pop(name) for name in ("certificate", "partitions", "partition_by", "workers")},
     )
 

@@ -10,12 +10,13 @@ from typing import Any
 
 import click
 
+import discreet
 from discreet._core.checks import real
 from discreet._core.errors import BudgetError, FileProblem, Infeasible, ParameterError
 from discreet._core.text import as_written, counted
 from discreet.cli import options as common
 from discreet.cli.console import Commands, alarm, echo, in_options, progress_bar, show, tell
-from discreet.cli.options import LEDGER, PATH, SOURCE, command, option, shared
+from discreet.cli.options import LEDGER, PATH, SOURCE, command, confidential, mechanisms, option, planner, shared
 
 
 @command("data")
@@ -45,12 +46,8 @@ from discreet.cli.options import LEDGER, PATH, SOURCE, command, option, shared
 @option("--accept-poor-utility", bool, "Accept that over 20 % of the records are not from the data.")
 def release(data: str, domain_file: str, tables: int, sampling: str | None, as_json: bool, **options: Any) -> None:
     """Release a synthetic table from the confidential table DATA."""
-    from discreet import Watch
-    from discreet._release import release as run
-    from discreet.confidential import refuse_same
-
     source = common.located(data, options)
-    refuse_same(source, domain_file)  # before it is read for its ledger
+    confidential.refuse_same(source, domain_file)  # before it is read for its ledger
     request = {
         "relation": common.relation_of(options),
         "unit": common.unit_of(options),
@@ -62,8 +59,8 @@ def release(data: str, domain_file: str, tables: int, sampling: str | None, as_j
     request |= {"tables": tables, **common.parameters(options)}  # sampling may be given either way
     size = options["size"]
     with progress_bar(None if size is None else size * max(1, tables), as_json) as progress:
-        watch = Watch(announce=lambda text: tell(text, err=True), progress=progress, stepped=progress)
-        result = run(source, domain_file, common.budget_of(options), watch=watch, **{**options, **request})
+        watch = discreet.Watch(announce=lambda text: tell(text, err=True), progress=progress, stepped=progress)
+        result = discreet.release(source, domain_file, common.budget_of(options), watch=watch, **{**options, **request})
     certificate, facts = result.certificate, result.certificate.facts
     if certificate.poor is not None:
         alarm(certificate.poor, err=as_json)
@@ -117,10 +114,6 @@ def plan(
     domain_file: str | None, together: str | None, out: str | None, max_records: int, as_json: bool, **options: Any
 ) -> int:
     """Compare the mechanisms for a budget. Only public facts are used: no data is read."""
-    from discreet import Unit
-    from discreet.planner import UNIT
-    from discreet.planner import plan as run
-
     page = {name: options.pop(name) for name in ("html", "ledger", "dataset")}
     if together is not None:
         public = {"domain": domain_file, "records": options["records"], **options}
@@ -135,9 +128,9 @@ def plan(
         raise ParameterError("--ledger and --dataset are for --html. Leave them out")
     with progress_bar(1, as_json, "mechanisms") as progress:
         budget = common.budget_of(options)
-        unit = None if max_records == 1 else Unit(UNIT, max_records=max_records)
+        unit = None if max_records == 1 else discreet.Unit(planner.UNIT, max_records=max_records)
         facts = {name: value for name, value in options.items() if value is not None}
-        result = run(domain_file, budget, unit=unit, progress=progress, **facts)
+        result = discreet.plan(domain_file, budget, unit=unit, progress=progress, **facts)
     if html is not None:
         with progress_bar(1, as_json, "plans at all budgets", after=2.0) as progress:
             result.write_page(html, **page, progress=progress)
@@ -151,17 +144,16 @@ def plan(
 def _plan_together(study: str, out: str | None, as_json: bool, options: dict[str, Any]) -> None:
     """Plan several releases, print them, and write them where a file is named."""
     from discreet._core.files import together
-    from discreet.planner import plan_together, read_study, written
 
     budget = common.budget_of(options)
     for name, value in options.items():
         if value is not None:
             raise ParameterError(f"with --together, the file gives --{name} for each release. Leave it out here")
-    requests, shares = read_study(study)
-    result = plan_together(requests, budget, shares=shares)
+    requests, shares = planner.read_study(study)
+    result = planner.plan_together(requests, budget, shares=shares)
     if out is not None:
         with together(Path(out), inputs=(study,), check=lambda: _require_new(out)) as (file,):
-            file.write(written(result.to_dict()))
+            file.write(planner.written(result.to_dict()))
     if as_json:
         show({"out": out, "verdict": result.verdict, **result.to_dict()})
         return
@@ -170,9 +162,7 @@ def _plan_together(study: str, out: str | None, as_json: bool, options: dict[str
 
 def _tell_plan(verdict: list[str], text: str, file: str | None) -> None:
     """Print a plan, what has to be seen first before it, and the file that it went to."""
-    from discreet.planner import wrapped
-
-    for line in wrapped([in_options(sentence, release) for sentence in verdict]):
+    for line in planner.wrapped([in_options(sentence, release) for sentence in verdict]):
         alarm(line)
     echo(text)
     if file is not None:
@@ -203,8 +193,6 @@ def privacy(
     With --data and --domain, also compute the instance-level deltas, and the parameters that the papers would choose by
     looking at the table (empirical-Bayes strength). They are as confidential as the table.
     """
-    from discreet.mechanisms import stated
-
     if epsilon is not None:
         real("epsilon", epsilon, least=0, error=BudgetError)
     if (epsilon is None) == (delta is None):
@@ -216,7 +204,7 @@ def privacy(
         _state(*_instance(mechanism, data, epsilon, sizes, options, as_json), as_json=as_json)
         return
     public = {"domain": _domain(options["domain_file"]), "relation": options["relation"], **common.parameters(options)}
-    calibrated, guarantee = stated(mechanism, **sizes, **public)
+    calibrated, guarantee = mechanisms.stated(mechanism, **sizes, **public)
     if epsilon is None:
         epsilon = guarantee.epsilon(delta or 0.0)
         if math.isinf(epsilon):
@@ -233,25 +221,22 @@ def _instance(
     mechanism: str, data: str, epsilon: float | None, sizes: dict[str, Any], options: dict[str, Any], as_json: bool
 ) -> tuple[Any, ...]:
     """Return a mechanism's guarantee and, marked as confidential, what its release of a table reveals of that table."""
-    from discreet.audit import instance_guarantee, paper_choices
-    from discreet.confidential import confidential, public_domain, refuse_same, reveal_to_custodian
-    from discreet.mechanisms import stated
-
     source, domain_file = common.located(data, options), options["domain_file"]
     if domain_file is not None:
-        refuse_same(source, domain_file)  # before it is read for its ledger
+        confidential.refuse_same(source, domain_file)  # before it is read for its ledger
         ledger = common.ledger_of(options, domain_file)
         if ledger is not None:
             ledger.note("instance-level report", {"mechanism": {"name": mechanism}})
     if domain_file is None or epsilon is None:
         raise ParameterError("instance-level deltas need --data, --domain and --epsilon. Give all three")
-    domain, public = public_domain(domain_file, data=source), common.parameters(options)
+    domain, public = confidential.public_domain(domain_file, data=source), common.parameters(options)
     if "group" in public:
         raise ParameterError("do not pass group. It comes from the table")
-    calibrated, guarantee = stated(mechanism, domain=domain, **sizes, **public)
-    table = confidential(source, domain, accept={"other-columns"})
-    instance = reveal_to_custodian(instance_guarantee(table, calibrated, epsilon=epsilon, n=sizes["records"]))
-    choices = reveal_to_custodian(paper_choices(table, epsilon=epsilon, size=sizes["size"]))
+    calibrated, guarantee = mechanisms.stated(mechanism, domain=domain, **sizes, **public)
+    table = confidential.confidential(source, domain, accept={"other-columns"})
+    revealed = common.audit.instance_guarantee(table, calibrated, epsilon=epsilon, n=sizes["records"])
+    instance = confidential.reveal_to_custodian(revealed)
+    choices = confidential.reveal_to_custodian(common.audit.paper_choices(table, epsilon=epsilon, size=sizes["size"]))
     facts = {"mechanism": mechanism, **sizes, "parameters": calibrated.parameters(), "epsilon": epsilon}
     facts |= {"delta": guarantee.delta(epsilon), **_promise(guarantee)}
     if as_json:
@@ -266,11 +251,9 @@ def _instance(
 @shared("param", "relation", "domain or cells")
 def calibrate(mechanism: str, domain_file: str | None, as_json: bool, **options: Any) -> None:
     """Solve for the free parameter of a MECHANISM that meets a budget."""
-    from discreet.mechanisms import solved
-
     size, epsilon = options["size"], float(options["epsilon"])
     public = common.parameters(options)
-    calibrated, guarantee, free = solved(mechanism, domain=_domain(domain_file), **public, **options)
+    calibrated, guarantee, free = mechanisms.solved(mechanism, domain=_domain(domain_file), **public, **options)
     facts = {"mechanism": mechanism, "records": guarantee.n, "size": getattr(calibrated, "size", size)}
     facts |= {"parameters": calibrated.parameters(), "solved": free}
     facts |= {"epsilon": epsilon, "delta": guarantee.delta(epsilon)}
@@ -328,13 +311,13 @@ domain = Commands("domain", help="Declare the public facts about a table.")
 @option("--out", PATH, "File to write. By default standard output.")
 def init(data: str, header: bool, public_labels: bool, out: str | None, as_json: bool, **reading: Any) -> None:
     """Write a template for DATA from its column names and types alone. It says what you must fill in."""
-    from discreet._core.formats import format_of
-    from discreet.confidential import open_source, table_schema
     from discreet.domain import Domain
 
-    form, source = format_of(data), common.located(data, reading)
-    schema, codes = table_schema(source, header=header), open_source(source).labels if public_labels else {}
-    labels = {name: [*dict.fromkeys(texts.values())] for name, texts in codes.items() if len({*texts.values()}) > 1}
+    form, source = common.formats.format_of(data), common.located(data, reading)
+    schema, labels = confidential.table_schema(source, header=header), {}
+    if public_labels:
+        codes = confidential.open_source(source).labels.items()
+        labels = {name: [*dict.fromkeys(texts.values())] for name, texts in codes if len({*texts.values()}) > 1}
     if public_labels and not labels:
         raise ParameterError("no column has labels of its codes. Leave --public-labels out")
     template, csv = Domain.template(schema, labels=labels), form is not None and form.texts
@@ -363,11 +346,10 @@ def check(data: str, domain_file: str, as_json: bool, **options: Any) -> int:
 
     The result is CONFIDENTIAL: it shows values. The exit status is 1 where anything does not fit.
     """
-    from discreet.confidential import check_table, public_domain, reveal_to_custodian
-
     source = common.located(data, options)
     facts = {"unit": common.unit_of(options), "accept": common.accepted(options), **options}
-    result = reveal_to_custodian(check_table(source, public_domain(domain_file, data=source), **facts))
+    findings = confidential.check_table(source, confidential.public_domain(domain_file, data=source), **facts)
+    result = confidential.reveal_to_custodian(findings)
     if as_json:
         show(result.to_dict())
     else:

@@ -10,9 +10,11 @@ from typing import Any
 
 import click
 
+import discreet
 from discreet._core.text import comma_items, counted, harmless
+from discreet.cli import options as common
 from discreet.cli.console import Commands, alarm, answer, echo, show, tell
-from discreet.cli.options import PATH, RELATIONS, SOURCE, command, located, option, parameters, shared
+from discreet.cli.options import PATH, RELATIONS, SOURCE, command, confidential, inference, option, releases, shared
 
 _BETWEEN = r",\s*(?=(?:mean|variance|sd|q[\d.]+)\s*(?:,|$)|P\()"  # functionals; a label may hold a comma
 
@@ -27,14 +29,11 @@ def verify(certificate: str, data: str | None, settle: bool, seconds: float, as_
     CERTIFICATE is the file beside a release, or the folder of a release in parts or of several tables. The files in a
     folder are checked too.
     """
-    from discreet.releases import SAME_ROWS
-    from discreet.releases import verify as run
-
     if settle:
         from discreet._core.files import recover
 
         recover(*map(Path, filter(None, (data, certificate))))
-    checks = run(certificate, data=data, seconds=seconds)
+    checks = discreet.verify(certificate, data=data, seconds=seconds)
     compared = data is not None or Path(certificate).is_dir()
     wrong = [check for check in checks if not check.agrees]
     stated = [check.what for check in checks if check.stated]
@@ -48,7 +47,7 @@ def verify(certificate: str, data: str | None, settle: bool, seconds: float, as_
         for erratum in dict.fromkeys(check.erratum for check in wrong if check.erratum is not None):
             echo(erratum)
         verdict = "Do not rely on this certificate."
-        if [check.found for check in wrong] == [SAME_ROWS]:
+        if [check.found for check in wrong] == [releases.SAME_ROWS]:
             verdict = "The rows are those that were released. Get the file as it was written."
         echo(f"Claims that disagree: {len(wrong)} of {len(checks) - len(stated)}. {verdict}")
     else:
@@ -69,12 +68,11 @@ def verify(certificate: str, data: str | None, settle: bool, seconds: float, as_
 @option("--resamples", int, "Number of bootstrap samples.", default=100)
 def compare(data: str, released: str, domain_file: str, as_json: bool, **options: Any) -> None:
     """Compare a RELEASED table with the confidential DATA. The result is confidential."""
-    from discreet.confidential import public_domain, reveal_to_custodian
     from discreet.utility import compare as run
 
-    source = located(data, options)
-    domain = public_domain(domain_file, data=source)
-    comparison = reveal_to_custodian(run(source, released, domain, **options))
+    source = common.located(data, options)
+    domain = confidential.public_domain(domain_file, data=source)
+    comparison = confidential.reveal_to_custodian(run(source, released, domain, **options))
     answer(as_json, comparison.to_dict(), str(comparison))
 
 
@@ -96,9 +94,7 @@ def report(released: str, out: str, domain_file: str | None, as_json: bool, **op
 
     The exit status is 1 where a certificate is not confirmed.
     """
-    from discreet.report import write_report
-
-    page = write_report(released, out, domain=domain_file, **options)
+    page = common.report.write_report(released, out, domain=domain_file, **options)
     wrong = sum(not check.agrees for check in page.checks)
     warning = ": CONFIDENTIAL, since it contains numbers computed from the private data" * page.confidential
     document = {"out": str(page.path), "confidential": page.confidential, "agrees": page.agrees}
@@ -123,18 +119,15 @@ def describe(
 
     It holds nothing but public facts, and is written only if all claims of the certificate are confirmed.
     """
-    from discreet.report import as_text, write_description
-    from discreet.report import describe as run
-
-    document = run(released, standard, certificate=certificate, **facts)
+    document = common.report.describe(released, standard, certificate=certificate, **facts)
     if out is not None:
-        write_description(released, out, document, inputs=(certificate,))
+        common.report.write_description(released, out, document, inputs=(certificate,))
     required = {"--url": "url", "--license": "licence", "--publisher": "publisher"}
     missing = [name for name, fact in required.items() if not facts[fact]]
     if missing:
         echo(f"Catalogues also ask for {', '.join(missing)}.", err=True)
     if out is None:
-        click.echo(as_text(document), nl=False)
+        click.echo(common.report.as_text(document), nl=False)
     else:
         answer(as_json, {"out": out}, f"wrote {out}")
 
@@ -156,16 +149,13 @@ def estimate(
     released: str, functionals: tuple[str, ...], certificate: str | None, as_json: bool, **options: Any
 ) -> None:
     """Estimate numbers of the population, with credible intervals, from a RELEASED table alone."""
-    from discreet.inference import groups_of, known_functionals
-    from discreet.releases import read
-
     names = [part.strip() for text in functionals for part in re.split(_BETWEEN, text)]
     numbers = {name: options.pop(name) for name in ("column", "by", "level")}
-    release = read(released, certificate)
+    release = discreet.read(released, certificate)
     domain = release.domain.row_domain
-    known_functionals(names, domain, numbers["column"])  # a misprint is told before anything is drawn
+    inference.known_functionals(names, domain, numbers["column"])  # a misprint is told before anything is drawn
     if numbers["by"] is not None:
-        groups_of(domain, numbers["by"])
+        inference.groups_of(domain, numbers["by"])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         several = release.certificate.several
@@ -186,9 +176,7 @@ def unseen(released: str, level: float, certificate: str | None, as_json: bool) 
     has a value that nobody has (missing mass), the probability that the next released record is of a new value
     (discovery probability), and the strength and discount of the process that the population comes from.
     """
-    from discreet.inference import all_unseen
-
-    estimates, notes = all_unseen(released, certificate, level=level)
+    estimates, notes = inference.all_unseen(released, certificate, level=level)
     if as_json:
         numbers = {name: asdict(estimate) for name, estimate in estimates.items()}
         show({"released": released, "level": level, "unseen": numbers, "notes": list(notes)})
@@ -205,9 +193,7 @@ def unseen(released: str, level: float, certificate: str | None, as_json: bool) 
 @option("--out", PATH, "Folder to write into.", default="discreet-demo")
 def demo(out: str, as_json: bool) -> None:
     """Release, estimate, verify and report on real data: ten columns of the RAND health insurance experiment."""
-    from discreet.report import demo as run
-
-    result = run(Path(out), say=lambda text: echo(text, err=as_json))
+    result = common.report.demo(Path(out), say=lambda text: echo(text, err=as_json))
     if as_json:
         show(result)
 
@@ -227,9 +213,7 @@ def split(data: str, as_json: bool, **options: Any) -> None:
     All three files are CONFIDENTIAL. The commitment that is printed may be told to anybody: it holds the custodian to
     this draw and tells nothing about it.
     """
-    from discreet.audit import split as run
-
-    control = run(data, **options)
+    control = common.audit.split(data, **options)
     numbers = {name: control.facts[name] for name in ("records", "control_records", "commitment")}
     control_size, rest_size = counted(numbers["control_records"], "record"), f"{numbers['records']:,}"
     if control.unit is not None:
@@ -263,11 +247,9 @@ def release(
     more guesses are right than the claim allows. Where audit split drew whole units, it guesses about these. The exit
     status is 1 where the claim is rejected. A control that audit split did not draw is looked at without a verdict.
     """
-    from discreet.audit import audit_release, claimed
-    from discreet.confidential import reveal_to_custodian
-
-    closed = audit_release(released, data, control, claimed(released, **claim), record=record, level=level)
-    result = reveal_to_custodian(closed)
+    promised = common.audit.claimed(released, **claim)
+    closed = common.audit.audit_release(released, data, control, promised, record=record, level=level)
+    result = confidential.reveal_to_custodian(closed)
     *lines, verdict = str(result).splitlines()
     answer(as_json, result.to_dict(), "\n".join(lines))
     if not as_json:
@@ -291,9 +273,7 @@ def mechanism(mechanism: str, as_json: bool, **options: Any) -> int:
     Beside it stand broken twins, calibrated for larger epsilons and held to the same claim: the answer says which of
     them would have been caught. The exit status is 1 where the claim is refuted. No table of yours is read.
     """
-    from discreet.audit import examined
-
-    result = examined(mechanism, **parameters(options), **options)
+    result = common.audit.examined(mechanism, **common.parameters(options), **options)
     answer(as_json, result.to_dict(), str(result))
     return int(bool(result.rejected))
 
@@ -309,9 +289,7 @@ def pipeline(first: str, second: str, command: tuple[str, ...], work: str, runs:
     paths for what it writes. The exit status is 1 where anything tells the two files apart. The result is
     CONFIDENTIAL.
     """
-    from discreet.audit import audit_pipeline
-    from discreet.confidential import reveal_to_custodian
-
-    result = reveal_to_custodian(audit_pipeline(first, second, command, work=work, runs=runs))
+    observations = common.audit.audit_pipeline(first, second, command, work=work, runs=runs)
+    result = confidential.reveal_to_custodian(observations)
     answer(as_json, result.to_dict(), str(result))
     return int(bool(result.differences))

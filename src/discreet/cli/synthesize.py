@@ -6,10 +6,12 @@ import os
 from dataclasses import asdict
 from typing import Any
 
+import discreet
 from discreet._core.errors import GuaranteeKindError, ParameterError
 from discreet._core.text import comma_items, counted
+from discreet.cli import options as common
 from discreet.cli.console import answer, echo, progress_bar
-from discreet.cli.options import LEDGER, PATH, accepted, command, ledger_of, option, shared
+from discreet.cli.options import LEDGER, PATH, command, confidential, option, pseudo_posterior, shared
 
 
 @command("data")
@@ -68,46 +70,40 @@ def synthesize(
     With --frontier, nothing is released. The folder is for the custodian alone. A weighting that is chosen by looking
     at it is a use of the data.
     """
-    from discreet import Budget, Watch, release
     from discreet._core.numeric import written
-    from discreet.confidential import public_domain
-    from discreet.pseudo_posterior import CensoredPosterior, PseudoPosterior, synthesiser_for
 
-    attack = {
-        "folder": options.pop("frontier"),
-        "known": options.pop("known"),
-        "holdout": options.pop("holdout"),
-    }
+    attack = {"folder": options.pop("frontier"), **{name: options.pop(name) for name in ("known", "holdout")}}
     out, domain_file, empirical = (options.pop(name) for name in ("out", "domain_file", "accept_empirical"))
     _check_goal(target_epsilon, bound, out, attack, accept_empirical=empirical)
-    domain = public_domain(domain_file, data=data)
+    domain = confidential.public_domain(domain_file, data=data)
     model = {name: options.pop(name) for name in ("model", "clusters", "transform", "group")}
     columns = {name: options[name] for name in ("survey_weight", "unit")}
-    synthesiser = synthesiser_for(domain, sensitive, **model, **columns)
+    synthesiser = pseudo_posterior.synthesiser_for(domain, sensitive, **model, **columns)
     seed, settings = options.pop("seed"), _settings_of(options)
     if out is None:
         if not (options["ledger"] is None and options["dataset"] is None):
             raise ParameterError("a frontier releases nothing, so nothing is paid. Leave out --ledger and --dataset")
-        _ladder(data, domain, PseudoPosterior(synthesiser, **settings), attack, seed=seed or 0, as_json=as_json)
+        unweighted = pseudo_posterior.PseudoPosterior(synthesiser, **settings)
+        _ladder(data, domain, unweighted, attack, seed=seed or 0, as_json=as_json)
         return
-    mechanism: PseudoPosterior | CensoredPosterior
+    mechanism: pseudo_posterior.PseudoPosterior | pseudo_posterior.CensoredPosterior
     if bound is None:
-        mechanism = PseudoPosterior(synthesiser, target_epsilon=target_epsilon, **settings)
+        mechanism = pseudo_posterior.PseudoPosterior(synthesiser, target_epsilon=target_epsilon, **settings)
     else:
-        mechanism = CensoredPosterior(synthesiser, bound=bound, **settings)
+        mechanism = pseudo_posterior.CensoredPosterior(synthesiser, bound=bound, **settings)
     one_table = written(float(target_epsilon or 0.0) if bound is None else 2.0 * bound)
-    ledger = ledger_of(options, domain_file)
+    ledger = common.ledger_of(options, domain_file)
     with progress_bar(1, as_json, "fitting, draws per chain") as progress:
-        result = release(
+        result = discreet.release(
             data,
             domain,
-            None if ledger is None else Budget(epsilon=float(one_table * mechanism.tables)),
+            None if ledger is None else discreet.Budget(epsilon=float(one_table * mechanism.tables)),
             mechanism=mechanism,
             out=out,
             ledger=ledger,
-            accept={"asymptotic" if bound is None else "empirical", *accepted(options)},
+            accept={"asymptotic" if bound is None else "empirical", *common.accepted(options)},
             seed=seed,
-            watch=Watch(progress=progress),
+            watch=discreet.Watch(progress=progress),
         )
     files = f"wrote {counted(mechanism.tables, 'table')} and the certificate to {result.path}"
     answer(as_json, {"out": str(result.path), **result.certificate.to_dict()}, result.certificate.text, files)
@@ -142,25 +138,21 @@ def _check_goal(
 
 def _settings_of(options: dict[str, Any]) -> dict[str, Any]:
     """Return what both mechanisms take: of the chains, and of weights and units."""
-    from discreet.pseudo_posterior import Convergence
-
     # JAX takes a core for a device where it is told so before it is loaded; chains then run side by side.
     cores = min(options["chains"], os.cpu_count() or 1)
     os.environ.setdefault("XLA_FLAGS", f"--xla_force_host_platform_device_count={cores}")
-    limits = {"r_hat": "max_r_hat", "effective": "min_effective", "divergent": "max_divergent"}
-    convergence = Convergence(doublings=options["doublings"], **{limit: options[limits[limit]] for limit in limits})
-    names = ("tables", "draws", "warm_up", "chains", "survey_weight", "survey_mean", "unit")
-    return {name: options[name] for name in names} | {"chain_method": "parallel", "convergence": convergence}
+    names = {"r_hat": "max_r_hat", "effective": "min_effective", "divergent": "max_divergent"}
+    limits = {limit: options[name] for limit, name in names.items()}
+    convergence = pseudo_posterior.Convergence(doublings=options["doublings"], **limits)
+    shared_options = ("tables", "draws", "warm_up", "chains", "survey_weight", "survey_mean", "unit")
+    return {name: options[name] for name in shared_options} | {"chain_method": "parallel", "convergence": convergence}
 
 
 def _ladder(data: str, domain: Any, mechanism: Any, attack: dict[str, Any], *, seed: int, as_json: bool) -> None:
     """Fit and show the frontier."""
-    from discreet.confidential import open_source
-    from discreet.pseudo_posterior import LADDER, PAGE, ladder, ladder_text
-
-    open_source(data)
-    with progress_bar(len(LADDER), as_json, "weightings") as progress:
-        points = ladder(data, domain, mechanism, **attack, seed=seed, progress=progress)
-    page = os.path.join(attack["folder"], PAGE)  # noqa: PTH118
+    confidential.open_source(data)
+    with progress_bar(len(pseudo_posterior.LADDER), as_json, "weightings") as progress:
+        points = pseudo_posterior.ladder(data, domain, mechanism, **attack, seed=seed, progress=progress)
+    page = os.path.join(attack["folder"], pseudo_posterior.PAGE)  # noqa: PTH118
     document = {"confidential": True, "points": [asdict(point) for point in points]}
-    answer(as_json, document, ladder_text(points), f"wrote {page}")
+    answer(as_json, document, pseudo_posterior.ladder_text(points), f"wrote {page}")

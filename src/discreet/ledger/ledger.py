@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from discreet import mechanisms
 from discreet._core.boundary import sealed
 from discreet._core.checks import choice
 from discreet._core.errors import FileProblem, ParameterError, Refused
@@ -368,9 +369,7 @@ def _facts_of(request: Request, budget: Budget) -> dict[str, Any]:
         "lease": lease(),
     }
     if request.checkpoint is not None:
-        from discreet.mechanisms import checkpoint_state
-
-        steps, sha256 = checkpoint_state(request.checkpoint.path)
+        steps, sha256 = mechanisms.checkpoint_state(request.checkpoint.path)
         path = os.fspath(canonical(Path(request.checkpoint.path)))
         facts |= {"checkpoint": path, "held": {"steps": steps, "sha256": sha256}}
     return facts

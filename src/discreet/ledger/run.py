@@ -16,6 +16,7 @@ from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 
+from discreet import mechanisms
 from discreet._core.boundary import sealed
 from discreet._core.errors import DiscreetError, ParameterError, RandomnessError, Refused
 from discreet._core.files import OnCommit
@@ -195,15 +196,18 @@ class Run:
             )
         if not isinstance(mechanism, SteppedMechanism):
             return mechanism.kernel(x, rng=rng)
-        from discreet.mechanisms import StepsFile, steps_taken
-
         file, redraw = None, False
         if (checkpoint := self.request.checkpoint) is not None:
-            file, redraw = StepsFile(checkpoint.path, mechanism), checkpoint.redraw
+
+            def note(step: int, steps: int) -> None:  # before the checkpoint holds it or anybody sees it
+                self._append("NOTED", {"step": step, "of": steps})
+
+            file, redraw = mechanisms.StepsFile(checkpoint.path, mechanism), checkpoint.redraw
             if self._reservation is not None:
                 paid = self._reservation.facts["held"]
-                file = StepsFile(checkpoint.path, mechanism, paid=(paid["steps"], paid["sha256"]), note=self._note)
-        return steps_taken(
+                steps_paid = (paid["steps"], paid["sha256"])
+                file = mechanisms.StepsFile(checkpoint.path, mechanism, paid=steps_paid, note=note)
+        return mechanisms.steps_taken(
             mechanism,
             x,
             rng=rng,
@@ -230,19 +234,13 @@ class Run:
             )
         return cost
 
-    def _note(self, step: int, steps: int) -> None:
-        """Note a step of a mechanism that works in steps, before its checkpoint holds it or anybody sees it."""
-        if self._book is None or self._reservation is None:
-            return
-        with self._book.appending() as page:
-            _require_step(page, self._reservation, step)
-            page.append(self._reservation.entry, "NOTED", facts={"step": step, "of": steps})
-
     def _append(self, state: str, facts: Mapping[str, Any], cost: Cost | None = None) -> None:
         """Say something of the entry, durably; nothing where no ledger pays."""
         if self._book is None or self._reservation is None:
             return
         with self._book.appending() as page:
+            if (step := facts.get("step")) is not None:
+                _require_step(page, self._reservation, step)
             event = page.append(self._reservation.entry, state, facts=facts, cost=cost)
         if state in STATES:
             self._state = event

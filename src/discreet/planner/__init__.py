@@ -7,8 +7,9 @@ from discreet._core.lazy import door
 if TYPE_CHECKING:
     from discreet.planner.cells import chosen_cells, require_current, said_before, with_sampling
     from discreet.planner.choice import PublicFacts, chosen_mechanism, require_complete
-    from discreet.planner.options import UNIT, Option
-    from discreet.planner.plans import Plan, plan, wrapped
+    from discreet.planner.options import UNIT, Option, PlanRequest
+    from discreet.planner.plans import Plan, plan, planned, wrapped
+    from discreet.planner.predicted import Reference, predicted_w1, width_error
     from discreet.planner.study import Together, plan_together, read_study, written
 
 __all__ = ["plan"]

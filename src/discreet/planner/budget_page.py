@@ -6,7 +6,6 @@ import json
 import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,12 +55,10 @@ def write_budget_page(
         arguments = {"ledger": "ADDRESS" if "://" in str(place) else Path(place).name}
         if dataset is not None:
             arguments["dataset"] = dataset
-    # A ledger that was given open is its owner's to close.
-    with nullcontext(opened) if opened is None or opened is ledger else opened:
-        comparable = comparison.reference.table is not None and len(comparison.domain.columns) > 1
-        rehearsal = Rehearsal(comparison) if comparable else None
-        plans, current = plans_around(plan, rehearsal, progress)
-        text = page(plans, current, ledger=opened, arguments=arguments, rehearsal=rehearsal)
+    comparable = comparison.reference.table is not None and len(comparison.domain.columns) > 1
+    rehearsal = Rehearsal(comparison) if comparable else None
+    plans, current = plans_around(plan, rehearsal, progress)
+    text = page(plans, current, ledger=opened, arguments=arguments, rehearsal=rehearsal)
     write_own(path, text, inputs=inputs)
     return path
 

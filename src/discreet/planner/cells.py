@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from discreet import planner
 from discreet._core.checks import choice
 from discreet._core.errors import DiscreetError, ParameterError
 from discreet._core.text import about
@@ -127,8 +128,6 @@ def _exponent(judged: Callable[[int], Mechanism], columns: int, *, n: int, size:
     # Coarse cells say little of where in them a value lies, fine ones take more noise or more prior. Where many would
     # take long to predict, what is not due to their width is extrapolated by its growth from half as many per column.
     # A prediction sees each column by itself: of several, records that noise or prior puts elsewhere count more.
-    from discreet.planner.predicted import predicted_w1, width_error
-
     minimum, most_predicted = (_LEAST, _PREDICTED) if columns == 1 else (_LEAST - 1, _PREDICTED // 4)
     best, last, maximum = (max(minimum, int(math.log2(c) / columns)) for c in (_FIRST, most_predicted, _MOST))
 
@@ -137,7 +136,7 @@ def _exponent(judged: Callable[[int], Mechanism], columns: int, *, n: int, size:
         """Return the predicted error but for the width of cells."""
         mechanism = judged(1 << exponent)
         draws = max(2, mechanism.forecast(n).draws // 4)
-        return predicted_w1(mechanism, n=n, size=size, draws=draws) - width_error(mechanism.domain)
+        return planner.predicted_w1(mechanism, n=n, size=size, draws=draws) - planner.width_error(mechanism.domain)
 
     @cache
     def error(exponent: int) -> float:
@@ -150,7 +149,7 @@ def _exponent(judged: Callable[[int], Mechanism], columns: int, *, n: int, size:
             return math.inf
         share = mechanism.forecast(n).lost
         elsewhere = share / 12.0 * (len(mechanism.domain.columns) > 1)
-        return moved + width_error(mechanism.domain) + elsewhere + _REFUSED * share * (share > POOR_UTILITY)
+        return moved + planner.width_error(mechanism.domain) + elsewhere + _REFUSED * share * (share > POOR_UTILITY)
 
     while search and best < maximum and error(best + 1) < (1.0 - _GAIN) * error(best):
         best += 1
@@ -173,8 +172,6 @@ def chosen_cells(declared: Domain, used: Domain) -> list[str]:
 
 def said_before(mechanism: Mechanism, request: Request, *, n: int, reference: Any = None) -> list[str]:
     """Say what a mechanism's steps will do, and compare them with no step at all and with a histogram."""
-    from discreet.planner.predicted import Reference, predicted_w1
-
     if not isinstance(mechanism, SteppedMechanism):
         return []
     lines = [str(mechanism.announcement())]
@@ -182,11 +179,11 @@ def said_before(mechanism: Mechanism, request: Request, *, n: int, reference: An
         return lines
     if mechanism.forecast(n).slow:
         return [*lines, "what no step, or a histogram, would do is not predicted, since that would take minutes"]
-    size, public = request.size or n, Reference.from_data(reference, mechanism.domain)
+    size, public = request.size or n, planner.Reference.from_data(reference, mechanism.domain)
     table = f"a table like {'the inner half of the domain' if reference is None else 'the reference'}"
-    error = predicted_w1(mechanism, n=n, size=size, reference=public)
+    error = planner.predicted_w1(mechanism, n=n, size=size, reference=public)
     stepless = cast(Mechanism, replace(cast(Any, mechanism), steps=0))
-    without_steps = predicted_w1(stepless, n=n, size=size, reference=public)
+    without_steps = planner.predicted_w1(stepless, n=n, size=size, reference=public)
     if without_steps <= error:
         errors = f"W1 {about(without_steps, 4)} against {about(error, 4)}"
         lines.append(
@@ -199,7 +196,7 @@ def said_before(mechanism: Mechanism, request: Request, *, n: int, reference: An
     sizes: dict[str, Any] = {"budget": request.budget, "n": n, "size": size, "group": request.group}
     try:
         alternative = calibrated(histogram.name, mechanism.domain, {}, **sizes)
-        instead = predicted_w1(alternative, n=n, size=size, reference=public)
+        instead = planner.predicted_w1(alternative, n=n, size=size, reference=public)
     except DiscreetError:  # it has no answer on this domain or for this budget
         return lines
     if instead < error:

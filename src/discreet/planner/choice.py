@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 
-from discreet import mechanisms
+from discreet import mechanisms, planner
 from discreet._core.checks import choice, integer
 from discreet._core.errors import ParameterError, PoorUtility
 from discreet._core.lazy import pl
@@ -33,9 +33,7 @@ class PublicFacts:
         """How common the records of the reference are; None where there is none."""
         if self.reference is None:
             return None
-        from discreet.planner.predicted import Reference
-
-        return Reference(self.reference).commonness(self.domain)
+        return planner.Reference(self.reference).commonness(self.domain)
 
     def on(self, domain: Domain) -> PublicFacts:
         """Return these facts on other cells."""
@@ -93,10 +91,6 @@ def chosen_mechanism(request: Request, facts: PublicFacts) -> tuple[Mechanism, s
 
 def _chosen_by_plan(request: Request, facts: PublicFacts) -> tuple[Mechanism, str]:
     """Return the mechanism that the plan chooses among those that can release what is asked for, and why."""
-    from discreet.planner.options import PlanRequest
-    from discreet.planner.plans import planned
-    from discreet.planner.predicted import Reference
-
     names, relation = first_names(), request.between.name
     if request.counts:
         names = [name for name in names if named(name).traits.counts]
@@ -105,11 +99,12 @@ def _chosen_by_plan(request: Request, facts: PublicFacts) -> tuple[Mechanism, st
         request = replace(request, parameters={**request.parameters, "relation": relation})
     elif request.relation.records is None:
         request = replace(request, relation=Replacement(records=facts.n or 0))
-    comparison = PlanRequest(request=replace(request, domain=facts.domain), reference=Reference(facts.reference))
+    request, reference = replace(request, domain=facts.domain), planner.Reference(facts.reference)
+    comparison = planner.PlanRequest(request=request, reference=reference)
     if names != first_names():
         keeping = [name for name in names if named(name).traits.keeps_declared >= comparison.declares_more]
         comparison = replace(comparison, mechanisms=keeping)
-    plan = planned(comparison, largest_sizes=False)
+    plan = planner.planned(comparison, largest_sizes=False)
     best, forecast = plan.best, plan.feasible[0].forecast
     if forecast is not None and plan.feasible[0].poor and "poor-utility" not in request.accept:
         raise PoorUtility(poor_utility(forecast, best, plan.remedies))

@@ -319,11 +319,9 @@ _MOST_LEFT_OUT = 8  # columns
 def tried_remedies(
     comparison: PlanRequest, options: Sequence[Option], options_of: Callable[[PlanRequest], Sequence[Option]]
 ) -> list[str]:
-    """Return sentences, each with a change that a plan of its own finds to be enough; none where none was found.
-
-    Mechanisms whose calibration tries many settings out are left aside, and so are tables with a reference; with
-    declared relations, which name columns, none is left out. ``options_of``: makes the plan of a request.
-    """
+    """Return sentences, each with a change that a plan of its own finds to be enough; none where none was found."""
+    # Mechanisms whose calibration tries many settings out are left aside, and so are tables with a reference; with
+    # declared relations, which name columns, none is left out. options_of makes the plan of a request.
     columns, budget = comparison.domain.columns, comparison.budget
     if comparison.reference.table is not None:
         return []

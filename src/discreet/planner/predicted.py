@@ -373,14 +373,11 @@ class Rehearsal:
         """Yield the share of the reference in each cell of two columns that any row has, less that of a release."""
         from discreet.utility import tables
 
-        sources = [
-            (self.table, self.frequencies),
-            *((frame, np.ones(len(frame), dtype=np.int64)) for frame in released),
-        ]
+        ones = [np.ones(len(frame), dtype=np.int64) for frame in released]
+        sources = [(self.table, self.frequencies), *zip(released, ones, strict=True)]
         rows = tables([(source, "") for source in sources], self._comparison.domain, lambda source: source)
-        shares = np.concatenate(
-            [sign * table.frequencies / table.size for sign, table in zip((1, -1), rows, strict=False)]
-        )
+        signed = zip((1, -1), rows, strict=False)
+        shares = np.concatenate([sign * table.frequencies / table.size for sign, table in signed])
         columns = zip(*(table.columns for table in rows), strict=True)
         labels = [np.concatenate([values.labels[values.place] for values in column]) for column in columns]
         numbers = [np.unique(column, return_inverse=True)[1] for column in labels]

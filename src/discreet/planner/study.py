@@ -135,10 +135,7 @@ class Together:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], *, seconds: float = SECONDS) -> Self:
-        """Read a plan, and compute everything again that it states.
-
-        Raises FileProblem when it is not one, or does not hold; Refused when computing takes longer.
-        """
+        """Read a plan, and compute everything again that it states. Raises FileProblem, or Refused when time is up."""
         facts = read_json(path, remedy="give the file that discreet plan --together wrote")
         if facts.get("discreet_plan") != SCHEMA:
             raise FileProblem(path, f"it is not a discreet plan of version {SCHEMA}", "check the file")
@@ -210,10 +207,8 @@ def _request(*, name: str, records: int, max_records: int = 1, **facts: Any) -> 
 
 
 def plan_together(requests: Sequence[Request], budget: Budget, *, shares: Sequence[float] | None = None) -> Together:
-    """Calibrate several releases of one table, each with its name as ``part``, so that all satisfy a budget together.
-
-    ``shares`` of the budget are parts of their sum, equal by default. Raises Infeasible when no budgets do.
-    """
+    """Calibrate several releases of a table, each with its name as ``part``, so that all satisfy a budget together."""
+    # Shares of the budget are parts of their sum, equal by default. Raises Infeasible when no budgets do.
     # Release i is calibrated to epsilon t w_i E and delta min(t/2, 0.9) w_i D, w_i its share. The factor t is the
     # largest, to 0.1 %, at which the composed profile meets (E, D). Mechanisms and cells that are not given are chosen
     # for these budgets, and the factor is solved for again until they stay the same.

@@ -26,10 +26,7 @@ _SEEDED = "seeded: not for publication, since whoever knows or guesses the seed 
 
 
 def read(document: Mapping[str, Any]) -> CertificateFacts:
-    """Return the facts of an earlier certificate, whose sentences are codes of themselves.
-
-    Raises ParameterError when a field is missing or of the wrong kind.
-    """
+    """Return the facts of an earlier certificate, whose sentences are codes of themselves. Raises ParameterError."""
     facts = {**document} if "discreet_certificate" in document else _of_tables(document)
     guarantee, released = _mapping(facts.get("guarantee")), _mapping(facts.get("released"))
     sentences_of = {key: guarantee[key] for key in ("assumptions", "caveats") if isinstance(guarantee.get(key), list)}

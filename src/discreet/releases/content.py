@@ -83,9 +83,7 @@ def certified_release(facts: CertificateFacts) -> tuple[Mechanism, Contents, Gua
         raise ParameterError("the certificate's unit must be that of its domain, and all of its rows one record")
     if table is None and facts.unit is not None and facts.unit.max_records != relation.group:
         raise ParameterError("the certificate's unit and its relation must have the same number of records")
-    from discreet.mechanisms import guarantee_named
-
-    guarantee = guarantee_named(mechanism, facts.guarantee.theorem, relation, n=facts.records)
+    guarantee = mechanisms.guarantee_named(mechanism, facts.guarantee.theorem, relation, n=facts.records)
     return mechanism, certified_contents(mechanism, facts), guarantee
 
 

@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
+from discreet import releases
 from discreet._core.boundary import sealed
 from discreet._core.errors import DataError, FileProblem, MissingExtra, ParameterError, ReleaseTakenForSample
 from discreet._core.files import require_settled
@@ -28,10 +29,8 @@ _VISIBLE = 1.025
 
 
 def taken_for_sample(certificate: Certificate) -> ReleaseTakenForSample | None:
-    """Return the warning that goes with released records; None where a standard error would not be visibly too small.
-
-    It is public, and None of a mechanism that is not registered here: the factor follows from public facts.
-    """
+    """Return the warning that goes with released records; None where no standard error would be visibly too small."""
+    # It is public, and None of a mechanism that is not registered here: the factor follows from public facts.
     facts, released = certificate.facts, certificate.tables[0].rows
     if facts.unit is not None and facts.relation.group == 1:  # units, not their rows
         released = facts.size or 0
@@ -218,10 +217,8 @@ class Release:
         """
         if self.records is None:
             raise FileProblem(out, f"this release was written to {self.path}", "copy that file and its certificate")
-        from discreet.releases.table import as_polars
-
         several = self.certificate.several
-        frames = [as_polars(records) for records in (self.records if several else [self.records])]
+        frames = [releases.as_polars(records) for records in (self.records if several else [self.records])]
         paths = place(out, certificate, several=several, inputs=())
         tables = (iter([frame]) for frame in frames)
         run = Run.unpaid(Request())  # what it cost was paid when it was made
@@ -258,18 +255,17 @@ class Release:
 
     def _tables(self) -> Any:
         """Return what :meth:`table` does, and warn once of what its records are not."""
-        from discreet.releases.table import typed
-
         sample = taken_for_sample(self.certificate)
         if sample is not None and "warned" not in self._cache:
             self._cache["warned"] = True
             warnings.warn(sample, stacklevel=4)
         if not self.certificate.several:
-            return typed(self._source, self.certificate)
-        if self.records is not None:
-            return [typed(table, self.certificate) for table in self.records]
-        folder = Path(str(self.path))
-        return [typed(folder / Path(str(table.file)).name, self.certificate) for table in self.certificate.tables]
+            return releases.typed(self._source, self.certificate)
+        tables = self.records
+        if tables is None:
+            folder = Path(str(self.path))
+            tables = [folder / Path(str(table.file)).name for table in self.certificate.tables]
+        return [releases.typed(table, self.certificate) for table in tables]
 
 
 # The analyst's door: a released table and its certificate as one object, once they are known to belong together.
@@ -317,8 +313,6 @@ def read(release: Any, certificate: Certificate | str | os.PathLike[str] | None 
     >>> share.lower < 0.375 < share.upper
     True
     """
-    from discreet.releases.table import require_own
-
     where = None
     if not isinstance(release, (str, os.PathLike)):
         document = read_certificate(release, certificate)
@@ -336,7 +330,7 @@ def read(release: Any, certificate: Certificate | str | os.PathLike[str] | None 
         if document.several or document.in_parts:
             folder = "release in parts" if document.in_parts else "folder of tables"
             raise FileProblem(path, f"its certificate is that of a {folder}", "give the folder")
-    require_own(document, path)
+    releases.require_own(document, path)
     return Release(records=None, certificate=document, info={}, path=path, certificate_path=where)
 
 
@@ -356,13 +350,11 @@ def read_certificate(release: Any, certificate: Any = None) -> Certificate:
 
 def _beside(path: Path, certificate: str | os.PathLike[str] | None) -> Path:
     """Return where the certificate of a file is: where it is said to be, beside it, or where the file says."""
-    from discreet.releases.table import file_text
-
     where = certificate_path(path, certificate)
     if certificate is not None:
         return where
     require_settled(path)
-    if not where.exists() and path.is_file() and (name := file_text(path, CERTIFICATE_KEY)) is not None:
+    if not where.exists() and path.is_file() and (name := releases.file_text(path, CERTIFICATE_KEY)) is not None:
         where = path.with_name(Path(name).name)
     if not where.exists() and not path.exists():
         raise FileProblem(path, "there is no such file", "check the path")
@@ -373,11 +365,9 @@ def _beside(path: Path, certificate: str | os.PathLike[str] | None) -> Path:
 
 def _require_whole(table: Any, certificate: Certificate) -> None:
     """Refuse a dataframe that is not the whole release: a selection of it has another law."""
-    from discreet.releases.table import as_polars
-
     if certificate.several:
         raise ParameterError("this certificate is that of a folder of tables. Give the folder")
-    frame, rows = as_polars(table), certificate.tables[0].rows
+    frame, rows = releases.as_polars(table), certificate.tables[0].rows
     if missing := [name for name in certificate.facts.released.columns if name not in frame.columns]:
         raise DataError(str(missing[0]), "is not in the release", "give the certificate that was written with it")
     if rows not in (None, frame.height):

@@ -242,10 +242,8 @@ _UNCHANGED = "give the file that was released"
 
 
 def misfits(data: str | os.PathLike[str], certificate: Certificate) -> dict[str, str]:
-    """Return what of each column is not as declared, empty where nothing is; of counts, by both edges of their cells.
-
-    Counts whose texts name no single cell, and tables with other columns, are not looked at.
-    """
+    """Return what of each column is not as declared, empty where all is; of counts, by both edges of their cells."""
+    # Counts whose texts name no single cell, and tables with other columns, are not looked at.
     contents = certified_contents(certified_mechanism(certificate.facts), certificate.facts)
     declaration = contents.domain.row_domain.to_dict()
     for facts in declaration["columns"].values():
@@ -294,11 +292,7 @@ def _cells_of(values: Sequence[pl.Series], column: Column) -> npt.NDArray[Any]:
     codes, edges = column.encode(middle), None
     if column.finite:
         edges = column.interval(codes) or [column.decode(codes, rng=seeded(0))]
-    if len(values) == 1 and column.kind in (
-        "datetime",
-        "duration",
-        "time",
-    ):  # whose cells hold several points of a step
+    if len(values) == 1 and column.kind in ("datetime", "duration", "time"):  # a cell holds several points of a step
         lattice: Any = column
         points = replace(lattice, base=None, cells=None)
         edges = [points.decode(points.encode(middle), rng=seeded(0))]

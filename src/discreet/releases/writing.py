@@ -267,12 +267,8 @@ def write(
         with together(*paths, inputs=inputs, check=check, on_commit=on_commit, hashes=hashes) as (table, file):
             domain = Domain.from_dict(document.facts.domain).row_domain
             ends = {f"{name}{end}": column for name, column in domain.columns.items() for end in ("_from", "_to")}
-            options: dict[str, Any] = {
-                "columns": {**ends, **domain.columns},
-                "metadata": metadata,
-                "separator": separator,
-            }
-            facts = write_table(next(tables), schema, table, named=path, **options)
+            options: dict[str, Any] = {"metadata": metadata, "separator": separator}
+            facts = write_table(next(tables), schema, table, named=path, columns={**ends, **domain.columns}, **options)
             hashes[path] = str(facts.sha256)
             document = document.releasing(tables=[facts])
             paid_for |= document.paid_for

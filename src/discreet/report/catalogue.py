@@ -88,10 +88,8 @@ def _release_values(path: Path, where: Path, promise: Promise) -> dict[str, Any]
     if certificate.in_parts:
         values |= {"whole": [], "folders": [{"name": f"{path.name}/"}]}
         key = certificate.facts.released.partition_by
-    words = {
-        name: "; ".join(filter(None, (kind, note)))
-        for name, kind, _, note in declared(promise.mechanism.domain.row_domain)
-    }
+    rows = declared(promise.mechanism.domain.row_domain)
+    words = {name: "; ".join(filter(None, (kind, note))) for name, kind, _, note in rows}
     values["columns"] = [
         {"column": name, "words": words.get(name), "type": _type(dtype)}
         | ({"inside": None, "property": "fullpath"} if name == key else {"inside": name, "property": None})
