@@ -127,7 +127,13 @@ class PseudoPosterior(ModelPosterior):
             object.__setattr__(self, "target_epsilon", target)
 
     def fit(
-        self, columns: Columns, *, rng: np.random.Generator, check: bool = True, progress: Progress | None = None
+        self,
+        columns: Columns,
+        *,
+        rng: np.random.Generator,
+        unweighted: PosteriorDraws | None = None,
+        check: bool = True,
+        progress: Progress | None = None,
     ) -> PseudoFit:
         """Fit both posteriors and compute risks, weights and bounds.
 
@@ -137,6 +143,8 @@ class PseudoPosterior(ModelPosterior):
             Confidential: the columns that the synthesiser reads, one entry per record.
         rng : numpy.random.Generator
             Source of everything.
+        unweighted : PosteriorDraws, optional
+            Draws of the unweighted posterior of the same columns, to save its fit.
         check : bool
             Refuse chains that did not converge. Without it, look at ``draws.r_hat`` and the others yourself.
         progress : callable, optional
@@ -149,11 +157,19 @@ class PseudoPosterior(ModelPosterior):
         ParameterError
             When model and data do not fit together.
         """
-        sampler, unweighted, risks = self._unweighted(columns, rng=rng, check=check, progress=progress)
+        sampler = self.sampler(columns, progress=progress)
+        unweighted = self._unweighted(sampler, unweighted, rng=rng, check=check)
+        risks = Risks.from_draws(sampler, unweighted)
         return self.refit(sampler, unweighted, risks, self.weighting, rng=rng, check=check)
 
     def calibrated_fit(
-        self, columns: Columns, *, rng: np.random.Generator, check: bool = True, progress: Progress | None = None
+        self,
+        columns: Columns,
+        *,
+        rng: np.random.Generator,
+        unweighted: PosteriorDraws | None = None,
+        check: bool = True,
+        progress: Progress | None = None,
     ) -> PseudoFit:
         """Fit with weights solved for, so that the local epsilon meets the target with its safety.
 
@@ -165,7 +181,7 @@ class PseudoPosterior(ModelPosterior):
 
         Parameters
         ----------
-        columns, rng, check, progress
+        columns, rng, unweighted, check, progress
             As for :meth:`fit`.
 
         Raises
@@ -175,7 +191,9 @@ class PseudoPosterior(ModelPosterior):
         """
         if self.target_epsilon is None:
             raise ParameterError("the local epsilon of one table is needed. Write target_epsilon=...")
-        sampler, unweighted, risks = self._unweighted(columns, rng=rng, check=check, progress=progress)
+        sampler = self.sampler(columns, progress=progress)
+        unweighted = self._unweighted(sampler, unweighted, rng=rng, check=check)
+        risks = Risks.from_draws(sampler, unweighted)
         target = self.target_epsilon / self._factor(sampler.count)
         if risks.epsilon <= target:
             return self.refit(sampler, unweighted, risks, Unweighted(), rng=rng, check=check)
@@ -273,12 +291,14 @@ class PseudoPosterior(ModelPosterior):
         return self._sampler(data, progress=progress, survey=survey, units=units)
 
     def _unweighted(
-        self, columns: Columns, *, rng: np.random.Generator, check: bool, progress: Progress | None
-    ) -> tuple[Sampler, PosteriorDraws, Risks]:
-        """Return the sampler of a table, draws from its unweighted posterior, and the risks under it."""
-        sampler = self.sampler(columns, progress=progress)
-        draws = self._draw(sampler, np.ones(sampler.count), rng=rng, check=check)
-        return sampler, draws, Risks.from_draws(sampler, draws)
+        self, sampler: Sampler, draws: PosteriorDraws | None, *, rng: np.random.Generator, check: bool
+    ) -> PosteriorDraws:
+        """Draw from the unweighted posterior, unless its draws are known."""
+        if draws is None:
+            return self._draw(sampler, np.ones(sampler.count), rng=rng, check=check)
+        if check:
+            draws.require(self.convergence)
+        return draws
 
     def refit(
         self,
@@ -301,9 +321,7 @@ class PseudoPosterior(ModelPosterior):
         if not weights.any():
             raise Refused("every record would get weight 0. Raise c, g, the bound M or the target")
         if (weights == 1.0).all():
-            draws = unweighted
-            if check:
-                draws.require(self.convergence)
+            draws = self._unweighted(sampler, unweighted, rng=rng, check=check)
         else:
             draws = self._draw(sampler, weights, rng=rng, check=check, start=unweighted)
         bounds = Risks.from_draws(sampler, draws, weights)
