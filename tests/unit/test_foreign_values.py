@@ -48,7 +48,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "Output": {"path": "o.parquet", "certificate": "o.json", "partitions": 2, "partition_by": "a", "workers": 1},
     "Replacement": {"records": 200},
     "Unit": {"column": "u", "max_records": 2},
-    "UnitTable": {"unit": "u", "max_records": 2, "columns": {"a": IntegerColumn(lower=0, upper=9)}, "slots": "interchangeable"},
+    "UnitTable": {"unit": "u", "max_records": 2, "columns": DOMAIN.columns},
     "Boolean": {"nulls": "category", "base": {"weights": [1, 2, 3]}},
     "Category": {"categories": ["x", "y"], "ordered": True, "dtype": "string", "nulls": "category"},
     "Date": {"lower": DAY, "upper": dt.date(2020, 1, 9), "cells": 2, "nulls": "category", "out_of_bounds": "clip"},
