@@ -168,8 +168,7 @@ def _given_noisy(
         _require_complete(release.values)
         return noisy(priors, release.n, release.values, Noise.from_law(likelihood.law, likelihood.scale))
     kind = Moved if likelihood.surplus == "moved" else Positive
-    positive = kind.under(priors, likelihood, release.n, release.values)
-    return [CountPosterior(counts.log, counts.draw, counts.step, counts.approximation) for counts in positive]
+    return kind.posteriors(priors, likelihood, release.n, release.values)
 
 
 def _given_thresholded(
@@ -186,7 +185,7 @@ def _given_thresholded(
         if y is not None:
             numbers = lattice.numbers(max(1.0, y - noise.reach), y + noise.reach)
             numbers = numbers[(numbers > 0) | (numbers[-1] == 0)]
-            return numbers, _log_noise(noise, lattice, y, numbers) - noise.log_whole
+            return numbers, noise.log_pmf(y - lattice.counts(numbers)) - noise.log_whole
         numbers = lattice.numbers(0.0, minimum + noise.reach)
         with np.errstate(divide="ignore"):
             short = np.log(noise.below(minimum - lattice.step * numbers))
@@ -276,11 +275,7 @@ def lowered(counts: Floats, records: int) -> Floats:
 def near(lattice: Lattice, noise: Noise, y: float) -> tuple[Integers, Floats]:
     """Return the counts that a noisy one may come from, and their log-likelihood."""
     numbers = lattice.numbers(y - noise.reach, y + noise.reach)
-    return numbers, _log_noise(noise, lattice, y, numbers)
-
-
-def _log_noise(noise: Noise, lattice: Lattice, y: float, numbers: Integers) -> Floats:
-    return noise.log_pmf(y - lattice.counts(numbers))
+    return numbers, noise.log_pmf(y - lattice.counts(numbers))
 
 
 def divided(sums: Floats, sets: Indices, alpha: Floats, rng: np.random.Generator) -> Floats:
