@@ -349,9 +349,6 @@ def _without_cells(domain: Domain) -> Domain:
     return Domain(columns={domain.names[0]: Numeric(lower=column.lower, upper=column.upper)})
 
 
-# The posterior that fits the mechanism of a release.
-
-
 @sealed
 def posterior(
     release: Any,

@@ -229,12 +229,9 @@ def sets_of(tree: Tree, measured: Sequence[int] = (), above: float = 1.0) -> lis
     return sets
 
 
-# The law of the noise on counts, as an analyst knows it: for inference, in floating point.
-
-
 @dataclass(frozen=True)
 class Noise:
-    """Independent noise with a known law."""
+    """Independent noise on counts with a known law, for inference: in floating point."""
 
     # P(z) in proportion to e^(-|z|/scale) or e^(-z^2/(2 scale^2)), or a function: log P(z), up to a constant
     law: str | Callable[[Floats], Floats]
@@ -283,9 +280,6 @@ class Noise:
         reach = math.ceil(self.reach)
         cumulated = np.cumsum(np.exp(self.log_pmf(np.arange(-reach, reach + 1.0)) - self.log_whole))
         return np.append(0.0, cumulated)[np.clip(numbers + reach, 0, 2 * reach + 1)]
-
-
-# Counts on a lattice: whole numbers, or multiples of a step where they are known to far less than one record.
 
 
 @dataclass(frozen=True)
