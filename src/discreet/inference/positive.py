@@ -41,15 +41,14 @@ class Positive:
     def _tree_of(self, prior: Prior) -> Prior:
         return prior
 
-    @property
-    def approximation(self) -> str:
-        if self._stratified:
-            return "the rounding of neighbouring cells' shares to whole records is taken as independent"
-        shifted = "the reading is taken as one shift of all noisy counts, cut off at 0"
-        return shifted if self._likelihood.surplus == "shifted" else ""
-
     def posterior(self) -> CountPosterior:
-        return CountPosterior(self.log, self.draw, self._lattice.step, self.approximation)
+        """Return the posterior, whatever the unknown number is; its weight is 0 where the prior is hopeless."""
+        text = "the reading is taken as one shift of all noisy counts, cut off at 0"
+        text *= self._likelihood.surplus == "shifted"
+        if self._stratified:
+            text = "the rounding of neighbouring cells' shares to whole records is taken as independent"
+        log = -math.inf if self._hopeless else self._nodes[2]
+        return CountPosterior(log, self._draw, self._lattice.step, text)
 
     @classmethod
     def posteriors(cls, priors: Sequence[Prior], *release: Any) -> list[CountPosterior]:
@@ -62,12 +61,7 @@ class Positive:
                 part._hopeless = peak <= max(peaks) - _HOPELESS
         return [part.posterior() for part in parts]
 
-    @property
-    def log(self) -> float:
-        """The logarithm of the weight of all counts, whatever the unknown number is."""
-        return -math.inf if self._hopeless else self._nodes[2]
-
-    def draw(self, draws: int, rng: np.random.Generator) -> Floats:
+    def _draw(self, draws: int, rng: np.random.Generator) -> Floats:
         """Return draws of the counts: from each node of the unknown number as many as it has weight."""
         nodes, weights, _ = self._nodes
         held = rng.multinomial(draws, weights)
@@ -196,24 +190,15 @@ class Moved(Positive):
         base[self._drawn > 0] = half
         return Prior.nested(base, sets, start=prior.start, wide=prior.wide, growth=prior.growth)
 
-    @property
-    def approximation(self) -> str:
-        return "the reading is taken to tell the sum of a cell with records and the nearest cells without, and no more"
+    def posterior(self) -> CountPosterior:
+        """Return the posterior of the cells' counts."""
+        text = "the reading is taken to tell the sum of a cell with records and the nearest cells without, and no more"
+        return self._lattice.posterior(self._cells())._replace(approximation=text)
 
     @classmethod
     def posteriors(cls, priors: Sequence[Prior], *release: Any) -> list[CountPosterior]:
         return [cls(prior, *release).posterior() for prior in priors]
 
-    @property
-    def log(self) -> float:
-        """The logarithm of the weight of all counts."""
-        return self._cells.log
-
-    def draw(self, draws: int, rng: np.random.Generator) -> Floats:
-        """Return draws of the counts."""
-        return self._lattice.counts(self._cells.draw(draws, rng))
-
-    @cached_property
     def _cells(self) -> Sums:
         sizes, held = np.bincount(self._block).tolist(), self._drawn[self._drawn > 0].tolist()
         blocks, lengths = [*zip(held, sizes, strict=True)], np.bincount(self._run)[self._run].tolist()

@@ -34,23 +34,17 @@ class Splits:
     ) -> Splits:
         """Return the splits of a tree, of nodes that are opened, by variances of upward estimates."""
         sums, sizes, levels = level_sums(tree, evidence), level_sums(tree, np.ones(len(evidence))), _families(tree)
-        order, leaf = tree.in_order(), np.empty(len(evidence), dtype=np.intp)
         rows: list[tuple[int, list[tuple[int, int]], float, float]] = []
-        leaves: list[float] = []
-        place = 0
+        leaves: list[tuple[float, float]] = []  # the evidence of each, and its size
 
         def visit(level: int, node: int, depth: int) -> None:
-            nonlocal place
             children = [node]
             while len(children) == 1 and level < tree.depth and opened[level][children[0]]:
                 members, starts = levels[level]
                 children = members[starts[children[0]] : starts[children[0] + 1]].tolist()
                 level += 1
             if len(children) == 1:
-                size = int(sizes[level][children[0]])
-                leaf[order[place : place + size]] = len(leaves)
-                place += size
-                leaves.append(float(sums[level][children[0]]))
+                leaves.append((sums[level][children[0]], sizes[level][children[0]]))
                 return
             start = len(leaves)
             visit(level, children[0], depth + 1)
@@ -65,8 +59,9 @@ class Splits:
         visit(0, 0, 0)
         rows.sort(key=lambda row: row[0])
         depths, pairs, shares, errors = (np.array([row[i] for row in rows]) for i in range(4))
-        pairs = pairs.astype(np.intp).reshape(-1, 2, 2)
-        return cls(leaf, np.array(leaves), pairs, shares, errors, depths.astype(np.intp), sampling)
+        pairs, (own, lengths) = pairs.astype(np.intp).reshape(-1, 2, 2), np.transpose(leaves)
+        leaf = np.repeat(np.arange(len(leaves)), lengths.astype(np.intp))[np.argsort(tree.in_order())]
+        return cls(leaf, own, pairs, shares, errors, depths.astype(np.intp), sampling)
 
 
 def level_sums(tree: Tree, leaves: Floats) -> list[Floats]:

@@ -97,7 +97,7 @@ def test_what_a_run_holds_is_hidden_as_a_sum(strength: float | None) -> None:
         if strength is None:  # a run is split in two, and from its cell, which has half of their block
             log = log + split(first, second, 1.0, 1.0) + split(alone, first + second, 1.0, 1.0)
         as_a_sum, each = as_a_sum + hidden(first + second), each + hidden(first) + hidden(second)
-    draws = made.draw(40_000, seeded(2))
+    draws = made.posterior().draw(40_000, seeded(2))
     for more, right in ((as_a_sum, True), (each, False)):
         weights = np.exp(log + more - (log + more).max())
         exact = weights @ tables / weights.sum()
