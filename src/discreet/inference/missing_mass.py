@@ -151,7 +151,7 @@ def _read(release: Any, facts: Any) -> Released:
 
 def _answer(z: Released, of: str, level: float, n: int | None = None, **parameters: float | None) -> Unseen:
     real("level", level, above=0, below=1)
-    parameters = {"strength": None, "discount": None} | parameters
+    parameters = dict.fromkeys(("strength", "discount")) | parameters
     if of in parameters:
         return _learned(z, of, parameters, level)
     return Urn.from_release(z, parameters["strength"], parameters["discount"], n).answer(of, level)
