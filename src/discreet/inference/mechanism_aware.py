@@ -16,24 +16,15 @@ from discreet._core.errors import ParameterError
 from discreet._core.random import seeded
 from discreet._core.text import counted
 from discreet.domain import Domain, Numeric, Records
+from discreet.inference import samplers
 from discreet.inference.bounds import UnseenCells, hidden, shapes
 from discreet.inference.line import CellSets
 from discreet.inference.population import Posterior
 from discreet.inference.prior import FIRMER, FIRMER_FOR_RECORDS, WIDE, WIDE_FOR_LITTLE, Noise, Prior
 from discreet.inference.released import analysed_mechanism, read_release, released_table
-from discreet.inference.samplers import (
-    CountDraws,
-    Observation,
-    ReleasedCounts,
-    ReleasedRecords,
-    divided,
-    draw_counts,
-    noisy,
-    splits_given,
-)
 from discreet.inference.trees import WHOLE, Splits, level_sums
 from discreet.inference.urn import process_posterior
-from discreet.mechanisms import MOST_CELLS, Mechanism, NoisyTree, known_likelihood
+from discreet.mechanisms import MOST_CELLS, Mechanism, NoisyTree, Tree, known_likelihood
 from discreet.releases import Certificate, read_certificate, released_counts, unreadable
 
 _MOST_NUMBERS, _MOST_SETS = 1 << 28, 1 << 13
@@ -52,7 +43,7 @@ class LatentCounts(NamedTuple):
     """The confidential counts given a release, of the leaves for a tree."""
 
     domain: Domain
-    draws: CountDraws
+    draws: samplers.CountDraws
     priors: Sequence[Prior]
     base: Floats  # shares of the cells in the base measure
     leaf: Indices | None  # of each cell; none where there is no tree
@@ -145,42 +136,42 @@ def mechanism_posterior(
     """
     certificate = read_certificate(release, certificate)
     mechanism, rng = analysed_mechanism(certificate), seeded(seed)
-    likelihood: Any = known_likelihood(mechanism, certificate.facts.records)
-    _base_masses(mechanism.domain, strength, draws, likelihood)  # what cannot be done is refused before files are read
+    likelihood: Any = known_likelihood(mechanism, certificate.facts.records)  # refused before files are read
+    _check_options(mechanism.domain, strength, draws, likelihood.tree)
     latent = latent_counts(mechanism, _cells(release, certificate, mechanism), strength=strength, draws=draws, rng=rng)
     return population_posterior(latent, rng, of=of, within=within)
 
 
-def _cells(release: Any, certificate: Certificate, mechanism: Mechanism) -> Observation:
+def _cells(release: Any, certificate: Certificate, mechanism: Mechanism) -> samplers.Observation:
     """Return what was released of each cell."""
     facts, domain = certificate.facts, mechanism.domain
     n, share = facts.records, facts.released.share_from_data
     if facts.size is None:
-        return ReleasedCounts(n, released_counts(quietly(released_table(release).collect, unreadable()), domain))
+        table_of_counts = quietly(released_table(release).collect, unreadable())
+        return samplers.ReleasedCounts(n, released_counts(table_of_counts, domain))
     if mechanism.likelihood().withholds and share == 0.0:  # no count was kept: as a table of counts says it
-        return ReleasedCounts(n, np.full(domain.size or 0, np.nan))
+        return samplers.ReleasedCounts(n, np.full(domain.size or 0, np.nan))
     table = read_release(release, certificate)
     numbers = np.zeros(domain.size or 0, dtype=np.int64)
     numbers[domain.flat(table.records)] = np.rint(table.counts)
-    return ReleasedRecords(n, numbers, None if share is None else round(share * n))
+    return samplers.ReleasedRecords(n, numbers, None if share is None else round(share * n))
 
 
 def latent_counts(
-    mechanism: Mechanism, release: Observation, *, strength: float | None, draws: int, rng: np.random.Generator
+    mechanism: Mechanism, release: samplers.Observation, *, strength: float | None, draws: int, rng: np.random.Generator
 ) -> LatentCounts:
     """Draw the confidential counts given what was released of each cell; the rest as for mechanism_posterior."""
     likelihood: Any = known_likelihood(mechanism, release.n)
     domain = mechanism.domain
-    base = masses = _base_masses(domain, None, draws, likelihood)
-    tree, leaf, firmer, sets = likelihood.tree, None, FIRMER, None
+    base = masses = _base_masses(domain)
+    tree, leaf, firmer, sets, starts, unseen = likelihood.tree, None, FIRMER, None, None, None
     if tree is not None:
         leaf = tree.leaf_of(domain.unflat(np.arange(len(base)))).astype(np.intp)
         masses = np.asarray(np.bincount(leaf, weights=base), dtype=np.float64)
         values = np.bincount(leaf, weights=release.values).astype(release.values.dtype)
         release = replace(release, values=values)
-    if isinstance(release, ReleasedRecords):
+    if isinstance(release, samplers.ReleasedRecords):
         firmer = FIRMER_FOR_RECORDS
-    unseen = None
     if likelihood.withholds:
         unseen = UnseenCells.withheld(likelihood, release)
     elif strength is None and not likelihood.noiseless:
@@ -188,8 +179,7 @@ def latent_counts(
         unseen = hidden(release, noise, stratified=stratified, consistent=likelihood.consistent)
     if unseen is not None and leaf is not None:
         unseen = unseen.part(leaf)
-    starts = None
-    if leaf is not None and _is_condensed(domain, likelihood):
+    if leaf is not None and _is_condensed(domain, tree):
         shares, splits = _condensed(likelihood, release)
         starts = np.searchsorted(splits.leaf, np.arange(len(splits.evidence)))
         sets, within = splits.leaf[leaf], (shares / masses)[leaf] * base
@@ -203,14 +193,14 @@ def latent_counts(
     else:
         wide = WIDE_FOR_LITTLE if likelihood.withholds or likelihood.noiseless else WIDE
         priors = Prior.learned(masses, firmer=firmer, wide=wide, softer=likelihood.noiseless)
-    counts = draw_counts(likelihood, priors, release, draws, rng)
+    counts = samplers.draw_counts(likelihood, priors, release, draws, rng)
     return LatentCounts(domain, counts, priors, base, leaf, mechanism.name, release.n, strength, unseen, sets)
 
 
-def _is_condensed(domain: Domain, likelihood: Any) -> bool:
+def _is_condensed(domain: Domain, tree: Tree | None) -> bool:
     """Return whether only so much of a tree is drawn as matters to numbers of its only column."""
-    (column, *others), tree = domain.columns.values(), likelihood and likelihood.tree
-    return bool(tree and not others and column.on_a_line and tree.nodes(tree.depth) > WHOLE)
+    column, *others = domain.columns.values()
+    return tree is not None and not others and column.on_a_line and tree.nodes(tree.depth) > WHOLE
 
 
 def _condensed(likelihood: NoisyTree, release: Any) -> tuple[Floats, Splits]:
@@ -220,20 +210,21 @@ def _condensed(likelihood: NoisyTree, release: Any) -> tuple[Floats, Splits]:
     even = np.full(len(shares), 1.0 / len(shares))
     levels = zip(level_sums(reading.tree, shares), level_sums(reading.tree, even), strict=True)
     opened = [(mass > _LEAST_MASS) | (mass * width > _LEAST_MOMENT) for mass, width in levels]
-    return shares, splits_given(likelihood, release, opened)
+    return shares, samplers.splits_given(likelihood, release, opened)
 
 
-def _base_masses(domain: Domain, strength: float | None, draws: int, likelihood: Any = None) -> Floats:
-    """Return the masses of the cells, in all the strength, or 1. Raises ParameterError where there are too many."""
-    cells, most = domain.size, getattr(likelihood, "most_cells", MOST_CELLS)
-    if cells is None or cells > most:
-        raise ParameterError(f"a mechanism-aware posterior needs a finite domain of at most {most:,} cells")
-    if 2 * positive_size("draws", draws) * min(cells, _MOST_SETS << 20 * (not _is_condensed(domain, likelihood))) > (
-        _MOST_NUMBERS
-    ):
+def _check_options(domain: Domain, strength: float | None, draws: int, tree: Tree | None = None) -> None:
+    cells = sets = domain.size or 0
+    if _is_condensed(domain, tree):
+        sets = min(cells, _MOST_SETS)
+    if 2 * positive_size("draws", draws) * sets > _MOST_NUMBERS:
         raise ParameterError(f"{draws:,} draws of {cells:,} cells do not fit in memory. Ask for fewer draws")
-    total = 1.0 if strength is None else real("strength", strength, above=0, most=1e9)
-    return np.asarray(total * np.exp(domain.log_base(domain.unflat(np.arange(cells)))))
+    if strength is not None:
+        real("strength", strength, above=0, most=1e9)
+
+
+def _base_masses(domain: Domain) -> Floats:
+    return np.exp(domain.log_base(domain.unflat(np.arange(domain.size or 0))))
 
 
 @sealed
@@ -288,15 +279,18 @@ def noisy_counts_posterior(
     >>> bool(3.0 < posterior.evaluate("mean").mean() < 3.8)
     True
     """
-    base, n, rng = _base_masses(domain, None, draws), positive_size("n", n), seeded(seed)
+    if domain.size is None or domain.size > MOST_CELLS:
+        raise ParameterError(f"a mechanism-aware posterior needs a finite domain of at most {MOST_CELLS:,} cells")
+    _check_options(domain, strength, draws)
+    base, n, rng = _base_masses(domain), positive_size("n", n), seeded(seed)
     values, law = np.asarray(counts, dtype=np.float64), Noise(noise, float(scale))
     if values.shape != base.shape or not np.isfinite(values).all():
         raise ParameterError(f"give one finite noisy count for each cell, {len(base):,} in all")
     if strength is None:
-        priors, unseen = Prior.learned(base, firmer=FIRMER), hidden(ReleasedCounts(n, values), law.spread)
+        priors, unseen = Prior.learned(base, firmer=FIRMER), hidden(samplers.ReleasedCounts(n, values), law.spread)
     else:
-        priors, unseen = [Prior.process(_base_masses(domain, strength, draws))], None
-    latent = CountDraws.draw(noisy(priors, n, values, law), draws, rng)
+        priors, unseen = [Prior.process(strength * base)], None
+    latent = samplers.CountDraws.draw(samplers.noisy(priors, n, values, law), draws, rng)
     source = LatentCounts(domain, latent, priors, base, None, "noisy counts", n, strength, unseen)
     return population_posterior(source, rng, of=of, within=within)
 
@@ -326,7 +320,7 @@ def population_posterior(latent: LatentCounts, rng: np.random.Generator, *, of: 
         expected = sets.expected(masses)
         notes.append(wording.SETS_OF_CELLS.format(len(masses[0]), len(alpha)))
     elif latent.leaf is not None:  # within a leaf nothing was seen: the shares are the prior's
-        expected = masses = divided(masses, latent.leaf, alpha, rng)
+        expected = masses = samplers.divided(masses, latent.leaf, alpha, rng)
     target, support, own, own_weights = domain, domain.unflat(np.arange(len(alpha))), None, None
     if within == "process":
         notes.append(_PROCESS)
@@ -353,9 +347,6 @@ def _without_cells(domain: Domain) -> Domain:
     if len(domain.columns) != 1 or not plain:
         raise ParameterError("shapes within cells need a single numeric column of intervals, without step or nulls")
     return Domain(columns={domain.names[0]: Numeric(lower=column.lower, upper=column.upper)})
-
-
-# The posterior that fits the mechanism of a release.
 
 
 @sealed
@@ -399,13 +390,11 @@ def posterior(
         When the release or its certificate cannot be read.
     """
     certificate = read_certificate(release, certificate)
+    options: dict[str, Any] = {"strength": strength, "draws": draws, "seed": seed}
     if analysed_mechanism(certificate).likelihood().urn is None:
-        return mechanism_posterior(
-            release, certificate, strength=strength, draws=draws, seed=seed, of=of, within=within
-        )
+        return mechanism_posterior(release, certificate, of=of, within=within, **options)
     if choice("of", of, ("population", "table")) == "table":
         raise ParameterError("the release of an urn has a posterior of the population only. Leave out of = 'table'")
     if choice("within", within, ("bounds", "process", "even")) == "process":
         raise ParameterError("the release of an urn has no process within cells. Take within = 'bounds'")
-    population = process_posterior(release, certificate, strength=strength, draws=draws, seed=seed)
-    return replace(population, bounds=within == "bounds")
+    return replace(process_posterior(release, certificate, **options), bounds=within == "bounds")

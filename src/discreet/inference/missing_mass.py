@@ -117,7 +117,7 @@ def unseen(
     probability that one more released record is of a new value: 0.101041 (95%: 0.0384615 to 0.177885)
     """
     choice("of", of, ASKED)
-    return _answer(_read(release, facts), of, level, strength, discount, n)
+    return _answer(_read(release, facts), of, level, n, strength=strength, discount=discount)
 
 
 def all_unseen(release: Any, facts: Any = None, *, level: float = 0.95) -> tuple[dict[str, Unseen], tuple[str, ...]]:
@@ -149,18 +149,12 @@ def _read(release: Any, facts: Any) -> Released:
     return z
 
 
-def _answer(
-    z: Released,
-    of: str,
-    level: float,
-    strength: float | None = None,
-    discount: float | None = None,
-    n: int | None = None,
-) -> Unseen:
+def _answer(z: Released, of: str, level: float, n: int | None = None, **parameters: float | None) -> Unseen:
     real("level", level, above=0, below=1)
-    if of in ("strength", "discount"):
-        return _learned(z, of, {"strength": strength, "discount": discount}, level)
-    return Urn.from_release(z, strength, discount, n).answer(of, level)
+    parameters = dict.fromkeys(("strength", "discount")) | parameters
+    if of in parameters:
+        return _learned(z, of, parameters, level)
+    return Urn.from_release(z, parameters["strength"], parameters["discount"], n).answer(of, level)
 
 
 class CountLaw(NamedTuple):
@@ -302,17 +296,12 @@ def _learned(z: Released, of: str, parameters: dict[str, float | None], level: f
     theta, sigma = ("learned" if value is None else value for value in parameters.values())
     posterior = learned_parameters(z, theta, sigma, draws=_LEARNED, hyperprior=None, rng=seeded(0))
     draws: Floats = getattr(posterior, of)
-    lower, upper = np.quantile(draws, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
-    origin = z.urn and f". That urn has strength {z.urn.strength:g} and discount {z.urn.discount:g}"
-    return Unseen(
-        what=f"{of} of the process that the population comes from",
-        estimate=float(draws.mean()),
-        lower=float(lower),
-        upper=float(upper),
-        level=level,
-        rests_on=(
-            f"{counted(z.size, 'released record')}, taken as draws of that process, which is exact where the urn of "
-            "the release has its strength and discount, and an approximation of the order m/n otherwise. The prior is "
-            f"uniform in the discount and in (strength + discount) / (1 + strength + discount){origin or ''}"
-        ),
+    lower, upper = np.quantile(draws, [(1.0 - level) / 2.0, (1.0 + level) / 2.0]).tolist()
+    urn = z.urn and f". That urn has strength {z.urn.strength:g} and discount {z.urn.discount:g}"
+    origin = (
+        f"{counted(z.size, 'released record')}, taken as draws of that process, which is exact where the urn of the "
+        "release has its strength and discount, and an approximation of the order m/n otherwise. The prior is uniform "
+        f"in the discount and in (strength + discount) / (1 + strength + discount){urn or ''}"
     )
+    quantity, mean = f"{of} of the process that the population comes from", float(draws.mean())
+    return Unseen(what=quantity, estimate=mean, lower=lower, upper=upper, level=level, rests_on=origin)

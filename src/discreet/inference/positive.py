@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from discreet._core.arrays import Floats, Integers
-from discreet.inference.prior import Lattice, Noise, Prior
+from discreet.inference.prior import CountPosterior, Lattice, Noise, Prior
 from discreet.inference.sums import Level, LogWeights, Sums, both, nothing
 from discreet.mechanisms import NoisyCellCounts
 
@@ -25,7 +26,7 @@ class Positive:
     # Independent records have the sum as an exponential factor; each stratified number is its share to within one,
     # independently.
 
-    def __init__(self, likelihood: NoisyCellCounts, prior: Prior, records: int, drawn: Integers) -> None:
+    def __init__(self, prior: Prior, likelihood: NoisyCellCounts, records: int, drawn: Integers) -> None:
         self._likelihood, self._records = likelihood, records
         self._drawn, self._size = np.asarray(drawn, dtype=np.int64), int(drawn.sum())
         self._noise = Noise.from_law(likelihood.law, likelihood.scale)
@@ -40,36 +41,27 @@ class Positive:
     def _tree_of(self, prior: Prior) -> Prior:
         return prior
 
-    @property
-    def approximation(self) -> str:
+    def posterior(self) -> CountPosterior:
+        """Return the posterior, whatever the unknown number is; its weight is 0 where the prior is hopeless."""
+        text = "the reading is taken as one shift of all noisy counts, cut off at 0"
+        text *= self._likelihood.surplus == "shifted"
         if self._stratified:
-            return "the rounding of neighbouring cells' shares to whole records is taken as independent"
-        shifted = "the reading is taken as one shift of all noisy counts, cut off at 0"
-        return shifted if self._likelihood.surplus == "shifted" else ""
-
-    @property
-    def step(self) -> int:
-        return self._lattice.step
+            text = "the rounding of neighbouring cells' shares to whole records is taken as independent"
+        log = -math.inf if self._hopeless else self._nodes[2]
+        return CountPosterior(log, self._draw, self._lattice.step, text)
 
     @classmethod
-    def under(
-        cls, priors: Sequence[Prior], likelihood: NoisyCellCounts, records: int, drawn: Integers
-    ) -> Sequence[Positive]:
+    def posteriors(cls, priors: Sequence[Prior], *release: Any) -> list[CountPosterior]:
         """Return the posteriors under several priors; one that weighs too little where the last peaks is hopeless."""
         # The unknown number is looked for under the last one.
-        made = [cls(likelihood, prior, records, drawn) for prior in priors]
-        if len(made) > 1:
-            peaks = [one._log(made[-1]._best) for one in made]
-            for one, peak in zip(made, peaks, strict=True):
-                one._hopeless = peak <= max(peaks) - _HOPELESS
-        return made
+        parts = [cls(prior, *release) for prior in priors]
+        if len(parts) > 1:
+            peaks = [part._log(parts[-1]._best) for part in parts]
+            for part, peak in zip(parts, peaks, strict=True):
+                part._hopeless = peak <= max(peaks) - _HOPELESS
+        return [part.posterior() for part in parts]
 
-    @property
-    def log(self) -> float:
-        """The logarithm of the weight of all counts, whatever the unknown number is."""
-        return -math.inf if self._hopeless else self._nodes[2]
-
-    def draw(self, draws: int, rng: np.random.Generator) -> Floats:
+    def _draw(self, draws: int, rng: np.random.Generator) -> Floats:
         """Return draws of the counts: from each node of the unknown number as many as it has weight."""
         nodes, weights, _ = self._nodes
         held = rng.multinomial(draws, weights)
@@ -198,27 +190,15 @@ class Moved(Positive):
         base[self._drawn > 0] = half
         return Prior.nested(base, sets, start=prior.start, wide=prior.wide, growth=prior.growth)
 
-    @property
-    def approximation(self) -> str:
-        return "the reading is taken to tell the sum of a cell with records and the nearest cells without, and no more"
+    def posterior(self) -> CountPosterior:
+        """Return the posterior of the cells' counts."""
+        text = "the reading is taken to tell the sum of a cell with records and the nearest cells without, and no more"
+        return self._lattice.posterior(self._cells())._replace(approximation=text)
 
     @classmethod
-    def under(
-        cls, priors: Sequence[Prior], likelihood: NoisyCellCounts, records: int, drawn: Integers
-    ) -> Sequence[Positive]:
-        """Return the posteriors under several priors."""
-        return [cls(likelihood, prior, records, drawn) for prior in priors]
+    def posteriors(cls, priors: Sequence[Prior], *release: Any) -> list[CountPosterior]:
+        return [cls(prior, *release).posterior() for prior in priors]
 
-    @property
-    def log(self) -> float:
-        """The logarithm of the weight of all counts."""
-        return self._cells.log
-
-    def draw(self, draws: int, rng: np.random.Generator) -> Floats:
-        """Return draws of the counts."""
-        return self._lattice.counts(self._cells.draw(draws, rng))
-
-    @cached_property
     def _cells(self) -> Sums:
         sizes, held = np.bincount(self._block).tolist(), self._drawn[self._drawn > 0].tolist()
         blocks, lengths = [*zip(held, sizes, strict=True)], np.bincount(self._run)[self._run].tolist()
@@ -261,23 +241,18 @@ class Moved(Positive):
     def _tree(self, runs: list[LogWeights], blocks: list[LogWeights]) -> list[Level]:
         """Return the sets whose sums have weights: those of the prior, and those that are told of."""
         told = {len(some): some for some in (runs, blocks) if 1 < len(some) < len(self._drawn)}
-        levels = self._lattice.levels or self._flat(told)
+        levels, first = [], np.arange(len(self._drawn))
+        for part in (self._run, self._block):  # the levels where the prior has none
+            number = int(part[-1]) + 1
+            if number in told and number < len(first):
+                levels.append(Level(part[first], told[number]))
+                first = np.searchsorted(part, np.arange(number))
         return [
             level._replace(log_weights=list(map(both, level.log_weights, told[len(level.log_weights)])))
             if len(level.log_weights) in told
             else level
-            for level in levels
-        ]
-
-    def _flat(self, told: Container[int]) -> list[Level]:
-        """Return the sets of runs and blocks, without weights."""
-        levels, first = [], np.arange(len(self._drawn))
-        for part in (self._run, self._block):
-            number = int(part[-1]) + 1
-            if number in told and number < len(first):
-                levels.append(Level(part[first], [nothing] * number))
-                first = np.searchsorted(part, np.arange(number))
-        return levels
+            for level in self._lattice.levels
+        ] or levels
 
 
 def _nearest_held(drawn: Integers) -> Integers:

@@ -217,27 +217,21 @@ def parents(nested: Sequence[Integers]) -> list[Integers]:
 
 
 def sets_of(tree: Tree, measured: Sequence[int] = (), above: float = 1.0) -> list[tuple[Integers, float]]:
-    """Return the node of each leaf in order, numbered in order, from the leaves up, and the weight of its own count.
-
-    Weights are inverse variances, in units of that of a leaf's noise: 0 where a level is not measured.
-    """
+    """Return the node of each leaf in order, numbered in order, from the leaves up, and the weight of its own count."""
+    # Weights are inverse variances, in units of that of a leaf's noise: 0 where a level is not measured.
     sets, order = [], tree.in_order()
     for level in reversed(range(tree.depth)):
         node = np.arange(tree.nodes(level)).reshape(tree.shape(level)).astype(np.float64)
         for below in range(level + 1, tree.depth + 1):
             node = tree.down(below, node)
         node = node.ravel()[order]
-        weight = 1.0 / above if level in measured else 0.0
-        sets.append((np.cumsum(np.diff(node, prepend=node[0]) != 0), weight))
+        sets.append((np.cumsum(np.diff(node, prepend=node[0]) != 0), (level in measured) / above))
     return sets
-
-
-# The law of the noise on counts, as an analyst knows it: for inference, in floating point.
 
 
 @dataclass(frozen=True)
 class Noise:
-    """Independent noise with a known law."""
+    """Independent noise on counts with a known law, for inference: in floating point."""
 
     # P(z) in proportion to e^(-|z|/scale) or e^(-z^2/(2 scale^2)), or a function: log P(z), up to a constant
     law: str | Callable[[Floats], Floats]
@@ -286,9 +280,6 @@ class Noise:
         reach = math.ceil(self.reach)
         cumulated = np.cumsum(np.exp(self.log_pmf(np.arange(-reach, reach + 1.0)) - self.log_whole))
         return np.append(0.0, cumulated)[np.clip(numbers + reach, 0, 2 * reach + 1)]
-
-
-# Counts on a lattice: whole numbers, or multiples of a step where they are known to far less than one record.
 
 
 @dataclass(frozen=True)
@@ -343,10 +334,10 @@ class Lattice:
         keys = [*zip(self.cells, kinds, strict=True)]
         pairs = [*dict.fromkeys(keys)]
         numbers, logs = zip(*(factors[kind] for _, kind in pairs), strict=True)
-        lengths, joined, weights = list(map(len, numbers)), np.concatenate(numbers), np.concatenate(logs)
-        cells = {cell: index for index, cell in enumerate(dict.fromkeys(cell for cell, _ in pairs))}
-        indices = np.repeat([cells[cell] for cell, _ in pairs], lengths)
-        weights += by_function([partial(self._log_prior, *cell) for cell in cells], indices, joined)
+        priors = {cell: partial(self._log_prior, *cell) for cell, _ in pairs}
+        lengths = np.array([*map(len, numbers)])
+        weights = np.concatenate(logs)
+        weights += by_function([priors[cell] for cell, _ in pairs], np.concatenate(numbers), lengths)
         parts = np.split(weights, np.cumsum(lengths)[:-1])
         laws = {
             pair: IntegerLaw.from_logarithms(int(own[0]), part)
@@ -391,13 +382,9 @@ class Lattice:
 
         return weight
 
-    def posterior(self, sums: Sums, approximation: str = "") -> CountPosterior:
+    def posterior(self, sums: Sums) -> CountPosterior:
         """Return the posterior of counts that are independent but for their sum and those of sets."""
-
-        def draw(draws: int, rng: np.random.Generator) -> Floats:
-            return self.counts(sums.draw(draws, rng))
-
-        return CountPosterior(sums.log, draw, self.step, approximation)
+        return CountPosterior(sums.log, lambda draws, rng: self.counts(sums.draw(draws, rng)), self.step)
 
 
 class CountPosterior(NamedTuple):

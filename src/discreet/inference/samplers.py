@@ -36,12 +36,9 @@ _IMPOSSIBLE = -1e49  # in logarithms
 _TAKEN_AS_NORMAL = "{} noise on a tree is taken as normal of the same variance"
 
 
-# What a release tells of each cell, or leaf.
-
-
 @dataclass(frozen=True)
 class Observation:
-    """One number of each cell, shape (k,), that was released of a table of ``n`` records."""
+    """One number of each cell, or leaf, shape (k,), that was released of a table of ``n`` records."""
 
     n: int
     values: Any
@@ -57,16 +54,12 @@ class ReleasedCounts(Observation):
 class ReleasedRecords(Observation):
     """Numbers of released records."""
 
-    # the sum of the noisy counts that were kept, up to the number of records, where the certificate tells it
-    kept: int | None = None
-
-
-# Draws under several priors of equal probability.
+    kept: int | None = None  # the sum of the noisy counts kept, up to ``n``, where the certificate tells it
 
 
 @dataclass(frozen=True)
 class CountDraws:
-    """Draws of the confidential counts."""
+    """Draws of the confidential counts, under several priors of equal probability."""
 
     counts: Floats  # shape (draws, k): in records; each row has the sum ``n`` to within half a step
     step: int  # in which the counts are followed: 1 where the posterior is exact
@@ -122,8 +115,7 @@ def _require_possible(possible: bool) -> None:
         raise ParameterError("the posterior cannot be computed for this release. Write a strength, for another prior")
 
 
-# What each likelihood says. A sampler takes priors of equal probability and a release, and returns their posteriors.
-
+# What a likelihood says: from priors of equal probability, and a release, to their posteriors.
 Sampler = Callable[[Any, Sequence[Prior], Any, np.random.Generator], list[CountPosterior]]
 
 
@@ -143,11 +135,9 @@ def _given_law(
     def listed(prior: Prior) -> CountPosterior:
         logs = likelihoods + prior.log_weights(tables)
         log = float(np.logaddexp.reduce(logs))
-
-        def draw(draws: int, rng: np.random.Generator) -> Floats:
-            return np.asarray(tables[rng.choice(len(tables), size=draws, p=np.exp(logs - log))], dtype=np.float64)
-
-        return CountPosterior(log, draw)
+        return CountPosterior(
+            log, lambda draws, rng: tables[rng.choice(len(tables), size=draws, p=np.exp(logs - log))].astype(np.float64)
+        )
 
     return [*map(listed, priors)]
 
@@ -168,8 +158,7 @@ def _given_noisy(
         _require_complete(release.values)
         return noisy(priors, release.n, release.values, Noise.from_law(likelihood.law, likelihood.scale))
     kind = Moved if likelihood.surplus == "moved" else Positive
-    positive = kind.under(priors, likelihood, release.n, release.values)
-    return [CountPosterior(counts.log, counts.draw, counts.step, counts.approximation) for counts in positive]
+    return kind.posteriors(priors, likelihood, release.n, release.values)
 
 
 def _given_thresholded(
@@ -186,7 +175,7 @@ def _given_thresholded(
         if y is not None:
             numbers = lattice.numbers(max(1.0, y - noise.reach), y + noise.reach)
             numbers = numbers[(numbers > 0) | (numbers[-1] == 0)]
-            return numbers, _log_noise(noise, lattice, y, numbers) - noise.log_whole
+            return numbers, noise.log_pmf(y - lattice.counts(numbers)) - noise.log_whole
         numbers = lattice.numbers(0.0, minimum + noise.reach)
         with np.errstate(divide="ignore"):
             short = np.log(noise.below(minimum - lattice.step * numbers))
@@ -223,11 +212,9 @@ def _given_tree(
         alpha, start = (prior.layers[0].masses, None) if prior.base is None else (prior.base, prior.start)
         merged = np.asarray(np.bincount(splits.leaf, weights=alpha), dtype=np.float64)
         below = TreeCounts(merged, release.n, splits, spread=spread, start=start)
-
-        def draw(draws: int, rng: np.random.Generator) -> Floats:
-            return divided(below.draw(draws, rng), splits.leaf, alpha, rng)
-
-        return CountPosterior(below.log, draw, below.step, text)
+        return CountPosterior(
+            below.log, lambda draws, rng: divided(below.draw(draws, rng), splits.leaf, alpha, rng), below.step, text
+        )
 
     return [*map(counts_given, priors)]
 
@@ -276,11 +263,7 @@ def lowered(counts: Floats, records: int) -> Floats:
 def near(lattice: Lattice, noise: Noise, y: float) -> tuple[Integers, Floats]:
     """Return the counts that a noisy one may come from, and their log-likelihood."""
     numbers = lattice.numbers(y - noise.reach, y + noise.reach)
-    return numbers, _log_noise(noise, lattice, y, numbers)
-
-
-def _log_noise(noise: Noise, lattice: Lattice, y: float, numbers: Integers) -> Floats:
-    return noise.log_pmf(y - lattice.counts(numbers))
+    return numbers, noise.log_pmf(y - lattice.counts(numbers))
 
 
 def divided(sums: Floats, sets: Indices, alpha: Floats, rng: np.random.Generator) -> Floats:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -163,20 +164,10 @@ class Sums:
 
 def _weighted(laws: Sequence[IntegerLaw], log_weights: Sequence[LogWeights]) -> list[IntegerLaw]:
     """Return laws times weights; equal laws with equal weights are one object again."""
-    made: dict[tuple[int, int], tuple[IntegerLaw, LogWeights]] = {}
-    keys = []
-    for law, log in zip(laws, log_weights, strict=True):
-        keys.append((id(law), id(log)))
-        made.setdefault(keys[-1], (law, log))
-    functions = {id(log): log for _, log in made.values()}
-    which = {each: at for at, each in enumerate(functions)}
-    mine = np.array([which[id(log)] for _, log in made.values()])
-
-    def weights(numbers: Integers, lengths: Integers) -> Floats:
-        return by_function(functions.values(), np.repeat(mine, lengths), numbers)
-
-    found = dict(zip(made, _times([law for law, _ in made.values()], weights), strict=True))
-    return [found[key] for key in keys]
+    pairs = {(id(law), id(log)): (law, log) for law, log in zip(laws, log_weights, strict=True)}
+    factors, logs = zip(*pairs.values(), strict=True)
+    products = dict(zip(pairs, _times(factors, partial(by_function, logs)), strict=True))
+    return [products[id(law), id(log)] for law, log in zip(laws, log_weights, strict=True)]
 
 
 def _times(laws: Sequence[IntegerLaw], logarithms: Callable[[Integers, Integers], Floats]) -> list[IntegerLaw]:
@@ -200,11 +191,14 @@ def _without_ends(laws: Sequence[IntegerLaw], weights: Floats, ends: Indices, sc
     return [IntegerLaw(law.low + i - start, weights[i:j], law.scale + scale) for law, start, i, j, scale in parts]
 
 
-def by_function(functions: Iterable[LogWeights], which: Integers, numbers: Integers) -> Floats:
-    """Return the function of each number, of those whose places in the list are told: once of equal ones, if many."""
+def by_function(functions: Sequence[LogWeights], numbers: Integers, lengths: Integers) -> Floats:
+    """Return the function of each number, a function for so many: computed once for equal ones, if many are."""
+    distinct = {id(function): function for function in functions}
+    places = {key: place for place, key in enumerate(distinct)}
+    which = np.repeat([places[id(function)] for function in functions], lengths)
     order, values = np.argsort(which, kind="stable"), np.empty(len(numbers))
-    parts = []
-    for function, part in zip(functions, np.split(numbers[order], np.cumsum(np.bincount(which))[:-1]), strict=True):
+    parts, ends = [], np.cumsum(np.bincount(which))[:-1]
+    for function, part in zip(distinct.values(), np.split(numbers[order], ends), strict=True):
         low, high = int(part.min()), int(part.max())
         if high - low >= len(part):
             parts.append(function(part))
@@ -216,11 +210,10 @@ def by_function(functions: Iterable[LogWeights], which: Integers, numbers: Integ
 
 def _tilt(laws: Sequence[IntegerLaw], total: int) -> float:
     """Return by what the laws are tilted for the sum to be near its mean: this changes no draw, only precision."""
-    starts = _ends(laws)[:-1]
-    low = np.array([law.low for law in laws])
+    ends, low = _ends(laws), np.array([law.low for law in laws])
+    starts, lengths = ends[:-1], np.diff(ends)
     with np.errstate(divide="ignore"):
         logs = np.log(np.concatenate([law.weights for law in laws]))
-    lengths = np.diff(np.append(starts, len(logs)))
     numbers = np.arange(len(logs)) - np.repeat(starts, lengths)
 
     def beyond(tilt: float) -> tuple[float, float]:

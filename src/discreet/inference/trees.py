@@ -34,23 +34,17 @@ class Splits:
     ) -> Splits:
         """Return the splits of a tree, of nodes that are opened, by variances of upward estimates."""
         sums, sizes, levels = level_sums(tree, evidence), level_sums(tree, np.ones(len(evidence))), _families(tree)
-        order, leaf = tree.in_order(), np.empty(len(evidence), dtype=np.intp)
         rows: list[tuple[int, list[tuple[int, int]], float, float]] = []
-        leaves: list[float] = []
-        place = 0
+        leaves: list[tuple[float, float]] = []  # the evidence of each, and its size
 
         def visit(level: int, node: int, depth: int) -> None:
-            nonlocal place
             children = [node]
             while len(children) == 1 and level < tree.depth and opened[level][children[0]]:
                 members, starts = levels[level]
                 children = members[starts[children[0]] : starts[children[0] + 1]].tolist()
                 level += 1
             if len(children) == 1:
-                size = int(sizes[level][children[0]])
-                leaf[order[place : place + size]] = len(leaves)
-                place += size
-                leaves.append(float(sums[level][children[0]]))
+                leaves.append((sums[level][children[0]], sizes[level][children[0]]))
                 return
             start = len(leaves)
             visit(level, children[0], depth + 1)
@@ -65,8 +59,9 @@ class Splits:
         visit(0, 0, 0)
         rows.sort(key=lambda row: row[0])
         depths, pairs, shares, errors = (np.array([row[i] for row in rows]) for i in range(4))
-        pairs = pairs.astype(np.intp).reshape(-1, 2, 2)
-        return cls(leaf, np.array(leaves), pairs, shares, errors, depths.astype(np.intp), sampling)
+        pairs, (own, lengths) = pairs.astype(np.intp).reshape(-1, 2, 2), np.transpose(leaves)
+        leaf = np.repeat(np.arange(len(leaves)), lengths.astype(np.intp))[np.argsort(tree.in_order())]
+        return cls(leaf, own, pairs, shares, errors, depths.astype(np.intp), sampling)
 
 
 def level_sums(tree: Tree, leaves: Floats) -> list[Floats]:
@@ -239,6 +234,8 @@ class TreeCounts:
 
     def _log_split(self, split: int, counts: Floats, sums: Floats) -> Floats:
         """Return the log-likelihood of what a split tells, given the counts of its first child and of both."""
+        from scipy.special import log_ndtr
+
         node, parent = self._nodes[self._pairs[split][0]], self._nodes[self._pairs[split][2]]
         share, variance = float(self._splits.share[split]), float(self._variance[split])
         if self._sampling == "iid":
@@ -247,7 +244,7 @@ class TreeCounts:
         estimate = counts + share * (self._each * parent.evidence - sums)  # but for the split's own error
         distance = (self._each * node.evidence - estimate) / math.sqrt(variance + self._rounding)
         if self._sampling and node.evidence == 0:
-            return _log_below(distance)
+            return np.asarray(log_ndtr(distance))
         return -0.5 * distance**2
 
 
@@ -258,16 +255,18 @@ def _rounded(mass: float) -> float:
 
 def _log_drawn(drawn: float, both: float, one: Floats, sums: Floats, spread: float) -> Floats:
     """Return the log-probability that so many of ``both`` records fall on a child, whose estimate has an error."""
+    from scipy.special import betaincinv, log_ndtr, ndtr
+
     if both - drawn < drawn:
         drawn, one = both - drawn, sums - one
     if drawn == 0:  # the estimate is 0 or less, or none of the records falls on it
         tilt, x = spread * both / sums, one / spread
-        return np.logaddexp(_log_below(-x), np.minimum(_log_below(x - tilt) - x * tilt + 0.5 * tilt**2, 0.0))
+        more = log_ndtr(x - tilt) - x * tilt + 0.5 * tilt**2
+        return np.asarray(np.logaddexp(log_ndtr(-x), np.minimum(more, 0.0)))
     nodes, weights = _QUADRATURE if drawn < _MANY else _COARSE
     total = np.zeros(np.broadcast_shapes(one.shape, sums.shape))
+    # where the noise is wider than the law of the share given the records
     if (spread / float(sums.mean())) ** 2 * both**3 > drawn * (both - drawn):
-        from scipy.special import betaincinv, ndtr  # the noise is wider than the law of the share given the records
-
         for share, weight in zip(betaincinv(drawn + 1.0, both - drawn + 1.0, ndtr(nodes)), weights, strict=True):
             total += weight * np.exp(-0.5 * ((share * sums - one) / spread) ** 2)
         return np.log(np.maximum(total, 1e-300) * sums)
@@ -277,9 +276,3 @@ def _log_drawn(drawn: float, both: float, one: Floats, sums: Floats, spread: flo
         share = np.clip((one + node * spread) / sums, 1e-12, 1.0 - 1e-12)
         total += weight * np.exp(drawn * np.log(share) + rest * np.log1p(-share) - most)
     return np.log(np.maximum(total, 1e-300))
-
-
-def _log_below(x: Floats) -> Floats:
-    from scipy.special import log_ndtr
-
-    return np.asarray(log_ndtr(x))

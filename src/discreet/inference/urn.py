@@ -277,27 +277,24 @@ def process_posterior(
 def _notes(
     z: Released, parameters: ProcessParameters, records: int | None, theta: float | str, sigma: float | str
 ) -> tuple[str, ...]:
-    law, numbers, origin = "Pitman-Yor", f" of strength {parameters.strength[0]:g}", "a sample of"
+    law, numbers, cautions = "Pitman-Yor", f" of strength {parameters.strength[0]:g}", []
     if parameters.discount.max() == 0.0:
         law = "Dirichlet"
     else:
         numbers += f" and discount {parameters.discount[0]:g}"
     if "learned" in (theta, sigma):
         numbers = ", its parameters learned from the release"
-    if records is not None:
-        origin = f"drawn from {records:,} confidential ones that are independent draws of"
-    notes = [
-        f"given {counted(z.size, 'released record')}, taken as {origin} the population, with a {law} process "
-        f"prior{numbers}"
-    ]
+    origin = f"drawn from {records or 0:,} confidential ones that are independent draws of"
     if records is None:
-        notes.append("right only where far fewer records were released than are held. Otherwise say how many are held")
+        origin = "a sample of"
+        cautions = ["right only where far fewer records were released than are held. Otherwise say how many are held"]
     elif z.urn is None or (theta, sigma) != (z.urn.strength, z.urn.discount):
-        notes.append(
+        cautions = [
             "the release is taken to have been drawn with this prior's own parameters, which is an approximation of "
             "the order m/n otherwise"
-        )
-    return tuple(notes)
+        ]
+    model = f"taken as {origin} the population, with a {law} process prior{numbers}"
+    return (f"given {counted(z.size, 'released record')}, {model}", *cautions)
 
 
 class _Cells:

@@ -77,7 +77,7 @@ def test_what_a_run_holds_is_hidden_as_a_sum(strength: float | None) -> None:
     likelihood = NoisyCellCounts(law=LAPLACE, scale=scale, surplus="moved", sampling="stratified")
     base = np.full(6, 1 / 6)
     prior = Prior.nested(base) if strength is None else Prior.process(strength * base)
-    made = Moved(likelihood, prior, n, drawn)
+    made = Moved(prior, likelihood, n, drawn)
     tables = np.array([c for c in itertools.product(range(n + 1), repeat=6) if sum(c) == n])
 
     def split(first: np.ndarray, second: np.ndarray, a: float, b: float) -> np.ndarray:
@@ -97,7 +97,7 @@ def test_what_a_run_holds_is_hidden_as_a_sum(strength: float | None) -> None:
         if strength is None:  # a run is split in two, and from its cell, which has half of their block
             log = log + split(first, second, 1.0, 1.0) + split(alone, first + second, 1.0, 1.0)
         as_a_sum, each = as_a_sum + hidden(first + second), each + hidden(first) + hidden(second)
-    draws = made.draw(40_000, seeded(2))
+    draws = made.posterior().draw(40_000, seeded(2))
     for more, right in ((as_a_sum, True), (each, False)):
         weights = np.exp(log + more - (log + more).max())
         exact = weights @ tables / weights.sum()
