@@ -253,8 +253,7 @@ class Rows:
             return
         if self._cells is None:
             for batch in declared_batches(self._source, self._domain.columns):
-                if batch.height:
-                    yield encoded(batch, self._domain, self._source)
+                yield encoded(batch, self._domain, self._source)
             return
         batches = attempted(self._cells.batches)
         while (codes := attempted(lambda: next(batches, None))) is not None:
@@ -338,13 +337,12 @@ def _records_of_units(source: Source, domain: Domain, *, unit: Unit, rng: np.ran
         raise ParameterError(f"rows of {source.kind} are not listed in an order. Name a column in order_by")
     slots = Slots(unit.column, unit.max_records, rng)
     for batch in declared_batches(source, row_domain.columns, unit.column):
-        if batch.height:
-            rows = rows_frame(*encoded(batch, row_domain, source)).with_row_index(_PLACE, offset=number)
-            slots.add(batch[unit.column], narrow(rows))
-            number += batch.height
+        rows = rows_frame(*encoded(batch, row_domain, source)).with_row_index(_PLACE, offset=number)
+        slots.add(batch[unit.column], narrow(rows))
+        number += batch.height
     unit_rows, owners = slots.kept()
     if unit_rows is None:
-        return Counts(records=no_records(domain), frequencies=np.zeros(0, dtype=np.int64))
+        return Tally(domain).counts()
     encoded_rows, places = frame_records(unit_rows, row_domain), unit_rows[_PLACE].to_numpy()
     records = table.records_of_units(encoded_rows, owners.rank("dense").to_numpy(), places, rng=rng)
     counts = grouped(rows_frame(records))
@@ -358,10 +356,9 @@ def _read_slots(source: Source, domain: Domain, *, unit: Unit, rng: np.random.Ge
 
     all_rows, slots = Tally(domain), Slots(unit.column, unit.max_records, rng)
     for batch in declared_batches(source, domain.columns, unit.column):
-        if batch.height:
-            records, frequencies = encoded(batch, domain, source, rng)
-            all_rows.add_records(records, frequencies)
-            slots.add(batch[unit.column], narrow(rows_frame(records, frequencies)))
+        records, frequencies = encoded(batch, domain, source, rng)
+        all_rows.add_records(records, frequencies)
+        slots.add(batch[unit.column], narrow(rows_frame(records, frequencies)))
     return slots, all_rows.counts()
 
 

@@ -137,7 +137,7 @@ def unit_of(domain: Domain, unit: Unit | None) -> Unit | None:
 
 
 def declared_batches(source: Source, columns: Mapping[str, Column], *extra: str) -> Iterator[pl.DataFrame]:
-    """Iterate over batches of declared columns, and others, of the declared types. Raises DataError of another type."""
+    """Iterate over batches of rows of declared columns, and others. Raises DataError where they have another type."""
     # A library that cannot hash or compare values of another type would write them to the terminal as it fails.
     schema = None
     for batch in source.batches(list(dict.fromkeys([*columns, *extra]))):
@@ -146,7 +146,8 @@ def declared_batches(source: Source, columns: Mapping[str, Column], *extra: str)
             for name, column in columns.items():
                 if name not in source.texts:
                     column.encode(texts_of(batch[name].clear(), column, source), name=name)
-        yield batch
+        if batch.height:
+            yield batch
 
 
 def texts_of(values: pl.Series, column: Column, source: Source) -> pl.Series:
@@ -239,8 +240,6 @@ class Tally:
 
     def add(self, batch: pl.DataFrame, source: Source) -> None:
         """Count one batch of a source."""
-        if batch.height == 0:
-            return
         if FREQUENCY not in batch.columns and self.grouping:
             sample = batch.head(_SAMPLE)
             self.grouping = grouped(sample).height * 2 <= sample.height
@@ -258,7 +257,7 @@ class Tally:
         if self.keyed:
             self.keys.append((self.domain.flat(records) if self.numbered else records.columns[0], frequencies))
         else:
-            self.tables.append(grouped(rows_frame(records), frequencies))
+            self.tables.append(grouped(rows_frame(records, frequencies)))
         self.pending += len(records)
         if self.pending > max(_PENDING, 2 * self.condensed):
             self._condense()
@@ -316,10 +315,8 @@ def _group_starts(keys: npt.NDArray[Any]) -> Integers:
     return np.flatnonzero(fresh)
 
 
-def grouped(frame: pl.DataFrame, frequencies: npt.NDArray[Any] | None = None) -> pl.DataFrame:
+def grouped(frame: pl.DataFrame) -> pl.DataFrame:
     """Return the distinct rows of a frame and their frequencies."""
-    if frequencies is not None:
-        frame = frame.with_columns(_frequency_column(frequencies))
     if FREQUENCY not in frame.columns:
         return frame.group_by(frame.columns).agg(pl.len().cast(pl.Int64).alias(FREQUENCY))
     return frame.group_by(pl.exclude(FREQUENCY)).agg(pl.col(FREQUENCY).sum())
@@ -357,12 +354,9 @@ def rows_frame(records: Records, frequencies: npt.NDArray[Any] | None = None) ->
         pl.Series(str(place), codes.tolist() if codes.dtype == object else codes, dtype=types[codes.dtype.kind])
         for place, codes in enumerate(records.columns)
     ]
-    frame = pl.DataFrame(columns)
-    return frame if frequencies is None else frame.with_columns(_frequency_column(frequencies))
-
-
-def _frequency_column(numbers: npt.NDArray[Any]) -> pl.Series:
-    return pl.Series(FREQUENCY, numbers, dtype=pl.Int64)
+    if frequencies is not None:
+        columns.append(pl.Series(FREQUENCY, frequencies, dtype=pl.Int64))
+    return pl.DataFrame(columns)
 
 
 def frame_records(table: pl.DataFrame, domain: Domain) -> Records:
