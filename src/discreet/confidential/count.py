@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
-from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -198,7 +196,7 @@ class Rows:
         self._source, self._domain = source, domain
         self._n: int | None = None
         self._codes: list[list[npt.NDArray[Any]]] = []  # and frequencies
-        self._cells = cells_of(source, domain.columns)
+        self._cells = cells_of(source, domain)
         if self._cells is not None:
             with suppress(EngineFailed):
                 self._n, _ = self._cells.sums(lambda parts: [None for _ in parts][:0])
@@ -239,7 +237,7 @@ class Rows:
         """Return tables of all rows, the sums of those of parts, made where the rows are. Raises as :meth:`parts`."""
         if self._cells is None:
             return tables(self.parts())
-        n, sums = self._cells.sums(partial(_repaired_tables, self._domain, tables))
+        n, sums = self._cells.sums(tables)
         if n != self._n:
             raise DataError(*_CHANGED)
         return sums
@@ -258,23 +256,18 @@ class Rows:
         batches = attempted(self._cells.batches)
         while (codes := attempted(lambda: next(batches, None))) is not None:
             if codes.height:
-                yield self._domain.repaired(self._cells.records(codes)), codes[FREQUENCY].to_numpy()
-
-
-def _repaired_tables(domain: Domain, tables: Callable[[Iterator[Counts]], Any], parts: Iterator[Counts]) -> Any:
-    """Return tables of parts that an engine encoded column by column, where the parts are."""
-    return tables(replace(part, records=domain.repaired(part.records)) for part in parts)
+                yield self._cells.records(codes), codes[FREQUENCY].to_numpy()
 
 
 @enclosed
 def counted(source: Source, domain: Domain, rng: np.random.Generator) -> Counts:
     """Count the rows of a table as they are."""
-    cells = cells_of(source, domain.columns)
+    cells = cells_of(source, domain)
     if cells is not None:
         with suppress(EngineFailed):
             frame, tally = attempted(cells.counts), Tally(domain)
             if frame.height:
-                tally.add_records(domain.repaired(cells.records(frame)), frame[FREQUENCY].to_numpy())
+                tally.add_records(cells.records(frame), frame[FREQUENCY].to_numpy())
             return tally.counts()
     tally = Tally(domain, rng)
     for batch in declared_batches(source, domain.columns):
@@ -287,14 +280,14 @@ def _slotted_counts(source: Source, domain: Domain, *, unit: Unit, rng: np.rando
     """Count the slots of units, and the rows as they came."""
     from discreet.confidential.units import NO_UNIT, null_record
 
-    if (cells := cells_of(source, domain.columns)) is not None:
+    if (cells := cells_of(source, domain)) is not None:
         with suppress(EngineFailed):
             if (cut := attempted(lambda: cells.slots(unit.column, unit.max_records, rng.bytes(32).hex()))) is not None:
                 frame, units, unnamed = cut
                 if unnamed:
                     raise DataError(unit.column, *NO_UNIT)
                 slots = Tally(domain)
-                slots.add_records(domain.repaired(cells.records(frame)), frame[FREQUENCY].to_numpy())
+                slots.add_records(cells.records(frame), frame[FREQUENCY].to_numpy())
                 slots.add_records(null_record(domain), np.array([units * unit.max_records - frame[FREQUENCY].sum()]))
                 return slots.counts(), counted(source, domain, rng)
     slots_read, all_rows = _read_slots(source, domain, unit=unit, rng=rng)

@@ -195,20 +195,15 @@ def duckdb_table(where: Address) -> Any:
 # -- SQLite -----------------------------------------------------------------------------------------------------------
 
 _WORDS = {
-    "BOOL": "boolean",
-    "INT": "integer",
-    "CHAR": "string",
-    "TEXT": "string",
-    "CLOB": "string",
-    "REAL": "numeric",
-    "FLOA": "numeric",
-    "DOUB": "numeric",
-    "DEC": "decimal",
-    "NUMERIC": "decimal",
-    "DATETIME": "datetime",
-    "TIMESTAMP": "datetime",
-    "DATE": "date",
+    "boolean": "BOOL",
+    "integer": "INT",
+    "string": "CHAR|TEXT|CLOB",
+    "numeric": "REAL|FLOA|DOUB",
+    "decimal": "DEC|NUMERIC",
+    "datetime": "DATETIME|TIMESTAMP",
+    "date": "DATE",
 }
+"""What a type has in its name, in capitals, by the kind of column that usually declares it; the first one counts."""
 
 
 def _sqlite_types(where: Address) -> dict[str, str]:
@@ -218,8 +213,10 @@ def _sqlite_types(where: Address) -> dict[str, str]:
         with closing(_connect(where)) as database:
             names = [column[0] for column in database.execute(f"SELECT * FROM {where.source} LIMIT 0").description]  # noqa: S608
             declared = dict(database.execute("SELECT name, type FROM pragma_table_xinfo(?)", [where.table]).fetchall())
-        words = {name: declared.get(name, "").upper() for name in names}
-        return {name: next((kind for word, kind in _WORDS.items() if word in words[name]), "unknown") for name in names}
+        kinds = {
+            name: [kind for kind in _WORDS if re.search(_WORDS[kind], declared.get(name, "").upper())] for name in names
+        }
+        return {name: [*found, "unknown"][0] for name, found in kinds.items()}
 
     return quietly(types, where.broken)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -22,7 +22,7 @@ from discreet.confidential.closed import Confidential
 from discreet.confidential.returned import as_arrow, as_frames_of, quoted
 from discreet.confidential.source import BATCH, FREQUENCY, Source, read_rows, require_once, scan_batches
 from discreet.confidential.workers import EngineCells, engine_cells
-from discreet.domain import type_name
+from discreet.domain import Domain, type_name
 
 _FILE_TEXT = re.compile(r"'((?:[^']|'')*[.*][^'/]*)'")  # in SQL
 
@@ -66,7 +66,7 @@ def source_of(frame: Any, unsupported: DiscreetError) -> Source:
     types = {name: type_name(dtype) for name, dtype in schema.items() if name not in index}
     if kind == "pandas":
         index = frozenset(frame.to_native().index.names) - {None} - set(types)
-    cells: Callable[[Mapping[str, Any]], EngineCells] | None = None
+    cells: Callable[[Domain], EngineCells] | None = None
     if kind in ("dask", "pyspark"):
         cells = partial(engine_cells, frame, kind)
     return Source(

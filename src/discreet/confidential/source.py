@@ -55,7 +55,7 @@ class Source:
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # of a file's codes, by column and code
     convert: Callable[[pl.Series, Column], pl.Series] | None = None  # into what a column reads, of a program's file
     index: frozenset[str] = frozenset()  # columns of a file that pandas wrote as an index, and not among the names
-    cells: Callable[[Mapping[str, Column]], EngineCells] | None = None  # of an engine with workers, instead of batches
+    cells: Callable[[Domain], EngineCells] | None = None  # of an engine with workers, instead of batches
     stays: bool = False  # whether the rows are elsewhere than in memory, and can be read as often as one likes
     returned: Returned | None = None  # makes a released table the kind of table that this is
 
@@ -203,12 +203,11 @@ def attempted(action: Callable[[], T]) -> T:
     return quietly(action, EngineFailed())
 
 
-def cells_of(source: Source, columns: Mapping[str, Column]) -> EngineCells | None:
+def cells_of(source: Source, domain: Domain) -> EngineCells | None:
     """Return the cells of declared columns where the table is; None where raw values have to be read."""
-    coins = any(column.halves is not None for column in columns.values())  # which are drawn here
-    if (find := source.cells) is not None and not coins:
+    if (find := source.cells) is not None and not domain.coin_columns:  # coins are drawn here
         with suppress(EngineFailed):
-            return attempted(lambda: find(columns))
+            return attempted(lambda: find(domain))
     return None
 
 

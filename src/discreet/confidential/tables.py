@@ -80,7 +80,7 @@ def open_declared(data: Any, domain: Domain, *, unit: Unit | None = None, other_
         from pyspark.sql import SparkSession
 
         attempted(SparkSession.active)
-        attempted(lambda: find(domain.columns))
+        attempted(lambda: find(domain))
     for name in frame.columns:
         domain.columns[name].encode(texts_of(frame[name], domain.columns[name], source), name=name)
     return source
