@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Integers
-from discreet._core.boundary import enclosed, enclosed_parts, sealed
+from discreet._core.boundary import enclosed, quiet_parts, sealed
 from discreet._core.checks import unfit
 from discreet._core.errors import DataError, DomainError, ParameterError
 from discreet._core.lazy import pl
@@ -216,12 +216,14 @@ class Rows:
         """Number of rows: public under the replacement relation."""
         return self._n or 0
 
-    @enclosed_parts
     def parts(self) -> Iterator[Counts]:
         """Yield the rows' encoded records.
 
         Raises DataError when the table has other rows than when it was read first.
         """
+        return quiet_parts(self._parts)
+
+    def _parts(self) -> Iterator[Counts]:
         n = 0
         for records, frequencies in self._encoded():
             times = frequencies
@@ -253,8 +255,7 @@ class Rows:
             for batch in declared_batches(self._source, self._domain.columns):
                 yield encoded(batch, self._domain, self._source)
             return
-        batches = attempted(self._cells.batches)
-        while (codes := attempted(lambda: next(batches, None))) is not None:
+        for codes in quiet_parts(self._cells.batches, EngineFailed()):
             if codes.height:
                 yield self._cells.records(codes), codes[FREQUENCY].to_numpy()
 

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from discreet._core.boundary import quietly
+from discreet._core.boundary import quiet_parts, quietly
 from discreet._core.errors import DataError, DiscreetError, ParameterError
 from discreet._core.formats import Batches, batch_scan, pyarrow, schema_texts, stored_index
 from discreet._core.lazy import nw, pl
@@ -131,12 +131,12 @@ def _batches(frame: Any, kind: str, broken: DiscreetError, columns: Sequence[str
     if kind == "polars":
         return scan_batches(frame.to_native(), columns, broken)
     if (relation := _duckdb_relation(frame, broken)) is not None:
-        return _streamed(lambda: iter(_record_batches(relation, columns)), broken)
+        return quiet_parts(lambda: map(pl.DataFrame, _record_batches(relation, columns)), broken)
     schema = quietly(frame.collect_schema, broken)
     if kind == "ibis" and any(type_name(schema[name]) in ("string", "unknown") for name in columns):
         # the collation of a database could take different texts for equal ones
         native = frame.select(*columns).to_native()
-        return _streamed(lambda: iter(native.to_pyarrow_batches(chunk_size=BATCH)), broken)
+        return quiet_parts(lambda: map(pl.DataFrame, native.to_pyarrow_batches(chunk_size=BATCH)), broken)
     return _grouped(frame, columns, broken)
 
 
@@ -144,13 +144,6 @@ def _grouped(frame: Any, columns: Sequence[str], broken: DiscreetError) -> Itera
     """Count distinct rows where the table is; only these and their frequencies come back."""
     counted = frame.group_by(*columns).agg(nw.len().alias(FREQUENCY))
     yield quietly(lambda: counted.collect().to_polars(), broken)
-
-
-def _streamed(reader: Callable[[], Iterator[Any]], broken: DiscreetError) -> Iterator[pl.DataFrame]:
-    """Read record batches one by one."""
-    batches = quietly(reader, broken)
-    while (batch := quietly(partial(next, batches, None), broken)) is not None:
-        yield quietly(partial(pl.DataFrame, batch), broken)
 
 
 # -- streams of Arrow batches ------------------------------------------------------------------------------------------

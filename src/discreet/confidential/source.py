@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Integers
-from discreet._core.boundary import quietly
+from discreet._core.boundary import quiet_parts, quietly
 from discreet._core.errors import DataError, DiscreetError
 from discreet._core.lazy import pl
 from discreet._core.text import counted
@@ -165,9 +165,7 @@ def scan_batches(scan: pl.LazyFrame, columns: Sequence[str], broken: DiscreetErr
     """Stream a scan in batches, in any order."""
     lazy = scan.select(columns)
     collect = partial(lazy.collect_batches, chunk_size=BATCH, maintain_order=False, engine="streaming")
-    batches = iter(quietly(collect, broken))
-    while (batch := quietly(partial(next, batches, None), broken)) is not None:
-        yield batch
+    return quiet_parts(lambda: iter(collect()), broken)
 
 
 def read_rows(frame: Any, columns: Iterable[str]) -> pl.DataFrame:
