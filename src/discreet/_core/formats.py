@@ -36,17 +36,14 @@ _INDEX = re.compile(r"__index_level_\d+__")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """How a table is written: ``kind`` is parquet, csv, arrow or a program, and most of the rest is of CSV alone.
+    """How a table is written: most of it is of CSV alone, and files of programs are never written."""
 
-    ``reader`` is a function of another library, for files of programs, which are never written.
-    """
-
-    kind: str
+    kind: str  # parquet, csv, arrow, or the name of a program
     separator: str = ""
     compressed: bool = False
     encoding: str = "utf-8"
     decimal_comma: bool = False
-    reader: str = ""
+    reader: str = ""  # a function of another library
     sheet: str | None = None
 
     @property

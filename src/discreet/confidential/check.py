@@ -330,10 +330,8 @@ class _Scan:
                 self._hold(batch, self.holdings, times)
 
     def _column(self, name: str, raw: pl.Series, times: pl.Series) -> tuple[pl.Series, Booleans]:
-        """Encode a column as a release does; return its values as the declared type, and which of them fit.
-
-        Types that no declaration takes are refused before anything is computed from their values.
-        """
+        """Encode a column as a release does; return its values as the declared type, and which of them fit."""
+        # Types that no declaration takes are refused before anything is computed from their values.
         column, everywhere = self.domain.columns[name], np.ones(len(raw), dtype=np.bool_)
         try:
             if name not in self.source.texts:
@@ -423,10 +421,7 @@ class _Scan:
                 line.examples[key] += count
 
     def findings(self, names: Sequence[str]) -> tuple[TableFinding, ...]:
-        """Return what was found: by columns in the order of the names, then by others, then by several columns.
-
-        Each has its most frequent examples, none of which is a null or NaN.
-        """
+        """Return what was found, in the order of the names, with its most frequent examples but nulls and NaN."""
         places = {name: place for place, name in enumerate(names)}
         findings = []
         for columns, problem in sorted(

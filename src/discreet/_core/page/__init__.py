@@ -389,10 +389,7 @@ def release_figure(
     confidential: npt.NDArray[Any] | None,
     power: Callable[[Floats], Floats],
 ) -> Path:
-    """Draw the values of a column beside the greatest power of a test, by its false-alarm rate, that tells neighbours.
-
-    Where confidential values are given, they are drawn too, and the figure is marked.
-    """
+    """Draw the values of a column, with confidential ones if there are any, and the power of a test by its level."""
     figure = _new_figure(11, 4.2, title, fontsize=12)
     values, attack = figure.subplots(1, 2, width_ratios=(3, 2))
     low, high = float(np.min(released)), float(np.quantile(released, 0.995))
