@@ -218,10 +218,9 @@ _MOST_NUMBERED = 2**62
 
 
 class Tally:
-    """Frequencies of encoded records, batch by batch: by cell of a small finite domain, else of sortable keys or rows.
+    """Frequencies of encoded records, batch by batch: by cell of a small finite domain, else by sortable key or row."""
 
-    A key is a cell, or the value of a lone continuous column. Keys and rows are condensed whenever much has come in.
-    """
+    # A key is a cell, or the value of a lone continuous column. Keys and rows are condensed whenever much has come in.
 
     def __init__(self, domain: Domain, rng: np.random.Generator | None = None) -> None:
         columns, size = tuple(domain.columns.values()), domain.size
@@ -316,7 +315,7 @@ def grouped(frame: pl.DataFrame) -> pl.DataFrame:
     """Return the distinct rows of a frame and their frequencies."""
     if FREQUENCY not in frame.columns:
         return frame.group_by(frame.columns).agg(pl.len().cast(pl.Int64).alias(FREQUENCY))
-    return frame.group_by(pl.exclude(FREQUENCY)).agg(pl.col(FREQUENCY).sum())
+    return frame.group_by(pl.exclude(FREQUENCY)).agg(pl.col(FREQUENCY).cast(pl.Int64).sum())
 
 
 def encoded(

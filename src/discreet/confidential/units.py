@@ -17,7 +17,7 @@ from discreet._core.arrays import Integers
 from discreet._core.boundary import quietly
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
-from discreet.confidential.source import FREQUENCY, RESERVED
+from discreet.confidential.source import FREQUENCY, RESERVED, grouped
 from discreet.domain import Domain, Records, missing_in
 
 NO_UNIT = ("holds a null, so a row has no privacy unit", "give every row its unit beforehand")
@@ -121,11 +121,7 @@ class Holdings:
         return self._totals(self._parts)[FREQUENCY].to_numpy() if self._parts else np.zeros(0, dtype=np.int64)
 
     def _totals(self, parts: list[pl.DataFrame]) -> pl.DataFrame:
-        def totals() -> pl.DataFrame:
-            rows = pl.concat(parts, how="vertical_relaxed")
-            return rows.group_by(_UNIT).agg(pl.col(FREQUENCY).sum())
-
-        return quietly(totals, _unreadable(self.unit))
+        return quietly(lambda: grouped(pl.concat(parts, how="vertical_relaxed")), _unreadable(self.unit))
 
 
 def _unreadable(unit: str) -> DataError:

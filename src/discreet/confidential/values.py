@@ -15,7 +15,7 @@ from discreet._core.boundary import enclosed
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
 from discreet.confidential.closed import Confidential, Provenance
-from discreet.confidential.source import FREQUENCY, TYPED, Source, declared_batches, require_names, texts_of
+from discreet.confidential.source import FREQUENCY, TYPED, Source, declared_batches, grouped, require_names, texts_of
 from discreet.confidential.tables import open_source
 from discreet.domain import Column, Domain, unescaped
 
@@ -75,10 +75,8 @@ class Heaps:
 
 
 def column_values(data: Any, name: str, column: Column) -> Confidential[tuple[pl.Series, Integers]]:
-    """Count the distinct values of one column where the table is, a null among them; return them and their frequencies.
-
-    Raises DataError or FileProblem if the column cannot be read, or has no rows. No message holds a value.
-    """
+    """Return the distinct values of a column, a null among them, and their frequencies, counted where the table is."""
+    # Raises DataError or FileProblem if the column cannot be read, or has no rows. No message holds a value.
     table, frequencies, provenance = _distinct(data, {name: column})
     return Confidential((table[name], frequencies), provenance=provenance)
 
@@ -93,27 +91,22 @@ def row_values(data: Any, columns: Mapping[str, Column]) -> Confidential[tuple[p
 def _distinct(data: Any, columns: Mapping[str, Column]) -> tuple[pl.DataFrame, Integers, Provenance]:
     source = open_source(data)
     require_names(source, columns)
-    grouped: list[pl.DataFrame] = []
+    parts: list[pl.DataFrame] = []
     settled = 0
     for batch in declared_batches(source, columns):
-        count = pl.col(FREQUENCY).sum() if FREQUENCY in batch.columns else pl.len()
-        grouped.append(batch.group_by(*columns).agg(count.cast(pl.Int64).alias(FREQUENCY)))
-        if sum(part.height for part in grouped[1:]) > max(_PENDING, settled):
-            grouped = [_merged(grouped, columns)]
-            settled = grouped[0].height
-    if not sum(part.height for part in grouped):
+        parts.append(grouped(batch))
+        if sum(part.height for part in parts[1:]) > max(_PENDING, settled):
+            parts = [grouped(pl.concat(parts, how="vertical_relaxed"))]
+            settled = parts[0].height
+    if not parts:
         raise DataError(None, "has no rows", "give one with rows")
-    table = _merged(grouped, columns)
+    table = parts[0]
+    if len(parts) > 1:
+        table = grouped(pl.concat(parts, how="vertical_relaxed"))
     typed = [column.read(texts_of(table[name], column, source), name=name) for name, column in columns.items()]
     table = table.with_columns(typed).sort(*columns)
     provenance = Provenance(frame_kind=source.kind, columns=tuple(columns), path=source.path)
-    return table.drop(FREQUENCY), table[FREQUENCY].to_numpy(), provenance
-
-
-def _merged(parts: list[pl.DataFrame], columns: Mapping[str, Column]) -> pl.DataFrame:
-    if len(parts) == 1:
-        return parts[0]
-    return pl.concat(parts, how="vertical_relaxed").group_by(*columns).agg(pl.col(FREQUENCY).sum())
+    return table.select(*columns), table[FREQUENCY].to_numpy(), provenance
 
 
 @enclosed
