@@ -433,16 +433,9 @@ class _Scan:
                 if key not in ((None,), ("nan",)):
                     value = key[0] if len(key) == 1 else dict(zip(columns, key, strict=True))
                     examples.append(Example(value=value, rows=rows))
-            finding = TableFinding(
-                columns=columns,
-                problem=problem,
-                remedy=line.remedy,
-                rows=line.rows,
-                refused=line.refused,
-                examples=tuple(examples[: self.examples]),
-                unlisted=len(examples[self.examples :]),
-            )
-            findings.append(finding)
+            facts: dict[str, Any] = {"remedy": line.remedy, "rows": line.rows, "refused": line.refused}
+            facts |= {"examples": tuple(examples[: self.examples]), "unlisted": len(examples[self.examples :])}
+            findings.append(TableFinding(columns=columns, problem=problem, **facts))
         return tuple(findings)
 
 

@@ -217,10 +217,7 @@ class Rows:
         return self._n or 0
 
     def parts(self) -> Iterator[Counts]:
-        """Yield the rows' encoded records.
-
-        Raises DataError when the table has other rows than when it was read first.
-        """
+        """Yield the rows' encoded records. Raises DataError where there are others than when it was read first."""
         return quiet_parts(self._parts)
 
     def _parts(self) -> Iterator[Counts]:
