@@ -15,7 +15,7 @@ import mmap
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -116,9 +116,8 @@ def format_of(path: str | PathLike[str]) -> Format | None:
     form = _FORMATS.get(_known_ending(Path(path)))
     if form is None or not isinstance(path, DelimitedFile):
         return form
-    encoding = form.encoding if path.encoding is None else path.encoding
-    form = replace(form, separator=path.separator or form.separator, encoding=encoding, sheet=path.sheet)
-    return replace(form, decimal_comma=path.decimal_comma)
+    options = {option.name: getattr(path, option.name) for option in fields(path)[1:]}
+    return replace(form, **{name: value for name, value in options.items() if value is not None})
 
 
 def with_ending(path: Path, ending: str) -> Path:

@@ -88,11 +88,8 @@ def address(data: str) -> Address:
 
 
 def _on_a_server(data: str) -> Address:
-    odd = FileProblem(
-        "postgresql://...",
-        "it is no address",
-        "check how it is written. Signs of a password such as / or # are %2F, %23",
-    )
+    remedy = "check how it is written. Signs of a password such as / or # are %2F, %23"
+    odd = FileProblem("postgresql://...", "it is no address", remedy)
     parts = quietly(lambda: urlsplit(data), odd)
     user, sign, host = parts.netloc.rpartition("@")
     pairs = parse_qsl(parts.query, keep_blank_values=True)
