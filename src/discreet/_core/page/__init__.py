@@ -63,11 +63,9 @@ def rendered(
         delta=rounded_up,
     )
     environment.globals.update(version=version("discreet"))
-    look, code = shared.get_source(environment, "style.css")[0], ""
-    if style is not None:
-        look += package_files.get_source(environment, style)[0]
-    if script is not None:
-        code = package_files.get_source(environment, script)[0]
+    look = shared.get_source(environment, "style.css")[0]
+    extra, code = ("" if name is None else package_files.get_source(environment, name)[0] for name in (style, script))
+    look += extra
     # The page runs this script and uses this style, and loads nothing: a name in the data that looks like code is text.
     policy = "default-src 'none'; script-src {}; style-src '{}'; base-uri 'none'; form-action 'none'".format(
         f"'{_fingerprint(code)}'" if code else "'none'", _fingerprint(look)
