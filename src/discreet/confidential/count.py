@@ -218,9 +218,9 @@ class Rows:
 
     def parts(self) -> Iterator[Counts]:
         """Yield the rows' encoded records. Raises DataError where there are others than when it was read first."""
-        return quiet_parts(self._parts)
+        return quiet_parts(self._counted_parts)
 
-    def _parts(self) -> Iterator[Counts]:
+    def _counted_parts(self) -> Iterator[Counts]:
         n = 0
         for records, frequencies in self._encoded():
             times = frequencies

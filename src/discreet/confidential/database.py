@@ -213,7 +213,7 @@ def _sqlite_types(where: Address) -> dict[str, str]:
         kinds = {
             name: [kind for kind in _WORDS if re.search(_WORDS[kind], declared.get(name, "").upper())] for name in names
         }
-        return {name: [*found, "unknown"][0] for name, found in kinds.items()}
+        return {name: [*candidates, "unknown"][0] for name, candidates in kinds.items()}
 
     return quietly(types, where.broken)
 

@@ -296,7 +296,7 @@ STEPS = {
     "null records": (units, "null_record"),
     "numbers of records": (source.Tally, "add_records"),
     "condensing": (source.Tally, "_condense"),
-    "merging": (values_module, "_merged"),
+    "merging": (values_module, "grouped"),
     "Polars frames": (pl.DataFrame, "group_by"),
     "Polars filters": (pl.DataFrame, "filter"),
     "Polars columns": (pl.Series, "is_null"),
