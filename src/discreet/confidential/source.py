@@ -214,6 +214,7 @@ def cells_of(source: Source, domain: Domain) -> EngineCells | None:
 _DENSE = 2**20
 _SAMPLE = 2**16
 _PENDING = 2**25
+_MOST_PARTS = 2**22
 _MOST_NUMBERED = 2**62
 
 
@@ -316,6 +317,27 @@ def grouped(frame: pl.DataFrame) -> pl.DataFrame:
     if FREQUENCY not in frame.columns:
         return frame.group_by(frame.columns).agg(pl.len().cast(pl.Int64).alias(FREQUENCY))
     return frame.group_by(pl.exclude(FREQUENCY)).agg(pl.col(FREQUENCY).cast(pl.Int64).sum())
+
+
+def merge(parts: list[pl.DataFrame]) -> pl.DataFrame:
+    """Return the distinct rows of some frames, and their frequencies."""
+    return grouped(pl.concat(parts, how="vertical_relaxed"))
+
+
+def condense(parts: list[pl.DataFrame], merger: Callable[[list[pl.DataFrame]], pl.DataFrame]) -> list[pl.DataFrame]:
+    """Return frames that come in one by one: as one, whenever much has come in since the first."""
+    much = sum(part.height for part in parts[1:]) > max(_MOST_PARTS, parts[0].height)
+    return [merger(parts)] if much else parts
+
+
+def distinct_rows(source: Source, columns: Mapping[str, Column]) -> pl.DataFrame:
+    """Return the distinct raw rows of some columns, and their frequencies. Raises DataError where there are none."""
+    parts: list[pl.DataFrame] = []
+    for batch in declared_batches(source, columns):
+        parts = condense([*parts, merge([batch])], merge)
+    if not parts:
+        raise DataError(None, "has no rows", "give one with rows")
+    return parts[0] if len(parts) == 1 else merge(parts)
 
 
 def encoded(

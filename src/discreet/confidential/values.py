@@ -15,11 +15,10 @@ from discreet._core.boundary import enclosed
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
 from discreet.confidential.closed import Confidential, Provenance
-from discreet.confidential.source import FREQUENCY, TYPED, Source, declared_batches, grouped, require_names, texts_of
+from discreet.confidential.source import FREQUENCY, TYPED, Source, distinct_rows, require_names, texts_of
 from discreet.confidential.tables import open_source
 from discreet.domain import Column, Domain, unescaped
 
-_PENDING = 2**22
 _TRACKED = 1000  # distinct values of a column whose rows are counted for heaps
 _HEAP = 20  # one in so many rows, or more, make a heap
 _SHOWN = 2000  # rows of a CSV file, of which one tells whether its first line is of their kind
@@ -91,18 +90,7 @@ def row_values(data: Any, columns: Mapping[str, Column]) -> Confidential[tuple[p
 def _distinct(data: Any, columns: Mapping[str, Column]) -> tuple[pl.DataFrame, Integers, Provenance]:
     source = open_source(data)
     require_names(source, columns)
-    parts: list[pl.DataFrame] = []
-    settled = 0
-    for batch in declared_batches(source, columns):
-        parts.append(grouped(batch))
-        if sum(part.height for part in parts[1:]) > max(_PENDING, settled):
-            parts = [grouped(pl.concat(parts, how="vertical_relaxed"))]
-            settled = parts[0].height
-    if not parts:
-        raise DataError(None, "has no rows", "give one with rows")
-    table = parts[0]
-    if len(parts) > 1:
-        table = grouped(pl.concat(parts, how="vertical_relaxed"))
+    table = distinct_rows(source, columns)
     typed = [column.read(texts_of(table[name], column, source), name=name) for name, column in columns.items()]
     table = table.with_columns(typed).sort(*columns)
     provenance = Provenance(frame_kind=source.kind, columns=tuple(columns), path=source.path)
