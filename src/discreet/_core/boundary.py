@@ -298,8 +298,7 @@ def worker_pool(count: int, *preparation: Any) -> ProcessPoolExecutor:
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
-    context = get_context("spawn")
-    return ProcessPoolExecutor(count, mp_context=context, initializer=_prepare_worker, initargs=preparation)
+    return ProcessPoolExecutor(count, get_context("spawn"), _prepare_worker, preparation)
 
 
 def _prepare_worker(prepare: Callable[..., Any] | None = None, *arguments: Any) -> None:

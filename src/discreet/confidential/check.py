@@ -28,7 +28,7 @@ from discreet._core.lazy import pl
 from discreet._core.text import counted, harmless, sentence
 from discreet.confidential.closed import Confidential
 from discreet.confidential.count import OTHER_COLUMNS, require_unit
-from discreet.confidential.source import FREQUENCY, RESERVED, Source, texts_of, unit_of, wrong_names
+from discreet.confidential.source import FREQUENCY, RESERVED, Source, merge, texts_of, unit_of, wrong_names
 from discreet.confidential.tables import open_source
 from discreet.confidential.units import NO_UNIT, Holdings
 from discreet.confidential.values import Heaps
@@ -414,7 +414,7 @@ class _Scan:
         if not self.examples or any(v.dtype.is_nested() or v.dtype.base_type() in textless for v in values):
             return
         frame = pl.DataFrame([series.filter(misfit.where).alias(str(place)) for place, series in enumerate(values)])
-        counts = frame.with_columns(rows.alias(FREQUENCY)).group_by(frame.columns).agg(pl.col(FREQUENCY).sum())
+        counts = merge([frame.with_columns(rows.alias(FREQUENCY))])
         for *example, count in counts.top_k(_TRACKED, by=FREQUENCY).iter_rows():
             key = tuple(map(_plain, example))
             if key in line.examples or len(line.examples) < _TRACKED:
