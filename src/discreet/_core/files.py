@@ -182,8 +182,11 @@ def _contents_of(folder: Path) -> list[_Content]:
 def _contents_for(final: Path) -> list[_Content]:
     """Return what waits for a name. Raises FileProblem where an earlier version left the record of a write."""
     if os.path.lexists(beside(final, "pending")):
-        remedy = "run discreet verify --recover on the certificate, or discreet ledger recover, with that version"
-        raise FileProblem(final, "an earlier version of discreet was interrupted while it wrote it", remedy)
+        raise FileProblem(
+            final,
+            "an earlier version of discreet was interrupted while it wrote it",
+            "run discreet verify --recover on the certificate, or discreet ledger recover, with that version",
+        )
     return [content for content in _contents_of(final.parent) if content.final == final and content.kind != "part"]
 
 
