@@ -257,7 +257,7 @@ def test_no_engine_differs_on_any_nasty_value(engine: str, put: Any, raw: list[s
         there = tally(reveal(confidential(data, domain, accept={"other-columns"})))
         rows = reveal(confidential_rows(data, domain, accept={"other-columns"}))
         streamed: Counter[tuple[Any, ...]] = sum((tally(part) for part in rows.parts()), Counter())
-        cells = cells_of(open_source(data), domain.columns)
+        cells = cells_of(open_source(data), domain)
         wrong[case.name] = differences(here, there) + differences(here, streamed)
         assert not raw, case.name
         assert (cells is not None) == (engine in ("dask", "pyspark")), case.name

@@ -141,16 +141,16 @@ def test_units_beside_labels_and_numbers(engine: str, put: Any) -> None:
 
 def test_what_is_held_of_a_stream_is_what_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory holds the slots of units, and what is not merged yet; never the rows of a table."""
-    monkeypatch.setattr(units_module, "_PENDING", 100)
+    monkeypatch.setattr("discreet.confidential.source._MOST_PARTS", 100)
     monkeypatch.setattr("discreet.confidential.frames.BATCH", 64)
     held = []
-    merge = units_module.Slots._merge
+    merged = units_module.Slots._merged
 
-    def watched(self: Any) -> None:
-        held.append(sum(part.height for part in self._parts))
-        merge(self)
+    def watched(self: Any, parts: list[pl.DataFrame]) -> Any:
+        held.append(sum(part.height for part in parts))
+        return merged(self, parts)
 
-    monkeypatch.setattr(units_module.Slots, "_merge", watched)
+    monkeypatch.setattr(units_module.Slots, "_merged", watched)
     frame = pl.DataFrame({"who": np.arange(5000) % 10, "v": np.arange(5000) % 10})
     counts = cut(frame, 2)
     assert tally(counts) == Counter({(v,): 2 for v in range(10)})

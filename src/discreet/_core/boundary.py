@@ -275,16 +275,12 @@ def enclosed(function: Callable[_P, _T]) -> Callable[_P, _T]:
     return inside
 
 
-def enclosed_parts(function: Callable[_P, Iterator[_T]]) -> Callable[_P, Iterator[_T]]:
-    """Do the same for a generator: each of its steps is enclosed."""
-
-    @functools.wraps(function)
-    def inside(*args: _P.args, **kwargs: _P.kwargs) -> Iterator[_T]:
-        parts = function(*args, **kwargs)
-        while (part := quietly(functools.partial(next, parts, None), DataError(*_UNREADABLE))) is not None:
-            yield part
-
-    return inside
+def quiet_parts(reader: Callable[[], Iterator[_T]], otherwise: DiscreetError | None = None) -> Iterator[_T]:
+    """Iterate over what ``reader`` returns, each step as :func:`quietly` does; by default as in :func:`enclosed`."""
+    otherwise = otherwise or DataError(*_UNREADABLE)
+    parts = quietly(reader, otherwise)
+    while (part := quietly(functools.partial(next, parts, None), otherwise)) is not None:
+        yield part
 
 
 def _note_fork() -> None:
@@ -302,8 +298,7 @@ def worker_pool(count: int, *preparation: Any) -> ProcessPoolExecutor:
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
-    context = get_context("spawn")
-    return ProcessPoolExecutor(count, mp_context=context, initializer=_prepare_worker, initargs=preparation)
+    return ProcessPoolExecutor(count, get_context("spawn"), _prepare_worker, preparation)
 
 
 def _prepare_worker(prepare: Callable[..., Any] | None = None, *arguments: Any) -> None:

@@ -15,7 +15,7 @@ import mmap
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -36,17 +36,14 @@ _INDEX = re.compile(r"__index_level_\d+__")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """How a table is written: ``kind`` is parquet, csv, arrow or a program, and most of the rest is of CSV alone.
+    """How a table is written: most of it is of CSV alone, and files of programs are never written."""
 
-    ``reader`` is a function of another library, for files of programs, which are never written.
-    """
-
-    kind: str
+    kind: str  # parquet, csv, arrow, or the name of a program
     separator: str = ""
     compressed: bool = False
     encoding: str = "utf-8"
     decimal_comma: bool = False
-    reader: str = ""
+    reader: str = ""  # a function of another library
     sheet: str | None = None
 
     @property
@@ -119,9 +116,8 @@ def format_of(path: str | PathLike[str]) -> Format | None:
     form = _FORMATS.get(_known_ending(Path(path)))
     if form is None or not isinstance(path, DelimitedFile):
         return form
-    encoding = form.encoding if path.encoding is None else path.encoding
-    form = replace(form, separator=path.separator or form.separator, encoding=encoding, sheet=path.sheet)
-    return replace(form, decimal_comma=path.decimal_comma)
+    options = {option.name: getattr(path, option.name) for option in fields(path)[1:]}
+    return replace(form, **{name: value for name, value in options.items() if value is not None})
 
 
 def with_ending(path: Path, ending: str) -> Path:

@@ -53,10 +53,7 @@ def log_binomial(u: float | Floats, s: float | Floats) -> Any:
 
 
 def log_beta_binomial(s: float | Floats, u: float | Floats, a: float, b: float) -> Any:
-    """Return the log-probability that ``s`` of ``u`` draws from an urn with masses ``(a, b)`` fall in the first part.
-
-    ``C(u, s) (a)_s (b)_{u-s} / (a + b)_u`` for ``a, b > 0``.
-    """
+    """Return ``log(C(u, s) (a)_s (b)_{u-s} / (a + b)_u)``: that ``s`` of ``u`` draws fall in an urn's first part."""
     return log_binomial(u, s) + log_rising(a, s) + log_rising(b, u - s) - log_rising(a + b, u)
 
 
@@ -221,14 +218,10 @@ def _interpolated(points: tuple[float, float, float], values: tuple[float, float
 
 
 def isotonic(values: Floats, weights: Floats) -> Floats:
-    r"""Return a non-decreasing ``G`` that minimises :math:`\sum_i w_i |G_i - F_i|`.
-
-    ``values``, shape (.., k): ``F``, one vector or rows of them. ``weights``, shape (k,): ``w``, at least 0.
-
-    Whether ``G`` reaches a threshold is a regression of 0 and 1, solved by the least prefix sum of signed weights; and
-    the solutions of growing thresholds can be taken nested. So the rank of each value of ``G`` is found bit by bit, for
-    all points of all rows at once: the points of a row that agree so far are neighbours.
-    """
+    r"""Return a non-decreasing ``G`` that minimises :math:`\sum_i w_i |G_i - F_i|`, with weights of at least 0."""
+    # Shapes (.., k) and (k,). Whether G reaches a threshold is a regression of 0 and 1, solved by the least prefix sum
+    # of signed weights; and the solutions of growing thresholds can be taken nested. So the rank of each value of G is
+    # found bit by bit, for all points of all rows at once: the points of a row that agree so far are neighbours.
     k = values.shape[-1]
     if not values.size:
         return values
@@ -261,12 +254,11 @@ def isotonic(values: Floats, weights: Floats) -> Floats:
 #    =\frac{n!}{j!}[t^n](1-t)^\gamma\bigl(1-(1-t)^\sigma\bigr)^j .
 #
 # The sum cancels catastrophically. Two ways round it, both for :math:`c=\mathscr C/\sigma^j`, which tends to the
-# non-central Stirling number as :math:`\sigma\to0`, :math:`g(u)=(1-u^\sigma)/\sigma\to-\log u`:
-#
-# * :math:`n-j\le 64`: the power series of :math:`(1-t)^\gamma(g/t)^j` from that of its logarithm, whose coefficients
-# are   all positive; * otherwise Cauchy's integral with :math:`u=1-t` on the parabola :math:`u=u_0(1+iv)^2` through the
-# saddle point   :math:`u_0`, which stays off the cut; the integrand falls off like a Gaussian there or faster, so the
-# trapezoidal rule   in :math:`v=s\sinh y` converges geometrically.
+# non-central Stirling number as :math:`\sigma\to0`, :math:`g(u)=(1-u^\sigma)/\sigma\to-\log u`. For :math:`n-j\le 64`,
+# the power series of :math:`(1-t)^\gamma(g/t)^j` from that of its logarithm, whose coefficients are all positive.
+# Otherwise, Cauchy's integral with :math:`u=1-t` on the parabola :math:`u=u_0(1+iv)^2` through the saddle point
+# :math:`u_0`, which stays off the cut; the integrand falls off like a Gaussian there or faster, so the trapezoidal rule
+# in :math:`v=s\sinh y` converges geometrically.
 #
 # The absolute error of the logarithm is below 1e-9 for discounts up to 0.5, 1e-7 up to 0.95, 1e-5 up to 0.99: tested
 # against the exact recursion and fractions.
@@ -277,11 +269,8 @@ _ROWS = 4096
 
 
 def log_factorial_coefficient(n: int, j: npt.ArrayLike, discount: float, noncentral: npt.ArrayLike = 0.0) -> Floats:
-    r"""Return :math:`\log\bigl(\mathscr C(n,j;\sigma,\gamma)/\sigma^j\bigr)`; its limit where the discount is 0.
-
-    ``n``: up to 1e7 or so; ``j``: from 0 to ``n``; ``discount``: :math:`\sigma`, in ``[0, 1)``; ``noncentral``:
-    :math:`\gamma\le0`, broadcast against ``j``.
-    """
+    r"""Return :math:`\log\bigl(\mathscr C(n,j;\sigma,\gamma)/\sigma^j\bigr)`; its limit where the discount is 0."""
+    # n: up to 1e7 or so; j: from 0 to n; discount: sigma, in [0, 1); noncentral: gamma, at most 0, broadcast against j.
     blocks, gamma = np.broadcast_arrays(np.asarray(j, dtype=np.float64), np.asarray(noncentral, dtype=np.float64))
     shape, blocks, gamma = blocks.shape, blocks.ravel(), gamma.ravel()
     out = np.full(blocks.shape, -np.inf)

@@ -28,7 +28,7 @@ from discreet._core.lazy import pl
 from discreet._core.text import counted, harmless, sentence
 from discreet.confidential.closed import Confidential
 from discreet.confidential.count import OTHER_COLUMNS, require_unit
-from discreet.confidential.source import FREQUENCY, RESERVED, Source, texts_of, unit_of, wrong_names
+from discreet.confidential.source import FREQUENCY, RESERVED, Source, merge, texts_of, unit_of, wrong_names
 from discreet.confidential.tables import open_source
 from discreet.confidential.units import NO_UNIT, Holdings
 from discreet.confidential.values import Heaps
@@ -330,10 +330,8 @@ class _Scan:
                 self._hold(batch, self.holdings, times)
 
     def _column(self, name: str, raw: pl.Series, times: pl.Series) -> tuple[pl.Series, Booleans]:
-        """Encode a column as a release does; return its values as the declared type, and which of them fit.
-
-        Types that no declaration takes are refused before anything is computed from their values.
-        """
+        """Encode a column as a release does; return its values as the declared type, and which of them fit."""
+        # Types that no declaration takes are refused before anything is computed from their values.
         column, everywhere = self.domain.columns[name], np.ones(len(raw), dtype=np.bool_)
         try:
             if name not in self.source.texts:
@@ -416,17 +414,14 @@ class _Scan:
         if not self.examples or any(v.dtype.is_nested() or v.dtype.base_type() in textless for v in values):
             return
         frame = pl.DataFrame([series.filter(misfit.where).alias(str(place)) for place, series in enumerate(values)])
-        counts = frame.with_columns(rows.alias(FREQUENCY)).group_by(frame.columns).agg(pl.col(FREQUENCY).sum())
+        counts = merge([frame.with_columns(rows.alias(FREQUENCY))])
         for *example, count in counts.top_k(_TRACKED, by=FREQUENCY).iter_rows():
             key = tuple(map(_plain, example))
             if key in line.examples or len(line.examples) < _TRACKED:
                 line.examples[key] += count
 
     def findings(self, names: Sequence[str]) -> tuple[TableFinding, ...]:
-        """Return what was found: by columns in the order of the names, then by others, then by several columns.
-
-        Each has its most frequent examples, none of which is a null or NaN.
-        """
+        """Return what was found, in the order of the names, with its most frequent examples but nulls and NaN."""
         places = {name: place for place, name in enumerate(names)}
         findings = []
         for columns, problem in sorted(
@@ -438,16 +433,9 @@ class _Scan:
                 if key not in ((None,), ("nan",)):
                     value = key[0] if len(key) == 1 else dict(zip(columns, key, strict=True))
                     examples.append(Example(value=value, rows=rows))
-            finding = TableFinding(
-                columns=columns,
-                problem=problem,
-                remedy=line.remedy,
-                rows=line.rows,
-                refused=line.refused,
-                examples=tuple(examples[: self.examples]),
-                unlisted=len(examples[self.examples :]),
-            )
-            findings.append(finding)
+            facts: dict[str, Any] = {"remedy": line.remedy, "rows": line.rows, "refused": line.refused}
+            facts |= {"examples": tuple(examples[: self.examples]), "unlisted": len(examples[self.examples :])}
+            findings.append(TableFinding(columns=columns, problem=problem, **facts))
         return tuple(findings)
 
 

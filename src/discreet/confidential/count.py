@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
-from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Integers
-from discreet._core.boundary import enclosed, enclosed_parts, sealed
+from discreet._core.boundary import enclosed, quiet_parts, sealed
 from discreet._core.checks import unfit
 from discreet._core.errors import DataError, DomainError, ParameterError
 from discreet._core.lazy import pl
@@ -198,7 +196,7 @@ class Rows:
         self._source, self._domain = source, domain
         self._n: int | None = None
         self._codes: list[list[npt.NDArray[Any]]] = []  # and frequencies
-        self._cells = cells_of(source, domain.columns)
+        self._cells = cells_of(source, domain)
         if self._cells is not None:
             with suppress(EngineFailed):
                 self._n, _ = self._cells.sums(lambda parts: [None for _ in parts][:0])
@@ -218,12 +216,11 @@ class Rows:
         """Number of rows: public under the replacement relation."""
         return self._n or 0
 
-    @enclosed_parts
     def parts(self) -> Iterator[Counts]:
-        """Yield the rows' encoded records.
+        """Yield the rows' encoded records. Raises DataError where there are others than when it was read first."""
+        return quiet_parts(self._counted_parts)
 
-        Raises DataError when the table has other rows than when it was read first.
-        """
+    def _counted_parts(self) -> Iterator[Counts]:
         n = 0
         for records, frequencies in self._encoded():
             times = frequencies
@@ -239,7 +236,7 @@ class Rows:
         """Return tables of all rows, the sums of those of parts, made where the rows are. Raises as :meth:`parts`."""
         if self._cells is None:
             return tables(self.parts())
-        n, sums = self._cells.sums(partial(_repaired_tables, self._domain, tables))
+        n, sums = self._cells.sums(tables)
         if n != self._n:
             raise DataError(*_CHANGED)
         return sums
@@ -253,29 +250,22 @@ class Rows:
             return
         if self._cells is None:
             for batch in declared_batches(self._source, self._domain.columns):
-                if batch.height:
-                    yield encoded(batch, self._domain, self._source)
+                yield encoded(batch, self._domain, self._source)
             return
-        batches = attempted(self._cells.batches)
-        while (codes := attempted(lambda: next(batches, None))) is not None:
+        for codes in quiet_parts(self._cells.batches, EngineFailed()):
             if codes.height:
-                yield self._domain.repaired(self._cells.records(codes)), codes[FREQUENCY].to_numpy()
-
-
-def _repaired_tables(domain: Domain, tables: Callable[[Iterator[Counts]], Any], parts: Iterator[Counts]) -> Any:
-    """Return tables of parts that an engine encoded column by column, where the parts are."""
-    return tables(replace(part, records=domain.repaired(part.records)) for part in parts)
+                yield self._cells.records(codes), codes[FREQUENCY].to_numpy()
 
 
 @enclosed
 def counted(source: Source, domain: Domain, rng: np.random.Generator) -> Counts:
     """Count the rows of a table as they are."""
-    cells = cells_of(source, domain.columns)
+    cells = cells_of(source, domain)
     if cells is not None:
         with suppress(EngineFailed):
             frame, tally = attempted(cells.counts), Tally(domain)
             if frame.height:
-                tally.add_records(domain.repaired(cells.records(frame)), frame[FREQUENCY].to_numpy())
+                tally.add_records(cells.records(frame), frame[FREQUENCY].to_numpy())
             return tally.counts()
     tally = Tally(domain, rng)
     for batch in declared_batches(source, domain.columns):
@@ -288,14 +278,14 @@ def _slotted_counts(source: Source, domain: Domain, *, unit: Unit, rng: np.rando
     """Count the slots of units, and the rows as they came."""
     from discreet.confidential.units import NO_UNIT, null_record
 
-    if (cells := cells_of(source, domain.columns)) is not None:
+    if (cells := cells_of(source, domain)) is not None:
         with suppress(EngineFailed):
             if (cut := attempted(lambda: cells.slots(unit.column, unit.max_records, rng.bytes(32).hex()))) is not None:
                 frame, units, unnamed = cut
                 if unnamed:
                     raise DataError(unit.column, *NO_UNIT)
                 slots = Tally(domain)
-                slots.add_records(domain.repaired(cells.records(frame)), frame[FREQUENCY].to_numpy())
+                slots.add_records(cells.records(frame), frame[FREQUENCY].to_numpy())
                 slots.add_records(null_record(domain), np.array([units * unit.max_records - frame[FREQUENCY].sum()]))
                 return slots.counts(), counted(source, domain, rng)
     slots_read, all_rows = _read_slots(source, domain, unit=unit, rng=rng)
@@ -338,13 +328,12 @@ def _records_of_units(source: Source, domain: Domain, *, unit: Unit, rng: np.ran
         raise ParameterError(f"rows of {source.kind} are not listed in an order. Name a column in order_by")
     slots = Slots(unit.column, unit.max_records, rng)
     for batch in declared_batches(source, row_domain.columns, unit.column):
-        if batch.height:
-            rows = rows_frame(*encoded(batch, row_domain, source)).with_row_index(_PLACE, offset=number)
-            slots.add(batch[unit.column], narrow(rows))
-            number += batch.height
+        rows = rows_frame(*encoded(batch, row_domain, source)).with_row_index(_PLACE, offset=number)
+        slots.add(batch[unit.column], narrow(rows))
+        number += batch.height
     unit_rows, owners = slots.kept()
     if unit_rows is None:
-        return Counts(records=no_records(domain), frequencies=np.zeros(0, dtype=np.int64))
+        return Tally(domain).counts()
     encoded_rows, places = frame_records(unit_rows, row_domain), unit_rows[_PLACE].to_numpy()
     records = table.records_of_units(encoded_rows, owners.rank("dense").to_numpy(), places, rng=rng)
     counts = grouped(rows_frame(records))
@@ -358,10 +347,9 @@ def _read_slots(source: Source, domain: Domain, *, unit: Unit, rng: np.random.Ge
 
     all_rows, slots = Tally(domain), Slots(unit.column, unit.max_records, rng)
     for batch in declared_batches(source, domain.columns, unit.column):
-        if batch.height:
-            records, frequencies = encoded(batch, domain, source, rng)
-            all_rows.add_records(records, frequencies)
-            slots.add(batch[unit.column], narrow(rows_frame(records, frequencies)))
+        records, frequencies = encoded(batch, domain, source, rng)
+        all_rows.add_records(records, frequencies)
+        slots.add(batch[unit.column], narrow(rows_frame(records, frequencies)))
     return slots, all_rows.counts()
 
 

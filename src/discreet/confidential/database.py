@@ -88,11 +88,8 @@ def address(data: str) -> Address:
 
 
 def _on_a_server(data: str) -> Address:
-    odd = FileProblem(
-        "postgresql://...",
-        "it is no address",
-        "check how it is written. Signs of a password such as / or # are %2F, %23",
-    )
+    remedy = "check how it is written. Signs of a password such as / or # are %2F, %23"
+    odd = FileProblem("postgresql://...", "it is no address", remedy)
     parts = quietly(lambda: urlsplit(data), odd)
     user, sign, host = parts.netloc.rpartition("@")
     pairs = parse_qsl(parts.query, keep_blank_values=True)
@@ -195,20 +192,15 @@ def duckdb_table(where: Address) -> Any:
 # -- SQLite -----------------------------------------------------------------------------------------------------------
 
 _WORDS = {
-    "BOOL": "boolean",
-    "INT": "integer",
-    "CHAR": "string",
-    "TEXT": "string",
-    "CLOB": "string",
-    "REAL": "numeric",
-    "FLOA": "numeric",
-    "DOUB": "numeric",
-    "DEC": "decimal",
-    "NUMERIC": "decimal",
-    "DATETIME": "datetime",
-    "TIMESTAMP": "datetime",
-    "DATE": "date",
+    "boolean": "BOOL",
+    "integer": "INT",
+    "string": "CHAR|TEXT|CLOB",
+    "numeric": "REAL|FLOA|DOUB",
+    "decimal": "DEC|NUMERIC",
+    "datetime": "DATETIME|TIMESTAMP",
+    "date": "DATE",
 }
+"""What a type has in its name, in capitals, by the kind of column that usually declares it; the first one counts."""
 
 
 def _sqlite_types(where: Address) -> dict[str, str]:
@@ -217,9 +209,9 @@ def _sqlite_types(where: Address) -> dict[str, str]:
     def types() -> dict[str, str]:
         with closing(_connect(where)) as database:
             names = [column[0] for column in database.execute(f"SELECT * FROM {where.source} LIMIT 0").description]  # noqa: S608
-            declared = dict(database.execute("SELECT name, type FROM pragma_table_xinfo(?)", [where.table]).fetchall())
-        words = {name: declared.get(name, "").upper() for name in names}
-        return {name: next((kind for word, kind in _WORDS.items() if word in words[name]), "unknown") for name in names}
+            declared = dict(database.execute("SELECT name, upper(type) FROM pragma_table_xinfo(?)", [where.table]))
+        kinds = {name: [kind for kind in _WORDS if re.search(_WORDS[kind], declared.get(name, ""))] for name in names}
+        return {name: [*candidates, "unknown"][0] for name, candidates in kinds.items()}
 
     return quietly(types, where.broken)
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from discreet._core.boundary import quietly
+from discreet._core.boundary import quiet_parts, quietly
 from discreet._core.errors import DataError, DiscreetError, ParameterError
 from discreet._core.formats import Batches, batch_scan, pyarrow, schema_texts, stored_index
 from discreet._core.lazy import nw, pl
@@ -22,18 +22,15 @@ from discreet.confidential.closed import Confidential
 from discreet.confidential.returned import as_arrow, as_frames_of, quoted
 from discreet.confidential.source import BATCH, FREQUENCY, Source, read_rows, require_once, scan_batches
 from discreet.confidential.workers import EngineCells, engine_cells
-from discreet.domain import type_name
+from discreet.domain import Domain, type_name
 
 _FILE_TEXT = re.compile(r"'((?:[^']|'')*[.*][^'/]*)'")  # in SQL
 
 
 def open_frame(data: Any) -> Source:
     """Look at the names and types of a dataframe, a PyArrow data set or a stream. Raises DataError when it is none."""
-    unsupported = DataError(
-        None,
-        f"the type {type(data).__name__} is not a supported table",
-        "pass a pandas, Polars, PyArrow, DuckDB, Dask, PySpark or Ibis frame, or a path to a file of a table",
-    )
+    remedy = "pass a pandas, Polars, PyArrow, DuckDB, Dask, PySpark or Ibis frame, or a path to a file of a table"
+    unsupported = DataError(None, f"the type {type(data).__name__} is not a supported table", remedy)
     pandas = type(data).__module__.partition(".")[0] == "pandas"
     names = quietly(lambda: [str(name) for name in getattr(data, "column_names", ())], unsupported)
     if not names and pandas and hasattr(data, "columns"):
@@ -66,7 +63,7 @@ def source_of(frame: Any, unsupported: DiscreetError) -> Source:
     types = {name: type_name(dtype) for name, dtype in schema.items() if name not in index}
     if kind == "pandas":
         index = frozenset(frame.to_native().index.names) - {None} - set(types)
-    cells: Callable[[Mapping[str, Any]], EngineCells] | None = None
+    cells: Callable[[Domain], EngineCells] | None = None
     if kind in ("dask", "pyspark"):
         cells = partial(engine_cells, frame, kind)
     return Source(
@@ -131,12 +128,12 @@ def _batches(frame: Any, kind: str, broken: DiscreetError, columns: Sequence[str
     if kind == "polars":
         return scan_batches(frame.to_native(), columns, broken)
     if (relation := _duckdb_relation(frame, broken)) is not None:
-        return _streamed(lambda: iter(_record_batches(relation, columns)), broken)
+        return quiet_parts(lambda: map(pl.DataFrame, _record_batches(relation, columns)), broken)
     schema = quietly(frame.collect_schema, broken)
     if kind == "ibis" and any(type_name(schema[name]) in ("string", "unknown") for name in columns):
         # the collation of a database could take different texts for equal ones
         native = frame.select(*columns).to_native()
-        return _streamed(lambda: iter(native.to_pyarrow_batches(chunk_size=BATCH)), broken)
+        return quiet_parts(lambda: map(pl.DataFrame, native.to_pyarrow_batches(chunk_size=BATCH)), broken)
     return _grouped(frame, columns, broken)
 
 
@@ -144,13 +141,6 @@ def _grouped(frame: Any, columns: Sequence[str], broken: DiscreetError) -> Itera
     """Count distinct rows where the table is; only these and their frequencies come back."""
     counted = frame.group_by(*columns).agg(nw.len().alias(FREQUENCY))
     yield quietly(lambda: counted.collect().to_polars(), broken)
-
-
-def _streamed(reader: Callable[[], Iterator[Any]], broken: DiscreetError) -> Iterator[pl.DataFrame]:
-    """Read record batches one by one."""
-    batches = quietly(reader, broken)
-    while (batch := quietly(partial(next, batches, None), broken)) is not None:
-        yield quietly(partial(pl.DataFrame, batch), broken)
 
 
 # -- streams of Arrow batches ------------------------------------------------------------------------------------------

@@ -184,20 +184,17 @@ def _as_pandas(types: Mapping[Any, Any], kind: str) -> Returned:
                 columns[values.name] = values.to_pandas()
             else:
                 columns[values.name] = _pandas_column(values, column, dtype)
-        return _of_pandas(pd.DataFrame(columns), kind)
+        if kind == "modin":
+            import modin.pandas
 
-    return table
+            return modin.pandas.DataFrame(pd.DataFrame(columns))
+        released = pd.DataFrame(columns)
+        if kind == "dask":
+            import dask.dataframe
 
+            return dask.dataframe.from_pandas(released, chunksize=_PART)
+        return released
 
-def _of_pandas(table: Any, kind: str) -> Any:
-    if kind == "modin":
-        import modin.pandas
-
-        return modin.pandas.DataFrame(table)
-    if kind == "dask":
-        import dask.dataframe
-
-        return dask.dataframe.from_pandas(table, chunksize=_PART)
     return table
 
 

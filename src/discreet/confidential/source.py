@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Integers
-from discreet._core.boundary import quietly
+from discreet._core.boundary import quiet_parts, quietly
 from discreet._core.errors import DataError, DiscreetError
 from discreet._core.lazy import pl
 from discreet._core.text import counted
@@ -55,7 +55,7 @@ class Source:
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # of a file's codes, by column and code
     convert: Callable[[pl.Series, Column], pl.Series] | None = None  # into what a column reads, of a program's file
     index: frozenset[str] = frozenset()  # columns of a file that pandas wrote as an index, and not among the names
-    cells: Callable[[Mapping[str, Column]], EngineCells] | None = None  # of an engine with workers, instead of batches
+    cells: Callable[[Domain], EngineCells] | None = None  # of an engine with workers, instead of batches
     stays: bool = False  # whether the rows are elsewhere than in memory, and can be read as often as one likes
     returned: Returned | None = None  # makes a released table the kind of table that this is
 
@@ -137,7 +137,7 @@ def unit_of(domain: Domain, unit: Unit | None) -> Unit | None:
 
 
 def declared_batches(source: Source, columns: Mapping[str, Column], *extra: str) -> Iterator[pl.DataFrame]:
-    """Iterate over batches of declared columns, and others, of the declared types. Raises DataError of another type."""
+    """Iterate over batches of rows of declared columns, and others. Raises DataError where they have another type."""
     # A library that cannot hash or compare values of another type would write them to the terminal as it fails.
     schema = None
     for batch in source.batches(list(dict.fromkeys([*columns, *extra]))):
@@ -146,7 +146,8 @@ def declared_batches(source: Source, columns: Mapping[str, Column], *extra: str)
             for name, column in columns.items():
                 if name not in source.texts:
                     column.encode(texts_of(batch[name].clear(), column, source), name=name)
-        yield batch
+        if batch.height:
+            yield batch
 
 
 def texts_of(values: pl.Series, column: Column, source: Source) -> pl.Series:
@@ -164,9 +165,7 @@ def scan_batches(scan: pl.LazyFrame, columns: Sequence[str], broken: DiscreetErr
     """Stream a scan in batches, in any order."""
     lazy = scan.select(columns)
     collect = partial(lazy.collect_batches, chunk_size=BATCH, maintain_order=False, engine="streaming")
-    batches = iter(quietly(collect, broken))
-    while (batch := quietly(partial(next, batches, None), broken)) is not None:
-        yield batch
+    return quiet_parts(lambda: iter(collect()), broken)
 
 
 def read_rows(frame: Any, columns: Iterable[str]) -> pl.DataFrame:
@@ -202,12 +201,11 @@ def attempted(action: Callable[[], T]) -> T:
     return quietly(action, EngineFailed())
 
 
-def cells_of(source: Source, columns: Mapping[str, Column]) -> EngineCells | None:
+def cells_of(source: Source, domain: Domain) -> EngineCells | None:
     """Return the cells of declared columns where the table is; None where raw values have to be read."""
-    coins = any(column.halves is not None for column in columns.values())  # which are drawn here
-    if (find := source.cells) is not None and not coins:
+    if (find := source.cells) is not None and not domain.coin_columns:  # coins are drawn here
         with suppress(EngineFailed):
-            return attempted(lambda: find(columns))
+            return attempted(lambda: find(domain))
     return None
 
 
@@ -216,14 +214,14 @@ def cells_of(source: Source, columns: Mapping[str, Column]) -> EngineCells | Non
 _DENSE = 2**20
 _SAMPLE = 2**16
 _PENDING = 2**25
+_MOST_PARTS = 2**22
 _MOST_NUMBERED = 2**62
 
 
 class Tally:
-    """Frequencies of encoded records, batch by batch: by cell of a small finite domain, else of sortable keys or rows.
+    """Frequencies of encoded records, batch by batch: by cell of a small finite domain, else by sortable key or row."""
 
-    A key is a cell, or the value of a lone continuous column. Keys and rows are condensed whenever much has come in.
-    """
+    # A key is a cell, or the value of a lone continuous column. Keys and rows are condensed whenever much has come in.
 
     def __init__(self, domain: Domain, rng: np.random.Generator | None = None) -> None:
         columns, size = tuple(domain.columns.values()), domain.size
@@ -239,8 +237,6 @@ class Tally:
 
     def add(self, batch: pl.DataFrame, source: Source) -> None:
         """Count one batch of a source."""
-        if batch.height == 0:
-            return
         if FREQUENCY not in batch.columns and self.grouping:
             sample = batch.head(_SAMPLE)
             self.grouping = grouped(sample).height * 2 <= sample.height
@@ -258,7 +254,7 @@ class Tally:
         if self.keyed:
             self.keys.append((self.domain.flat(records) if self.numbered else records.columns[0], frequencies))
         else:
-            self.tables.append(grouped(rows_frame(records), frequencies))
+            self.tables.append(grouped(rows_frame(records, frequencies)))
         self.pending += len(records)
         if self.pending > max(_PENDING, 2 * self.condensed):
             self._condense()
@@ -316,13 +312,32 @@ def _group_starts(keys: npt.NDArray[Any]) -> Integers:
     return np.flatnonzero(fresh)
 
 
-def grouped(frame: pl.DataFrame, frequencies: npt.NDArray[Any] | None = None) -> pl.DataFrame:
+def grouped(frame: pl.DataFrame) -> pl.DataFrame:
     """Return the distinct rows of a frame and their frequencies."""
-    if frequencies is not None:
-        frame = frame.with_columns(_frequency_column(frequencies))
     if FREQUENCY not in frame.columns:
         return frame.group_by(frame.columns).agg(pl.len().cast(pl.Int64).alias(FREQUENCY))
-    return frame.group_by(pl.exclude(FREQUENCY)).agg(pl.col(FREQUENCY).sum())
+    return frame.group_by(pl.exclude(FREQUENCY)).agg(pl.col(FREQUENCY).cast(pl.Int64).sum())
+
+
+def merge(parts: list[pl.DataFrame]) -> pl.DataFrame:
+    """Return the distinct rows of some frames, and their frequencies."""
+    return grouped(pl.concat(parts, how="vertical_relaxed"))
+
+
+def condense(parts: list[pl.DataFrame], merger: Callable[[list[pl.DataFrame]], pl.DataFrame]) -> list[pl.DataFrame]:
+    """Return frames that come in one by one: as one, whenever much has come in since the first."""
+    much = sum(part.height for part in parts[1:]) > max(_MOST_PARTS, parts[0].height)
+    return [merger(parts)] if much else parts
+
+
+def distinct_rows(source: Source, columns: Mapping[str, Column]) -> pl.DataFrame:
+    """Return the distinct raw rows of some columns, and their frequencies. Raises DataError where there are none."""
+    parts: list[pl.DataFrame] = []
+    for batch in declared_batches(source, columns):
+        parts = condense([*parts, merge([batch])], merge)
+    if not parts:
+        raise DataError(None, "has no rows", "give one with rows")
+    return parts[0] if len(parts) == 1 else merge(parts)
 
 
 def encoded(
@@ -357,12 +372,9 @@ def rows_frame(records: Records, frequencies: npt.NDArray[Any] | None = None) ->
         pl.Series(str(place), codes.tolist() if codes.dtype == object else codes, dtype=types[codes.dtype.kind])
         for place, codes in enumerate(records.columns)
     ]
-    frame = pl.DataFrame(columns)
-    return frame if frequencies is None else frame.with_columns(_frequency_column(frequencies))
-
-
-def _frequency_column(numbers: npt.NDArray[Any]) -> pl.Series:
-    return pl.Series(FREQUENCY, numbers, dtype=pl.Int64)
+    if frequencies is not None:
+        columns.append(pl.Series(FREQUENCY, frequencies, dtype=pl.Int64))
+    return pl.DataFrame(columns)
 
 
 def frame_records(table: pl.DataFrame, domain: Domain) -> Records:

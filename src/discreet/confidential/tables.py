@@ -80,7 +80,7 @@ def open_declared(data: Any, domain: Domain, *, unit: Unit | None = None, other_
         from pyspark.sql import SparkSession
 
         attempted(SparkSession.active)
-        attempted(lambda: find(domain.columns))
+        attempted(lambda: find(domain))
     for name in frame.columns:
         domain.columns[name].encode(texts_of(frame[name], domain.columns[name], source), name=name)
     return source
@@ -117,11 +117,8 @@ def _open_path(data: str | PathLike[str]) -> Source:
     if path.is_dir():
         return _open_folder(text, path)
     if not path.exists() and has_magic(text):
-        raise FileProblem(
-            text,
-            "there is no such file, and a pattern of names is not expanded",
-            "give the folder, where it holds Parquet files. In Python, give polars.scan_csv(...) of the pattern",
-        )
+        remedy = "give the folder, where it holds Parquet files. In Python, give polars.scan_csv(...) of the pattern"
+        raise FileProblem(text, "there is no such file, and a pattern of names is not expanded", remedy)
     if not path.exists():
         raise FileProblem(text, "there is no such file", "check the path")
     if not path.is_file():
@@ -230,11 +227,8 @@ def _parquet_files(text: str, path: Path) -> list[Path]:
     files: list[Path] = []
     for folder, folders, names in os.walk(path, onerror=fail):
         if any(log in folders for log in _LOGS):
-            raise FileProblem(
-                text,
-                "it is a table with a log of changes, so some of its files no longer count",
-                "read it with its own library, and give the dataframe",
-            )
+            problem = "it is a table with a log of changes, so some of its files no longer count"
+            raise FileProblem(text, problem, "read it with its own library, and give the dataframe")
         folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
         if any(Path(folder, name).is_symlink() for name in folders):
             raise FileProblem(text, "it holds a link to a folder", "give the folder itself")

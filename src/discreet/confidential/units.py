@@ -17,13 +17,12 @@ from discreet._core.arrays import Integers
 from discreet._core.boundary import quietly
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
-from discreet.confidential.source import FREQUENCY, RESERVED
+from discreet.confidential.source import FREQUENCY, RESERVED, condense, merge
 from discreet.domain import Domain, Records, missing_in
 
 NO_UNIT = ("holds a null, so a row has no privacy unit", "give every row its unit beforehand")
 """What is wrong with a row without a unit, and what to do about it."""
 
-_PENDING = 2**22
 _ROWS = 2**19
 _UNIT, _ORDER = f"{RESERVED}unit", f"{RESERVED}order"
 
@@ -53,7 +52,6 @@ class Slots:
     def __init__(self, unit: str, max_records: int, rng: np.random.Generator) -> None:
         self.unit, self.max_records, self._rng = unit, max_records, rng
         self._parts: list[pl.DataFrame] = []
-        self._pending = self._settled = 0
 
     def add(self, units: pl.Series, records: pl.DataFrame) -> None:
         """Add rows of encoded records, with frequencies if they are grouped. Raises DataError if one has no unit."""
@@ -67,24 +65,18 @@ class Slots:
             if FREQUENCY in records.columns:
                 part = part[np.repeat(np.arange(last - start), times[start:last])]
             order = pl.Series(_ORDER, self._rng.integers(0, 2**64, size=part.height, dtype=np.uint64))
-            self._parts.append(self._first(part.with_columns(order)))
-            self._pending += self._parts[-1].height
-            if self._pending > max(_PENDING, self._settled):
-                self._merge()
+            self._parts = condense([*self._parts, self._first(part.with_columns(order))], self._merged)
             start = last
 
     def kept(self) -> tuple[pl.DataFrame | None, pl.Series]:
         """Return the records that stay, None where there was no row, and their units."""
         if not self._parts:
             return None, pl.Series()
-        self._merge()
-        (rows,) = self._parts
+        rows = self._merged(self._parts)
         return rows.drop(_UNIT, _ORDER), rows[_UNIT]
 
-    def _merge(self) -> None:
-        joined = quietly(lambda: pl.concat(self._parts, how="vertical_relaxed"), _unreadable(self.unit))
-        self._parts = [self._first(joined)]
-        self._settled, self._pending = self._parts[0].height, 0
+    def _merged(self, parts: list[pl.DataFrame]) -> pl.DataFrame:
+        return self._first(quietly(lambda: pl.concat(parts, how="vertical_relaxed"), _unreadable(self.unit)))
 
     def _first(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Return the rows with the smallest numbers of each unit; those of units with few rows are not ranked."""
@@ -106,26 +98,17 @@ class Holdings:
     def __init__(self, unit: str) -> None:
         self.unit = unit
         self._parts: list[pl.DataFrame] = []
-        self._pending = self._settled = 0
 
     def add(self, batch: pl.DataFrame) -> None:
         """Count one batch. Raises DataError if a row has no unit, or units cannot be told apart."""
-        self._parts.append(self._totals([_units_of(batch, self.unit)]))
-        self._pending += self._parts[-1].height
-        if self._pending > max(_PENDING, self._settled):
-            self._parts = [self._totals(self._parts)]
-            self._settled, self._pending = self._parts[0].height, 0
+        self._parts = condense([*self._parts, self._totals([_units_of(batch, self.unit)])], self._totals)
 
     def held(self) -> Integers:
         """Return how many rows each unit has. Raises DataError if the units of batches cannot be told apart."""
         return self._totals(self._parts)[FREQUENCY].to_numpy() if self._parts else np.zeros(0, dtype=np.int64)
 
     def _totals(self, parts: list[pl.DataFrame]) -> pl.DataFrame:
-        def totals() -> pl.DataFrame:
-            rows = pl.concat(parts, how="vertical_relaxed")
-            return rows.group_by(_UNIT).agg(pl.col(FREQUENCY).sum())
-
-        return quietly(totals, _unreadable(self.unit))
+        return quietly(lambda: merge(parts), _unreadable(self.unit))
 
 
 def _unreadable(unit: str) -> DataError:

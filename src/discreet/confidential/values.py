@@ -15,11 +15,10 @@ from discreet._core.boundary import enclosed
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
 from discreet.confidential.closed import Confidential, Provenance
-from discreet.confidential.source import FREQUENCY, TYPED, Source, declared_batches, require_names, texts_of
+from discreet.confidential.source import FREQUENCY, TYPED, Source, distinct_rows, require_names, texts_of
 from discreet.confidential.tables import open_source
 from discreet.domain import Column, Domain, unescaped
 
-_PENDING = 2**22
 _TRACKED = 1000  # distinct values of a column whose rows are counted for heaps
 _HEAP = 20  # one in so many rows, or more, make a heap
 _SHOWN = 2000  # rows of a CSV file, of which one tells whether its first line is of their kind
@@ -75,10 +74,8 @@ class Heaps:
 
 
 def column_values(data: Any, name: str, column: Column) -> Confidential[tuple[pl.Series, Integers]]:
-    """Count the distinct values of one column where the table is, a null among them; return them and their frequencies.
-
-    Raises DataError or FileProblem if the column cannot be read, or has no rows. No message holds a value.
-    """
+    """Return the distinct values of a column, a null among them, and their frequencies, counted where the table is."""
+    # Raises DataError or FileProblem if the column cannot be read, or has no rows. No message holds a value.
     table, frequencies, provenance = _distinct(data, {name: column})
     return Confidential((table[name], frequencies), provenance=provenance)
 
@@ -93,27 +90,11 @@ def row_values(data: Any, columns: Mapping[str, Column]) -> Confidential[tuple[p
 def _distinct(data: Any, columns: Mapping[str, Column]) -> tuple[pl.DataFrame, Integers, Provenance]:
     source = open_source(data)
     require_names(source, columns)
-    grouped: list[pl.DataFrame] = []
-    settled = 0
-    for batch in declared_batches(source, columns):
-        count = pl.col(FREQUENCY).sum() if FREQUENCY in batch.columns else pl.len()
-        grouped.append(batch.group_by(*columns).agg(count.cast(pl.Int64).alias(FREQUENCY)))
-        if sum(part.height for part in grouped[1:]) > max(_PENDING, settled):
-            grouped = [_merged(grouped, columns)]
-            settled = grouped[0].height
-    if not sum(part.height for part in grouped):
-        raise DataError(None, "has no rows", "give one with rows")
-    table = _merged(grouped, columns)
+    table = distinct_rows(source, columns)
     typed = [column.read(texts_of(table[name], column, source), name=name) for name, column in columns.items()]
     table = table.with_columns(typed).sort(*columns)
     provenance = Provenance(frame_kind=source.kind, columns=tuple(columns), path=source.path)
-    return table.drop(FREQUENCY), table[FREQUENCY].to_numpy(), provenance
-
-
-def _merged(parts: list[pl.DataFrame], columns: Mapping[str, Column]) -> pl.DataFrame:
-    if len(parts) == 1:
-        return parts[0]
-    return pl.concat(parts, how="vertical_relaxed").group_by(*columns).agg(pl.col(FREQUENCY).sum())
+    return table.select(*columns), table[FREQUENCY].to_numpy(), provenance
 
 
 @enclosed

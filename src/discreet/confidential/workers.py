@@ -25,7 +25,7 @@ from discreet._core.lazy import nw, pl
 from discreet.confidential.returned import quoted
 from discreet.confidential.source import FREQUENCY, EngineFailed, attempted, read_rows
 from discreet.confidential.units import narrow
-from discreet.domain import Column, Counts, Records
+from discreet.domain import Column, Counts, Domain, Records
 
 _MISFIT = -1  # the code of a value that does not fit, and the number of the table of a part that holds one
 _UNIT, _FREQUENCY, _NUMBER, _PLACE, _ORDER = "u", "f", "i", "place", "h"
@@ -46,6 +46,7 @@ class EngineCells(ABC):
     """A table in an engine that finds the cells of declared columns."""
 
     columns: Mapping[str, Column]
+    repaired: Callable[[Records], Records]  # what cannot occur is moved, as the rules of the domain say
     frame: Any
 
     @abstractmethod
@@ -62,7 +63,7 @@ class EngineCells(ABC):
 
     def sums(self, tables: Tables) -> tuple[int, Any]:
         """Return the number of rows, and tables of them all. Raises DataError where a value does not fit."""
-        work = partial(_table_cells, self._by_place, tables)
+        work = partial(_table_cells, self._by_place, self.repaired, tables)
         cells = attempted(lambda: self.gather(work, {_TABLE: "bigint", _CELL: "string", _FREQUENCY: "bigint"}))
         parts = {number: frame for (number,), frame in cells.partition_by(_TABLE, as_dict=True).items()}
         if _MISFIT in parts:
@@ -90,7 +91,8 @@ class EngineCells(ABC):
 
     def records(self, frame: pl.DataFrame) -> Records:
         """Return rows of codes as records. Raises DataError where a value does not fit."""
-        return Records(columns=tuple(self._codes(frame[name], name, column) for name, column in self.columns.items()))
+        codes = tuple(self._codes(frame[name], name, column) for name, column in self.columns.items())
+        return self.repaired(Records(columns=codes))
 
     def _codes(self, values: pl.Series, name: str, column: Column) -> npt.NDArray[np.generic]:
         if not column.finite:
@@ -116,23 +118,21 @@ class EngineCells(ABC):
         raise EngineFailed
 
 
-def engine_cells(frame: Any, kind: str, columns: Mapping[str, Column]) -> EngineCells:
+def engine_cells(frame: Any, kind: str, domain: Domain) -> EngineCells:
     """Return the cells of a table of Spark or Dask. Raises DataError naming a column of another type."""
-    native = frame.to_native()
-    cells: EngineCells
+    native, columns = frame.to_native(), domain.columns
+    facts: dict[str, Any] = {"columns": columns, "repaired": domain.repaired, "frame": native}
     if kind == "pyspark":
-        cells = SparkCells(columns=columns, frame=native)
         nothing = pl.DataFrame(native.select(*map(_quoted, columns)).limit(0).toArrow())  # whatever their names are
     else:
-        cells = DaskCells(columns=columns, frame=native)
         nothing = frame.select(*columns).head(0).collect().to_polars()
     for name, column in columns.items():
         column.encode(nothing[name], name=name)
-    return cells
+    return SparkCells(**facts) if kind == "pyspark" else DaskCells(**facts)
 
 
 def _table_cells(
-    columns: Mapping[str, Column], tables: Tables, frames: Iterator[pl.DataFrame]
+    columns: Mapping[str, Column], repaired: Any, tables: Tables, frames: Iterator[pl.DataFrame]
 ) -> Iterator[pl.DataFrame]:
     """Yield the cells of tables of raw rows. Table 0 is their number. Where a value does not fit, there is table -1."""
     total = np.zeros(1, dtype=np.int64)
@@ -140,7 +140,7 @@ def _table_cells(
     def encoded(frame: pl.DataFrame) -> Counts:
         total[0] += frame.height
         records = Records(columns=tuple(column.encode(frame[name]) for name, column in columns.items()))
-        return Counts(records=records, frequencies=np.ones(frame.height, dtype=np.int64))
+        return Counts(records=repaired(records), frequencies=np.ones(frame.height, dtype=np.int64))
 
     try:
         numbered = dict(enumerate([total, *_listed(tables(map(encoded, frames)))]))

@@ -25,7 +25,6 @@ from discreet.confidential import (
     source,
     units,
 )
-from discreet.confidential import values as values_module
 from discreet.confidential.closed import reveal
 from discreet.confidential.values import column_values, row_values, table_schema
 from discreet.domain import Boolean, Category, Date, Datetime, Decimal, Domain, Duration, Integer, Numeric, OpenLabels
@@ -296,7 +295,7 @@ STEPS = {
     "null records": (units, "null_record"),
     "numbers of records": (source.Tally, "add_records"),
     "condensing": (source.Tally, "_condense"),
-    "merging": (values_module, "_merged"),
+    "merging": (source, "merge"),
     "Polars frames": (pl.DataFrame, "group_by"),
     "Polars filters": (pl.DataFrame, "filter"),
     "Polars columns": (pl.Series, "is_null"),

@@ -358,7 +358,7 @@ def test_units_are_counted_and_not_chosen() -> None:
 
 
 def test_units_are_merged_from_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("discreet.confidential.units._PENDING", 3)
+    monkeypatch.setattr("discreet.confidential.source._MOST_PARTS", 3)
     monkeypatch.setattr("discreet.confidential.frames.BATCH", 4)
     frame = pl.DataFrame({"a": [0] * 40, "b": ["f"] * 40, "who": [i % 7 for i in range(40)]})
     found = checked(frame, NULLABLE, unit=Unit("who", max_records=5))

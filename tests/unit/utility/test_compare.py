@@ -135,7 +135,7 @@ def test_tables_of_any_kind_and_files(tmp_path: Path) -> None:
 
 def test_counts_one_column_across_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("discreet.confidential.frames.BATCH", 7)
-    monkeypatch.setattr("discreet.confidential.values._PENDING", 3)
+    monkeypatch.setattr("discreet.confidential.source._MOST_PARTS", 3)
     values = seeded(2).integers(0, 9, 100)
     closed = column_values(pl.DataFrame({"x": values}), "x", Integer(lower=0, upper=9))
     assert repr(closed) == "<confidential tuple>"

@@ -63,11 +63,9 @@ def rendered(
         delta=rounded_up,
     )
     environment.globals.update(version=version("discreet"))
-    look, code = shared.get_source(environment, "style.css")[0], ""
-    if style is not None:
-        look += package_files.get_source(environment, style)[0]
-    if script is not None:
-        code = package_files.get_source(environment, script)[0]
+    look = shared.get_source(environment, "style.css")[0]
+    extra, code = ("" if name is None else package_files.get_source(environment, name)[0] for name in (style, script))
+    look += extra
     # The page runs this script and uses this style, and loads nothing: a name in the data that looks like code is text.
     policy = "default-src 'none'; script-src {}; style-src '{}'; base-uri 'none'; form-action 'none'".format(
         f"'{_fingerprint(code)}'" if code else "'none'", _fingerprint(look)
@@ -389,10 +387,7 @@ def release_figure(
     confidential: npt.NDArray[Any] | None,
     power: Callable[[Floats], Floats],
 ) -> Path:
-    """Draw the values of a column beside the greatest power of a test, by its false-alarm rate, that tells neighbours.
-
-    Where confidential values are given, they are drawn too, and the figure is marked.
-    """
+    """Draw the values of a column, with confidential ones if there are any, and the power of a test by its level."""
     figure = _new_figure(11, 4.2, title, fontsize=12)
     values, attack = figure.subplots(1, 2, width_ratios=(3, 2))
     low, high = float(np.min(released)), float(np.quantile(released, 0.995))
