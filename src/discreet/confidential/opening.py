@@ -32,7 +32,7 @@ CALLERS: dict[str, Purpose] = {
     "discreet.confidential.opening": "for the custodian",  # reveal_to_custodian: results, never tables
     "discreet.audit.instance": "for the custodian",  # the results are closed again
     "discreet.audit.pipeline": "for the custodian",  # only whether two tables are neighbours
-    "discreet.audit.release": "for the custodian",  # closed again
+    "discreet.audit.release": "for the custodian",  # closed again, or parts of the table in the custodian's own files
     "discreet.pseudo_posterior.risk_frontier": "for the custodian",  # into the points of a frontier, marked and private
     "discreet.utility.columns": "for the custodian",  # closed again, some of it by compare
     "discreet.utility.comparison": "for the custodian",  # closed again

@@ -256,4 +256,4 @@ def test_what_was_opened_goes_into_the_private_step_and_nowhere_else() -> None:
         if argument in uses
     ]
     assert len(given) == len(uses)
-    assert {name for name, _ in given} == {"mechanism.kernel", "steps_taken", "isinstance"}
+    assert {name for name, _ in given} == {"mechanism.kernel", "mechanisms.steps_taken", "isinstance"}
