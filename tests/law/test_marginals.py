@@ -188,7 +188,7 @@ def test_a_record_is_in_one_node_per_level_of_a_long_column(nulls: Any) -> None:
         assert counts.max() == 1
     held = seeded(0).integers(0, 9, size)
     exact = OneWay(nodes.sums(held).astype(float), 1.0, nodes)
-    assert np.allclose(exact.counts(held.sum()), held)
+    assert np.allclose(exact.counts(held.sum())[0], held)
     assert np.allclose(exact.shares(held.sum()), held / held.sum())
     assert exact.total()[0] == pytest.approx(held.sum())
 
@@ -681,7 +681,8 @@ def test_with_a_table_of_three_columns_the_whole_by_stages(monkeypatch: pytest.M
         told, _ = Unscored(mechanism, (three_way_tables, "_ENOUGH"), 1e-9, 1e9).divergence(x, y, EPSILONS)
         assert np.any(told > claimed)
         with monkeypatch.context() as patch:
-            patch.setattr(three_way_tables.ThreeWayTables, "units", 0)
+            none = property(lambda _: 0, lambda _, units: None)
+            patch.setattr(three_way_tables.ThreeWayTables, "units", none, raising=False)
             free, _ = Unscored(mechanism).divergence(x, y, EPSILONS)
         assert np.any(free > claimed)
 

@@ -151,6 +151,8 @@ NEVER_ONE = {  # what is counted there is not one, or the text before is no numb
         "self.doubled_records",
         "digits - 1",
         "rows",
+        "self.most_cells",
+        "repair.allowed.size",
         "self.name",
         "cells",
         "request.mechanism",

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from discreet._core.arrays import Booleans, Integers
 from discreet._core.boundary import sealed
-from discreet._core.checks import integer, real, unfit
+from discreet._core.checks import integer, plain, real, unfit
 from discreet._core.errors import DomainError
 from discreet._core.lazy import pl
 from discreet.domain.column import Column
@@ -86,13 +86,14 @@ class UnitTable:
         if not isinstance(self.columns, Mapping) or not self.columns:
             raise DomainError("a table of units must have at least one column")
         most = integer("max_records", self.max_records, least=1, most=_MOST_RECORDS, error=DomainError)
-        settle(self, columns=dict(self.columns), max_records=most)
         if self.unit in self.columns:
             raise DomainError(f"column {self.unit!r} names the unit, and is not released. Leave it out of the columns")
         for name, column in self.columns.items():
             check_column(name, column)
             if not column.finite:
                 raise DomainError(f"column {name!r}: rows of a unit need finitely many cells. Declare cells")
+        columns = {str(plain(name)): column for name, column in self.columns.items()}
+        settle(self, unit=str(plain(self.unit)), columns=columns, max_records=most)
         self._check_slots()
         codings = {name: RowCoding.parse(name, self.columns.get(name), how) for name, how in self.relative_to.items()}
         if codings and self._key_column is not None:

@@ -129,7 +129,7 @@ FRAME = pl.DataFrame(
 
 
 def forms(folder: Path) -> dict[str, Any]:
-    import duckdb
+    duckdb = pytest.importorskip("duckdb")
 
     FRAME.write_csv(folder / "rows.csv")
     (folder / "parts").mkdir()
