@@ -334,7 +334,6 @@ def fresh(place: str, where: Path) -> str:
             statement("DELETE FROM discreet_event WHERE dataset = :name", name=where.name)
             statement("DELETE FROM discreet_dataset WHERE name = :name", name=where.name)
             statement("ALTER TABLE discreet_event ENABLE TRIGGER ALL")
-        store.close()
     return place
 
 
