@@ -152,7 +152,7 @@ class UnitTable:
     @property
     def _first(self) -> int:
         """How many columns say which slots are used."""
-        return int(self.number ** (self._key_column is not None))
+        return 1 if self._key_column is None else self.number
 
     def slot_of(self, columns: int) -> Integers:
         """Return the slot of each column of a unit's record; 0 of its own, -1 of those that say which are used."""

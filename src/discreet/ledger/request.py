@@ -17,6 +17,7 @@ from discreet._core.boundary import sealed
 from discreet._core.checks import integer, positive_size, unfit
 from discreet._core.errors import DomainError, ParameterError
 from discreet._core.files import beside, canonical
+from discreet.confidential import unit_of
 from discreet.domain import Column, Domain
 from discreet.mechanisms import Mechanism, SteppedMechanism, declared, named
 from discreet.privacy import Budget, Relation, RelationName, Unit
@@ -270,8 +271,7 @@ class Request:
     @property
     def protected(self) -> Unit | None:
         """Whose rows are protected together: the unit, or that of a domain with a table of units; None of records."""
-        table = None if self.domain is None else self.domain.unit_table
-        return self.unit if table is None else Unit(table.unit, max_records=table.max_records)
+        return self.unit if self.domain is None else unit_of(self.domain, self.unit)
 
     @property
     def column(self) -> str | None:
