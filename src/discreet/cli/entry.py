@@ -13,7 +13,7 @@ from discreet._core.text import harmless
 from discreet.cli.console import Commands, Complaint, echo
 from discreet.cli.ledger import ledger
 from discreet.cli.release import calibrate, domain, plan, privacy, release
-from discreet.cli.released import audit, compare, demo, describe, estimate, report, unseen, verify
+from discreet.cli.released import app, audit, compare, demo, describe, estimate, regress, report, unseen, verify
 from discreet.cli.synthesize import synthesize
 
 _ALLOCATED = 100_000  # objects between two looks for garbage: what is imported is none, and most of what there is
@@ -30,7 +30,7 @@ the program.
 """,
 )
 click.version_option(package_name="discreet")(discreet)
-_READERS = (verify, compare, report, describe, estimate, unseen, demo)
+_READERS = (verify, compare, report, describe, estimate, regress, unseen, demo, app)
 for _command in (release, plan, privacy, calibrate, *_READERS, domain, ledger, audit, synthesize):
     discreet.add_command(_command)
 

@@ -168,6 +168,28 @@ def estimate(
 
 
 @command("released")
+@click.argument("formula")
+@option("--kind", ["linear", "logistic"], "The model. By default logistic where the outcome has two values.")
+@shared("level", "certificate")
+def regress(released: str, formula: str, certificate: str | None, as_json: bool, **options: Any) -> None:
+    """Estimate a regression in the population, such as "wage ~ age + C(sex)", from a RELEASED table alone."""
+    summary = discreet.read(released, certificate).regress(formula, **options)
+    answer(as_json, {"released": released, "formula": formula, **summary.to_dict()}, str(summary))
+
+
+@command("released")
+@click.option("--no-browser", is_flag=True, help="Only print the address.")
+def app(released: str, no_browser: bool, as_json: bool) -> None:
+    """Show a local page: to declare, plan and release a confidential table, or to read a RELEASED one.
+
+    It answers on this machine alone. Close it, or press Ctrl-C, to end.
+    """
+    from discreet.app import serve
+
+    serve(released, open_browser=not no_browser, say=lambda text: echo(text, err=as_json))
+
+
+@command("released")
 @shared("level", "certificate")
 def unseen(released: str, level: float, certificate: str | None, as_json: bool) -> None:
     """Estimate what a RELEASED table of an urn does not show, from the release alone.

@@ -7,7 +7,7 @@ from discreet._core.lazy import door
 if TYPE_CHECKING:
     from discreet.domain.column import Column
     from discreet.domain.constraints import CellReader, PublishedTotals
-    from discreet.domain.declaration import DECLARED, RULES, plain_condition
+    from discreet.domain.declaration import DECLARED, KINDS, RULES, plain_condition, write_toml
     from discreet.domain.domain import Domain, require_domain
     from discreet.domain.integers import Decimal, Integer
     from discreet.domain.labels import Boolean, Category, OpenLabels

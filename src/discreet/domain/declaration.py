@@ -229,7 +229,7 @@ _ESCAPES = {code: f"\\u{code:04X}" for code in (*range(32), 127)} | str.maketran
 )
 
 
-def write(spec: Mapping[str, Any]) -> str:
+def write_toml(spec: Mapping[str, Any]) -> str:
     """Write a domain's plain data as TOML: one table per column, and one per entry of a list."""
     top, tables = "", list[tuple[str, Mapping[str, Any]]]()
     for name, part in spec.items():

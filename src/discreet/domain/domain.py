@@ -412,7 +412,7 @@ class Domain:
 
     def to_toml(self) -> str:
         """Write the declaration as TOML."""
-        return declaration.write(self.to_dict())
+        return declaration.write_toml(self.to_dict())
 
     @classmethod
     def from_toml(cls, text: str) -> Domain:

@@ -1,0 +1,139 @@
+"""Commands that run beside the page, each in a process of its own, with their progress and what they said."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import shlex
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+_PROGRAM = "from discreet.cli import main; main()"
+_LONGEST = 2**24  # characters of an answer that are kept
+
+
+@dataclass(slots=True)
+class Job:
+    """A command that was started: ``arguments`` without the name of the program."""
+
+    number: int
+    title: str
+    arguments: tuple[str, ...]
+    folder: Path
+    page: Path | None = None  # that it writes, to be shown when it is done
+    confidential: bool = False
+    next_address: str = ""  # where its result is looked at
+    done: int = 0
+    total: int = 0
+    out: str = ""
+    err: str = ""
+    status: int | None = None
+    process: Any = field(default=None, repr=False)
+    task: Any = field(default=None, repr=False)
+
+    @property
+    def command(self) -> str:
+        """The command, as one writes it in a shell."""
+        return shlex.join(["discreet", *self.arguments])
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended."""
+        return self.status is None
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the page shows of it."""
+        names = ("number", "title", "command", "done", "total", "status", "out", "err", "running", "confidential")
+        return {name: getattr(self, name) for name in names} | {"next": self.next_address}
+
+    def document(self) -> Any:
+        """Return its answer, where it was asked for JSON."""
+        with contextlib.suppress(ValueError):
+            return json.loads(self.out)
+        return None
+
+
+class Jobs:
+    """All commands of a page."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self._jobs = folder, dict[int, Job]()
+
+    def __getitem__(self, number: int) -> Job:
+        """Return one. Raises KeyError where there is none."""
+        return self._jobs[number]
+
+    @property
+    def running(self) -> list[Job]:
+        """Those that have not ended."""
+        return [job for job in self._jobs.values() if job.running]
+
+    async def start(
+        self, title: str, arguments: Sequence[str], *, done: Callable[[Job], None] | None = None, **facts: Any
+    ) -> Job:
+        """Start a command in the folder of the page."""
+        job = Job(len(self._jobs) + 1, title, tuple(arguments), self.folder, **facts)
+        self._jobs[job.number] = job
+        job.process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-P",
+            "-c",
+            _PROGRAM,
+            *job.arguments,
+            cwd=self.folder,
+            env={**os.environ, "DISCREET_PROGRESS": "lines", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C in the terminal is for the page, which ends them itself
+            limit=_LONGEST,
+        )
+        job.task = asyncio.create_task(_follow(job, done))
+        return job
+
+    async def answer(self, title: str, arguments: Sequence[str], **facts: Any) -> Job:
+        """Run a command to its end."""
+        job = await self.start(title, arguments, **facts)
+        await job.task
+        return job
+
+    async def end(self) -> None:
+        """Interrupt all commands, as Ctrl-C does, and wait for them."""
+        for job in self.running:
+            interrupt(job)
+        for job in self.running:
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(asyncio.shield(job.task), timeout=10)
+            if job.running:
+                job.process.kill()
+
+
+def interrupt(job: Job) -> None:
+    """Interrupt a command: it says what it cost, and leaves nothing half-written."""
+    if job.running and job.process is not None:
+        with contextlib.suppress(ProcessLookupError):
+            job.process.send_signal(signal.SIGINT)
+
+
+async def _follow(job: Job, done: Callable[[Job], None] | None) -> None:
+    """Read what a command says until it ends."""
+
+    async def errors() -> None:
+        async for line in job.process.stderr:
+            text = line.decode(errors="replace")
+            if text.startswith("progress "):
+                job.done, job.total = map(int, text.split()[1:3])
+            else:
+                job.err += text
+
+    out, _ = await asyncio.gather(job.process.stdout.read(), errors())
+    job.out = out.decode(errors="replace")
+    job.status = await job.process.wait()
+    if done is not None:
+        done(job)

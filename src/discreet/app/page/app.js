@@ -1,0 +1,71 @@
+"use strict";
+// The server knows everything; this script sends a form as it is typed, and looks again while a command runs.
+(() => {
+  const find = (id) => document.getElementById(id);
+  const send = (address, body) => fetch(address, { method: "POST", body, credentials: "same-origin" });
+
+  const enter = async (note) => {
+    const token = location.hash.slice(1);
+    if (!token) return;
+    history.replaceState(null, "", "/");
+    const answer = await send("/enter", new URLSearchParams({ token }));
+    if (answer.ok) location.replace((await answer.json()).next);
+    else note.textContent = await answer.text();
+  };
+  if (find("entrance")) {
+    enter(find("entrance"));
+    return;
+  }
+  new EventSource("/alive");  // while it is open, so is a window
+
+  const declare = (form) => {
+    let waiting = 0, sent = 0;
+    const fit = (column) => {
+      const kind = column.querySelector(".type").value;
+      for (const field of column.querySelectorAll("[data-kinds]")) {
+        field.hidden = !field.dataset.kinds.split(" ").includes(kind);
+      }
+    };
+    const check = async () => {
+      const turn = ++sent;
+      const answer = await send(form.dataset.check, new URLSearchParams(new FormData(form)));
+      if (!answer.ok || turn !== sent) return;
+      const { toml, problems, missing, names } = await answer.json();
+      find("toml").textContent = toml;
+      names.forEach((name, place) => {
+        const state = find(`state${place}`);
+        if (state) state.textContent = problems[name] || missing[name] || "";
+      });
+      const wrong = Object.keys(problems).length + Object.keys(missing).length;
+      find("verdict").textContent = problems[""] || missing[""] || (wrong ? `Columns to complete: ${wrong}.` : "Complete.");
+    };
+    const typed = (event) => {
+      const column = event.target.closest(".column");
+      if (column && event.target.classList.contains("type")) fit(column);
+      clearTimeout(waiting);
+      waiting = setTimeout(check, 250);
+    };
+    form.addEventListener("input", typed);
+    form.addEventListener("change", typed);
+  };
+  if (find("declaration")) declare(find("declaration"));
+
+  const follow = async (job) => {
+    const answer = await fetch(`/jobs/${job.dataset.number}/facts`, { credentials: "same-origin" });
+    if (!answer.ok) return;
+    const { running, done, total } = await answer.json();
+    if (!running) {
+      location.reload();
+      return;
+    }
+    const bar = find("bar");
+    if (total) {
+      bar.max = total;
+      bar.value = done;
+      find("state").textContent = `Running: ${done.toLocaleString("en")} of ${total.toLocaleString("en")}.`;
+    }
+    setTimeout(() => follow(job), 500);
+  };
+  const job = find("job");
+  if (job && job.dataset.running === "yes") follow(job);
+})();

@@ -1,0 +1,333 @@
+"""The pages, one function each: what was asked, the command that answers it, and the template that shows it."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, quote
+
+import jinja2
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+
+from discreet._core.errors import DiscreetError
+from discreet._core.files import together
+from discreet.app import requests
+from discreet.app.access import Access
+from discreet.app.declaration import ENTRIES, KEEP_OUT, Declared, declared, from_fields
+from discreet.app.jobs import Job, Jobs, interrupt
+from discreet.app.workspace import Workspace
+from discreet.domain import KINDS, write_toml
+
+_MOST_BYTES = 2**20  # of a form
+_EMBEDDED = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; frame-ancestors 'self'"
+
+
+class Steps:
+    """The pages about a workspace."""
+
+    def __init__(self, workspace: Workspace, access: Access, scratch: Path) -> None:
+        self.workspace, self.access, self.scratch = workspace, access, scratch
+        self.jobs = Jobs(workspace.folder)
+        self.windows = 0  # that are open
+        self._kinds: dict[str, str] = {}  # of the columns of the file, by name
+        self._header = False  # whether the owner says that the first line holds names
+        loader = jinja2.ChoiceLoader(
+            [jinja2.PackageLoader(name, "page") for name in ("discreet.app", "discreet._core")]
+        )
+        self._templates = jinja2.Environment(
+            loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        )
+        self._style = "".join(loader.get_source(self._templates, name)[0] for name in ("style.css", "app.css"))
+        self._script = loader.get_source(self._templates, "app.js")[0]
+
+    # -- what every page has ------------------------------------------------------------------------------------------
+
+    def page(self, template: str, title: str, *, step: str = "", status: int = 200, **facts: Any) -> Response:
+        """Return a page."""
+        data = self.workspace.data
+        shared: dict[str, Any] = {"title": title, "step": step, "data": data and data.name}
+        shared["folder"] = str(self.workspace.folder)
+        released = self.workspace.released
+        shared |= {"released": released and released.name, "quote": quote, "problem": None, "shell": requests.in_shell}
+        text = self._templates.get_template(template).render({**shared, **facts})
+        return HTMLResponse(text, status_code=status)
+
+    def style(self, _: Request) -> Response:
+        """Return the style."""
+        return Response(self._style, media_type="text/css")
+
+    def script(self, _: Request) -> Response:
+        """Return the script."""
+        return Response(self._script, media_type="text/javascript")
+
+    def entrance(self, _: Request) -> Response:
+        """Return the page that exchanges the token: it says nothing about a file."""
+        return HTMLResponse(self._templates.get_template("entrance.html").render(title="discreet"))
+
+    async def enter(self, request: Request) -> Response:
+        """Exchange the token for a cookie."""
+        values = await _form(request)
+        if not self.access.exchange(_text(values, "token")):
+            return Response("This address was used before, or is not the one in the terminal.", status_code=403)
+        return self.access.admit(JSONResponse({"next": "/home"}))
+
+    # -- the file, what is known of it, and its declaration -----------------------------------------------------------
+
+    async def home(self, _: Request) -> Response:
+        """Show what there is: the declaration, the ledger, and releases; or the release that the page is about."""
+        if self.workspace.released is not None:
+            return RedirectResponse(f"/read/{quote(self.workspace.released.name, safe='')}", status_code=303)
+        found = await asyncio.to_thread(self._found)
+        return self.page("home.html", "Your table", step="home", **found)
+
+    def _found(self) -> dict[str, Any]:
+        """Return what is in the folder."""
+        ledger, problem = None, None
+        try:
+            ledger = self.workspace.ledger()
+        except DiscreetError as refusal:
+            problem = str(refusal)
+        complete = self.workspace.domain() is not None
+        return {
+            "declaration": self.workspace.domain_file.name,
+            "complete": complete,
+            "begun": complete or self.workspace.domain_file.exists(),
+            "ledger": ledger,
+            "ledger_name": self.workspace.ledger_file.name,
+            "problem": problem,
+            "releases": self.workspace.releases(),
+        }
+
+    async def _columns(self) -> dict[str, str]:
+        """Return the types of the file's columns, by name: no row of it is read but of CSV, for its form."""
+        if not self._kinds:
+            arguments = ["domain", "init", self._data, *["--header"] * self._header, "--json"]
+            job = await self.jobs.answer("Names and types", arguments)
+            document = job.document()
+            if not document:
+                raise DiscreetError(job.err.strip() or "the file cannot be read")
+            self._kinds = {
+                name: str(facts.get("type", "")) for name, facts in declared([], document["template"]).columns.items()
+            }
+        return self._kinds
+
+    @property
+    def _data(self) -> str:
+        """The name of the confidential file. Raises HTTPException where the page is about a release."""
+        if self.workspace.data is None:
+            raise HTTPException(404)
+        return self.workspace.data.name
+
+    async def _declared(self) -> Declared:
+        """Return the declaration that is there, or one in which every column waits."""
+        kinds = await self._columns()
+        if text := self.workspace.declaration():
+            return declared([*kinds], text)
+        known = {name: {"type": kind} if kind in KINDS else {} for name, kind in kinds.items()}
+        return declared([*kinds], write_toml({"columns": known}))
+
+    async def declare(self, request: Request) -> Response:
+        """Show the form of a declaration, check what is typed, or write it."""
+        values = await _form(request)
+        self._header |= "header" in values
+        try:
+            before = await self._declared()
+        except DiscreetError as problem:
+            return self.page("message.html", "Declare", step="declare", problem=str(problem), status=400)
+        facts: dict[str, Any] = {"entries": ENTRIES, "kinds": ("", KEEP_OUT, *KINDS), "saved": None}
+        if request.method == "POST" and "header" not in values:
+            before = from_fields(before.names, before, values)
+            if request.url.path.endswith("/check"):
+                return JSONResponse(
+                    {"toml": before.text, "problems": before.problems, "missing": before.missing, "names": before.names}
+                )
+            facts["saved"] = await asyncio.to_thread(self._write, before.text)
+        facts |= {"declared": before, "file": self.workspace.domain_file.name}
+        return self.page("declare.html", "Declare what is public", step="declare", **facts)
+
+    def _write(self, text: str) -> str:
+        """Write the declaration, all of it or nothing."""
+        with together(self.workspace.domain_file, inputs=(self.workspace.data,)) as (file,):
+            file.write(text.encode())
+        return self.workspace.domain_file.name
+
+    # -- what runs as a command ---------------------------------------------------------------------------------------
+
+    async def check(self, request: Request) -> Response:
+        """Compare the declaration with the file, for the custodian alone."""
+        arguments = [
+            "domain",
+            "check",
+            self._data,
+            "--domain",
+            self.workspace.domain_file.name,
+            "--ignore-other-columns",
+        ]
+        if request.method == "GET":
+            return self.page("check.html", "Check the table", step="check", arguments=arguments)
+        job = await self.jobs.start("Check the table", arguments, confidential=True, next_address="/plan")
+        return _to(job)
+
+    async def plan(self, request: Request) -> Response:
+        """Show what budgets buy."""
+        ledger = self.workspace.ledger_file
+        facts: dict[str, Any] = {"ledger": ledger.name if ledger.exists() else ""}
+        if request.method == "GET":
+            return self.page("plan.html", "Plan", step="plan", **facts)
+        values, page = await _form(request), self._scratch_page()
+        try:
+            domain = self.workspace.domain_file.name
+            arguments = requests.plan_arguments(_single(values), domain, str(page), facts["ledger"])
+        except DiscreetError as problem:
+            return self.page("plan.html", "Plan", step="plan", problem=str(problem), status=400, **facts)
+        return _to(await self.jobs.start("Plan", arguments, page=page, next_address="/release"))
+
+    async def release(self, request: Request) -> Response:
+        """Ask for a release, show it as a command and in Python, and make it."""
+        found = await asyncio.to_thread(self._found)
+        kinds = await self._columns()
+        facts = {**found, "columns": [*kinds], "values": {}, "command": None, "python": None}
+        title = "Release"
+        if request.method == "GET":
+            return self.page("release.html", title, step="release", **facts)
+        values = _single(await _form(request))
+        paid = {"ledger": found["ledger_name"], "dataset": found["ledger"]["dataset"]} if found["ledger"] else {}
+        facts["values"] = values
+        try:
+            out = self.workspace.output(values.get("out", ""))
+            form = requests.ReleaseForm.parse(
+                values, data=self._data, domain=self.workspace.domain_file.name, **paid, out=out
+            )
+        except (DiscreetError, TypeError) as problem:
+            return self.page("release.html", title, step="release", **{**facts, "problem": str(problem)}, status=400)
+        if "show" in values:
+            facts |= {"command": requests.in_shell(form.arguments()), "python": form.python()}
+            return self.page("release.html", title, step="release", **facts)
+        job = await self.jobs.start(title, form.arguments(), next_address=f"/read/{quote(out, safe='')}")
+        return _to(job)
+
+    async def ledger(self, request: Request) -> Response:
+        """Make a ledger."""
+        values = _single(await _form(request))
+        options = [
+            part for key in ("dataset", "epsilon", "delta") for part in (f"--{key}", values.get(key, "").strip())
+        ]
+        job = await self.jobs.start(
+            "Make a ledger", ["ledger", "init", self.workspace.ledger_file.name, *options], next_address="/release"
+        )
+        return _to(job)
+
+    # -- what was released --------------------------------------------------------------------------------------------
+
+    async def read(self, request: Request) -> Response:
+        """Show a release: what was promised, and forms to ask it."""
+        release = self._release(request)
+        facts = {"release": release, "columns": release.certificate.facts.released.columns, "result": None}
+        return self.page("read.html", release.name, step="read", **facts)
+
+    def _release(self, request: Request) -> Any:
+        try:
+            return self.workspace.release(request.path_params["name"])
+        except DiscreetError:
+            raise HTTPException(404) from None
+
+    async def report(self, request: Request) -> Response:
+        """Write the report of a release: public, or beside the confidential table."""
+        release, page = self._release(request), self._scratch_page()
+        arguments, beside = ["report", release.name, "--out", str(page)], "beside" in await _form(request)
+        if beside:
+            arguments += ["--data", self._data, "--domain", self.workspace.domain_file.name]
+        title = "Released beside confidential" if beside else "Report"
+        address = f"/read/{quote(release.name, safe='')}"
+        return _to(await self.jobs.start(title, arguments, page=page, confidential=beside, next_address=address))
+
+    async def question(self, request: Request) -> Response:
+        """Answer a question about a release, a number or a regression."""
+        release, values = self._release(request), _single(await _form(request))
+        if "formula" in values:
+            arguments = ["regress", release.name, values["formula"].strip()]
+            arguments += ["--kind", values["kind"]] if values.get("kind") else []
+            python = requests.regress_python(values, release.name)
+        else:
+            arguments = requests.estimate_arguments(values, release.name)
+            python = requests.estimate_python(values, release.name)
+        job = await self.jobs.answer("Estimate", arguments)
+        facts = {"release": release, "columns": release.certificate.facts.released.columns}
+        result = {"job": job, "python": python, "values": values}
+        return self.page("read.html", release.name, step="read", **facts, result=result)
+
+    async def verify(self, request: Request) -> Response:
+        """Recompute what the certificate of a release says."""
+        release = self._release(request)
+        place = release.path.name
+        certificate = f"{place}/certificate.json" if release.certificate.several else f"{place}.certificate.json"
+        arguments = ["verify", certificate, *([] if release.certificate.several else ["--data", place])]
+        address = f"/read/{quote(release.name, safe='')}"
+        return _to(await self.jobs.start("Verify", arguments, next_address=address))
+
+    # -- jobs ---------------------------------------------------------------------------------------------------------
+
+    def _job(self, request: Request) -> Job:
+        with suppress(KeyError):
+            return self.jobs[int(request.path_params["number"])]
+        raise HTTPException(404)
+
+    async def job(self, request: Request) -> Response:
+        """Show a command that runs, or its result."""
+        job = self._job(request)
+        return self.page("job.html", job.title, step=job.title.lower(), job=job)
+
+    async def job_facts(self, request: Request) -> Response:
+        """Return the state of a command."""
+        return JSONResponse(self._job(request).facts())
+
+    async def job_page(self, request: Request) -> Response:
+        """Return the page that a command wrote, which stands by itself."""
+        job = self._job(request)
+        if job.page is None or not job.page.is_file():
+            raise HTTPException(404)
+        text = await asyncio.to_thread(job.page.read_text, encoding="utf-8")
+        return HTMLResponse(text, headers={"Content-Security-Policy": _EMBEDDED})
+
+    async def cancel(self, request: Request) -> Response:
+        """Interrupt a command."""
+        interrupt(job := self._job(request))
+        return _to(job)
+
+    def _scratch_page(self) -> Path:
+        """Return where a command may write a page that is gone when the server ends."""
+        return self.scratch / f"{secrets.token_hex(8)}.html"
+
+
+def _to(job: Job) -> Response:
+    return RedirectResponse(f"/jobs/{job.number}", status_code=303)
+
+
+async def _form(request: Request) -> Mapping[str, list[str]]:
+    """Return the fields of a form, of at most a mebibyte."""
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > _MOST_BYTES:
+            raise HTTPException(413)
+    return parse_qs(body.decode(errors="replace"), keep_blank_values=True)
+
+
+def _single(values: Mapping[str, list[str]]) -> dict[str, str]:
+    return {key: texts[0].replace("\r\n", "\n") for key, texts in values.items()}
+
+
+def _text(values: Mapping[str, list[str]], key: str) -> str:
+    return _single(values).get(key, "")
+
+
+def opener_text(address: str, token: str) -> str:
+    """Return a page that leads to the server; it is for the owner's eyes alone."""
+    refresh = f'<meta http-equiv="refresh" content="0;url={address}#{token}">'
+    return f'<!DOCTYPE html><meta charset="utf-8"><title>discreet</title>{refresh}'

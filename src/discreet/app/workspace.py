@@ -1,0 +1,115 @@
+"""The folder that a page works in: a confidential file, its declaration, its ledger, and what was released of it.
+
+A second visit finds all of them by their names: beside ``survey.csv`` these are ``survey.toml`` and ``survey.ledger``,
+and every release has a certificate.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from discreet._core.errors import DiscreetError, FileProblem, ParameterError
+from discreet._core.formats import READABLE, format_of
+from discreet._core.reading import bounded_text
+from discreet.domain import Domain
+from discreet.ledger import Ledger
+from discreet.releases import Certificate, read_certificate
+
+_CERTIFICATE = ".certificate.json"
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedFile:
+    """A release that is in the folder. Public."""
+
+    path: Path
+    certificate: Certificate
+
+    @property
+    def name(self) -> str:
+        """The name of the file, or of its folder."""
+        return self.path.name
+
+
+class Workspace:
+    """What a page is about: ``data``, a confidential file, or ``released``, a release alone."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        place = Path(path).absolute()
+        if not place.exists():
+            raise FileProblem(path, "there is no such file", "check the path")
+        self.folder, self.released = place.parent, _release_at(place)
+        self.data = None if self.released is not None else place
+        if self.data is not None and (place.is_dir() or format_of(place) is None):
+            raise FileProblem(path, "it is neither a table nor a release", f"give a file that ends in {READABLE}")
+
+    @property
+    def domain_file(self) -> Path:
+        """Where the declaration is, or will be."""
+        return self.beside(".toml")
+
+    @property
+    def ledger_file(self) -> Path:
+        """Where the ledger is, or will be."""
+        return self.beside(".ledger")
+
+    def beside(self, ending: str) -> Path:
+        """Return the name of a file that goes with the data."""
+        if self.data is None:
+            raise ParameterError("this page is about a release, and has no data")
+        return self.data.with_name(self.data.name.partition(".")[0] + ending)
+
+    def declaration(self) -> str:
+        """Return the text of the declaration; empty where there is none."""
+        if not self.domain_file.exists():
+            return ""
+        return bounded_text(self.domain_file, missing="declare the columns", remedy="check that it is a text")
+
+    def domain(self) -> Domain | None:
+        """Return the declared domain; None where it is not complete."""
+        with contextlib.suppress(DiscreetError):
+            return Domain.from_toml(self.declaration())
+        return None
+
+    def ledger(self) -> dict[str, Any] | None:
+        """Return the status of the ledger; None where there is none."""
+        if not self.ledger_file.exists():
+            return None
+        with Ledger(self.ledger_file) as book:
+            return {"dataset": book.dataset, "text": str(book.status())}
+
+    def releases(self) -> list[ReleasedFile]:
+        """Return the releases in the folder, by name; files that are links are left aside."""
+        found = []
+        for entry in sorted(self.folder.iterdir()):
+            inner = entry / "certificate.json"
+            if entry.is_symlink() or not (entry.name.endswith(_CERTIFICATE) or inner.is_file()):
+                continue
+            place = entry if inner.is_file() else entry.with_name(entry.name.removesuffix(_CERTIFICATE))
+            if (release := _release_at(place)) is not None and not place.is_symlink():
+                found.append(release)
+        return found
+
+    def release(self, name: str) -> ReleasedFile:
+        """Return a release of the folder. Raises FileProblem where there is none of this name."""
+        for release in [self.released] if self.released is not None else self.releases():
+            if release.name == name:
+                return release
+        raise FileProblem(name, "is no release of this folder", "choose one of the list")
+
+    def output(self, name: str) -> str:
+        """Return the name of a file to write into the folder. Raises ParameterError where it leads elsewhere."""
+        if not name or name != Path(name).name or name.startswith(("-", ".")):
+            raise ParameterError("the name of a file must have no folder in it. Write a name such as synthetic.parquet")
+        return name
+
+
+def _release_at(place: Path) -> ReleasedFile | None:
+    """Return the release at a place; None where no certificate is beside it."""
+    with contextlib.suppress(DiscreetError, OSError):
+        return ReleasedFile(place, read_certificate(place))
+    return None
