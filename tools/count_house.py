@@ -44,7 +44,7 @@ second before after upto within so few like likely what which who it they them t
 without under over between"""
 """Participles, pronouns and the like, which name nothing when they stand alone."""
 
-APART = frozenset({"app", "confidential.foreign"})
+APART = frozenset({"app", "confidential.foreign", "domain.code_books"})
 """The page, and the readers of other programs' files, whose lines have limits of their own."""
 
 RIDDLE = re.compile(r"(?:^|[.!?]\s+)(?:The same|What is)\b|\bone an? (?!half\b)\w+")

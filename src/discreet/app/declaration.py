@@ -13,7 +13,7 @@ from typing import Any
 
 from discreet._core.errors import DiscreetError, DomainError, MissingPublicFact
 from discreet._core.reading import parsed_toml
-from discreet.domain import KINDS, Domain, write_toml
+from discreet.domain import BLANK, KINDS, Domain, usual_fates, write_toml
 
 KEEP_OUT = "leave out"
 """The choice of a column that is not released."""
@@ -96,7 +96,7 @@ class Declared:
             return fact in (True, "category")
         if isinstance(fact, (list, tuple)):
             return ("\n" if entry.form == "lines" else ", ").join(map(str, fact))
-        return "" if fact is None or _blank(fact) else str(fact)
+        return "" if fact is None or fact == BLANK else str(fact)
 
 
 def declared(names: Sequence[str], text: str) -> Declared:
@@ -155,6 +155,8 @@ def _facts(kind: str, place: int, values: Mapping[str, Sequence[str]], before: M
                 facts[entry.key] = _alike(parts) if entry.key != "null_values" else ["", *parts]
         elif text:
             facts[entry.key] = _number(text, kind) if entry.key not in ("format", "true", "false") else text
+    if kind:
+        facts |= usual_fates(kind, facts)
     if before.get("type") == kind:
         shown = {entry.key for entry in ENTRIES if kind in entry.kinds}
         facts |= {key: fact for key, fact in before.items() if key not in shown and key != "type"}
@@ -181,10 +183,6 @@ def _alike(parts: Sequence[str]) -> list[Any]:
         except ValueError:
             continue
     return list(parts)
-
-
-def _blank(fact: Any) -> bool:
-    return bool(fact == "<fill in>")
 
 
 def _checked(found: Declared) -> Declared:

@@ -304,36 +304,74 @@ def _pairs(values: Mapping[str, Any]) -> str:
 domain = Commands("domain", help="Declare the public facts about a table.")
 
 
-@command("data", group=domain)
+@command(group=domain)
+@click.argument("data", type=PATH, required=False)
 @shared(*SOURCE)
+@option("--from code_book", PATH, "A code book: a Table Schema, metadata of SDV or SmartNoise, a domain of dpsynth, or "
+        "a file of SPSS or Stata with public labels.")  # fmt: skip
 @option("--header", bool, "Confirm that the first line of a CSV file holds the names.")
-@option("--public-labels", bool, "Confirm that the labels of codes in DATA are public.")
+@option("--public-labels", bool, "Confirm that the labels of codes in the file are public.")
 @option("--out", PATH, "File to write. By default standard output.")
-def init(data: str, header: bool, public_labels: bool, out: str | None, as_json: bool, **reading: Any) -> None:
-    """Write a template for DATA from its column names and types alone. It says what you must fill in."""
-    from discreet.domain import Domain
+def init(data: str | None, code_book: str | None, out: str | None, as_json: bool, **options: Any) -> None:
+    """Write a template for DATA from its column names and types alone. It says what you must fill in.
 
-    form, source = common.formats.format_of(data), common.located(data, reading)
-    schema, labels = confidential.table_schema(source, header=header), {}
-    if public_labels:
-        codes = confidential.open_source(source).labels.items()
-        labels = {name: [*dict.fromkeys(texts.values())] for name, texts in codes if len({*texts.values()}) > 1}
-    if public_labels and not labels:
-        raise ParameterError("no column has labels of its codes. Leave --public-labels out")
-    template, csv = Domain.template(schema, labels=labels), form is not None and form.texts
+    A code book fills in what it says. With one, DATA may be left out.
+    """
+    from discreet._core.reading import parsed_toml
+    from discreet.domain import BLANK, CodeBook, Domain
+
+    if data is None and code_book is None:
+        raise ParameterError("there is nothing to write it from. Give DATA, or a code book with --from")
+    formats = common.formats.format_of
+    labelled = code_book is None or formats(code_book) is not None  # a file of data, which may have labels
+    table = data or (code_book if labelled else None)
+    form, source = formats(table or ""), table and common.located(table, options)
+    if code_book is not None and not labelled:
+        book = CodeBook.read(code_book)
+    else:
+        book = _labels(source if code_book in (None, table) else code_book, options["public_labels"], code_book)
+    schema = (
+        confidential.table_schema(source, header=options["header"]) if table else dict.fromkeys(book.columns, "unknown")
+    )
+    schema = {name: kind for name, kind in schema.items() if name not in book.left_out}
+    known = {name: book.columns[name] for name in schema if name in book.columns}
+    template, csv = book.notes() + Domain.template(schema, known=known), form is not None and form.texts
     if out is not None:
         from discreet._core.files import together
 
-        with together(Path(out), inputs=(source,), check=lambda: _require_new(out)) as (file,):
+        inputs = [each for each in (source, code_book) if each is not None]
+        with together(Path(out), inputs=inputs, check=lambda: _require_new(out)) as (file,):
             file.write(template.encode())
+    missing = {}
+    for name, facts in parsed_toml(template).get("columns", {}).items() if code_book else ():
+        if blanks := [key for key, fact in facts.items() if fact == BLANK]:
+            missing[name] = blanks
     if as_json:
-        show({"out": out, "template": template})
+        show({"out": out, "template": template, "missing": missing})
     elif out is None:
         echo(template, nl=False)
     else:
         echo(f"wrote {out}. Fill in what it asks for. Nothing{' else' * csv} in it was read from the rows.")
+    if missing:
+        listed = "; ".join(f"{name} ({', '.join(keys)})" for name, keys in missing.items())
+        echo(f"The code book does not say: {listed}", err=True)
     if csv:
-        echo(f"The names are the first line of {data}. Check that it is a header and not a record.", err=True)
+        echo(f"The names are the first line of {table}. Check that it is a header and not a record.", err=True)
+
+
+def _labels(source: Any, public: bool, code_book: str | None) -> Any:
+    """Return the labels of a file's codes as a code book, where they are public."""
+    from discreet.domain import CodeBook
+
+    if not public and code_book is not None:
+        raise ParameterError("labels in a file of data may tell of persons. If they are public, add --public-labels")
+    if not public:
+        return CodeBook()
+    labels = confidential.open_source(source).labels
+    texts = {name: [*dict.fromkeys(codes.values())] for name, codes in labels.items() if len({*codes.values()}) > 1}
+    if not texts:
+        raise ParameterError("no column has labels of its codes. Leave --public-labels out")
+    return CodeBook({name: {"type": "category", "categories": listed} for name, listed in texts.items()})
 
 
 @command("data", group=domain)

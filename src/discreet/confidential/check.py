@@ -28,10 +28,10 @@ from discreet._core.lazy import pl
 from discreet._core.text import counted, harmless, sentence
 from discreet.confidential.closed import Confidential
 from discreet.confidential.count import OTHER_COLUMNS, require_unit
+from discreet.confidential.hints import column_hints, heap_hint, pair_hints
 from discreet.confidential.source import FREQUENCY, RESERVED, Source, merge, texts_of, unit_of, wrong_names
 from discreet.confidential.tables import open_source
 from discreet.confidential.units import NO_UNIT, Holdings
-from discreet.confidential.values import Heaps
 from discreet.domain import Column, Domain, Misfit, missing_in, require_domain
 from discreet.privacy import Unit
 
@@ -135,15 +135,16 @@ class TableCheck:
         All that does not fit, in the order of the domain's columns.
     units : UnitRows or None
         How many rows privacy units have; None without a unit, or where some rows have none.
-    heaped : mapping
-        What to do about columns of which some values, in cells with others, are in 5% of the rows or more. Of these no
-        other one is named than a bound or 0.
+    hints : mapping
+        What is worth a look, by column, as far as the first 262,144 rows tell: what looks like an identifier or tells
+        of a person, one thing that two columns code, one value only, codes of what is missing, dates in order, and
+        heaped values, of which no other one is named than a bound or 0. Each says what to write.
     """
 
     rows: int | None
     findings: tuple[TableFinding, ...]
     units: UnitRows | None = None
-    heaped: Mapping[str, str] = field(default_factory=dict)
+    hints: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def fits(self) -> bool:
@@ -162,9 +163,10 @@ class TableCheck:
     def __str__(self) -> str:
         lines = [BANNER, *([] if self.rows is None else [counted(self.rows, "row")])]
         lines += [] if self.units is None else [str(self.units)]
-        heaps = [f"{harmless(name)}: {text}" for name, text in self.heaped.items()]
+        hints = ["", "Worth a look:"] * bool(self.hints)
+        hints += [f"{harmless(name)}: {text}" for name, text in self.hints.items()]
         if self.fits:
-            return "\n".join([*lines, *heaps, "Everything fits the declaration."])
+            return "\n".join([*lines, "Everything fits the declaration.", *hints])
         entries: dict[tuple[str, ...], tuple[dict[str, None], dict[str, None]]] = {}  # names, and sentences about them
         for finding in self.findings:  # columns that are wrong as a whole have one line together
             key = finding.columns if finding.rows is not None else (finding.problem, finding.remedy)
@@ -175,9 +177,8 @@ class TableCheck:
         for names, sentences in entries.values():
             text = ". ".join(sentences)
             lines.append(f"{harmless(', '.join(names)) or 'the table'}: {text[:1].lower()}{text[1:]}")
-        lines += heaps
         verdict = "would be refused" if self.refused else "would not be refused"
-        return "\n".join([*lines, "", f"A release of this table {verdict}."])
+        return "\n".join([*lines, "", f"A release of this table {verdict}.", *hints])
 
 
 @sealed
@@ -269,8 +270,10 @@ def _checked(data: Any, domain: Domain, *, unit: Unit | None, other_columns: boo
     if not scan.rows:
         scan.add_whole(DataError(None, "has no rows", "a release needs at least one record"))
     units = scan.unit_rows()
-    heaped = {name: text for name, heaps in scan.heaps.items() if (text := heaps.message(scan.rows))}
-    return TableCheck(rows=scan.rows, findings=scan.findings(names), units=units, heaped=heaped)
+    if source.cells is None and source.kind != "database":
+        scan.look_at_others()
+    hints = {name: ". ".join([texts[0], *map(sentence, texts[1:])]) for name, texts in scan.hints.items()}
+    return TableCheck(rows=scan.rows, findings=scan.findings(names), units=units, hints=hints)
 
 
 def _failed_file(folder: Path) -> str:
@@ -311,7 +314,7 @@ class _Scan:
             self.holdings = Holdings(unit.column)
         self.rows = 0
         self.lines: dict[tuple[tuple[str, ...], str], _FindingCounts] = {}
-        self.heaps = {name: Heaps(domain.columns[name]) for name in self.declared}
+        self.hints: dict[str, list[str]] = {}
 
     def run(self) -> None:
         """Look at every row. Raises DataError where a column, or the table, cannot be read."""
@@ -324,10 +327,35 @@ class _Scan:
             self.rows += int(times.sum())
             columns = {name: self._column(name, batch[name], times) for name in self.declared}
             self._contradictions(columns, times)
-            for name, (values, fits) in columns.items():
-                self.heaps[name].add(values.filter(fits), times.filter(fits))
+            if self.rows == times.sum():
+                self._look(columns, times)
             if self.holdings is not None:
                 self._hold(batch, self.holdings, times)
+
+    def _look(self, columns: Mapping[str, tuple[pl.Series, Booleans]], times: pl.Series) -> None:
+        """Look for what may be overlooked in a batch."""
+        for name, (values, fits) in columns.items():
+            column, rows = self.domain.columns[name], times.filter(fits)
+            typed = column.read(values.filter(fits), name=name)
+            texts = [*heap_hint(column, typed, rows)]
+            if self.unit is None or name != self.unit.column:
+                texts = [*column_hints(name, column, typed, rows), *texts]
+            if texts:
+                self.hints[name] = texts
+        together = np.logical_and.reduce([fits for _, fits in columns.values()])
+        typed_columns = {name: self.domain.columns[name].read(columns[name][0].filter(together)) for name in columns}
+        for name, text in pair_hints(self.domain, typed_columns):
+            self.hints.setdefault(name, []).append(text)
+
+    def look_at_others(self) -> None:
+        """Look for persons in columns that are not declared, as far as they can be read."""
+        known = {*self.domain.names, self.unit and self.unit.column}
+        others = [name for name in self.source.names if name not in known and not name.startswith(RESERVED)]
+        with contextlib.suppress(DiscreetError):
+            for values in next(iter(self.source.batches(others)), pl.DataFrame()) if others else ():
+                times = pl.repeat(1, len(values), dtype=pl.Int64(), eager=True)
+                if texts := [*column_hints(values.name, None, values, times)]:
+                    self.hints[values.name] = texts
 
     def _column(self, name: str, raw: pl.Series, times: pl.Series) -> tuple[pl.Series, Booleans]:
         """Encode a column as a release does; return its values as the declared type, and which of them fit."""

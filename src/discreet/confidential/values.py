@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from discreet._core.arrays import Integers
 from discreet._core.boundary import enclosed
@@ -17,10 +13,8 @@ from discreet._core.lazy import pl
 from discreet.confidential.closed import Confidential, Provenance
 from discreet.confidential.source import FREQUENCY, TYPED, Source, distinct_rows, require_names, texts_of
 from discreet.confidential.tables import open_source
-from discreet.domain import Column, Domain, unescaped
+from discreet.domain import Column, unescaped
 
-_TRACKED = 1000  # distinct values of a column whose rows are counted for heaps
-_HEAP = 20  # one in so many rows, or more, make a heap
 _SHOWN = 2000  # rows of a CSV file, of which one tells whether its first line is of their kind
 _IDENTIFIER = re.compile(r"[A-Za-z]\w*_\w*|[a-z]+([A-Z][a-z]+)+")
 _VALUE = re.compile(
@@ -28,49 +22,6 @@ _VALUE = re.compile(
     |true|false|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ].*)?|\d{1,2}:\d{2}(:.*)?""",
     re.VERBOSE | re.IGNORECASE,
 )
-
-
-class Heaps:
-    """Values of a column that many rows share, in cells with others, batch by batch. Confidential."""
-
-    def __init__(self, column: Any) -> None:
-        self.column, self.rows = column, Counter[float]()
-
-    def add(self, values: pl.Series, times: pl.Series) -> None:
-        """Count values that fit, given how often each row occurs."""
-        column = self.column
-        if not column.on_a_line or not len(values) or column.interval(np.zeros(1, dtype=np.int64)) is None:
-            return
-        typed = column.read(values)
-        low, high = column.ends(column.encode(typed))
-        shared = pl.Series(low < high)
-        frame = pl.DataFrame({"value": column.coordinates(typed.filter(shared)), FREQUENCY: times.filter(shared)})
-        counts = frame.group_by("value").agg(pl.col(FREQUENCY).sum())
-        for value, rows in counts.top_k(_TRACKED, by=FREQUENCY).iter_rows():
-            if value in self.rows or len(self.rows) < _TRACKED:
-                self.rows[value] += rows
-
-    def message(self, total: int) -> str:
-        """Say how many values make up 5% of the rows or more, which of them are public points, and what to declare."""
-        column, heaps = self.column, {value for value, rows in self.rows.items() if rows * _HEAP >= total}
-        if not heaps:
-            return ""
-        (low, _), (_, high) = column.ends(np.array([0, column.values - 1]))
-        points = {low: column.lower, high: column.upper}
-        if hasattr(column, "decimal_mark"):  # of a date, 0 is another one
-            points.setdefault(0.0, 0)
-        public = [point for value, point in points.items() if value in heaps]
-        line, shown = "atoms = [...]", ""
-        if public:
-            atoms = replace(column, base=None, atoms=(*column.atoms, *public))
-            line = re.findall("^atoms = .*", Domain(columns={"x": atoms}).to_toml(), re.MULTILINE)[0]
-            shown = f", among them {', '.join(map(str, public))}"
-        sentences = (
-            f"values in at least 5% of the rows each: {len(heaps)}{shown}",
-            f"If it is public that many records share one, write: {line}",
-            "Count the column's values to find them",
-        )
-        return ". ".join(sentences)
 
 
 def column_values(data: Any, name: str, column: Column) -> Confidential[tuple[pl.Series, Integers]]:

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 from discreet._core.lazy import door
 
 if TYPE_CHECKING:
+    from discreet.domain.code_books import CodeBook
     from discreet.domain.column import Column
     from discreet.domain.constraints import CellReader, PublishedTotals
-    from discreet.domain.declaration import DECLARED, KINDS, RULES, plain_condition, write_toml
+    from discreet.domain.declaration import BLANK, DECLARED, KINDS, RULES, plain_condition, usual_fates, write_toml
     from discreet.domain.domain import Domain, require_domain
     from discreet.domain.integers import Decimal, Integer
     from discreet.domain.labels import Boolean, Category, OpenLabels

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Mapping
 from dataclasses import fields
 from decimal import Decimal as Exact
 from importlib import import_module
@@ -279,7 +279,8 @@ KINDS = ("numeric", "integer", "boolean", "date", "datetime", "duration", "time"
 """Kinds of columns, whose classes in this package have their names, such as OpenLabels."""
 
 _TYPES = ", ".join(sorted([*KINDS, "string"]))
-_BLANK = "<fill in>"
+BLANK = "<fill in>"
+"""What stands in a template for what is to be filled in."""
 
 
 def column_type(kind: str) -> type[Column]:
@@ -326,8 +327,8 @@ def _column(name: str, declared: Any) -> Column:
     if not isinstance(declared, Mapping):
         raise DomainError(f"column {name!r} must be a table [columns.{key(name)}] with a type")
     facts = dict(declared)
-    kind = facts.pop("type", _BLANK)
-    if kind == _BLANK:
+    kind = facts.pop("type", BLANK)
+    if kind == BLANK:
         dotted, inner = name, facts
         while "type" not in inner and (nested := [item for item in inner.items() if isinstance(item[1], Mapping)]):
             dotted, inner = f"{dotted}.{nested[0][0]}", dict(nested[0][1])
@@ -361,14 +362,14 @@ def _check_keys(name: str, kind: str, facts: Mapping[str, Any]) -> None:
         if fact not in keys:
             listed = f"Keys of {with_article(kind)} column: {', '.join(sorted(keys))}"
             raise DomainError(f"column {name!r}: unknown key {fact!r}. {listed}")
-        if fact_value == _BLANK:
+        if fact_value == BLANK:
             public = {item.key: item for item in column_type(kind).public_facts}
             missing = public.get(fact, PublicFact(fact, f"its {fact}", "...", ""))
             raise MissingPublicFact(name, missing.words, f"{fact} = {missing.example}")
 
 
 _HEAD = f"""\
-# Public facts of the table. Replace every "{_BLANK}" by what is known without looking at the confidential data:
+# Public facts of the table. Replace every "{BLANK}" by what is known without looking at the confidential data:
 # a code book, a law, a definition. A bound or a list of categories read from the data would itself be a release.
 # Optional in every column: nulls = "category" makes a null one more category. out_of_bounds says what becomes of a
 # value that does not fit: "clip" takes the nearest one, "other" the label other, "null" a null, "error" is refused.
@@ -382,33 +383,36 @@ _HINTS = {
 }
 
 
-def template(schema: Mapping[str, str], labels: Mapping[str, Sequence[str]]) -> str:
+def template(schema: Mapping[str, str], known: Mapping[str, Mapping[str, Any]]) -> str:
     """Write a template of the declaration; see :meth:`Domain.template`."""
     kinds = {name: {"string": "category"}.get(declared, declared) for name, declared in schema.items()}
-    kinds |= dict.fromkeys(labels, "category")
+    kinds |= {name: facts.get("type", kinds.get(name, "unknown")) for name, facts in known.items()}
     blocks = [_HEAD]
     if not set(kinds.values()) <= {*KINDS, "none"}:
         blocks[0] += _facts_by_type()
     for name, kind in kinds.items():
+        facts = {fact: told for fact, told in known.get(name, {}).items() if fact != "type"}
         lines = [f"[columns.{key(name)}]", f'type = "{kind}"']
         if kind == "none":
             lines = [f"# {key(name)}: no type takes its values. Leave it out, or cast it."]
         elif kind not in KINDS:
-            lines[1] = f'type = "{_BLANK}"  # one of: {_TYPES}'
+            lines[1] = f'type = "{BLANK}"  # one of: {_TYPES}'
         else:
             lines += [_HINTS[kind]] if kind in _HINTS else []
-            facts = column_type(kind).public_facts * (name not in labels)
-            lines += [f"categories = {value(texts)}" for texts in [labels.get(name)] if texts is not None]
-            lines += [f'{fact.key} = "{_BLANK}"  # {fact.description}, such as {fact.example}' for fact in facts]
-            lines += _total_lines(kind)
+            blanks = [fact for fact in column_type(kind).public_facts if fact.key not in facts]
+            lines += [f'{fact.key} = "{BLANK}"  # {fact.description}, such as {fact.example}' for fact in blanks]
+        facts = facts | usual_fates(kind, facts) if kind in KINDS else facts
+        lines += [f"{fact} = {value(told)}" for fact, told in facts.items()] * (kind != "none")
         blocks.append("\n".join(lines) + "\n")
     return "\n".join(blocks)
 
 
-def _total_lines(kind: str) -> list[str]:
-    """Say what becomes of values that do not fit."""
-    form = column_type(kind)._choices["out_of_bounds"][-1]
-    return [f'out_of_bounds = "{form}"'] + ['nulls = "category"'] * (form == "null")
+def usual_fates(kind: str, facts: Mapping[str, Any]) -> dict[str, str]:
+    """Return what becomes of values that do not fit, where nothing else is said."""
+    form = facts.get("out_of_bounds", column_type(kind)._choices["out_of_bounds"][-1])
+    if form == "other" and not all(isinstance(label, str) for label in facts.get("categories", ())):
+        form = "null"
+    return {"out_of_bounds": form} | ({"nulls": "category"} if form == "null" else {})
 
 
 def _facts_by_type() -> str:
@@ -416,6 +420,7 @@ def _facts_by_type() -> str:
     lines = ["# What each type asks for:"]
     for kind in sorted(KINDS):
         facts = [f"{fact.key} = {fact.example}" for fact in column_type(kind).public_facts]
-        lines.append(f"#   {kind}: {', '.join([*facts, *_total_lines(kind)])}")
+        facts += [f"{fact} = {value(told)}" for fact, told in usual_fates(kind, {}).items()]
+        lines.append(f"#   {kind}: {', '.join(facts)}")
         lines += [f"#     {_HINTS[kind].removeprefix('# ')}"] if kind in _HINTS else []
     return "\n".join(lines) + "\n"

@@ -431,14 +431,14 @@ class Domain:
         return cls.from_toml(bounded_text(path, missing=missing, remedy="check that it is a readable TOML file"))
 
     @staticmethod
-    def template(schema: Mapping[str, str], *, labels: Mapping[str, Sequence[str]] | None = None) -> str:
+    def template(schema: Mapping[str, str], *, known: Mapping[str, Mapping[str, Any]] | None = None) -> str:
         """Write a TOML template from column names and types alone, with the public facts left to fill in.
 
         A type is numeric, integer, boolean, date, datetime, duration, time, decimal, string, unknown, or none where
-        no type of column takes the values. :meth:`from_toml` refuses the template until it is filled in. ``labels``,
-        where they are public, are the categories of some columns.
+        no type of column takes the values. :meth:`from_toml` refuses the template until it is filled in. ``known``:
+        what a code book says of columns, by the keys of a declaration, as in ``{"sex": {"categories": ["f", "m"]}}``.
         """
-        return declaration.template(schema, labels or {})
+        return declaration.template(schema, known or {})
 
     def _flat_sizes(self) -> list[int]:
         sizes = [column.size or 0 for column in self.columns.values()]

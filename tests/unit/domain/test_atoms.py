@@ -211,14 +211,14 @@ def test_the_custodian_alone_learns_which_columns_have_heaps() -> None:
     }
     check = reveal_to_custodian(check_table(table, Domain(columns=columns)))
     assert check.fits
-    assert check.heaped.keys() == {"paid", "day"}
-    assert check.heaped["paid"].startswith("values in at least 5% of the rows each: 2, among them 0.0. ")
-    assert "write: atoms = [2020-01-01]." in check.heaped["day"]
+    assert check.hints.keys() == {"paid", "day"}
+    assert check.hints["paid"].startswith("values in at least 5% of the rows each: 2, among them 0.0. ")
+    assert "write: atoms = [2020-01-01]." in check.hints["day"]
     assert "37" not in str(check)
     declared = Domain(columns=columns).to_toml()
-    for name, text in check.heaped.items():
+    for name, text in check.hints.items():
         line = text.partition("write: ")[2].partition("]")[0] + "]"
         declared = declared.replace(f"[columns.{name}]\n", f"[columns.{name}]\n{line}\n")
     after = reveal_to_custodian(check_table(table, Domain.from_toml(declared)))
-    assert after.heaped.keys() == {"paid"}
-    assert after.heaped["paid"].startswith("values in at least 5% of the rows each: 1. ")
+    assert after.hints.keys() == {"paid"}
+    assert after.hints["paid"].startswith("values in at least 5% of the rows each: 1. ")
