@@ -28,7 +28,8 @@ class Job:
     folder: Path
     page: Path | None = None  # that it writes, to be shown when it is done
     confidential: bool = False
-    next_address: str = ""  # where its result is looked at
+    next_address: str = ""  # where one goes on
+    back: str = "/home"  # where it was asked for
     done: int = 0
     total: int = 0
     out: str = ""
@@ -39,8 +40,10 @@ class Job:
 
     @property
     def command(self) -> str:
-        """The command, as one writes it in a shell."""
-        return shlex.join(["discreet", *self.arguments])
+        """The command, as one writes it in a shell; a page of its own has a name that may be copied."""
+        name = f"{self.arguments[0]}.html"
+        shown = [name if self.page is not None and part == str(self.page) else part for part in self.arguments]
+        return shlex.join(["discreet", *shown])
 
     @property
     def running(self) -> bool:

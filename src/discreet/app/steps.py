@@ -171,7 +171,9 @@ class Steps:
         ]
         if request.method == "GET":
             return self.page("check.html", "Check the table", step="check", arguments=arguments)
-        job = await self.jobs.start("Check the table", arguments, confidential=True, next_address="/plan")
+        job = await self.jobs.start(
+            "Check the table", arguments, confidential=True, next_address="/plan", back="/declare"
+        )
         return _to(job)
 
     async def plan(self, request: Request) -> Response:
@@ -186,7 +188,7 @@ class Steps:
             arguments = requests.plan_arguments(_single(values), domain, str(page), facts["ledger"])
         except DiscreetError as problem:
             return self.page("plan.html", "Plan", step="plan", problem=str(problem), status=400, **facts)
-        return _to(await self.jobs.start("Plan", arguments, page=page, next_address="/release"))
+        return _to(await self.jobs.start("Plan", arguments, page=page, next_address="/release", back="/plan"))
 
     async def release(self, request: Request) -> Response:
         """Ask for a release, show it as a command and in Python, and make it."""
@@ -195,6 +197,7 @@ class Steps:
         facts = {**found, "columns": [*kinds], "values": {}, "command": None, "python": None}
         title = "Release"
         if request.method == "GET":
+            facts["values"] = dict(request.query_params)
             return self.page("release.html", title, step="release", **facts)
         values = _single(await _form(request))
         paid = {"ledger": found["ledger_name"], "dataset": found["ledger"]["dataset"]} if found["ledger"] else {}
@@ -209,7 +212,8 @@ class Steps:
         if "show" in values:
             facts |= {"command": requests.in_shell(form.arguments()), "python": form.python()}
             return self.page("release.html", title, step="release", **facts)
-        job = await self.jobs.start(title, form.arguments(), next_address=f"/read/{quote(out, safe='')}")
+        address = f"/read/{quote(out, safe='')}"
+        job = await self.jobs.start(title, form.arguments(), next_address=address, back="/release")
         return _to(job)
 
     async def ledger(self, request: Request) -> Response:
@@ -219,7 +223,10 @@ class Steps:
             part for key in ("dataset", "epsilon", "delta") for part in (f"--{key}", values.get(key, "").strip())
         ]
         job = await self.jobs.start(
-            "Make a ledger", ["ledger", "init", self.workspace.ledger_file.name, *options], next_address="/release"
+            "Make a ledger",
+            ["ledger", "init", self.workspace.ledger_file.name, *options],
+            next_address="/release",
+            back="/release",
         )
         return _to(job)
 
@@ -265,9 +272,8 @@ class Steps:
     async def verify(self, request: Request) -> Response:
         """Recompute what the certificate of a release says."""
         release = self._release(request)
-        place = release.path.name
-        certificate = f"{place}/certificate.json" if release.certificate.several else f"{place}.certificate.json"
-        arguments = ["verify", certificate, *([] if release.certificate.several else ["--data", place])]
+        arguments = ["verify", str(release.certificate_path.relative_to(self.workspace.folder))]
+        arguments += [] if release.path.is_dir() else ["--data", release.name]
         address = f"/read/{quote(release.name, safe='')}"
         return _to(await self.jobs.start("Verify", arguments, next_address=address))
 
@@ -281,7 +287,8 @@ class Steps:
     async def job(self, request: Request) -> Response:
         """Show a command that runs, or its result."""
         job = self._job(request)
-        return self.page("job.html", job.title, step=job.title.lower(), job=job)
+        words = {"/plan": "Plan", "/release": "Release", "/home": "Start"}.get(job.next_address, "Read the release")
+        return self.page("job.html", job.title, step=job.arguments[0], job=job, words=words)
 
     async def job_facts(self, request: Request) -> Response:
         """Return the state of a command."""

@@ -17,7 +17,7 @@ from discreet._core.formats import READABLE, format_of
 from discreet._core.reading import bounded_text
 from discreet.domain import Domain
 from discreet.ledger import Ledger
-from discreet.releases import Certificate, read_certificate
+from discreet.releases import Certificate, certificate_in, read
 
 _CERTIFICATE = ".certificate.json"
 
@@ -28,6 +28,7 @@ class ReleasedFile:
 
     path: Path
     certificate: Certificate
+    certificate_path: Path
 
     @property
     def name(self) -> str:
@@ -84,15 +85,13 @@ class Workspace:
 
     def releases(self) -> list[ReleasedFile]:
         """Return the releases in the folder, by name; files that are links are left aside."""
-        found = []
+        found = {}
         for entry in sorted(self.folder.iterdir()):
-            inner = entry / "certificate.json"
-            if entry.is_symlink() or not (entry.name.endswith(_CERTIFICATE) or inner.is_file()):
+            if entry.is_symlink() or not (entry.is_dir() or entry.name.endswith(_CERTIFICATE)):
                 continue
-            place = entry if inner.is_file() else entry.with_name(entry.name.removesuffix(_CERTIFICATE))
-            if (release := _release_at(place)) is not None and not place.is_symlink():
-                found.append(release)
-        return found
+            if (release := _release_of(entry)) is not None and not release.path.is_symlink():
+                found[release.path] = release
+        return [*found.values()]
 
     def release(self, name: str) -> ReleasedFile:
         """Return a release of the folder. Raises FileProblem where there is none of this name."""
@@ -108,8 +107,22 @@ class Workspace:
         return name
 
 
-def _release_at(place: Path) -> ReleasedFile | None:
-    """Return the release at a place; None where no certificate is beside it."""
+def _release_of(entry: Path) -> ReleasedFile | None:
+    """Return the release that a folder is, or that a certificate is of; None where it is neither."""
     with contextlib.suppress(DiscreetError, OSError):
-        return ReleasedFile(place, read_certificate(place))
+        if entry.is_dir():
+            return ReleasedFile(entry, Certificate.read(entry), certificate_in(entry))
+        certificate = Certificate.read(entry)
+        path = entry.with_name(Path(str(certificate.tables[0].file)).name)
+        return ReleasedFile(path, certificate, entry) if path.is_file() else None
+    return None
+
+
+def _release_at(place: Path) -> ReleasedFile | None:
+    """Return the release at a place, a file or a folder; None where it has no certificate."""
+    if place.is_dir() or place.name.endswith(_CERTIFICATE):
+        return _release_of(place)
+    with contextlib.suppress(DiscreetError, OSError):
+        release = read(place)
+        return ReleasedFile(place, release.certificate, release.certificate_path or place)
     return None

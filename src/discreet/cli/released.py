@@ -177,16 +177,16 @@ def regress(released: str, formula: str, certificate: str | None, as_json: bool,
     answer(as_json, {"released": released, "formula": formula, **summary.to_dict()}, str(summary))
 
 
-@command("released")
-@click.option("--no-browser", is_flag=True, help="Only print the address.")
-def app(released: str, no_browser: bool, as_json: bool) -> None:
-    """Show a local page: to declare, plan and release a confidential table, or to read a RELEASED one.
+@command("file")
+@option("--no-browser", bool, "Only print the address.")
+def app(file: str, no_browser: bool, as_json: bool) -> None:
+    """Show a local page: to declare, plan and release a confidential table, or to read what was released.
 
     It answers on this machine alone. Close it, or press Ctrl-C, to end.
     """
     from discreet.app import serve
 
-    serve(released, open_browser=not no_browser, say=lambda text: echo(text, err=as_json))
+    serve(file, open_browser=not no_browser, say=lambda text: echo(text, err=as_json))
 
 
 @command("released")

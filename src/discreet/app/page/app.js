@@ -66,6 +66,19 @@
     }
     setTimeout(() => follow(job), 500);
   };
+  const inner = find("inner"), next = find("next");
+  const carry = () => {  // the budget that was chosen on the page of budgets goes on to the release
+    const page = inner.contentDocument, number = page && page.getElementById("number");
+    if (!number) return;
+    const put = () => { next.href = `/release?epsilon=${encodeURIComponent(number.value)}`; };
+    for (const kind of ["input", "change"]) page.addEventListener(kind, () => setTimeout(put));
+    put();
+  };
+  if (inner && next) {
+    inner.addEventListener("load", carry);
+    carry();
+  }
+
   const job = find("job");
   if (job && job.dataset.running === "yes") follow(job);
 })();
