@@ -200,8 +200,9 @@ class Steps:
             facts["values"] = dict(request.query_params)
             return self.page("release.html", title, step="release", **facts)
         values = _single(await _form(request))
-        paid = {"ledger": found["ledger_name"], "dataset": found["ledger"]["dataset"]} if found["ledger"] else {}
-        facts["values"] = values
+        facts["values"], paid = values, {}
+        if found["ledger"] and not values.get("seed", "").strip():  # no ledger pays for a trial
+            paid = {"ledger": found["ledger_name"], "dataset": found["ledger"]["dataset"]}
         try:
             out = self.workspace.output(values.get("out", ""))
             form = requests.ReleaseForm.parse(

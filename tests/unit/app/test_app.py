@@ -1,0 +1,290 @@
+"""The local page as a process of its own: who is answered, what it writes, and that it does what its commands do."""
+
+from __future__ import annotations
+
+import contextlib
+import html
+import http.client
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlencode
+
+import numpy as np
+import polars as pl
+import pytest
+
+from discreet import Budget, release
+from discreet.cli.entry import run
+from discreet.domain import Domain, Integer
+
+for package in ("starlette", "uvicorn", "jinja2"):
+    pytest.importorskip(package)
+
+HOSTILE = '<img src=x onerror=alert(1)> "&.csv'
+COLUMNS = {"age": ("integer", {"lower": "18", "upper": "90"}), "sex": ("category", {"categories": "f\nm"})}
+BUDGET = {"epsilon": "1", "delta": "1e-6", "size": "500"}
+
+
+@dataclass
+class Browser:
+    """One that talks to a page, with its cookie."""
+
+    process: subprocess.Popen[str]
+    port: int
+    token: str
+    cookie: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def ask(self, path: str, fields: dict[str, str] | None = None, **headers: str) -> tuple[int, str, dict[str, str]]:
+        """Get a page, or send a form; names of headers have _ in place of -."""
+        sent = {"Origin": f"http://127.0.0.1:{self.port}"} if fields is not None else {}
+        sent |= {"Cookie": self.cookie} if self.cookie else {}
+        sent |= {name.replace("_", "-"): text for name, text in headers.items()}
+        body = None if fields is None else urlencode(fields)
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)) as connection:
+            connection.request("GET" if fields is None else "POST", path, body, {k: v for k, v in sent.items() if v})
+            answer = connection.getresponse()
+            headers_back = {name.lower(): text for name, text in answer.getheaders()}
+            return answer.status, answer.read().decode(), headers_back
+
+    def enter(self) -> int:
+        """Exchange the token for the cookie."""
+        status, _, headers = self.ask("/enter", {"token": self.token})
+        self.cookie = headers.get("set-cookie", "").partition(";")[0] or self.cookie
+        return status
+
+    def finish(self, path: str, fields: dict[str, str]) -> str:
+        """Send a form that starts a command, and return its page when it has ended."""
+        status, _, headers = self.ask(path, fields)
+        assert status == 303
+        for _ in range(600):
+            text = self.ask(headers["location"])[1]
+            if 'data-running="no"' in text:
+                return text
+            time.sleep(0.1)
+        raise AssertionError("the command never ended")
+
+
+def opened(path: Path) -> Browser:
+    program = "from discreet.cli import main; main()"
+    arguments = [sys.executable, "-c", program, "app", str(path), "--no-browser"]
+    process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert process.stdout is not None
+    found = re.search(r"http://127\.0\.0\.1:(\d+)/#(\S+)", line := process.stdout.readline())
+    assert found is not None, line
+    return Browser(process, int(found[1]), found[2])
+
+
+def closed(browser: Browser) -> None:
+    browser.process.send_signal(signal.SIGINT)
+    browser.process.communicate(timeout=30)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    where = tmp_path_factory.mktemp("app")
+    rng = np.random.default_rng(1)
+    frame = pl.DataFrame({"age": rng.integers(18, 91, 3000), "sex": rng.choice(["f", "m"], 3000)})
+    frame.write_csv(where / HOSTILE)
+    return where
+
+
+@pytest.fixture(scope="module")
+def page(folder: Path) -> Iterator[Browser]:
+    browser = opened(folder / HOSTILE)
+    assert browser.ask("/home")[0] == 403  # before the exchange
+    assert browser.ask("/enter", {"token": "guessed"})[0] == 403
+    assert browser.enter() == 200
+    assert "It is complete" in browser.ask("/declare", fields())[1]
+    assert "made" in browser.finish("/ledger", {"dataset": "s", "epsilon": "3", "delta": "1e-5"})
+    yield browser
+    closed(browser)
+
+
+def test_strangers_are_not_answered(page: Browser) -> None:
+    """No cookie, a used token, another origin, another host's name, another site, and a cookie that is guessed."""
+    stranger = Browser(page.process, page.port, page.token)
+    assert stranger.ask("/home")[0] == 403
+    assert stranger.enter() == 403  # the token was used
+    assert stranger.cookie == ""
+    stranger.cookie = f"discreet-{page.port}=guessed"
+    assert stranger.ask("/home")[0] == 403
+    assert page.ask("/home")[0] == 200
+    assert page.ask("/home", Host="evil.example")[0] == 403  # DNS rebinding
+    assert page.ask("/home", Host=f"127.0.0.1:{page.port + 1}")[0] == 403
+    assert page.ask("/home", Sec_Fetch_Site="cross-site")[0] == 403
+    for origin in ("http://evil.example", "null", "", f"http://127.0.0.1:{page.port + 1}"):
+        assert page.ask("/ledger", {"dataset": "x", "epsilon": "1", "delta": "0"}, Origin=origin)[0] == 403
+    status, text, headers = stranger.ask("/")  # what everybody may see
+    assert status == 200
+    assert "csv" not in text
+    assert headers["content-security-policy"].startswith("default-src 'none'")
+
+
+def test_a_second_tab_has_the_cookie_and_it_is_out_of_reach(page: Browser) -> None:
+    assert page.ask("/home", Sec_Fetch_Site="same-origin")[0] == 200
+    assert page.cookie.startswith(f"discreet-{page.port}=")
+
+
+def test_the_token_is_in_no_argument_of_a_process(page: Browser) -> None:
+    arguments = Path(f"/proc/{page.process.pid}/cmdline")
+    if not arguments.exists():
+        pytest.skip("processes are not files here")
+    assert page.token not in arguments.read_text()
+    assert page.cookie.partition("=")[2] not in Path(f"/proc/{page.process.pid}/environ").read_text()
+
+
+def test_names_are_text(page: Browser) -> None:
+    for address in ("/home", "/declare", "/check", "/plan", "/release"):
+        text = page.ask(address)[1]
+        assert "<img" not in text
+        assert "&lt;img src=x" in text
+
+
+def fields() -> dict[str, str]:
+    found = {}
+    for place, (kind, facts) in enumerate(COLUMNS.values()):
+        found[f"{place}.type"] = kind
+        found |= {f"{place}.{key}": text for key, text in facts.items()}
+    return found
+
+
+def test_a_declaration_is_checked_as_it_is_typed(page: Browser) -> None:
+    status, text, _ = page.ask("/declare/check", fields())
+    assert status == 200
+    assert '"problems":{},"missing":{}' in text
+    wrong = fields() | {"0.lower": "99"}
+    assert "lower must be below upper" in page.ask("/declare/check", wrong)[1]
+    missing = {key: text for key, text in fields().items() if key != "1.categories"}
+    assert '"missing":{"sex":"say its list of categories"}' in page.ask("/declare/check", missing)[1]
+    assert "not valid TOML" in page.ask("/declare/check", fields() | {"rules": "order = ["})[1]
+
+
+def test_from_a_file_to_a_report(page: Browser, folder: Path) -> None:
+    """What the page does is what its commands do: the same bytes, and a ledger that says what was paid."""
+    (declaration,) = folder.glob("*.toml")
+    domain = Domain.read(declaration)
+    assert domain.columns["age"].to_dict()["out_of_bounds"] == "clip"
+    assert page.ask("/declare")[1].count("selected") >= 2  # a second visit finds it
+
+    checked = page.finish("/check", {})
+    assert "Everything fits the declaration" in checked
+    assert "for you alone" in checked
+
+    asked = {**BUDGET, "out": "trial.parquet", "seed": "7"}
+    shown = page.ask("/release", {**asked, "show": "1"})[1]
+    command = re.search(r'<pre tabindex="0" id="command">(.*?)</pre>', shown, re.DOTALL)
+    assert command is not None
+    assert not (folder / "trial.parquet").exists()
+    assert "wrote 500 records" in page.finish("/release", asked)
+    assert "spent: epsilon 0" in page.ask("/home")[1]
+
+    arguments = shlex.split(html.unescape(command[1]))[1:]
+    arguments[arguments.index("trial.parquet")] = "again.parquet"
+    here = Path.cwd()
+    try:
+        os.chdir(folder)
+        assert run(arguments) == 0
+    finally:
+        os.chdir(here)
+    assert pl.read_parquet(folder / "again.parquet").equals(pl.read_parquet(folder / "trial.parquet"))
+    assert "wrote 500 records" in page.finish("/release", {**BUDGET, "out": "synthetic.parquet"})
+    assert "spent: epsilon 1" in page.ask("/home")[1]
+
+    read = page.ask("/read/synthetic.parquet")
+    assert read[0] == 200
+    assert "What was promised" in read[1]
+    answer = page.ask("/read/synthetic.parquet/question", {"functional": "mean", "column": "age", "by": ""})[1]
+    assert "95% from" in answer
+    assert "discreet estimate synthetic.parquet --column age --functional mean" in answer
+    assert 'role="alert"' in page.ask("/read/synthetic.parquet/question", {"functional": "mean", "column": "x"})[1]
+    assert "claims agree" in page.finish("/read/synthetic.parquet/verify", {})
+    for beside in ({}, {"beside": "1"}):
+        text = page.finish("/read/synthetic.parquet/report", beside)
+        assert ("Confidential: for you alone" in text) == bool(beside)
+        frame = re.search(r'src="(/jobs/\d+/page)"', text)
+        assert frame is not None
+        status, report, headers = page.ask(frame[1])
+        assert (status, "Privacy report" in report) == (200, True)
+        assert "frame-ancestors 'self'" in headers["content-security-policy"]
+
+
+def test_files_elsewhere_are_out_of_reach(page: Browser, folder: Path, tmp_path: Path) -> None:
+    """No name leads out of the folder, neither by dots nor by a symbolic link."""
+    secret = tmp_path / "secret.parquet"
+    secret.write_text("kept")
+    (folder / "linked.parquet").symlink_to(secret)
+    for out in ("../out.parquet", "/etc/out.parquet", ".hidden.parquet", "--seed", ""):
+        status, text, _ = page.ask("/release", {**BUDGET, "out": out})
+        assert (status, "no folder in it" in text) == (400, True)
+    page.finish("/release", {**BUDGET, "out": "linked.parquet", "seed": "1"})
+    assert secret.read_text() == "kept"
+    for name in ("linked.parquet", "..%2Fsecret", "%2Fetc%2Fpasswd", "survey.csv"):
+        assert page.ask(f"/read/{name}")[0] == 404
+    assert page.ask("/jobs/999")[0] == 404
+
+
+def test_what_is_too_much_or_wrong_is_refused_in_a_sentence(page: Browser) -> None:
+    assert page.ask("/release", {**BUDGET, "epsilon": "much", "out": "x.parquet"})[0] == 400
+    assert page.ask("/plan", {"records": "many", "epsilon": "1"})[0] == 400
+    assert page.ask("/declare/check", {"x": "y" * 2**21})[0] == 413
+    assert "not allow" in page.finish("/release", {**BUDGET, "epsilon": "9", "out": "dear.parquet"})
+
+
+def test_a_cancelled_release_costs_what_the_ledger_says(tmp_path: Path) -> None:
+    """Cancelled before it was paid, nothing is spent and nothing is written; the page goes on."""
+    frame = pl.DataFrame({"age": np.arange(2000) % 80 + 18})
+    frame.write_csv(tmp_path / "t.csv")
+    browser = opened(tmp_path / "t.csv")
+    try:
+        assert browser.enter() == 200
+        browser.ask("/declare", {"0.type": "integer", "0.lower": "18", "0.upper": "99"})
+        browser.finish("/ledger", {"dataset": "s", "epsilon": "3", "delta": "1e-5"})
+        _, _, headers = browser.ask("/release", {**BUDGET, "out": "x.parquet"})
+        job = headers["location"]
+        assert browser.ask(f"{job}/cancel", {})[0] == 303
+        for _ in range(300):
+            if 'data-running="no"' in (text := browser.ask(job)[1]):
+                break
+            time.sleep(0.1)
+        assert "It ended with status" in text
+        assert not (tmp_path / "x.parquet").exists()
+        assert "spent: epsilon 0" in browser.ask("/home")[1]
+    finally:
+        closed(browser)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["t.csv", "t.ledger", "t.toml"]
+
+
+def test_a_release_alone_is_read_without_the_steps(tmp_path: Path) -> None:
+    domain = Domain(columns={"age": Integer(lower=0, upper=9)})
+    table = pl.DataFrame({"age": [1, 2, 3, 4] * 500})
+    for name in ("one.parquet", "two.parquet"):
+        release(table, domain, Budget(epsilon=1.0), size=50, mechanism="perturbed-histogram", out=tmp_path / name)
+    browser = opened(tmp_path / "one.parquet")
+    try:
+        assert browser.enter() == 200
+        status, _, headers = browser.ask("/home")
+        assert (status, headers["location"]) == (303, "/read/one.parquet")
+        text = browser.ask("/read/one.parquet")[1]
+        assert "Beside the confidential table" not in text
+        assert "Declare" not in text
+        assert browser.ask("/declare")[0] == 404
+        assert browser.ask("/read/two.parquet")[0] == 404  # the page is about one release
+    finally:
+        closed(browser)
+
+
+def test_what_is_neither_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "notes.txt").write_text("x")
+    assert run(["app", str(tmp_path / "notes.txt")]) == 2
+    assert "neither a table nor a release" in capsys.readouterr().err
+    assert run(["app", str(tmp_path / "none.csv")]) == 2
+    assert "no such file" in capsys.readouterr().err
