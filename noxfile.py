@@ -18,7 +18,7 @@ nox.options.reuse_existing_virtualenvs = True
 nox.options.default_venv_backend = "venv"
 
 GROUPS: dict[str, list[str]] = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]
-EXTRAS = ["pandas", "demo", "report", "formula", "transport", "bayes", "foreign"]
+EXTRAS = ["pandas", "demo", "report", "app", "formula", "transport", "bayes", "foreign"]
 PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 # What other versions of other packages can break first; the whole suite with `nox -s lowest -- tests src`.
 QUICK = ["tests/e2e", "tests/golden", "tests/law/test_smoothed_histogram.py", "tests/law/test_stability_histogram.py",
@@ -114,7 +114,7 @@ def evolution(session: nox.Session) -> None:
 @nox.session
 def browser(session: nox.Session) -> None:
     """The pages in headless Chromium: skips with a message where Chromium is missing."""
-    session.install("-e", ".[report]", *GROUPS["test"], *GROUPS["browser"])
+    session.install("-e", ".[app]", *GROUPS["test"], *GROUPS["browser"])
     session.install("--no-deps", "axe-playwright-python>=0.1.8")  # for axe-core, which is all that is used of it
     session.run("pytest", "-m", "browser", "tests/browser")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 from typing import Any
 
@@ -34,14 +35,14 @@ return found;
 """
 
 
-def opened(chromium: Any, page: Path, *, scheme: str = "light", scripts: bool = True, width: int = 1200) -> Any:
+def opened(chromium: Any, page: Path | str, *, scheme: str = "light", scripts: bool = True, width: int = 1200) -> Any:
     chromium.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not scripts})
     chromium.execute_cdp_cmd(
         "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
     )
     metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
     chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-    chromium.get(page.as_uri())
+    chromium.get(page if isinstance(page, str) else page.as_uri())
     return chromium
 
 
@@ -69,3 +70,13 @@ def requested(chromium: Any) -> list[str]:
     requests = [m["params"] for m in messages if m["method"] == "Network.requestWillBeSent"]
     assert [entry for entry in chromium.get_log("browser") if entry["level"] == "SEVERE"] == []
     return [r["request"]["url"] for r in requests if not r["documentURL"].startswith("chrome://")]
+
+
+def axe() -> str:
+    """Return the source of axe-core, which a package brings."""
+    try:
+        held = files("axe-playwright-python") or []
+    except PackageNotFoundError:
+        pytest.skip("axe-core is not installed (pip install --no-deps axe-playwright-python)")
+    (path,) = (one for one in held if one.name == "axe.min.js")
+    return path.read_text(encoding="utf-8")

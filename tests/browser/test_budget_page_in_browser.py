@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 from typing import Any
 
 import pytest
-from opened_pages import HOSTILE, fill, opened, printed, text
+from opened_pages import HOSTILE, axe, fill, opened, printed, text
 
 pytestmark = pytest.mark.browser
 
@@ -219,16 +218,6 @@ def test_axe_finds_nothing_serious(chromium: Any, planned: Path, scheme: str, wi
     chromium.execute_script("document.getElementById('slider').removeAttribute('id')")  # its label is lost
     found = chromium.execute_async_script("const done = arguments[0]; axe.run().then(done)")
     assert "label" in {one["id"] for one in found["violations"] if one["impact"] in SERIOUS}
-
-
-def axe() -> str:
-    """Return the source of axe-core, which a package brings."""
-    try:
-        held = files("axe-playwright-python") or []
-    except PackageNotFoundError:
-        pytest.skip("axe-core is not installed (pip install --no-deps axe-playwright-python)")
-    (path,) = (one for one in held if one.name == "axe.min.js")
-    return path.read_text(encoding="utf-8")
 
 
 def test_without_scripts_it_still_tells_all_budgets(chromium: Any, budget_page: Path) -> None:

@@ -33,6 +33,7 @@ class Entry:
     hint: str = ""
     form: str = "text"  # or lines, list, flag, choice
     choices: tuple[str, ...] = ()
+    more: bool = False  # whether it is rarely needed
 
 
 ENTRIES = (
@@ -42,14 +43,21 @@ ENTRIES = (
     Entry("digits", "Digits after the point", ("decimal",), "such as 2"),
     Entry("categories", "Categories", ("category",), "one per line", "lines"),
     Entry("ordered", "Their order means something", ("category",), form="flag"),
-    Entry("cells", "Cells", (*_NUMBERS, *_TIMES), "how many; empty: chosen for you"),
-    Entry("atoms", "Values that many records share", (*_NUMBERS, *_TIMES), "with commas, such as 0, 999", "list"),
-    Entry("format", "How it is written", ("date", "datetime", "time"), "such as %m/%d/%Y"),
-    Entry("decimal_mark", "Sign before decimals", ("numeric", "decimal"), "such as ,"),
-    Entry("thousands", "Sign between thousands", _NUMBERS, "such as ."),
-    Entry("true", "Text for true", ("boolean",), "such as Y"),
-    Entry("false", "Text for false", ("boolean",), "such as N"),
-    Entry("null_values", "Texts that are nulls", tuple(KINDS), "with commas, such as NA, refused", "list"),
+    Entry("cells", "Cells", (*_NUMBERS, *_TIMES), "how many; empty: chosen for you", more=True),
+    Entry(
+        "atoms",
+        "Values that many records share",
+        (*_NUMBERS, *_TIMES),
+        "with commas, such as 0, 999",
+        "list",
+        more=True,
+    ),
+    Entry("format", "How it is written", ("date", "datetime", "time"), "such as %m/%d/%Y", more=True),
+    Entry("decimal_mark", "Sign before decimals", ("numeric", "decimal"), "such as ,", more=True),
+    Entry("thousands", "Sign between thousands", _NUMBERS, "such as .", more=True),
+    Entry("true", "Text for true", ("boolean",), "such as Y", more=True),
+    Entry("false", "Text for false", ("boolean",), "such as N", more=True),
+    Entry("null_values", "Texts that are nulls", tuple(KINDS), "with commas, such as NA, refused", "list", more=True),
     Entry("nulls", "A null is one more category", tuple(KINDS), form="flag"),
     Entry(
         "out_of_bounds",
@@ -58,6 +66,7 @@ ENTRIES = (
         "clip: the nearest; other: the label other; null: a null",
         "choice",
         ("", "clip", "null", "other", "error"),
+        more=True,
     ),
 )
 """The fields of a form, in their order."""

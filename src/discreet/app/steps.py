@@ -52,7 +52,7 @@ class Steps:
         """Return a page."""
         data = self.workspace.data
         shared: dict[str, Any] = {"title": title, "step": step, "data": data and data.name}
-        shared["folder"] = str(self.workspace.folder)
+        shared["folder"] = self.workspace.folder.name
         released = self.workspace.released
         shared |= {"released": released and released.name, "quote": quote, "problem": None, "shell": requests.in_shell}
         text = self._templates.get_template(template).render({**shared, **facts})
