@@ -24,7 +24,7 @@ _OUTCOME = "outcome"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FormField:
     """A field of a column: its key in the declaration, what it asks for, and the types that have it."""
 
     key: str
@@ -37,14 +37,14 @@ class Entry:
 
 
 ENTRIES = (
-    Entry("lower", "Smallest value that can occur", (*_NUMBERS, *_TIMES), "such as 0, or 1990-01-31"),
-    Entry("upper", "Largest value that can occur", (*_NUMBERS, *_TIMES), "such as 120, or 2030-12-31"),
-    Entry("step", "Step", ("datetime", "time", "duration"), "such as 1h or 15min"),
-    Entry("digits", "Digits after the point", ("decimal",), "such as 2"),
-    Entry("categories", "Categories", ("category",), "one per line", "lines"),
-    Entry("ordered", "Their order means something", ("category",), form="flag"),
-    Entry("cells", "Cells", (*_NUMBERS, *_TIMES), "how many; empty: chosen for you", more=True),
-    Entry(
+    FormField("lower", "Smallest value that can occur", (*_NUMBERS, *_TIMES), "such as 0, or 1990-01-31"),
+    FormField("upper", "Largest value that can occur", (*_NUMBERS, *_TIMES), "such as 120, or 2030-12-31"),
+    FormField("step", "Step", ("datetime", "time", "duration"), "such as 1h or 15min"),
+    FormField("digits", "Digits after the point", ("decimal",), "such as 2"),
+    FormField("categories", "Categories", ("category",), "one per line", "lines"),
+    FormField("ordered", "Their order means something", ("category",), form="flag"),
+    FormField("cells", "Cells", (*_NUMBERS, *_TIMES), "how many; empty: chosen for you", more=True),
+    FormField(
         "atoms",
         "Values that many records share",
         (*_NUMBERS, *_TIMES),
@@ -52,14 +52,16 @@ ENTRIES = (
         "list",
         more=True,
     ),
-    Entry("format", "How it is written", ("date", "datetime", "time"), "such as %m/%d/%Y", more=True),
-    Entry("decimal_mark", "Sign before decimals", ("numeric", "decimal"), "such as ,", more=True),
-    Entry("thousands", "Sign between thousands", _NUMBERS, "such as .", more=True),
-    Entry("true", "Text for true", ("boolean",), "such as Y", more=True),
-    Entry("false", "Text for false", ("boolean",), "such as N", more=True),
-    Entry("null_values", "Texts that are nulls", tuple(KINDS), "with commas, such as NA, refused", "list", more=True),
-    Entry("nulls", "A null is one more category", tuple(KINDS), form="flag"),
-    Entry(
+    FormField("format", "How it is written", ("date", "datetime", "time"), "such as %m/%d/%Y", more=True),
+    FormField("decimal_mark", "Sign before decimals", ("numeric", "decimal"), "such as ,", more=True),
+    FormField("thousands", "Sign between thousands", _NUMBERS, "such as .", more=True),
+    FormField("true", "Text for true", ("boolean",), "such as Y", more=True),
+    FormField("false", "Text for false", ("boolean",), "such as N", more=True),
+    FormField(
+        "null_values", "Texts that are nulls", tuple(KINDS), "with commas, such as NA, refused", "list", more=True
+    ),
+    FormField("nulls", "A null is one more category", tuple(KINDS), form="flag"),
+    FormField(
         "out_of_bounds",
         "A value that does not fit",
         tuple(KINDS),
@@ -98,7 +100,7 @@ class Declared:
         kind = str(self.columns[name].get("type", ""))
         return {"string": "category"}.get(kind, kind if kind in KINDS else "")
 
-    def shown(self, name: str, entry: Entry) -> Any:
+    def shown(self, name: str, entry: FormField) -> Any:
         """Return what a field shows."""
         fact = self.columns.get(name, {}).get(entry.key)
         if entry.form == "flag":
@@ -149,27 +151,27 @@ def _first(values: Mapping[str, Sequence[str]], key: str) -> str:
 
 def _facts(kind: str, place: int, values: Mapping[str, Sequence[str]], before: Mapping[str, Any]) -> dict[str, Any]:
     """Return the facts of a column: those of the form, and those that it does not show and the type still has."""
-    facts: dict[str, Any] = {"type": kind} if kind else {}
+    column: dict[str, Any] = {"type": kind} if kind else {}
     for entry in ENTRIES:
         if kind not in entry.kinds:
             continue
         text = _first(values, f"{place}.{entry.key}")
         if entry.form == "flag":
             if text:
-                facts[entry.key] = "category" if entry.key == "nulls" else True
+                column[entry.key] = "category" if entry.key == "nulls" else True
         elif entry.form in ("lines", "list"):
             parts = [part.strip() for part in re.split(r"\n" if entry.form == "lines" else ",", text)]
             parts = [part for part in parts if part]
             if parts:
-                facts[entry.key] = _alike(parts) if entry.key != "null_values" else ["", *parts]
+                column[entry.key] = _alike(parts) if entry.key != "null_values" else ["", *parts]
         elif text:
-            facts[entry.key] = _number(text, kind) if entry.key not in ("format", "true", "false") else text
+            column[entry.key] = _number(text, kind) if entry.key not in ("format", "true", "false") else text
     if kind:
-        facts |= usual_fates(kind, facts)
+        column |= usual_fates(kind, column)
     if before.get("type") == kind:
         shown = {entry.key for entry in ENTRIES if kind in entry.kinds}
-        facts |= {key: fact for key, fact in before.items() if key not in shown and key != "type"}
-    return facts
+        column |= {key: fact for key, fact in before.items() if key not in shown and key != "type"}
+    return column
 
 
 def _number(text: str, kind: str) -> Any:

@@ -69,16 +69,16 @@ class ReleaseForm:
     def python(self) -> str:
         """Return the release in Python."""
         budget = f"discreet.Budget(epsilon={self.epsilon}, delta={self.delta})"
-        facts = {"size": self.size, "tables": self.tables if self.tables not in ("", "1") else ""}
-        facts |= {key: json.dumps(getattr(self, key)) for key in ("mechanism",) if getattr(self, key)}
+        words = {"size": self.size, "tables": self.tables if self.tables not in ("", "1") else ""}
+        words |= {key: json.dumps(getattr(self, key)) for key in ("mechanism",) if getattr(self, key)}
         if self.unit:
-            facts["unit"] = f"discreet.Unit({json.dumps(self.unit)}, max_records={self.max_records})"
+            words["unit"] = f"discreet.Unit({json.dumps(self.unit)}, max_records={self.max_records})"
         if self.ledger:
-            facts["ledger"] = f"discreet.Ledger({json.dumps(self.ledger)}, {json.dumps(self.dataset)})"
+            words["ledger"] = f"discreet.Ledger({json.dumps(self.ledger)}, {json.dumps(self.dataset)})"
         if self.accept:
-            facts["accept"] = "{" + ", ".join(json.dumps(code) for code in self.accept) + "}"
-        facts |= {"seed": self.seed, "out": json.dumps(self.out)}
-        keywords = ", ".join(f"{key}={text}" for key, text in facts.items() if text)
+            words["accept"] = "{" + ", ".join(json.dumps(code) for code in self.accept) + "}"
+        words |= {"seed": self.seed, "out": json.dumps(self.out)}
+        keywords = ", ".join(f"{key}={text}" for key, text in words.items() if text)
         names = f"{json.dumps(self.data)}, {json.dumps(self.domain)}"
         return f"import discreet\n\ndiscreet.release({names}, {budget}, {keywords})"
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from discreet._core.boundary import sealed
 from discreet._core.errors import MissingExtra
+from discreet._core.files import together
 
 _LONELY = 15.0  # seconds without a window, after which it ends
 _BEAT = 5.0
@@ -70,7 +71,8 @@ def serve(path: str | os.PathLike[str], *, open_browser: bool = True, say: Calla
         say("This address can be used once. Close the page, or press Ctrl-C, to end.")
         if open_browser:
             opener = Path(scratch) / "open.html"
-            opener.write_text(opener_text(access.address, access.token), encoding="utf-8")
+            with together(opener, inputs=(), private=True) as (file,):
+                file.write(opener_text(access.address, access.token).encode())
             webbrowser.open(opener.as_uri())
         server.run(sockets=[listener])
     say("The page has ended.")

@@ -147,7 +147,7 @@ class Steps:
                 return JSONResponse(
                     {"toml": before.text, "problems": before.problems, "missing": before.missing, "names": before.names}
                 )
-            facts["saved"] = await asyncio.to_thread(self._write, before.text)
+            facts |= {"saved": await asyncio.to_thread(self._write, before.text)}
         facts |= {"declared": before, "file": self.workspace.domain_file.name}
         return self.page("declare.html", "Declare what is public", step="declare", **facts)
 
@@ -178,16 +178,16 @@ class Steps:
 
     async def plan(self, request: Request) -> Response:
         """Show what budgets buy."""
-        ledger = self.workspace.ledger_file
-        facts: dict[str, Any] = {"ledger": ledger.name if ledger.exists() else ""}
+        file = self.workspace.ledger_file
+        ledger = file.name * file.exists()
         if request.method == "GET":
-            return self.page("plan.html", "Plan", step="plan", **facts)
+            return self.page("plan.html", "Plan", step="plan", ledger=ledger)
         values, page = await _form(request), self._scratch_page()
         try:
             domain = self.workspace.domain_file.name
-            arguments = requests.plan_arguments(_single(values), domain, str(page), facts["ledger"])
+            arguments = requests.plan_arguments(_single(values), domain, str(page), ledger)
         except DiscreetError as problem:
-            return self.page("plan.html", "Plan", step="plan", problem=str(problem), status=400, **facts)
+            return self.page("plan.html", "Plan", step="plan", problem=str(problem), status=400, ledger=ledger)
         return _to(await self.jobs.start("Plan", arguments, page=page, next_address="/release", back="/plan"))
 
     async def release(self, request: Request) -> Response:
@@ -197,10 +197,11 @@ class Steps:
         facts = {**found, "columns": [*kinds], "values": {}, "command": None, "python": None}
         title = "Release"
         if request.method == "GET":
-            facts["values"] = dict(request.query_params)
+            facts |= {"values": dict(request.query_params)}
             return self.page("release.html", title, step="release", **facts)
         values = _single(await _form(request))
-        facts["values"], paid = values, {}
+        paid: dict[str, str] = {}
+        facts |= {"values": values}
         if found["ledger"] and not values.get("seed", "").strip():  # no ledger pays for a trial
             paid = {"ledger": found["ledger_name"], "dataset": found["ledger"]["dataset"]}
         try:
@@ -235,11 +236,11 @@ class Steps:
 
     async def read(self, request: Request) -> Response:
         """Show a release: what was promised, and forms to ask it."""
-        release = self._release(request)
+        release = self._release_of(request)
         facts = {"release": release, "columns": release.certificate.facts.released.columns, "result": None}
         return self.page("read.html", release.name, step="read", **facts)
 
-    def _release(self, request: Request) -> Any:
+    def _release_of(self, request: Request) -> Any:
         try:
             return self.workspace.release(request.path_params["name"])
         except DiscreetError:
@@ -247,7 +248,7 @@ class Steps:
 
     async def report(self, request: Request) -> Response:
         """Write the report of a release: public, or beside the confidential table."""
-        release, page = self._release(request), self._scratch_page()
+        release, page = self._release_of(request), self._scratch_page()
         arguments, beside = ["report", release.name, "--out", str(page)], "beside" in await _form(request)
         if beside:
             arguments += ["--data", self._data, "--domain", self.workspace.domain_file.name]
@@ -257,7 +258,7 @@ class Steps:
 
     async def question(self, request: Request) -> Response:
         """Answer a question about a release, a number or a regression."""
-        release, values = self._release(request), _single(await _form(request))
+        release, values = self._release_of(request), _single(await _form(request))
         if "formula" in values:
             arguments = ["regress", release.name, values["formula"].strip()]
             arguments += ["--kind", values["kind"]] if values.get("kind") else []
@@ -272,7 +273,7 @@ class Steps:
 
     async def verify(self, request: Request) -> Response:
         """Recompute what the certificate of a release says."""
-        release = self._release(request)
+        release = self._release_of(request)
         arguments = ["verify", str(release.certificate_path.relative_to(self.workspace.folder))]
         arguments += [] if release.path.is_dir() else ["--data", release.name]
         address = f"/read/{quote(release.name, safe='')}"
@@ -280,24 +281,24 @@ class Steps:
 
     # -- jobs ---------------------------------------------------------------------------------------------------------
 
-    def _job(self, request: Request) -> Job:
+    def _job_of(self, request: Request) -> Job:
         with suppress(KeyError):
             return self.jobs[int(request.path_params["number"])]
         raise HTTPException(404)
 
     async def job(self, request: Request) -> Response:
         """Show a command that runs, or its result."""
-        job = self._job(request)
+        job = self._job_of(request)
         words = {"/plan": "Plan", "/release": "Release", "/home": "Start"}.get(job.next_address, "Read the release")
         return self.page("job.html", job.title, step=job.arguments[0], job=job, words=words)
 
     async def job_facts(self, request: Request) -> Response:
         """Return the state of a command."""
-        return JSONResponse(self._job(request).facts())
+        return JSONResponse(self._job_of(request).facts())
 
     async def job_page(self, request: Request) -> Response:
         """Return the page that a command wrote, which stands by itself."""
-        job = self._job(request)
+        job = self._job_of(request)
         if job.page is None or not job.page.is_file():
             raise HTTPException(404)
         text = await asyncio.to_thread(job.page.read_text, encoding="utf-8")
@@ -305,7 +306,7 @@ class Steps:
 
     async def cancel(self, request: Request) -> Response:
         """Interrupt a command."""
-        interrupt(job := self._job(request))
+        interrupt(job := self._job_of(request))
         return _to(job)
 
     def _scratch_page(self) -> Path:
