@@ -68,7 +68,7 @@ def wasserstein_1d(
     >>> wasserstein_1d([0, 10], [0, 10], x_weights=[3, 1], y_weights=[1, 1])
     2.5
     """
-    points, differences, top = _differences(x, x_weights, y, y_weights)
+    points, differences, top = _gaps(x, x_weights, y, y_weights)
     return float(np.abs(differences) @ np.diff(points)) / top
 
 
@@ -97,7 +97,7 @@ def ks_distance(
     >>> ks_distance([1, 2, 3, 4], [3, 4, 5, 6])
     0.5
     """
-    points, differences, top = _differences(x, x_weights, y, y_weights)
+    points, differences, top = _gaps(x, x_weights, y, y_weights)
     return min(1.0, float(np.abs(differences[points[1:] > points[:-1]]).max(initial=0)) / top)
 
 
@@ -193,7 +193,7 @@ def signed_masses(x: Weights, y: Weights) -> tuple[npt.NDArray[Any], float]:
     return np.concatenate((x * (1.0 / x_total), y * (-1.0 / y_total))), 1.0
 
 
-def _differences(
+def _gaps(
     x: npt.ArrayLike, x_weights: npt.ArrayLike | None, y: npt.ArrayLike, y_weights: npt.ArrayLike | None
 ) -> tuple[Floats, npt.NDArray[Any], float]:
     """Return the values of both in order, by how much one function is above the other between them, and their end."""
