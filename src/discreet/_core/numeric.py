@@ -248,6 +248,36 @@ def isotonic(values: Floats, weights: Floats) -> Floats:
     return np.asarray(np.take_along_axis(np.take_along_axis(values, order, axis=-1), ranks, axis=-1))
 
 
+_STEPS, _CLOSE, _DEPENDENT = 50, 1e-9, 1e-14
+
+
+def solved(gram: Floats, right: Floats) -> Floats:
+    """Return the solution of normal equations. Raises LinAlgError where they hardly determine it."""
+    if not np.isfinite(gram).all() or np.linalg.cond(gram) > 1.0 / _DEPENDENT:
+        raise np.linalg.LinAlgError
+    return np.asarray(np.linalg.solve(gram, right), dtype=np.float64)
+
+
+def logistic_coefficients(x: Floats, y: Floats, weights: Floats, ridge: float | Floats = 0.0) -> Floats:
+    """Return logistic coefficients by Newton's method with halved steps; NaN where there is no finite optimum."""
+
+    def loss(beta: Floats) -> float:
+        line = x @ beta
+        return float(weights @ (np.logaddexp(0.0, line) - y * line) + 0.5 * (ridge * beta) @ beta)
+
+    beta, penalty = np.zeros(x.shape[1]), np.diag(np.broadcast_to(ridge, x.shape[1]))
+    for _ in range(_STEPS):
+        mean, least = 1.0 / (1.0 + np.exp(-np.clip(x @ beta, -500.0, 500.0))), loss(beta)
+        slope = x.T @ (weights * (y - mean)) - ridge * beta
+        step = solved((x.T * (weights * mean * (1.0 - mean))) @ x + penalty, slope)
+        while loss(beta + step) > least + _CLOSE * abs(least) and np.abs(step).max() > _CLOSE:
+            step = step / 2
+        beta = beta + step
+        if np.abs(step).max() <= _CLOSE * (1.0 + np.abs(beta).max()):
+            return beta
+    return np.full(x.shape[1], np.nan)
+
+
 # Generalised factorial coefficients, which count how draws of a Pitman-Yor process fall into new values.
 #
 # .. math:: \mathscr C(n,j;\sigma,\gamma)=\frac1{j!}\sum_{i=0}^j(-1)^i\binom ji(-i\sigma-\gamma)_n

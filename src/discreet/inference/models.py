@@ -21,6 +21,7 @@ from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
 from discreet._core.checks import choice, integer
 from discreet._core.errors import DiscreetWarning, MissingExtra, ParameterError, ReleaseTakenForSample
+from discreet._core.numeric import logistic_coefficients, solved
 from discreet._core.text import counted, harmless
 from discreet.domain import Domain, Records
 from discreet.inference.functionals import require_column
@@ -28,8 +29,6 @@ from discreet.inference.line import Draws
 from discreet.inference.released import read_release
 from discreet.inference.summary import effective_sample_size, r_hat
 
-_STEPS = 50
-_CLOSE = 1e-9
 _DEPENDENT = 1e-7
 
 
@@ -257,38 +256,12 @@ def _coefficients_of_draw(rows: _Rows, weight: Floats, basis: Floats, kind: str)
 
     try:
         if kind == "linear":
-            solution = _solved((rows.x.T * weight) @ rows.x, rows.x.T @ (weight * rows.y))
+            solution = solved((rows.x.T * weight) @ rows.x, rows.x.T @ (weight * rows.y))
         else:
-            solution = _logistic(rows.x, rows.y, weight)
+            solution = logistic_coefficients(rows.x, rows.y, weight)
     except np.linalg.LinAlgError:
         return np.full(len(basis), np.nan)
     return np.asarray(solve_triangular(basis, solution, check_finite=False), dtype=np.float64)
-
-
-def _solved(gram: Floats, right: Floats) -> Floats:
-    if not np.isfinite(gram).all() or np.linalg.cond(gram) > 1.0 / _DEPENDENT**2:
-        raise np.linalg.LinAlgError
-    return np.asarray(np.linalg.solve(gram, right), dtype=np.float64)
-
-
-def _logistic(z: Floats, y: Floats, weight: Floats) -> Floats:
-    """Return the coefficients by Newton's method with halved steps; NaN where there is no finite optimum."""
-    beta, loss = np.zeros(z.shape[1]), np.inf
-    for _ in range(_STEPS):
-        eta = z @ beta
-        mean = 1.0 / (1.0 + np.exp(-np.clip(eta, -500.0, 500.0)))
-        loss = _loss(eta, y, weight)
-        step = _solved((z.T * (weight * mean * (1.0 - mean))) @ z, z.T @ (weight * (y - mean)))
-        while _loss(z @ (beta + step), y, weight) > loss + _CLOSE * abs(loss) and np.abs(step).max() > _CLOSE:
-            step = step / 2
-        beta = beta + step
-        if np.abs(step).max() <= _CLOSE * (1.0 + np.abs(beta).max()):
-            return beta
-    return np.full(z.shape[1], np.nan)
-
-
-def _loss(eta: Floats, y: Floats, weight: Floats) -> float:
-    return float(weight @ (np.logaddexp(0.0, eta) - y * eta))
 
 
 def inference_data(posterior: dict[str, Floats], facts: dict[str, Any]) -> Any:

@@ -171,15 +171,9 @@ class Moved(Positive):
     # noise of all its counts; of a run, its cells on one side, that their sum is no larger than this noise hides. In
     # the prior, half of a block belongs to the cell with records.
 
-    @cached_property
-    def _block(self) -> Integers:
-        return _nearest_held(self._drawn)
-
-    @cached_property
-    def _run(self) -> Integers:
-        return _runs(self._drawn, self._block)
-
     def _tree_of(self, prior: Prior) -> Prior:
+        self._block = _nearest_held(self._drawn)
+        self._run = _runs(self._drawn, self._block)
         if prior.base is None:
             return prior
         sets = _sets(self._run, self._block)  # its tree is cut where these sets end

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet import mechanisms
 from discreet._core.arrays import Booleans, Floats, Indices, Integers
 from discreet._core.errors import ParameterError
 from discreet.inference.drawn_records import NoisyUrn, held_cells, product
@@ -247,17 +248,9 @@ def _require_complete(counts: Floats) -> None:
 
 def noisy(priors: Sequence[Prior], records: int, counts: Floats, noise: Noise) -> list[CountPosterior]:
     """Return the posteriors of the counts given one noisy count per cell."""
-    guess = lowered(counts, records)
+    guess = records * mechanisms.nearest_probabilities(counts / records)
     lattices = [Lattice.fine(records, noise.spread, prior, guess) for prior in priors]
     return [lattice.posterior(lattice.sums(counts.tolist(), partial(near, lattice, noise))) for lattice in lattices]
-
-
-def lowered(counts: Floats, records: int) -> Floats:
-    """Return counts less what brings the sum of those that remain positive to a number."""
-    falling = np.sort(counts)[::-1]
-    shifts = (np.cumsum(falling) - records) / np.arange(1, len(counts) + 1)
-    positive = np.flatnonzero(np.append(True, falling[1:] > shifts[1:]))
-    return np.asarray(np.maximum(counts - shifts[positive[-1]], 0.0))
 
 
 def near(lattice: Lattice, noise: Noise, y: float) -> tuple[Integers, Floats]:

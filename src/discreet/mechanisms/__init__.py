@@ -67,6 +67,7 @@ if TYPE_CHECKING:
         Outcome,
         Portion,
         Reading,
+        nearest_probabilities,
     )
     from discreet.mechanisms.registry import (
         MODELS,

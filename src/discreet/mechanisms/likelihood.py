@@ -33,17 +33,9 @@ class Likelihood:
     noiseless: ClassVar[bool] = False  # records are drawn from the counts as they are, which they then show little of
     withholds: ClassVar[bool] = False  # nothing is released of some cells
     most_cells: ClassVar[int] = MOST_CELLS  # whose posterior can be drawn
+    urn: ClassVar[ContinuedUrn | None] = None  # that the release continues
+    tree: ClassVar[Tree | None] = None  # in whose leaves the cells lie
     own_cells: bool = True  # the counts are those of the domain's cells
-
-    @property
-    def urn(self) -> ContinuedUrn | None:
-        """The urn that the release continues."""
-        return None
-
-    @property
-    def tree(self) -> Tree | None:
-        """The tree in whose leaves the cells lie."""
-        return None
 
     def obstacle(self, mechanism: Mechanism, records: int) -> str:
         """Return why a release of so many confidential records has no posterior; empty where it has one."""
@@ -135,7 +127,7 @@ class ContinuedUrn(Likelihood):
     discount: float
 
     @property
-    def urn(self) -> ContinuedUrn:
+    def urn(self) -> ContinuedUrn:  # type: ignore[override]
         """The urn itself."""
         return self
 
@@ -196,7 +188,7 @@ class NoisyTree(NoisyCellCounts):
     consistent: Consistent
 
     @property
-    def tree(self) -> Tree:
+    def tree(self) -> Tree:  # type: ignore[override]
         """The tree."""
         return self.consistent.tree
 

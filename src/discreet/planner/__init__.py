@@ -5,8 +5,15 @@ from typing import TYPE_CHECKING
 from discreet._core.lazy import door
 
 if TYPE_CHECKING:
-    from discreet.planner.cells import chosen_cells, require_current, said_before, with_sampling
-    from discreet.planner.choice import PublicFacts, chosen_mechanism, require_complete
+    from discreet.planner.cells import (
+        PublicFacts,
+        chosen_cells,
+        chosen_mechanism,
+        require_complete,
+        require_current,
+        said_before,
+        with_sampling,
+    )
     from discreet.planner.options import UNIT, Option, PlanRequest
     from discreet.planner.plans import Plan, plan, planned, wrapped
     from discreet.planner.predicted import Reference, predicted_w1, width_error

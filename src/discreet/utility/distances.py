@@ -7,9 +7,7 @@ return. Weights that are whole numbers (frequencies) are accumulated in int64, e
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +23,6 @@ QUANTILES = (1, 5, 25, 50, 75, 95, 99)
 Weights = Integers | Floats
 
 _LARGEST = 2**62
-_BLOCK = 2**14
 
 
 @sealed
@@ -41,8 +38,7 @@ def wasserstein_1d(
     .. math:: W_1 = \int |F(t) - G(t)| \, dt = \int_0^1 |F^{-1}(u) - G^{-1}(u)| \, du,
 
     with ``F`` and ``G`` the distribution functions of the two samples, weights divided by their sums. One sort of each
-    sample that is not sorted yet, then one pass over the levels ``u`` where either quantile function jumps: a sum of
-    terms of one sign, in which nothing cancels.
+    sample that is not sorted yet, then one pass over the values of both: a sum of terms of one sign.
 
     Parameters
     ----------
@@ -72,8 +68,8 @@ def wasserstein_1d(
     >>> wasserstein_1d([0, 10], [0, 10], x_weights=[3, 1], y_weights=[1, 1])
     2.5
     """
-    longer, shorter, top = _functions_of_both(x, x_weights, y, y_weights)
-    return math.fsum(_areas(longer, shorter)) / top
+    points, differences, top = _gaps(x, x_weights, y, y_weights)
+    return float(np.abs(differences) @ np.diff(points)) / top
 
 
 @sealed
@@ -101,15 +97,8 @@ def ks_distance(
     >>> ks_distance([1, 2, 3, 4], [3, 4, 5, 6])
     0.5
     """
-    longer, shorter, top = _functions_of_both(x, x_weights, y, y_weights)
-    # Between two values of one sample its function stands still and the other one does not fall: the largest
-    # difference is at one of these values, or just before it.
-    values, maximum = shorter.values, 0.0
-    sides: tuple[Literal["left", "right"], ...] = ("left", "right")
-    for side in sides:
-        f, g = (sample.levels[np.searchsorted(sample.values, values, side)] for sample in (longer, shorter))
-        maximum = max(maximum, float(np.abs(f - g).max()))
-    return maximum / top
+    points, differences, top = _gaps(x, x_weights, y, y_weights)
+    return min(1.0, float(np.abs(differences[points[1:] > points[:-1]]).max(initial=0)) / top)
 
 
 @sealed
@@ -141,14 +130,8 @@ def total_variation(
     >>> total_variation(["a", "b"], ["a", "c"], x_weights=[3, 1], y_weights=[3, 1])
     0.25
     """
-    x_labels, y_labels = np.asarray(x), np.asarray(y)
-    x_weight, y_weight = require_weights("x", x_labels, x_weights), require_weights("y", y_labels, y_weights)
-    signed, top = signed_masses(x_weight, y_weight)
-    labels = np.concatenate((x_labels, y_labels))
-    if labels.dtype == object:  # of several kinds, which have no order
-        numbers: dict[object, int] = {}
-        labels = np.array([numbers.setdefault(label, len(numbers)) for label in labels.tolist()])
-    _, places = np.unique(labels, return_inverse=True)
+    places, *weights = _numbered_labels(x, x_weights, y, y_weights)
+    signed, top = signed_masses(*weights)
     difference = np.zeros(places.max() + 1, dtype=signed.dtype)
     np.add.at(difference, places, signed)
     return float(np.abs(difference).sum(dtype=np.float64) / (2.0 * top))
@@ -202,65 +185,36 @@ def require_weights(name: str, values: npt.NDArray[Any], weights: npt.ArrayLike 
     return weight
 
 
-def _common_units(x: Weights, y: Weights) -> tuple[Any, Any, float]:
-    """Return what one unit of weight of ``x`` and of ``y`` is over a common denominator, and the denominator."""
-    x_total, y_total = x.sum().item(), y.sum().item()
-    if isinstance(x_total, int) and isinstance(y_total, int) and x_total * y_total < _LARGEST:
-        return y_total, x_total, float(x_total * y_total)
-    return 1.0 / x_total, 1.0 / y_total, 1.0
-
-
 def signed_masses(x: Weights, y: Weights) -> tuple[npt.NDArray[Any], float]:
     """Return the mass of each value of ``x``, and of ``y`` negated, over a common denominator, and the denominator."""
-    x_unit, y_unit, top = _common_units(x, y)
-    return np.concatenate((x * x_unit, y * -y_unit)), top
+    x_total, y_total = x.sum().item(), y.sum().item()
+    if isinstance(x_total, int) and isinstance(y_total, int) and x_total * y_total < _LARGEST:
+        return np.concatenate((x * y_total, y * -x_total)), float(x_total * y_total)
+    return np.concatenate((x * (1.0 / x_total), y * (-1.0 / y_total))), 1.0
 
 
-class _Distribution(NamedTuple):
-    """A distribution function: sorted values, and the level after each number of them, from 0."""
-
-    values: Floats
-    levels: npt.NDArray[Any]
-
-
-def _functions_of_both(
+def _gaps(
     x: npt.ArrayLike, x_weights: npt.ArrayLike | None, y: npt.ArrayLike, y_weights: npt.ArrayLike | None
-) -> tuple[_Distribution, _Distribution, float]:
-    """Return the distribution functions of both samples, the longer one first, and the level at which both end."""
-    samples = sorted_sample("x", x, x_weights), sorted_sample("y", y, y_weights)
-    *units, top = _common_units(samples[0][1], samples[1][1])
-    distributions = []
-    for (values, weights), unit in zip(samples, units, strict=True):
-        levels = np.concatenate(([0], np.cumsum(weights * unit)))
-        if levels.dtype.kind == "f":  # rounding must not keep a function from ending at 1
-            np.minimum(levels, 1.0, out=levels)
-            levels[-1] = 1.0
-        distributions.append(_Distribution(values, levels))
-    longer, shorter = sorted(distributions, key=lambda distribution: len(distribution.values), reverse=True)
-    return longer, shorter, top
+) -> tuple[Floats, npt.NDArray[Any], float]:
+    """Return the values of both in order, by how much one function is above the other between them, and their end."""
+    (x_values, x_weight), (y_values, y_weight) = sorted_sample("x", x, x_weights), sorted_sample("y", y, y_weights)
+    signed, top = signed_masses(x_weight, y_weight)
+    points = np.concatenate((x_values, y_values))
+    order = np.argsort(points, kind="stable")
+    return points[order], np.cumsum(signed[order])[:-1], top
 
 
-def _areas(longer: _Distribution, shorter: _Distribution) -> Iterator[float]:
-    """Yield the area between two quantile functions, block by block of the longer one's steps."""
-    # Between two neighbouring levels of either function both quantiles stand still.
-    for start in range(0, len(longer.values), _BLOCK):
-        stop = min(start + _BLOCK, len(longer.values))
-        levels = longer.levels[start : stop + 1]
-        low, ups, high = levels[0], levels[1:], levels[-1]
-        if low == high:  # values without weight
-            continue
-        begin, end = np.searchsorted(shorter.levels, low, "right"), np.searchsorted(shorter.levels, high, "left")
-        cuts = shorter.levels[begin:end]
-        places = np.searchsorted(ups, cuts)
-        ends = np.insert(ups, places, cuts)
-        quantiles = np.insert(longer.values[start:stop], places, longer.values[start + places])
-        pieces = np.diff(np.concatenate(([0], places + np.arange(1, len(places) + 1), [len(ends)])))
-        widths = np.diff(ends, prepend=low).astype(np.float64)
-        heights = np.abs(quantiles - np.repeat(shorter.values[begin - 1 : end], pieces))
-        if not widths.all():  # empty pieces: left out, so that swapping the samples gives the same sum
-            widths, heights = widths[widths > 0], heights[widths > 0]
-        heights *= widths
-        yield float(heights.sum())  # pairwise, in one thread
+def _numbered_labels(
+    x: npt.ArrayLike, x_weights: npt.ArrayLike | None, y: npt.ArrayLike, y_weights: npt.ArrayLike | None
+) -> tuple[Any, Weights, Weights]:
+    """Return a number for each label of both, one after the other, and their weights."""
+    x_labels, y_labels = np.asarray(x), np.asarray(y)
+    weights = require_weights("x", x_labels, x_weights), require_weights("y", y_labels, y_weights)
+    labels = np.concatenate((x_labels, y_labels))
+    if labels.dtype == object:  # of several kinds, which have no order
+        numbers: dict[object, int] = {}
+        labels = np.array([numbers.setdefault(label, len(numbers)) for label in labels.tolist()])
+    return np.unique(labels, return_inverse=True)[1], *weights
 
 
 _EXACT = 2**11
@@ -297,13 +251,9 @@ def hellinger(
     >>> hellinger(["a", "b"], ["a", "b"], x_weights=[1, 0], y_weights=[0, 1])
     1.0
     """
-    if np.ndim(x) != 1 or np.ndim(y) != 1:
-        raise ParameterError("x and y must be samples in one dimension")
-    x_labels, y_labels = np.asarray(x), np.asarray(y)
-    weights = require_weights("x", x_labels, x_weights), require_weights("y", y_labels, y_weights)
-    labels, places = np.unique(np.concatenate((x_labels, y_labels)), return_inverse=True)
-    sides = zip(np.split(places, [len(x_labels)]), weights, strict=True)
-    p, q = (np.bincount(side, weights=weight, minlength=len(labels)) for side, weight in sides)
+    places, *weights = _numbered_labels(x, x_weights, y, y_weights)
+    sides = zip(np.split(places, [len(weights[0])]), weights, strict=True)
+    p, q = (np.bincount(side, weights=weight, minlength=places.max() + 1) for side, weight in sides)
     return float(np.linalg.norm(np.sqrt(p / p.sum()) - np.sqrt(q / q.sum())) / np.sqrt(2.0))
 
 

@@ -14,6 +14,7 @@ from discreet._core.arrays import Floats, Integers
 from discreet._core.boundary import sealed
 from discreet._core.checks import integer
 from discreet._core.errors import ParameterError
+from discreet._core.numeric import logistic_coefficients
 from discreet._core.random import seeded
 from discreet._core.text import counted
 from discreet.mechanisms import transport_available
@@ -335,7 +336,7 @@ def pmse(x: Floats, y: Floats, *, x_weights: Weights | None = None, y_weights: W
     value is :math:`c (1 - c)`. If both samples came from the same law, a model with ``k`` coefficients beside the
     intercept would have about :math:`k \, c (1-c)^2 / N` (Snoke and others, where x is fixed and y modelled).
 
-    The regression is fitted by Newton steps in a trust region, with a ridge of 1e-6 per record on standardised
+    The regression is fitted by Newton's method, with a ridge of 1e-6 per record on standardised
     features, which keeps the fit finite where the samples separate completely; scikit-learn is not needed.
 
     Parameters
@@ -379,27 +380,6 @@ def pmse(x: Floats, y: Floats, *, x_weights: Weights | None = None, y_weights: W
     centred = stacked - weights @ stacked
     spread = np.sqrt(weights @ (centred * centred))
     design = np.column_stack((np.ones(len(stacked)), centred[:, spread > 0] / spread[spread > 0]))
-    fitted = expit(design @ _coefficients(design, of_y, weights))
+    ridge = np.append(0.0, np.full(design.shape[1] - 1, _RIDGE))
+    fitted = expit(design @ logistic_coefficients(design, of_y, weights, ridge))
     return float(weights @ (fitted - share) ** 2)
-
-
-def _coefficients(design: Floats, of_y: Floats, weights: Floats) -> Floats:
-    """Return the coefficients that maximise the penalised likelihood, which is strictly concave."""
-    from scipy.optimize import minimize
-
-    penalty, start = np.full(design.shape[1], _RIDGE), np.zeros(design.shape[1])
-    penalty[0] = 0.0
-    share = float(weights @ of_y)
-    start[0] = np.log(share / (1.0 - share))
-
-    def objective(b: Floats) -> tuple[float, Floats]:
-        line = design @ b
-        value = weights @ (np.logaddexp(0.0, line) - of_y * line) + 0.5 * penalty @ (b * b)
-        return float(value), design.T @ (weights * (expit(line) - of_y)) + penalty * b
-
-    def curvature(b: Floats) -> Floats:
-        line = design @ b
-        return np.asarray((design * (weights * expit(line) * expit(-line))[:, None]).T @ design + np.diag(penalty))
-
-    fit = minimize(objective, start, jac=True, hess=curvature, method="trust-exact", options={"gtol": 1e-11})
-    return np.asarray(fit.x)
