@@ -28,12 +28,12 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import numpy as np
 from _harness import HERE, markdown, mean_and_error, read, script, write, write_lines
-from pp22_application import CONFIGURATIONS, INCOME, MODEL, of_values, sample
+from pp22_application import CONFIGURATIONS, INCOME, LEVELS, MODEL, RESAMPLES, STATISTICS, of_values, sample
 from scipy.optimize import linear_sum_assignment
 
 from discreet._core.lazy import jnp
 from discreet._core.random import seeded
-from discreet.pseudo_posterior import LinearWeights, PseudoPosterior, Unweighted
+from discreet.pseudo_posterior import LinearWeights, PseudoPosterior, Unweighted, across_tables
 from discreet.pseudo_posterior.likelihood import quiet, rows
 from discreet.pseudo_posterior.pseudo import PseudoFit
 from discreet.pseudo_posterior.sampler import PosteriorDraws, _Run
@@ -129,7 +129,19 @@ class Replication:
         fit = PseudoFit(weights=weights, weighting=Unweighted(), **facts)
         tables = self.mechanism.synthesise(fit, self.columns, rng=rng)
         told = [told_by(table["Income"], self.columns) for table in tables]
+        values = [table["Income"] for table in tables]
+        quantile, low, high = bounds.quantile(CHAINS)
         return {
+            "quantile": quantile,
+            "quantile_low": low,
+            "quantile_high": high,
+            "by_draw": bounds.by_draw.tolist(),
+            "bounds": np.quantile(bounds.by_record, [0.0, *LEVELS, 1.0]).tolist(),
+            "weights": np.quantile(weights, [0.0, *LEVELS, 1.0]).tolist(),
+            "statistics": {
+                what: across_tables(values, statistic, rng=rng, resamples=RESAMPLES, size=len(LEVELS)).tolist()
+                for what, statistic in STATISTICS.items()
+            },
             "name": name,
             "replication": self.number,
             "draws": len(made),
