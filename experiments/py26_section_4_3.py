@@ -86,11 +86,9 @@ class Study:
         x, cells = incomes()
         self.x = x
         n, values = x.n, x.records.columns[0]
-        wider = next(
-            d for d in np.geomspace(DELTA, 1e-3, 2000) if largest_size_theorem_2(EPSILON, d, n=n, strength=1) >= SIZE
-        )
+        wider = PitmanYor(domain=LINE, size=SIZE, strength=STRENGTH).guarantee(n=n).delta(EPSILON)  # T1
         allowed = largest_size_theorem_2(EPSILON, DELTA, n=n, strength=STRENGTH)
-        settings = [(SIZE, float(wider)), (allowed, DELTA)]
+        settings = [(SIZE, wider), (allowed, DELTA)]
         self.spread = summary(values, x.frequencies)["sd"]
         self.todo = [(m, delta, runs, releases(x, cells, m, delta, rng)) for m, delta in settings]
         plain = {"bootstrap, no privacy": lambda: rng.choice(values, SIZE, p=x.frequencies / n)}

@@ -293,22 +293,20 @@ def _note_fork() -> None:
 os.register_at_fork(after_in_child=_note_fork)
 
 
-def worker_pool(count: int, *preparation: Any) -> ProcessPoolExecutor:
-    """Return a pool of fresh processes that end with this one, however it ends; each calls a function first, if any."""
+def worker_pool(count: int) -> ProcessPoolExecutor:
+    """Return a pool of fresh processes that end with this one, however it ends."""
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
-    return ProcessPoolExecutor(count, get_context("spawn"), _prepare_worker, preparation)
+    return ProcessPoolExecutor(count, get_context("spawn"), _watch_driver)
 
 
-def _prepare_worker(prepare: Callable[..., Any] | None = None, *arguments: Any) -> None:
+def _watch_driver() -> None:
     """See to it that this process does not outlive its driver: one that is killed tells its workers nothing."""
     from multiprocessing import parent_process
 
     driver: Any = parent_process()
     Thread(target=lambda: (driver.join(), os._exit(1)), daemon=True).start()
-    if prepare is not None:
-        prepare(*arguments)
 
 
 # -- which argument is to blame ---------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 import discreet
-from discreet._core.text import comma_items, counted, harmless
+from discreet._core.text import about, as_written, comma_items, counted, harmless, percent, rounded_down, rounded_up
 from discreet.cli import options as common
 from discreet.cli.console import Commands, alarm, answer, echo, show, tell
 from discreet.cli.options import PATH, RELATIONS, SOURCE, command, confidential, inference, option, releases, shared
@@ -298,6 +298,35 @@ def mechanism(mechanism: str, as_json: bool, **options: Any) -> int:
     result = common.audit.examined(mechanism, **common.parameters(options), **options)
     answer(as_json, result.to_dict(), str(result))
     return int(bool(result.rejected))
+
+
+@command(group=audit)
+@click.argument("mechanism")
+@option("--epsilon", float, "Privacy budget that it is calibrated for.", default=1.0)
+@option("--delta", float, "Privacy budget that it is calibrated for.", default=0.0)
+@option("--records", int, "Number of records of the tables.", default=10)
+@option("--size", int, "Number of records released.", default=2)
+@shared("param")
+@option("--tables", int, "Random tables.", default=20)
+@option("--releases", int, "Releases of each table.", default=50)
+@option("--seed", int, "Seed of tables and releases.", default=0)
+def density_ratio(mechanism: str, as_json: bool, delta: float, size: int, **options: Any) -> int:
+    """Look for a broken promise of a MECHANISM in ratios of densities (Algorithm 2 of BNP24).
+
+    It can refute a promise and never prove one. The exit status is 1 where it does. No table of yours is read.
+    """
+    budget = {"epsilon": options["epsilon"], "delta": delta, "size": size, "records": options["records"]}
+    calibrated = common.mechanisms.solved(mechanism, **budget, **common.parameters(options))[0]
+    check = common.audit.density_ratio(calibrated, **options)
+    lines = [
+        f"promised: delta {rounded_up(check.promised, 6)} at epsilon {as_written(check.epsilon)}",
+        f"ratios above exp(epsilon): {percent(check.larger)}, infinite: {percent(check.infinite)}",
+        f"the largest finite ratio: exp({about(check.largest)})",
+        f"the worst pair of tables: delta at least {rounded_down(check.at_least, 6)}",
+        f"{'not ' * (not check.rejected)}rejected",
+    ]
+    answer(as_json, {"mechanism": mechanism, **asdict(check)}, "\n".join(lines))
+    return int(check.rejected)
 
 
 @command("first", "second", group=audit, context_settings={"ignore_unknown_options": True})

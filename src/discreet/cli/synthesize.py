@@ -39,7 +39,7 @@ from discreet.cli.options import LEDGER, PATH, command, confidential, option, ps
 @option("--warm-up", int, "Warm-up draws per chain.", default=1000)
 @option("--chains", int, "Number of Markov chains.", default=4)
 @option("--max-r-hat", float, "Maximum R-hat. Chains above it are refused.", default=1.05)
-@option("--min-effective", float, "Minimum effective sample size per chain.", default=25.0)
+@option("--min-effective", float, "Minimum effective draws per chain: 100, with --bound 25.")
 @option("--max-divergent", float, "Maximum share of divergent transitions.", default=0.0)
 @option("--doublings", int, "How often to double unconverged chains before refusing.", default=3)
 @option("--out", PATH, "Folder to write. It must not exist.")
@@ -79,6 +79,10 @@ def synthesize(
     model = {name: options.pop(name) for name in ("model", "clusters", "transform", "group")}
     columns = {name: options[name] for name in ("survey_weight", "unit")}
     synthesiser = pseudo_posterior.synthesiser_for(domain, sensitive, **model, **columns)
+    if options["min_effective"] is None:
+        options["min_effective"] = 25.0
+        if bound is None:  # what is measured is a maximum over draws
+            options["min_effective"] = 100.0
     seed, settings = options.pop("seed"), _settings_of(options)
     if out is None:
         if not (options["ledger"] is None and options["dataset"] is None):

@@ -39,7 +39,6 @@ __all__ = [
     "theorem_gamma",
     "theorem_population",
     "theorem_steps",
-    "theorem_steps_of_budget",
     "theorem_variations",
     "thresholded_laplace_error",
     "usable_steps",
@@ -129,7 +128,7 @@ def theorem_steps(sigma: float, *, dimension: int, diameter: float = 1.0) -> int
     is worse than doing nothing; and it changes with the unit of length, because the ``D`` is there by mistake (leave
     the diameter at 1 for the formula without). Use :func:`usable_steps`.
 
-    Source: PE25 theorem 4.1, first half.
+    Source: PE25 theorem 4.1, first half; the second has :math:`\sigma = 4 \sqrt{\log(1/\delta)} / (n \varepsilon)`.
 
     Examples
     --------
@@ -140,27 +139,6 @@ def theorem_steps(sigma: float, *, dimension: int, diameter: float = 1.0) -> int
     """
     gamma = theorem_gamma(dimension)
     return math.ceil(math.log(gamma / theorem_alpha(sigma, dimension=dimension, diameter=diameter)) / gamma)
-
-
-@sealed
-def theorem_steps_of_budget(n: float, epsilon: float, delta: float, *, dimension: int) -> int:
-    r"""Return the number of steps that PE25 prints for a given budget.
-
-    .. math:: T = \Big\lceil \frac1\gamma \log \Big( \gamma \Big( \frac{n \varepsilon}{4 \sqrt{\log(1/\delta)}}
-        \Big)^{1/\max(d, 2)} \Big) \Big\rceil.
-
-    Kept for comparison; like :func:`theorem_steps` it is negative unless n is very large. Use :func:`usable_steps`.
-
-    Source: PE25 theorem 4.1, second half. The end of its proof leaves the inner gamma out.
-
-    Examples
-    --------
-    >>> theorem_steps_of_budget(1000, 1.0, 1e-4, dimension=2)
-    -342
-    """
-    tail = math.log(1 / real("delta", delta, above=0, below=1))
-    strength = real("n", n, above=0) * real("epsilon", epsilon, above=0) / (4 * math.sqrt(tail))
-    return theorem_steps(1 / strength, dimension=dimension)
 
 
 @sealed

@@ -8,7 +8,6 @@ of parameters records say whole numbers of ``-2^36 .. 0`` units, so that their s
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -39,47 +38,6 @@ from discreet.pseudo_posterior.likelihood import (
 from discreet.pseudo_posterior.mechanism import ModelMechanism, ModelPosterior, least_product, synthetic_tables
 from discreet.pseudo_posterior.sampler import PosteriorDraws, Progress
 from discreet.pseudo_posterior.synthesiser import Synthesiser, check_model, densities, latent_sites
-from discreet.utility import ks_distance
-
-
-@sealed
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChainDistance:
-    """How far Markov chains may be from the posterior that the theorem speaks of. Confidential.
-
-    ``between_chains``: the largest Kolmogorov-Smirnov distance between one chain and the others, over everything
-    watched. ``expected``: the sampling error of chains of the same effective sizes that do agree (its 95 % point).
-    """
-
-    between_chains: float
-    expected: float
-    r_hat: float
-    effective: float
-
-    @property
-    def excess(self) -> float:
-        """What sampling error does not explain of the distance."""
-        return max(0.0, self.between_chains - self.expected)
-
-    def delta(self, epsilon: float) -> float:
-        r"""Return what such a distance adds to delta, :math:`(1+e^\varepsilon)\tau` with the excess as :math:`\tau`."""
-        return min(1.0, (1.0 + math.exp(min(epsilon, 700.0))) * self.excess)
-
-
-def chain_distance(draws: PosteriorDraws) -> ChainDistance:
-    """Measure how far chains are from one another: that can show that they are wrong, and never that they are right."""
-    if draws.exact:
-        return ChainDistance(between_chains=0.0, expected=0.0, r_hat=1.0, effective=draws.effective)
-    chains = len(next(iter(draws.watched.values())))
-    distances = [
-        ks_distance(watched[i], np.delete(watched, i, axis=0).ravel())
-        for watched in draws.watched.values()
-        for i in range(chains)
-    ]
-    # Bonferroni over the comparisons of Smirnov's two-sample limit, 2 exp(-2 s t^2) with s the harmonic size.
-    size = draws.effective * (chains - 1) / chains**2
-    expected = min(1.0, math.sqrt(math.log(2.0 * len(distances) / 0.05) / (2.0 * size)))
-    return ChainDistance(between_chains=max(distances), expected=expected, r_hat=draws.r_hat, effective=draws.effective)
 
 
 @sealed
@@ -157,14 +115,12 @@ class CensoredPosterior(ModelPosterior):
         if self.grid is not None:
             real("on a grid the bound M", self.bound, least=LEAST_BOUND, most=LARGEST_BOUND)
 
-    def fit(
-        self, columns: Columns, *, rng: np.random.Generator, check: bool = True, progress: Progress | None = None
-    ) -> PosteriorDraws:
+    def fit(self, columns: Columns, *, rng: np.random.Generator, progress: Progress | None = None) -> PosteriorDraws:
         """Draw from the censored posterior. Each draw that is used is covered by the guarantee.
 
         Parameters
         ----------
-        columns, rng, check, progress
+        columns, rng, progress
             As for :meth:`PseudoPosterior.fit`.
 
         Raises
@@ -197,7 +153,7 @@ class CensoredPosterior(ModelPosterior):
             with quiet():
                 sites = drawn_on_grid(self.synthesiser, self.grid, data, weights, draws=self.tables, rng=rng, **options)
             return PosteriorDraws(values=sites, watched={}, divergent=0.0, exact=True)
-        return self._draw(self._sampler(data, progress=progress, **options), weights, rng=rng, check=check)
+        return self._draw(self._sampler(data, progress=progress, **options), weights, rng=rng)
 
     def synthesise(
         self, draws: PosteriorDraws, columns: Columns, *, rng: np.random.Generator

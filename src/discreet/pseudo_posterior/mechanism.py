@@ -21,7 +21,7 @@ from discreet.mechanisms import NEIGHBOURS, Contents, DrawnTable, Forecast, Mech
 from discreet.privacy import BoundedRangeProfile, Code, Guarantee, Relation, power
 from discreet.pseudo_posterior.likelihood import Columns, quiet, redrawn
 from discreet.pseudo_posterior.models import bounds_of, codes_of, numbers_of, sensitive_nulls
-from discreet.pseudo_posterior.sampler import AS_LONG_AS_ASKED, Convergence, PosteriorDraws, Progress, Sampler
+from discreet.pseudo_posterior.sampler import Convergence, PosteriorDraws, Progress, Sampler
 from discreet.pseudo_posterior.synthesiser import FromModel, Synthesiser
 from discreet.releases import MechanismFamily
 
@@ -161,17 +161,9 @@ class ModelPosterior(MechanismFamily):
         return Sampler(self.synthesiser, data, **chains, **options)
 
     def _draw(
-        self,
-        sampler: Sampler,
-        weights: Floats,
-        *,
-        rng: np.random.Generator,
-        check: bool,
-        start: PosteriorDraws | None = None,
+        self, sampler: Sampler, weights: Floats, *, rng: np.random.Generator, start: PosteriorDraws | None = None
     ) -> PosteriorDraws:
-        """Draw from the posterior; with ``check``, refuse chains that did not converge."""
-        if not check:
-            return sampler.draw(weights, rng=rng, start=start, until=AS_LONG_AS_ASKED)
+        """Draw from the posterior, and refuse chains that did not converge."""
         draws = sampler.draw(weights, rng=rng, start=start, until=self.convergence)
         draws.require(self.convergence)
         return draws

@@ -18,7 +18,7 @@ from discreet.domain import Domain
 from discreet.privacy import Code, Guarantee, Relation
 from discreet.pseudo_posterior.likelihood import Columns
 from discreet.pseudo_posterior.mechanism import ModelMechanism, ModelPosterior, synthetic_tables
-from discreet.pseudo_posterior.sampler import PosteriorDraws, Progress, Sampler
+from discreet.pseudo_posterior.sampler import Convergence, PosteriorDraws, Progress, Sampler
 from discreet.pseudo_posterior.weights import ExponentialWeights, LinearWeights, Risks, Unweighted, Weighting
 
 _REFITS = 6
@@ -94,7 +94,8 @@ class PseudoPosterior(ModelPosterior):
     draws, warm_up, chains : int
         Of the Markov chains.
     convergence : Convergence
-        When the chains are relied on.
+        When the chains are relied on: by default where four of them are worth 400 draws, as the bound is a maximum
+        over draws.
     chain_method : {"sequential", "parallel", "vectorized"}
         As in ``numpyro.infer.MCMC``.
 
@@ -117,6 +118,7 @@ class PseudoPosterior(ModelPosterior):
     sensitive: tuple[str, ...] = ()
     given: tuple[str, ...] = ()
     weighting: Weighting = field(default_factory=LinearWeights)
+    convergence: Convergence = field(default_factory=lambda: Convergence(effective=100.0))
     target_epsilon: float | None = None
 
     def __post_init__(self) -> None:
@@ -132,7 +134,6 @@ class PseudoPosterior(ModelPosterior):
         *,
         rng: np.random.Generator,
         unweighted: PosteriorDraws | None = None,
-        check: bool = True,
         progress: Progress | None = None,
     ) -> PseudoFit:
         """Fit both posteriors and compute risks, weights and bounds.
@@ -145,8 +146,6 @@ class PseudoPosterior(ModelPosterior):
             Source of everything.
         unweighted : PosteriorDraws, optional
             Draws of the unweighted posterior of the same columns, to save its fit.
-        check : bool
-            Refuse chains that did not converge. Without it, look at ``draws.r_hat`` and the others yourself.
         progress : callable, optional
             Called with how many draws each chain of the current fit has made, and how many it is to make.
 
@@ -158,9 +157,9 @@ class PseudoPosterior(ModelPosterior):
             When model and data do not fit together.
         """
         sampler = self.sampler(columns, progress=progress)
-        unweighted = self._unweighted(sampler, unweighted, rng=rng, check=check)
+        unweighted = self.unweighted_draws(sampler, unweighted, rng=rng)
         risks = Risks.from_draws(sampler, unweighted)
-        return self.refit(sampler, unweighted, risks, self.weighting, rng=rng, check=check)
+        return self.refit(sampler, unweighted, risks, self.weighting, rng=rng)
 
     def calibrated_fit(
         self,
@@ -168,7 +167,6 @@ class PseudoPosterior(ModelPosterior):
         *,
         rng: np.random.Generator,
         unweighted: PosteriorDraws | None = None,
-        check: bool = True,
         progress: Progress | None = None,
     ) -> PseudoFit:
         """Fit with weights solved for, so that the local epsilon meets the target with its safety.
@@ -181,7 +179,7 @@ class PseudoPosterior(ModelPosterior):
 
         Parameters
         ----------
-        columns, rng, unweighted, check, progress
+        columns, rng, unweighted, progress
             As for :meth:`fit`.
 
         Raises
@@ -192,11 +190,11 @@ class PseudoPosterior(ModelPosterior):
         if self.target_epsilon is None:
             raise ParameterError("the local epsilon of one table is needed. Write target_epsilon=...")
         sampler = self.sampler(columns, progress=progress)
-        unweighted = self._unweighted(sampler, unweighted, rng=rng, check=check)
+        unweighted = self.unweighted_draws(sampler, unweighted, rng=rng)
         risks = Risks.from_draws(sampler, unweighted)
         target = self.target_epsilon / self._factor(sampler.count)
         if risks.epsilon <= target:
-            return self.refit(sampler, unweighted, risks, Unweighted(), rng=rng, check=check)
+            return self.refit(sampler, unweighted, risks, Unweighted(), rng=rng)
         aim = 0.95 * target
 
         def excess(tightening: float) -> float:
@@ -209,7 +207,7 @@ class PseudoPosterior(ModelPosterior):
             if solution is None:
                 raise Refused("no weights of this kind meet the target. Raise target_epsilon, or take other weights")
             weighting = self.weighting.tightened(1.0 / solution)
-            fit = self.refit(sampler, unweighted, risks, weighting, rng=rng, check=check)
+            fit = self.refit(sampler, unweighted, risks, weighting, rng=rng)
             if fit.epsilon <= target:
                 return fit
             aim *= 0.97 * target / fit.epsilon
@@ -290,14 +288,13 @@ class PseudoPosterior(ModelPosterior):
         data, (survey, units) = self.synthesiser.encoded(columns), self._beside(columns)
         return self._sampler(data, progress=progress, survey=survey, units=units)
 
-    def _unweighted(
-        self, sampler: Sampler, draws: PosteriorDraws | None, *, rng: np.random.Generator, check: bool
+    def unweighted_draws(
+        self, sampler: Sampler, draws: PosteriorDraws | None, *, rng: np.random.Generator
     ) -> PosteriorDraws:
         """Draw from the unweighted posterior, unless its draws are known."""
         if draws is None:
-            return self._draw(sampler, np.ones(sampler.count), rng=rng, check=check)
-        if check:
-            draws.require(self.convergence)
+            return self._draw(sampler, np.ones(sampler.count), rng=rng)
+        draws.require(self.convergence)
         return draws
 
     def refit(
@@ -308,7 +305,6 @@ class PseudoPosterior(ModelPosterior):
         weighting: Weighting,
         *,
         rng: np.random.Generator,
-        check: bool = True,
     ) -> PseudoFit:
         """Fit with another weighting, given the table's sampler, draws of its unweighted posterior and their risks.
 
@@ -321,9 +317,9 @@ class PseudoPosterior(ModelPosterior):
         if not weights.any():
             raise Refused("every record would get weight 0. Raise c, g, the bound M or the target")
         if (weights == 1.0).all():
-            draws = self._unweighted(sampler, unweighted, rng=rng, check=check)
+            draws = self.unweighted_draws(sampler, unweighted, rng=rng)
         else:
-            draws = self._draw(sampler, weights, rng=rng, check=check, start=unweighted)
+            draws = self._draw(sampler, weights, rng=rng, start=unweighted)
         bounds = Risks.from_draws(sampler, draws, weights)
         return PseudoFit(
             risks=risks, weights=weights, draws=draws, bounds=bounds, unweighted=unweighted, weighting=weighting

@@ -8,11 +8,9 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any
 
@@ -20,20 +18,19 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.arrays import Floats
-from discreet._core.boundary import sealed, worker_pool
+from discreet._core.boundary import sealed
 from discreet._core.checks import choice, integer
 from discreet._core.errors import FileProblem, ParameterError, Refused
 from discreet._core.files import own_folder, together
 from discreet._core.lazy import pl
 from discreet._core.page import NOTICE, OWN, write_own
 from discreet._core.random import seeded
-from discreet._core.text import about, aligned, rounded_up
+from discreet._core.text import about, aligned
 from discreet.confidential import open_confidential, row_values
 from discreet.domain import Domain, Records
 from discreet.pseudo_posterior.likelihood import Columns
 from discreet.pseudo_posterior.models import codes_of, numbers_of
 from discreet.pseudo_posterior.pseudo import PseudoPosterior
-from discreet.pseudo_posterior.sampler import PosteriorDraws, Sampler
 from discreet.pseudo_posterior.synthesiser import Synthesiser
 from discreet.pseudo_posterior.weights import LinearWeights, Risks, Unweighted, Weighting
 from discreet.utility import Disclosure, DistinctRows, disclosure_cells, disclosures, mean_attacks, tables
@@ -103,6 +100,9 @@ def _model_rows(columns: Columns, domain: Domain, rng: np.random.Generator) -> D
 
 Statistic = Callable[[Floats], float]
 
+LEAST_EFFECTIVE = 400
+"""Independent draws that a maximum over draws is to rest on."""
+
 
 def barycentre(samples: Sequence[npt.ArrayLike], *, size: int = 1000) -> Floats:
     r"""Return the Wasserstein-2 barycentre of distributions on the line: the average of their quantiles (PP22, 5.2)."""
@@ -148,7 +148,9 @@ class FrontierPoint:
     """One weighting, its local bound, and what its tables keep. Confidential.
 
     ``label``: name of the weighting. ``failed``: why there is no fit, in words.
-    ``lipschitz``, ``epsilon``: PP22's local bound, and the local epsilon of one table.
+    ``lipschitz``, ``epsilon``: PP22's local bound, a maximum over draws, and the local epsilon of one table.
+    ``quantile``: the 95 % quantile over draws of that bound, with its 95 % limits by effective draws. It does not
+    grow with the number of draws, as the maximum does.
     ``mean_weight``: average weight of a record. ``r_hat``, ``effective``, ``divergent``: of the chains.
     ``statistics``, ``data``: quantiles (of levels 2.5, 25, 50, 75 and 97.5 %) of each statistic's resampling
     distribution across tables, and in the confidential table.
@@ -158,6 +160,7 @@ class FrontierPoint:
 
     label: str
     lipschitz: float = 0.0
+    quantile: tuple[float, ...] = ()
     epsilon: float = 0.0
     mean_weight: float = 0.0
     r_hat: float = 1.0
@@ -183,7 +186,6 @@ def frontier(
     column: str,
     folder: str | os.PathLike[str],
     seed: int,
-    workers: int = 1,
     resamples: int = 200,
     progress: Callable[[int], None] | None = None,
     domain: Domain | None = None,
@@ -198,8 +200,8 @@ def frontier(
     Parameters
     ----------
     mechanism : PseudoPosterior
-        Model, chains and number of tables; its weighting is not used. Chains that did not converge are reported in the
-        points, not refused.
+        Model, chains and number of tables; its weighting is not used. Where chains did not converge, or are worth
+        fewer than 400 draws, the point says so and has no numbers.
     columns : mapping of str to ndarray
         Confidential.
     weightings : mapping of str to Weighting
@@ -213,9 +215,6 @@ def frontier(
         not to exist.
     seed : int
         Source of everything: nothing here is for publication.
-    workers : int
-        Processes that fit at the same time. They are started afresh: with several, what they need has to be picklable
-        (functions of a module, no lambdas), and a script has to be guarded by ``if __name__ == "__main__"``.
     resamples : int
         Resamples a table.
     progress : callable, optional
@@ -239,20 +238,17 @@ def frontier(
     FileProblem
         When the folder holds other files.
     ParameterError
-        When the column is not sensitive, or there is no worker, or several and something cannot be sent to them; or
-        known columns or a holdout are given without a domain.
+        When the column is not sensitive, there are fewer than 400 draws, or known columns or a holdout are given
+        without a domain.
+    Refused
+        When the unweighted posterior's chains did not converge, or are worth fewer than 400 draws.
     """
     if domain is None and not (known is None and holdout is None):
         raise ParameterError("known columns and a holdout are of use with a domain only. Write domain=...")
     choice("column", column, mechanism.synthesiser.sensitive)
-    if integer("workers", workers, least=1) > 1:
-        try:
-            ForkingPickler.dumps((mechanism, dict(statistics), dict(weightings)))
-        except Exception:  # noqa: BLE001  # there is no common class of what pickling raises
-            raise ParameterError(
-                "what several processes share must be picklable. Define models, maps and statistics as functions of a "
-                "module, not as lambdas or nested functions, or take workers=1"
-            ) from None
+    integer("draws of all chains", mechanism.draws * mechanism.chains, least=LEAST_EFFECTIVE, remedy="Raise draws.")
+    least = max(mechanism.convergence.effective, LEAST_EFFECTIVE / mechanism.chains)
+    mechanism = replace(mechanism, convergence=replace(mechanism.convergence, effective=least))
     intruder: Intruder | None = None
     if domain is not None:
         intruder = Intruder.from_tables(
@@ -264,81 +260,47 @@ def frontier(
         problem = "it holds other files already, which may be those of an earlier frontier"
         raise FileProblem(where, problem, "name an empty folder, or one that does not exist")
     rng, sampler = seeded(seed), mechanism.sampler(columns)
-    unweighted = sampler.draw(np.ones(sampler.count), rng=rng)
+    unweighted = mechanism.unweighted_draws(sampler, None, rng=rng)
     data = {
         name: _quantiles(resampled(columns[column], statistic, rng=rng, resamples=5 * resamples))
         for name, statistic in statistics.items()
     }
     risks = Risks.from_draws(sampler, unweighted)
-    task = _Task(mechanism, columns, statistics, column, seed, resamples, unweighted, risks, data, intruder)
-    settings = {"confidential": True, "notice": NOTICE, "synthesiser": repr(mechanism.synthesiser), "column": column,
-                "seed": seed, "resamples": resamples}  # fmt: skip
-    points: list[FrontierPoint] = []
-    with ExitStack() as stack:
-        results: Iterator[FrontierPoint] = map(partial(task.point, sampler), weightings, weightings.values())
-        if workers > 1:
-            pool = worker_pool(workers, _enter, task)
-            stack.callback(pool.shutdown, cancel_futures=True)  # only what is being fitted is waited for
-            results = pool.map(_point_of_worker, weightings, weightings.values())
-        for point in results:
-            points.append(point)
-            settings["points"] = [{"weighting": repr(weightings[point.label]), **asdict(point)} for point in points]
-            with together(where / "points.json", private=True) as (file,):
-                file.write((json.dumps(settings, indent=2, allow_nan=False) + "\n").encode())
-            if progress is not None:
-                progress(len(points))
-    return points
 
-
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """What every point needs."""
-
-    mechanism: PseudoPosterior
-    columns: Columns
-    statistics: Mapping[str, Statistic]
-    column: str
-    seed: int
-    resamples: int
-    unweighted: PosteriorDraws
-    risks: Risks
-    data: dict[str, tuple[float, ...]]
-    intruder: Intruder | None
-
-    def point(self, sampler: Sampler, label: str, weighting: Weighting) -> FrontierPoint:
-        """Fit one weighting."""
-        point = partial(FrontierPoint, label=label, data=self.data)
-        rng = seeded(self.seed + int.from_bytes(hashlib.sha256(label.encode()).digest()[:6], "big"))
+    def fitted(label: str, weighting: Weighting) -> FrontierPoint:
+        point = partial(FrontierPoint, label=label, data=data)
+        rng = seeded(seed + int.from_bytes(hashlib.sha256(label.encode()).digest()[:6], "big"))
         try:
-            fit = self.mechanism.refit(sampler, self.unweighted, self.risks, weighting, rng=rng, check=False)
+            fit = mechanism.refit(sampler, unweighted, risks, weighting, rng=rng)
         except Refused as reason:
             return point(failed=str(reason))
         if not math.isfinite(fit.lipschitz):
             return point(failed="no bound is finite: a record that counts has likelihood 0")
-        chains = {name: getattr(fit.draws, name) for name in ("r_hat", "effective", "divergent")}
-        if not math.isfinite(chains["r_hat"]):
+        facts: dict[str, Any] = {name: getattr(fit.draws, name) for name in ("r_hat", "effective", "divergent")}
+        if not math.isfinite(fit.draws.r_hat):
             return point(failed="the chains do not move. Take more warm-up draws")
-        tables = self.mechanism.synthesise(fit, self.columns, rng=rng)
-        values = [table[self.column] for table in tables]
-        statistics = {
-            name: _quantiles(across_tables(values, statistic, rng=rng, resamples=self.resamples))
-            for name, statistic in self.statistics.items()
+        tables = mechanism.synthesise(fit, columns, rng=rng)
+        values = [table[column] for table in tables]
+        summaries = {
+            name: _quantiles(across_tables(values, statistic, rng=rng, resamples=resamples))
+            for name, statistic in statistics.items()
         }
-        disclosure = () if self.intruder is None else self.intruder.rates(tables, rng=rng)
-        facts: dict[str, Any] = {"epsilon": fit.epsilon, "mean_weight": float(fit.weights.mean()), **chains}
-        return point(lipschitz=fit.lipschitz, statistics=statistics, disclosure=disclosure, **facts)
+        disclosure = () if intruder is None else intruder.rates(tables, rng=rng)
+        facts |= {"lipschitz": fit.lipschitz, "quantile": fit.bounds.quantile(mechanism.chains)}
+        facts |= {"epsilon": fit.epsilon, "mean_weight": float(fit.weights.mean())}
+        return point(statistics=summaries, disclosure=disclosure, **facts)
 
-
-_worker: list[Callable[[str, Weighting], FrontierPoint]] = []
-"""Of a process of several: its task, with the sampler, which is compiled once a process."""
-
-
-def _enter(task: _Task) -> None:
-    _worker.append(partial(task.point, task.mechanism.sampler(task.columns)))
-
-
-def _point_of_worker(label: str, weighting: Weighting) -> FrontierPoint:
-    return _worker[0](label, weighting)
+    settings = {"confidential": True, "notice": NOTICE, "synthesiser": repr(mechanism.synthesiser), "column": column,
+                "seed": seed, "resamples": resamples}  # fmt: skip
+    points: list[FrontierPoint] = []
+    for label, weighting in weightings.items():
+        points.append(fitted(label, weighting))
+        settings["points"] = [{"weighting": repr(weightings[point.label]), **asdict(point)} for point in points]
+        with together(where / "points.json", private=True) as (file,):
+            file.write((json.dumps(settings, indent=2, allow_nan=False) + "\n").encode())
+        if progress is not None:
+            progress(len(points))
+    return points
 
 
 def _quantiles(values: Floats) -> tuple[float, ...]:
@@ -367,11 +329,12 @@ def frontier_page(points: Sequence[FrontierPoint], out: str | os.PathLike[str]) 
         The file.
     """
     shown = [point for point in points if point.failed is None]
+    facts = ("label", "epsilon", "lipschitz", "quantile", "effective", "statistics", "data")
     if not shown:
         raise ParameterError("there is no point to show, since every weighting failed")
     document = [
         {
-            **{name: getattr(point, name) for name in ("label", "epsilon", "lipschitz", "statistics", "data")},
+            **{name: getattr(point, name) for name in facts},
             "weight": point.mean_weight,
             "error": {name: point.error(name) for name in point.statistics},
             "attacks": {attack.attack: disclosure_cells(attack)[2:] for attack in point.disclosure},
@@ -434,11 +397,14 @@ def ladder_text(points: Sequence[FrontierPoint]) -> str:
     """Write a frontier as tables of text: privacy and statistics, then what the attacks reach."""
     fitted = [point for point in points if point.failed is None]
     names = list(fitted[0].statistics)
-    head = ("weighting", "epsilon of a table", "R-hat", *(f"error of {name}" for name in names))
-    body = [
-        (point.label, about(point.epsilon), rounded_up(point.r_hat, 4), *(about(point.error(name)) for name in names))
-        for point in fitted
-    ]
+    bound = ("bound of 95 % of draws", "95 % interval", "largest", "effective draws")
+    head = ("weighting", "epsilon of a table", *bound, *(f"error of {name}" for name in names))
+    body = []
+    for point in fitted:
+        quantile, low, high = map(about, point.quantile)
+        chains = about(point.lipschitz), f"{point.effective:,.0f}"
+        errors = (about(point.error(name)) for name in names)
+        body.append((point.label, about(point.epsilon), quantile, f"{low} to {high}", *chains, *errors))
     lines = [NOTICE, *aligned([head, *body])]
     lines += [f"  {point.label}: {point.failed}" for point in points if point.failed is not None]
     tried = fitted[0].disclosure

@@ -39,7 +39,7 @@ class Convergence:
     """When Markov chains are relied on.
 
     The defaults ask for what synthetic tables need: draws worth a hundred independent ones in four chains that agree.
-    Who reports posterior means to three digits asks for more: 1.01, and 100 per chain, in the reference.
+    :class:`PseudoPosterior`, whose bound is a maximum over draws, asks for 100 per chain.
 
     Parameters
     ----------
@@ -208,20 +208,23 @@ class Sampler:
             facts = {name: jnp.asarray(value) for name, value in data.items()}, jnp.asarray(weights, dtype=jnp.float32)
             return self._by_chains(facts, rng=rng, start=start, until=until)
 
-    def extremes(self, draws: PosteriorDraws) -> tuple[Floats, Floats]:
+    def extremes(self, draws: PosteriorDraws, weights: npt.ArrayLike = 1.0) -> tuple[Floats, Floats, Floats]:
         """Return the least and the largest log-likelihood of each record or unit over draws, nats. Confidential.
 
-        Survey weights are included: what a record says is its log-density times its weight.
+        Survey weights are included: what a record says is its log-density times its weight. With the ``weights``, of
+        records or of units, the third is the largest weighted size of each draw, over all records.
         """
         minimum, maximum = np.full(self.count, np.inf), np.full(self.count, -np.inf)
+        factors, sizes = jnp.asarray(np.broadcast_to(weights, self.count), dtype=jnp.float32), []
         with quiet():
             for start in range(0, len(draws), _BLOCK):
                 index = np.arange(start, start + _BLOCK) % len(draws)  # blocks of one length; repeats change no extreme
                 block = {name: jnp.asarray(value[index]) for name, value in draws.values.items()}
-                low, high = self._block_extremes(block, self._surveyed)
+                low, high, by_draw = self._block_extremes(block, self._surveyed, factors)
                 minimum = np.minimum(minimum, np.asarray(low, dtype=np.float64))
                 maximum = np.maximum(maximum, np.asarray(high, dtype=np.float64))
-        return minimum, maximum
+                sizes.append(np.asarray(by_draw, dtype=np.float64))
+        return minimum, maximum, np.concatenate(sizes)[: len(draws)]
 
     def _by_chains(
         self, facts: tuple[Any, Any], *, rng: np.random.Generator, start: PosteriorDraws | None, until: Convergence
@@ -297,7 +300,7 @@ class Sampler:
 
     @cached_property
     def _block_extremes(self) -> Any:
-        """A function from draws, and data, to the extreme log-likelihoods of each record, or unit, in nats."""
+        """A function to the extreme log-likelihoods of each record, or unit, and the largest weighted size by draw."""
 
         def logs(values: Any, data: Any) -> Any:
             logs = alone(self.synthesiser.model, values, data)
@@ -305,9 +308,10 @@ class Sampler:
                 logs = jax.ops.segment_sum(logs, self.units, num_segments=self.count)
             return jnp.where(jnp.isnan(logs), -jnp.inf, logs)
 
-        def over_draws(draws: Any, data: Any) -> Any:
+        def over_draws(draws: Any, data: Any, factors: Any) -> Any:
             by_draw = jax.vmap(logs, in_axes=(0, None))(draws, data)
-            return by_draw.min(axis=0), by_draw.max(axis=0)
+            sizes = jnp.where(factors > 0, factors * jnp.abs(by_draw), 0.0).max(axis=1)
+            return by_draw.min(axis=0), by_draw.max(axis=0), sizes
 
         return jax.jit(over_draws)
 

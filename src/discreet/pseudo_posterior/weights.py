@@ -18,6 +18,7 @@ from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
 from discreet._core.checks import real
 from discreet._core.errors import ParameterError
+from discreet.inference import effective_sample_size
 from discreet.pseudo_posterior.likelihood import Columns, rows
 from discreet.pseudo_posterior.sampler import PosteriorDraws, Sampler
 
@@ -28,19 +29,22 @@ class Risks:
     r"""What each record can contribute to the log-likelihood, over posterior draws. Confidential.
 
     ``least``, ``largest``, shape (n,): the extremes of :math:`\alpha_i\log p(x_i\mid\theta_s)` over the draws, nats.
+    ``by_draw``, shape (draws,): the largest :math:`\alpha_i|\log p(x_i\mid\theta_s)|` of each draw, over the records.
     """
 
     least: Floats = field(repr=False)
     largest: Floats = field(repr=False)
+    by_draw: Floats = field(repr=False, default_factory=lambda: np.empty(0))
 
     @classmethod
     def from_draws(cls, sampler: Sampler, draws: PosteriorDraws, weights: npt.ArrayLike = 1.0) -> Risks:
         """Measure the risks of records, or units, with their weights; 1 by default."""
-        least, largest = sampler.extremes(draws)
-        return cls(least=least, largest=largest).times(np.broadcast_to(np.asarray(weights), least.shape))
+        least, largest, by_draw = sampler.extremes(draws, weights)
+        risks = cls(least=least, largest=largest).times(np.broadcast_to(np.asarray(weights), least.shape))
+        return replace(risks, by_draw=by_draw)
 
     def times(self, weights: Floats) -> Risks:
-        """Return the risks times the weights; a weight of 0 makes any risk 0."""
+        """Return the risks times the weights, without those by draw; a weight of 0 makes any risk 0."""
         with np.errstate(invalid="ignore"):  # of a zero times an infinite risk
             least, largest = (np.where(weights > 0, weights * side, 0.0) for side in (self.least, self.largest))
         return Risks(least=least, largest=largest)
@@ -52,8 +56,18 @@ class Risks:
 
     @property
     def lipschitz(self) -> float:
-        """The largest of them, PP22's local bound."""
+        """The largest of them, PP22's local bound: a maximum over draws, which grows with their number."""
         return float(self.by_record.max())
+
+    def quantile(self, chains: int) -> tuple[float, float, float]:
+        """Return the 95 % quantile over draws of the bound, and its 95 % limits by effective draws of the chains."""
+        from scipy.special import betaincinv
+
+        quantile = np.quantile(self.by_draw, 0.95, method="inverted_cdf")
+        effective = effective_sample_size((self.by_draw <= quantile).reshape(chains, -1), ranked=False)
+        levels = betaincinv(0.95 * effective + 1.0, 0.05 * effective + 1.0, (0.025, 0.975))
+        low, high = np.quantile(self.by_draw, levels, method="inverted_cdf").tolist()
+        return float(quantile), low, high
 
     @property
     def epsilon(self) -> float:

@@ -1,4 +1,4 @@
-"""Risk-utility frontiers: in several processes, interrupted, killed; and their pictures."""
+"""Risk-utility frontiers: what their bounds rest on, interrupted, killed; and their pictures."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from discreet.pseudo_posterior import (
     PoissonMean,
     PseudoPosterior,
     Truncated,
+    Unweighted,
     frontier,
     frontier_page,
     reciprocal,
@@ -30,14 +32,14 @@ from discreet.pseudo_posterior import (
     weight_picture,
 )
 from discreet.pseudo_posterior.risk_frontier import FrontierPoint
-from discreet.pseudo_posterior.weights import Weighting
+from discreet.pseudo_posterior.weights import Risks, Weighting
 
 pytestmark = pytest.mark.chains
 
 VISITS = seeded(1).poisson(100.0, size=200)
 GRID: dict[str, Weighting] = {
     "loose": LinearWeights(),
-    "mapped": MappedWeights(function=reciprocal),  # a function, which is sent to the processes
+    "mapped": MappedWeights(function=reciprocal),
     "nothing": LinearWeights(c=0.0),
     "tight": LinearWeights(c=0.3),
 }
@@ -72,25 +74,53 @@ class Stop(Exception):
     """Raised by a callback."""
 
 
-def test_two_workers_give_what_one_gives(tmp_path: Path, alone: list[FrontierPoint]) -> None:
-    seen: list[int] = []
-    points = run_frontier(tmp_path / "two", workers=2, progress=seen.append)
-    assert seen == [1, 2, 3, 4]
-    assert points == alone
-    assert len({point.lipschitz for point in points}) == 4
-    assert [point["label"] for point in kept(tmp_path / "two")] == list(GRID)
+def test_the_bound_of_most_draws_stands_beside_the_largest(tmp_path: Path) -> None:
+    """Two runs of one seed, 100 and 8,000 draws of each chain: the largest grows, the quantile stays in its limits."""
+    few, many = (
+        frontier(
+            PseudoPosterior(PoissonMean(column="visits"), tables=3, draws=draws), {"visits": VISITS},
+            {"unweighted": Unweighted()}, {}, column="visits", folder=tmp_path / str(draws), seed=7,
+        )[0] for draws in (100, 8000)
+    )  # fmt: skip
+    assert many.effective == 32_000
+    assert many.lipschitz > few.lipschitz
+    for point in (few, many):
+        quantile, low, high = point.quantile
+        assert low <= quantile <= high <= point.lipschitz * (1.0 + 1e-6)
+    low, high = few.quantile[1:]
+    assert low < many.quantile[0] < high  # at 95 %, of this seed
+    assert high - low > 4.0 * (many.quantile[2] - many.quantile[1])
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_call_that_is_interrupted_leaves_what_is_done(
-    tmp_path: Path, alone: list[FrontierPoint], workers: int
-) -> None:
+def test_fewer_than_400_draws_are_refused_and_the_remedy_is_true(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"column": "visits", "seed": 7}
+    table, grid = {"visits": VISITS}, {"loose": LinearWeights()}
+    mechanism = PseudoPosterior(PoissonMean(column="visits"), draws=99)
+    with pytest.raises(ParameterError, match="Raise draws"):
+        frontier(mechanism, table, grid, STATISTICS, folder=tmp_path / "few", **options)
+    (point,) = frontier(replace(mechanism, draws=100), table, grid, STATISTICS, folder=tmp_path / "f", **options)
+    assert point.failed is None
+
+
+def test_limits_by_effective_draws_are_those_of_the_chain() -> None:
+    """An autoregressive chain of correlation .9 is worth a nineteenth: limits are wider than of independent draws."""
+    noise, chain = seeded(3).normal(size=(4, 2000)), np.zeros((4, 2000))
+    for i in range(1, 2000):
+        chain[:, i] = 0.9 * chain[:, i - 1] + math.sqrt(1 - 0.81) * noise[:, i]
+    slow, fast = (Risks(least=np.zeros(1), largest=np.zeros(1), by_draw=x.ravel()).quantile(4) for x in (chain, noise))
+    for quantile, low, high in (slow, fast):
+        assert low < 1.645 < high
+        assert low < quantile < high
+    assert 2.0 < (slow[2] - slow[1]) / (fast[2] - fast[1]) < 5.0
+
+
+def test_a_call_that_is_interrupted_leaves_what_is_done(tmp_path: Path, alone: list[FrontierPoint]) -> None:
     def stop(done: int) -> None:
         if done == 2:
             raise Stop
 
     with pytest.raises(Stop):
-        run_frontier(tmp_path / "f", workers=workers, progress=stop)
+        run_frontier(tmp_path / "f", progress=stop)
     points = kept(tmp_path / "f")
     assert [(point["label"], point["epsilon"]) for point in points] == [(p.label, p.epsilon) for p in alone[:2]]
     with pytest.raises(FileProblem, match="other files"):
@@ -114,15 +144,6 @@ def test_a_kill_leaves_what_is_done(tmp_path: Path, alone: list[FrontierPoint]) 
     assert killed.returncode == -signal.SIGKILL
     points = kept(tmp_path / "f")
     assert [(point["label"], point["epsilon"]) for point in points] == [(p.label, p.epsilon) for p in alone[:2]]
-
-
-def test_what_workers_cannot_receive_is_refused_before_anything_is_fitted(tmp_path: Path) -> None:
-    odd = {"odd": MappedWeights(function=lambda z: 1.0 / (2.0 + z))}
-    with pytest.raises(ParameterError, match="picklable"):
-        run_frontier(tmp_path / "f", odd, workers=2)
-    assert not (tmp_path / "f").exists()
-    (point,) = run_frontier(tmp_path / "f", odd)
-    assert 0.0 < point.lipschitz < math.inf
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:

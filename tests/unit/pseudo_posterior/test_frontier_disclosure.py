@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -109,12 +110,13 @@ def test_the_command_shows_the_frontier_and_releases_nothing(
     of_income: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(risk_frontier, "LADDER", {"unweighted": Unweighted(), "c = 0.5": LinearWeights(c=0.5)})
-    asked = [*of_income, "--frontier", "f", "--holdout", "holdout.parquet", "--draws", "100", "--warm-up", "100",
+    asked = [*of_income, "--frontier", "f", "--holdout", "holdout.parquet", "--draws", "400", "--warm-up", "200",
              "--chains", "2"]  # fmt: skip
     assert run(asked) == 0
     said = capsys.readouterr().out
     assert said.startswith("CONFIDENTIAL: computed from the private data")
     assert "after income" in said
+    assert re.search("bound of 95 % of draws +95 % interval +largest +effective draws", said)
     rows = [line.split("  ") for line in said.splitlines() if line.startswith(("guessed  ", "expected match"))]
     assert len(rows) == 4
     assert {path.name for path in Path("f").iterdir()} == {"points.json", "frontier.html"}
@@ -130,6 +132,7 @@ def test_the_command_shows_the_frontier_and_releases_nothing(
     assert told["confidential"] is True
     assert [point["label"] for point in told["points"]] == ["unweighted", "c = 0.5"]
     assert told["points"][0]["disclosure"][0]["control"]["tries"] == 100
+    assert all(point["effective"] >= 400 for point in told["points"])
 
 
 @pytest.mark.parametrize(
@@ -158,7 +161,7 @@ def test_one_column_alone_has_nothing_to_be_attacked_by(tmp_path: Path, monkeypa
     monkeypatch.setattr(risk_frontier, "LADDER", {"unweighted": Unweighted()})
     only = Domain(columns={"ward": DOMAIN.columns["ward"]})
     shares: Synthesiser = CategoricalShares(column="ward", categories=3)
-    mechanism = PseudoPosterior(shares, draws=100, warm_up=100, chains=2)
+    mechanism = PseudoPosterior(shares, draws=200, warm_up=100, chains=2)
     points = risk_frontier.ladder(people(60, 1).select("ward"), only, mechanism, folder=tmp_path / "f", known=None,
                             holdout=None, seed=0)  # fmt: skip
     assert list(points[0].statistics) == ["share of a", "share of b", "share of c"]
