@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -83,9 +84,17 @@ _TABLE: dict[str, Callable[[Any], Any]] = {
     "domain or cells": option("--domain domain_file", PATH, "TOML file of the public facts. Without one, the mechanism "
                               "is taken for one column of --param cells=..."),
     "records": option("--records", int, "Number of records that the confidential table holds. Public.", required=True),
-    "epsilon": option("--epsilon", float, "Privacy budget, at most 100.", required=True),
+    "epsilon": option("--epsilon", float, "Privacy budget, at most 100."),
     "delta": option("--delta", float, "Privacy budget: how much probability may escape the bound by epsilon. 0 asks "
                     "for pure differential privacy.", default=0.0),
+    "risk": option("--risk", str, "In place of --epsilon: '5 % at 1 %', where the best attacker who raises 1 % false "
+                   "alarms is to detect at most 5 % of true cases.", metavar="TEXT"),
+    "advantage": option("--advantage", str, "In place of --epsilon: how much more often the best attacker may detect "
+                        "than raise a false alarm. Such as 0.1 or '10 %'.", metavar="SHARE"),
+    "success": option("--success", str, "In place of --epsilon: how often the best attacker may be right. Such as 0.6.",
+                      metavar="SHARE"),
+    "prior": option("--prior", str, "With --success: how likely a suspicion was beforehand. By default 0.5.",
+                    metavar="SHARE"),
     "relation": option("--relation", RELATIONS, "Between which tables the guarantee holds. Only marginals and "
                        "private-evolution have add-remove.", default="replacement"),
     "unit": option("--unit", str, "Column that names the person, or other privacy unit, behind the rows."),
@@ -115,6 +124,7 @@ _TABLE: dict[str, Callable[[Any], Any]] = {
 
 SOURCE = ("separator", "encoding", "decimal-comma", "sheet", "table", "query")
 LEDGER = ("ledger", "dataset")
+BUDGET = ("epsilon", "delta", "risk", "advantage", "success", "prior")
 
 
 def shared(*names: str) -> Callable[[_F], _F]:
@@ -159,9 +169,38 @@ def _character(separator: str | None) -> str | None:
     return "\t" if separator == "\\t" else separator
 
 
-def budget_of(options: dict[str, Any]) -> discreet.Budget:
-    """Return the privacy budget."""
-    return discreet.Budget(epsilon=options.pop("epsilon"), delta=options.pop("delta"))
+def budget_of(options: dict[str, Any]) -> Any:
+    """Return the privacy budget, or what an attacker may reach. Raises ParameterError unless one of them is given."""
+    values = {name: options.pop(name, None) for name in BUDGET}
+    stated = [f"--{name}" for name in ("epsilon", "risk", "advantage", "success") if values[name] is not None]
+    if len(stated) != 1:
+        raise ParameterError(
+            "the budget is what the release may spend. Write --epsilon, --risk, --advantage or --success, and only one"
+        )
+    others = {"--epsilon": values["delta"] or None, "--success": values["prior"]}
+    if any(value is not None for name, value in others.items() if name != stated[0]):
+        raise ParameterError(f"--delta is for --epsilon, and --prior for --success, not for {stated[0]}. Leave it out")
+    match stated[0]:
+        case "--epsilon":
+            return discreet.Budget(epsilon=values["epsilon"], delta=values["delta"])
+        case "--risk":
+            detection, at, alarms = values["risk"].partition("at")
+            if not at:
+                raise ParameterError(f"--risk is two shares, such as '5 % at 1 %', got {values['risk']!r}. Write both")
+            return discreet.Risk(detection=_share("risk", detection), false_alarms=_share("risk", alarms))
+        case "--advantage":
+            return discreet.Advantage(_share("advantage", values["advantage"]))
+    prior = {} if values["prior"] is None else {"prior": _share("prior", values["prior"])}
+    return discreet.Success(_share("success", values["success"]), **prior)
+
+
+def _share(name: str, text: str) -> float:
+    """Return a share that is written as 0.05 or as 5 %. Raises ParameterError when it is neither."""
+    number = text.strip().removesuffix("%")
+    try:
+        return float(Fraction(number.strip()) / (100 if number != text.strip() else 1))
+    except (ValueError, ZeroDivisionError):
+        raise ParameterError(f"--{name} takes shares such as 0.05 or '5 %', got {text.strip()!r}. Write one") from None
 
 
 def relation_of(options: dict[str, Any]) -> discreet.Replacement | discreet.AddRemove:

@@ -17,7 +17,7 @@ from discreet._core.text import about
 from discreet.domain import Domain
 from discreet.ledger import Request
 from discreet.mechanisms import SAMPLINGS, Mechanism, SteppedMechanism, named, require_kept
-from discreet.privacy import Budget
+from discreet.privacy import AttackBudget, Budget
 from discreet.releases import POOR_UTILITY
 
 if TYPE_CHECKING:
@@ -38,13 +38,6 @@ def require_current(arguments: Iterable[str], replacements: Mapping[str, str]) -
     for name in arguments:
         if name in replacements:
             raise ParameterError(f"{name}=... is an argument of earlier versions. Write {replacements[name]}")
-
-
-def required(budget: Budget | None) -> Budget:
-    """Return a budget. Raises ParameterError where there is none."""
-    if budget is None:
-        raise ParameterError("the budget is what the release may spend. Write Budget(epsilon=..., delta=...)")
-    return budget
 
 
 def with_sampling(mechanism_type: type[Mechanism], parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -76,7 +69,7 @@ def with_cells(
     mechanism_type: type[Mechanism],
     *,
     n: int,
-    budget: Budget,
+    budget: Budget | AttackBudget,
     size: int | None = None,
     group: int = 1,
     **fixed: Any,
@@ -193,7 +186,7 @@ def said_before(mechanism: Mechanism, request: Request, *, n: int, reference: An
     histogram = named(mechanism.traits.one_step_instead)
     if request.budget is None or request.between.name not in histogram.traits.relations:
         return lines
-    sizes: dict[str, Any] = {"budget": request.budget, "n": n, "size": size, "group": request.group}
+    sizes: dict[str, Any] = {"budget": request.required_budget(), "n": n, "size": size, "group": request.group}
     try:
         alternative = calibrated(histogram.name, mechanism.domain, {}, **sizes)
         instead = planner.predicted_w1(alternative, n=n, size=size, reference=public)

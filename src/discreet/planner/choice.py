@@ -13,7 +13,7 @@ from discreet.confidential import public_table
 from discreet.domain import Commonness, Domain
 from discreet.ledger import Replacement, Request
 from discreet.mechanisms import Mechanism, first_names, named, parameter_names
-from discreet.planner.cells import calibrated, required, with_sampling
+from discreet.planner.cells import calibrated, with_sampling
 from discreet.releases import poor_utility
 
 _NO_PARAMETERS = {"cells", "group", "n"}
@@ -48,7 +48,7 @@ def require_complete(request: Request) -> None:
             "the number of records to release is a public choice that costs privacy or utility. Write size=..., "
             "for a start as many as the table has. The plan compares others"
         )
-    required(request.budget)
+    request.required_budget()
     if request.several and (mechanism_type is None or "tables" not in parameter_names(mechanism_type)):
         names = [repr(name) for name, kind in mechanisms.REGISTRY.items() if "tables" in parameter_names(kind)]
         raise ParameterError(f"several tables come from {' or '.join(names)} alone. Take it, or leave tables out")
@@ -80,7 +80,7 @@ def chosen_mechanism(request: Request, facts: PublicFacts) -> tuple[Mechanism, s
     parameters = with_sampling(mechanism_type, request.parameters)
     if isinstance(parameters.get("points"), (str, os.PathLike)):
         parameters["points"] = public_table(os.fspath(parameters["points"]), facts.domain)
-    sizes = {"n": facts.n, "budget": request.budget, "size": request.size, "group": request.group}
+    sizes = {"n": facts.n, "budget": request.required_budget(), "size": request.size, "group": request.group}
     relation = request.between.name
     mechanism = calibrated(mechanism_type.name, facts.domain, parameters, relation=relation, **sizes)
     why = f"{request.mechanism}: {('asked for', 'draws several tables')[request.several]}"

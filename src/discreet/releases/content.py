@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -185,6 +185,7 @@ def promise(
     epsilon: float,
     *,
     unit: str | None,
+    attack: Mapping[str, float] | None = None,
     epsilons: tuple[float, ...] = _PROFILE_EPSILONS,
 ) -> GuaranteeFacts:
     """Return the ``guarantee`` of a certificate at an epsilon, or at the guarantee's own, with its profile."""
@@ -198,6 +199,7 @@ def promise(
         epsilon=epsilon,
         delta=delta,
         epsilon_each=epsilon_each,
+        attack=attack,
         profile=[[e, guarantee.delta(e)] for e in epsilons],
         **{**guarantee.to_dict(), "assumptions": list(guarantee.assumptions), "caveats": caveats},
     )

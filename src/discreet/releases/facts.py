@@ -173,6 +173,11 @@ class GuaranteeFacts(Facts):
     r"""the $\delta$ at `epsilon`"""
     epsilon_each: float | None = field(default=None, metadata=_rule(_EPSILON, *_NUMBER, where="epsilon_each"))
     r"""only of a model: the $\varepsilon$ of one table; `epsilon` is that of all tables together"""
+    attack: Mapping[str, float] | None = field(
+        default=None, metadata=_rule({"$ref": "#/$defs/attack"}, dict, where="attack")
+    )
+    """only where that was asked for: what the best attacker [reaches at most](../how-to/choose-a-budget.md).
+    `detection` at `false_alarms`, or `advantage`, or `success` at `prior`"""
     pure_epsilon: float | None = field(metadata=_rule({"oneOf": [_NULL, _EPSILON]}))
     r"""the $\varepsilon$ at which $\delta=0$, or `null`"""
     kind: str = field(metadata=_rule({"enum": ["unconditional", "asymptotic", "empirical"]}, str))

@@ -29,7 +29,7 @@ from discreet._core.reading import file_sha256
 from discreet._core.text import as_written
 from discreet.confidential import open_source
 from discreet.mechanisms import Contents, Mechanism, public_inputs
-from discreet.privacy import Guarantee
+from discreet.privacy import Guarantee, attack_budget
 from discreet.releases import certificate_v1
 from discreet.releases.certificate import Certificate, share
 from discreet.releases.content import SEEDED, certified_release, promise, utility_facts
@@ -211,6 +211,7 @@ def promised_now(certificate: Certificate, mechanism: Mechanism, guarantee: Guar
         guarantee,
         float(facts.guarantee.epsilon),
         unit=None if facts.unit is None else facts.unit.column,
+        attack=None if (attack := facts.guarantee.attack) is None else attack_budget(attack).facts(guarantee.profile),
         **certificate_v1.epsilons_of(facts),
     )
     return replace(certificate, facts=replace(facts, guarantee=promised))
@@ -259,13 +260,15 @@ def _guarantee_checks(certificate: Certificate, mechanism: Mechanism, guarantee:
         yield Check(what=place, claimed=claim, found="a forecast, not checked", agrees=agrees, stated=True)
 
 
-_BOUNDS = ("delta", "epsilon", "epsilon_each", "profile", "pure_epsilon")
+_BOUNDS = ("attack", "delta", "epsilon", "epsilon_each", "profile", "pure_epsilon")
 _ROUNDING = 1e-13  # another machine may round the last written digit of a number differently
 _LARGEST, _SMALLEST = 1.01, 1e-300  # the contract of what is called exact
 
 
 def holds(claimed: Any, value: Any, rounding: float, exact: bool) -> bool:
     """Return whether a bound is at least the one computed, which a larger one is too unless it is called exact."""
+    if isinstance(value, dict):  # of an attack
+        return all(holds(claimed[name], number, rounding, exact=False) for name, number in value.items())
     if isinstance(value, list):  # of a profile
         return len(claimed) == len(value) and all(
             len(a) == 2 and a[0] == b[0] and holds(a[1], b[1], rounding, exact)
