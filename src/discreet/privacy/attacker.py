@@ -118,15 +118,16 @@ class Risk(AttackBudget):
         """Return the most that is detected. Each epsilon gives a bound, and the best one is searched for."""
         from scipy.optimize import minimize_scalar
 
-        level = np.array([self.false_alarms])
+        alarms = self.false_alarms
 
-        def power(epsilon: float) -> float:
-            point = TradeOff(epsilons=np.array([epsilon]), deltas=np.array([profile.delta(epsilon)]))
-            return float(point.power(level)[0])
+        def bound(epsilon: float) -> float:  # falls, and then rises
+            delta, growth = profile.delta(epsilon), math.exp(epsilon)
+            below = 1.0 - (1.0 - alarms - delta) / growth + 1e-15
+            return min(growth * alarms + delta, below) * (1.0 + 1e-12)  # which covers the rounding of these operations
 
-        end = min(profile.pure, -math.log(self.false_alarms))  # beyond, no bound is below 1
-        least = minimize_scalar(power, bounds=(0.0, end), method="bounded", options={"xatol": 1e-6}).fun
-        return min(power(0.0), float(least), power(end))
+        end = min(profile.pure, max(20.0, -math.log(alarms)))  # beyond, no bound is below 1 by more than a billionth
+        least = minimize_scalar(bound, bounds=(0.0, end), method="bounded", options={"xatol": 1e-6}).fun
+        return min(1.0, bound(0.0), float(least), bound(end))
 
     def excess(self, profile: Profile) -> float:
         """Return by what log-ratio more is detected than may be; the bound of epsilon 0, where that is enough."""

@@ -100,7 +100,7 @@ class AttackBudget(ABC):
         for name, value in self.to_dict().items():
             object.__setattr__(self, name, real(name, value, above=0, below=1, error=BudgetError))
         (name, limit), guessing = next(iter(self.to_dict().items())), self.guessing
-        remedy = "That is reached without a release" * (limit <= guessing)
+        remedy = "Give more, since that is reached without a release" * (limit <= guessing)
         object.__setattr__(
             self, name, real(name, limit, above=guessing, below=1, down=True, remedy=remedy, error=BudgetError)
         )
