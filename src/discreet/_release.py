@@ -32,7 +32,7 @@ from discreet.confidential import (
 from discreet.domain import Domain, escaped
 from discreet.ledger import Ledger, PlannedRelease, Request, Run, ledger_for, reopened
 from discreet.mechanisms import Mechanism, PartsMechanism
-from discreet.privacy import Advantage, Budget, Risk, Success, Unit
+from discreet.privacy import AnyBudget, Unit
 from discreet.releases import MechanismFamily, Offer, Release
 
 Path_ = str | os.PathLike[str]
@@ -58,7 +58,7 @@ _MOVED = {
 def release(
     data: Any,
     domain: Domain | Path_ | None = None,
-    budget: Budget | Risk | Advantage | Success | None = None,
+    budget: AnyBudget | None = None,
     *,
     size: int | None = None,
     counts: bool = False,

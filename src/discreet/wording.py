@@ -316,16 +316,17 @@ def statement(
     )
 
 
+_REACHED = {
+    "detection": "the best attacker who raises a false alarm in {1} % of cases detects at most {0} % of true ones",
+    "advantage": "the best attacker detects at most {0} percentage points more often than they raise false alarms",
+    "success": "an attacker who holds a suspicion to be true at {1} % beforehand is right in at most {0} % of cases",
+}
+
+
 def attack_limit(attack: Mapping[str, float]) -> str:
     """Return what the best attacker reaches at most, in a sentence."""
-    if "advantage" in attack:
-        most = rounded_up(100.0 * attack["advantage"], 6)
-        return f"the best attacker detects at most {most} percentage points more often than they raise false alarms"
-    if "success" in attack:
-        prior, most = about(100.0 * attack["prior"], 6), rounded_up(100.0 * attack["success"], 6)
-        return f"an attacker who holds a suspicion to be true at {prior} % beforehand is right in at most {most} %"
-    alarms, most = about(100.0 * attack["false_alarms"], 6), rounded_up(100.0 * attack["detection"], 6)
-    return f"the best attacker who raises a false alarm in {alarms} % of cases detects at most {most} % of true ones"
+    shares = [rounded_up(100.0 * value * (1.0 - 1e-12), 6) for value in attack.values()]
+    return _REACHED[next(iter(attack))].format(*shares)
 
 
 def told(codes: Iterable[Code]) -> str:

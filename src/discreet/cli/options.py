@@ -171,36 +171,33 @@ def _character(separator: str | None) -> str | None:
 
 def budget_of(options: dict[str, Any]) -> Any:
     """Return the privacy budget, or what an attacker may reach. Raises ParameterError unless one of them is given."""
-    values = {name: options.pop(name, None) for name in BUDGET}
-    stated = [f"--{name}" for name in ("epsilon", "risk", "advantage", "success") if values[name] is not None]
-    if len(stated) != 1:
-        raise ParameterError(
-            "the budget is what the release may spend. Write --epsilon, --risk, --advantage or --success, and only one"
-        )
-    others = {"--epsilon": values["delta"] or None, "--success": values["prior"]}
-    if any(value is not None for name, value in others.items() if name != stated[0]):
-        raise ParameterError(f"--delta is for --epsilon, and --prior for --success, not for {stated[0]}. Leave it out")
-    match stated[0]:
-        case "--epsilon":
-            return discreet.Budget(epsilon=values["epsilon"], delta=values["delta"])
-        case "--risk":
-            detection, at, alarms = values["risk"].partition("at")
-            if not at:
-                raise ParameterError(f"--risk is two shares, such as '5 % at 1 %', got {values['risk']!r}. Write both")
-            return discreet.Risk(detection=_share("risk", detection), false_alarms=_share("risk", alarms))
-        case "--advantage":
-            return discreet.Advantage(_share("advantage", values["advantage"]))
-    prior = {} if values["prior"] is None else {"prior": _share("prior", values["prior"])}
-    return discreet.Success(_share("success", values["success"]), **prior)
+    values = {name: options.pop(name) for name in BUDGET}
+    delta = values.pop("delta")
+    shares = {name: _shares(value) for name, value in values.items() if value is not None}
+    match (*shares, delta != 0.0), [*shares.values()]:
+        case ("epsilon", _), _:
+            return discreet.Budget(epsilon=values["epsilon"], delta=delta)
+        case ("risk", False), [[detection, alarms]]:
+            return discreet.Risk(detection=detection, false_alarms=alarms)
+        case ("advantage", False), [[advantage]]:
+            return discreet.Advantage(advantage)
+        case ("success", False), [[success]]:
+            return discreet.Success(success)
+        case ("success", "prior", False), [[success], [prior]]:
+            return discreet.Success(success, prior=prior)
+    raise ParameterError(
+        "the budget is what the release may spend. Write --epsilon, with --delta if need be, --risk '5 % at 1 %', "
+        "--advantage 0.1, or --success 0.6 with --prior if need be, and nothing else of these"
+    )
 
 
-def _share(name: str, text: str) -> float:
-    """Return a share that is written as 0.05 or as 5 %. Raises ParameterError when it is neither."""
-    number = text.strip().removesuffix("%")
+def _shares(value: Any) -> list[float]:
+    """Return shares that are written as 0.05 or as 5 %, with "at" between two; none where one is neither."""
+    parts = [part.strip() for part in str(value).split("at")]
     try:
-        return float(Fraction(number.strip()) / (100 if number != text.strip() else 1))
+        return [float(Fraction(part.rstrip("% ")) / (1 + 99 * part.endswith("%"))) for part in parts]
     except (ValueError, ZeroDivisionError):
-        raise ParameterError(f"--{name} takes shares such as 0.05 or '5 %', got {text.strip()!r}. Write one") from None
+        return []
 
 
 def relation_of(options: dict[str, Any]) -> discreet.Replacement | discreet.AddRemove:

@@ -16,22 +16,11 @@ from discreet._core.errors import BudgetError, FileProblem, Infeasible, Paramete
 from discreet._core.text import as_written, counted
 from discreet.cli import options as common
 from discreet.cli.console import Commands, alarm, echo, in_options, progress_bar, show, tell
-from discreet.cli.options import (
-    BUDGET,
-    LEDGER,
-    PATH,
-    SOURCE,
-    command,
-    confidential,
-    mechanisms,
-    option,
-    planner,
-    shared,
-)
+from discreet.cli.options import LEDGER, PATH, SOURCE, command, confidential, mechanisms, option, planner, shared
 
 
 @command("data")
-@shared(*SOURCE, "domain", *BUDGET)
+@shared(*SOURCE, "domain", *common.BUDGET)
 @option("--size", int, "Number of records to release. Required, except with --counts.")
 @option("--tables", int, "Number of tables, for intervals. Several are for marginals, cost no more privacy, and go to "
         "the folder OUT.", default=1)  # fmt: skip
@@ -109,7 +98,7 @@ def release(data: str, domain_file: str, tables: int, sampling: str | None, as_j
 @command()
 @option("--domain domain_file", PATH, "TOML file of the public facts. Required for one.")
 @option("--records", int, "Number of records that the confidential table holds. Public.")
-@shared(*BUDGET)
+@shared(*common.BUDGET)
 @option("--size", int, "Number of records to release. By default --records.")
 @option("--max-records", int, "The most records that a privacy unit keeps. --records must then be the number of units "
         "times it.", default=1)  # fmt: skip
@@ -257,7 +246,7 @@ def _instance(
 
 @command()
 @click.argument("mechanism")
-@shared("records", *BUDGET)
+@shared("records", *common.BUDGET)
 @option("--size", int, "Number of records released. By default, solved for where the guarantee depends on it.")
 @shared("param", "relation", "domain or cells")
 def calibrate(mechanism: str, domain_file: str | None, as_json: bool, **options: Any) -> None:
@@ -267,10 +256,8 @@ def calibrate(mechanism: str, domain_file: str | None, as_json: bool, **options:
     calibrated, guarantee, free = mechanisms.solved(mechanism, domain=_domain(domain_file), **public, **options)
     facts = {"mechanism": mechanism, "records": guarantee.n, "size": getattr(calibrated, "size", size)}
     facts |= {"parameters": calibrated.parameters(), "solved": free}
-    if not isinstance(budget, discreet.Budget):
-        facts |= budget.facts(guarantee.profile)
-        budget = common.releases.budget_of(guarantee)
-    facts |= {"epsilon": budget.epsilon, "delta": guarantee.delta(budget.epsilon)}
+    epsilon = getattr(budget, "epsilon", None) or common.releases.headline(guarantee, None)
+    facts |= {"epsilon": epsilon, "delta": guarantee.delta(epsilon)}
     _state({**facts, **_promise(guarantee)}, as_json=as_json)
 
 

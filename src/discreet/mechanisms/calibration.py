@@ -14,7 +14,7 @@ from discreet._core.errors import Infeasible, ParameterError
 from discreet._core.numeric import least_integer, least_real, written
 from discreet._core.text import as_written, rounded_up
 from discreet.mechanisms.noise import LAPLACE, LAWS, NoiseLaw, law_named
-from discreet.privacy import AttackBudget, Budget, Guarantee, Relation, ThresholdedLaplace
+from discreet.privacy import AnyBudget, Budget, Guarantee, Relation, ThresholdedLaplace
 
 if TYPE_CHECKING:
     from discreet.domain import Domain
@@ -70,7 +70,7 @@ class Search:
     """A budget, and the parameters that are given of the mechanism that is to meet it."""
 
     mechanism_type: type[Mechanism]
-    budget: Budget | AttackBudget
+    budget: AnyBudget
     domain: Domain
     n: int
     size: int | None
@@ -93,7 +93,7 @@ class Search:
         return guarantee
 
 
-def require_budget(guarantee: Guarantee, budget: Budget | AttackBudget, request: str, **nearest: float) -> None:
+def require_budget(guarantee: Guarantee, budget: AnyBudget, request: str, **nearest: float) -> None:
     """Raise Infeasible unless the guarantee meets the budget: with the one that it does meet, beside ``nearest``."""
     if not guarantee.meets(budget):
         raise Infeasible(request, nearest | budget.nearest(guarantee.profile))
@@ -166,7 +166,7 @@ def least_scale(search: Search) -> Any:
     return min(solutions, key=itemgetter(0))[1]
 
 
-def scale_solution(law: NoiseLaw, budget: Budget | AttackBudget, promise: Callable[..., Guarantee]) -> float | None:
+def scale_solution(law: NoiseLaw, budget: AnyBudget, promise: Callable[..., Guarantee]) -> float | None:
     """Return the least scale of a law's noise with which what is promised meets the budget, if one does."""
     # A pure epsilon is a rational number divided by the scale. The least scale is then the float next above a quotient,
     # by its binary value, with which the kernel draws.

@@ -12,7 +12,7 @@ from discreet._core.errors import ParameterError
 from discreet._core.text import as_written
 from discreet.domain import DECLARED, RULES, Domain, Integer
 from discreet.mechanisms.base import Mechanism, parameter_names, require_relation
-from discreet.privacy import AttackBudget, Budget, Guarantee, Relation, RelationName
+from discreet.privacy import AnyBudget, Guarantee, Relation, RelationName
 
 _NAMES = (
     "dirichlet-process",
@@ -145,7 +145,7 @@ def solved(
     mechanism: str,
     *,
     records: int,
-    budget: Budget | AttackBudget,
+    budget: AnyBudget,
     size: int | None,
     relation: RelationName = "replacement",
     domain: Domain | None = None,

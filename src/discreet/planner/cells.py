@@ -17,7 +17,7 @@ from discreet._core.text import about
 from discreet.domain import Domain
 from discreet.ledger import Request
 from discreet.mechanisms import SAMPLINGS, Mechanism, SteppedMechanism, named, require_kept
-from discreet.privacy import AttackBudget, Budget
+from discreet.privacy import AnyBudget
 from discreet.releases import POOR_UTILITY
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def with_cells(
     mechanism_type: type[Mechanism],
     *,
     n: int,
-    budget: Budget | AttackBudget,
+    budget: AnyBudget,
     size: int | None = None,
     group: int = 1,
     **fixed: Any,

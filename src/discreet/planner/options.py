@@ -18,7 +18,7 @@ from discreet.ledger import Request
 from discreet.mechanisms import Forecast, Mechanism, NoiseLaw, named
 from discreet.planner.cells import calibrated
 from discreet.planner.predicted import Reference, predicted_errors, sampling_errors, summed
-from discreet.privacy import AttackBudget, Budget, Guarantee, Relation
+from discreet.privacy import AnyBudget, Guarantee, Relation
 from discreet.releases import POOR_UTILITY, headline, weak_attack
 
 _HOPELESS = 0.9  # share that is not from the data, from which on the error is not predicted where that takes long
@@ -280,7 +280,7 @@ def _largest_size(option: Option, mechanism: Mechanism) -> int:
 # What to do instead where a table has too many cells: how many a budget carries.
 
 
-def carried_cells(n: int, budget: Budget | AttackBudget, group: int = 1) -> int:
+def carried_cells(n: int, budget: AnyBudget, group: int = 1) -> int:
     """Return the most cells, or 0, of which noise within a budget puts at most a fifth of ``n`` records elsewhere."""
     scales: list[tuple[float, float, NoiseLaw]] = []
     for law in mechanisms.LAWS.values():
@@ -318,15 +318,6 @@ _DELTA = 1e-9  # likewise, in place of 0
 _MOST_LEFT_OUT = 8  # columns
 
 
-def _enough_epsilon(budget: Any, enough: Callable[..., bool]) -> list[str]:
-    """Say which larger epsilon is enough; nothing where none is, or the budget is what an attacker may reach."""
-    epsilons = [epsilon for epsilon in _EPSILONS if epsilon > getattr(budget, "epsilon", math.inf)]
-    if not epsilons:
-        return []
-    place = least_integer(lambda i: enough(budget=replace(budget, epsilon=epsilons[i])), 0, len(epsilons) - 1)
-    return [] if place is None else [f"With all columns, epsilon {as_written(epsilons[place])} is enough"]
-
-
 def tried_remedies(
     comparison: PlanRequest, options: Sequence[Option], options_of: Callable[[PlanRequest], Sequence[Option]]
 ) -> list[str]:
@@ -334,7 +325,7 @@ def tried_remedies(
     # Mechanisms whose calibration tries many settings out are left aside, and so are tables with a reference; with
     # declared relations, which name columns, none is left out. options_of makes the plan of a request.
     columns, budget = comparison.domain.columns, comparison.budget
-    if comparison.reference.table is not None:
+    if comparison.reference.table is not None or comparison.request.attack is not None:
         return []
     quick = [option.name for option in options if not named(option.name).traits.tried_out]
 
@@ -359,11 +350,15 @@ def tried_remedies(
         return [f"With the {excess:,} columns of most cells left out, {budget} is enough for the other {widest}"]
     if budget.pure and enough(budget=replace(budget, delta=_DELTA)):
         return [f"With delta {as_written(_DELTA)}, epsilon {as_written(budget.epsilon)} is enough"]
-    found = _enough_epsilon(budget, enough)
+    found, epsilons = [], [epsilon for epsilon in _EPSILONS if epsilon > budget.epsilon]
+    most = len(epsilons) - 1
+    place = least_integer(lambda i: i >= 0 and enough(budget=replace(budget, epsilon=epsilons[i])), 0, most)
+    if place is not None:
+        found.append(f"With all columns, epsilon {as_written(epsilons[place])} is enough")
     if comparison.declares_more:
         return found
     most = min(_MOST_LEFT_OUT, len(columns) - 1, len(costly))
     if (count := least_integer(lambda i: enough(domain=without(i)), 1, most)) is not None:
         names = " and ".join(filter(None, [", ".join(map(repr, costly[: count - 1])), repr(costly[count - 1])]))
-        found.append(f"With {names} left out, {budget} is enough")
+        found.append(f"With {names} left out, epsilon {as_written(budget.epsilon)} is enough")
     return found

@@ -30,7 +30,7 @@ from discreet.planner.options import (
     tried_remedies,
 )
 from discreet.planner.predicted import Reference
-from discreet.privacy import AttackBudget, Budget, Unit
+from discreet.privacy import AnyBudget, Budget, Unit
 from discreet.releases import poor_utility
 
 _COSTS = ("delta", "epsilon")  # what is shown where the budget is one, and where it is what an attacker may reach
@@ -149,9 +149,8 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON values."""
-        n, size, budget = self.comparison.n, self.comparison.size, self.comparison.budget
-        spent = {"attack": budget.to_dict()} if isinstance(budget, AttackBudget) else asdict(budget)
-        facts = {"records": n, "size": size, **spent}
+        n, size, budget = self.comparison.n, self.comparison.size, asdict(self.comparison.budget)
+        facts = {"records": n, "size": size, **budget}
         chosen = next((option.name for option in self.feasible), None)
         options = [option.to_dict() for option in self.options]
         return {**facts, "verdict": self.verdict, "notes": self.notes, "chosen": chosen, "options": options}
@@ -326,7 +325,7 @@ class Plan:
 @sealed
 def plan(
     domain: Domain | str | os.PathLike[str],
-    budget: Budget | AttackBudget | None = None,
+    budget: AnyBudget | None = None,
     *,
     records: int,
     size: int | None = None,

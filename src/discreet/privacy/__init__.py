@@ -12,11 +12,11 @@ if TYPE_CHECKING:
         Success,
         TradeOff,
         against_guessing,
-        attack_budget,
         furthest,
     )
     from discreet.privacy.groups import ChainProfile, GroupUrn, LargestProfile
     from discreet.privacy.guarantee import (
+        AnyBudget,
         AttackBudget,
         Budget,
         Code,

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, fields
-from typing import Any, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Self
 
 import numpy as np
 
 from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
-from discreet._core.errors import BudgetError
 from discreet._core.numeric import log_ratio
 from discreet._core.text import rounded_up
 from discreet.privacy.guarantee import AttackBudget
@@ -93,11 +91,6 @@ class Risk(AttackBudget):
     false_alarms : float
         The probability of a false alarm.
 
-    Raises
-    ------
-    BudgetError
-        When either is outside its range.
-
     Examples
     --------
     >>> from discreet.privacy import DiscreteGaussianPair
@@ -108,11 +101,6 @@ class Risk(AttackBudget):
 
     detection: float
     false_alarms: float
-
-    @property
-    def guessing(self) -> float:
-        """The probability of a false alarm."""
-        return self.false_alarms
 
     def reached(self, profile: Profile) -> float:
         """Return the most that is detected. Each epsilon gives a bound, and the best one is searched for."""
@@ -147,11 +135,6 @@ class Advantage(AttackBudget):
     advantage : float
         The largest difference of the two probabilities, above 0 and below 1.
 
-    Raises
-    ------
-    BudgetError
-        When it is outside its range.
-
     Examples
     --------
     >>> from discreet.privacy import DiscreteLaplacePair
@@ -160,11 +143,6 @@ class Advantage(AttackBudget):
     """
 
     advantage: float
-
-    @property
-    def guessing(self) -> float:
-        """0."""
-        return 0.0
 
     def reached(self, profile: Profile) -> float:
         """Return the delta at epsilon 0."""
@@ -183,11 +161,6 @@ class Success(AttackBudget):
     prior : float
         How likely a case was beforehand; 0.5 by default.
 
-    Raises
-    ------
-    BudgetError
-        When either is outside its range.
-
     Examples
     --------
     >>> from discreet.privacy import DiscreteLaplacePair
@@ -199,21 +172,9 @@ class Success(AttackBudget):
     _: KW_ONLY
     prior: float = 0.5
 
-    @property
-    def guessing(self) -> float:
-        """The probability of the likelier case."""
-        return max(self.prior, 1.0 - self.prior)
-
     def reached(self, profile: Profile) -> float:
         """Return the largest probability of a right decision: it follows from one delta."""
-        likelier, other = self.guessing, 1.0 - self.guessing
+        likelier = max(self.prior, 1.0 - self.prior)
+        other = 1.0 - likelier
         epsilon = max(0.0, math.log(likelier / other) * (1.0 - 1e-14) - 1e-15)  # rounded down
         return min(1.0, (likelier + other * profile.delta(epsilon)) * (1.0 + 1e-15))
-
-
-def attack_budget(values: Mapping[str, Any]) -> AttackBudget:
-    """Return the budget of some fields. Raises BudgetError where they are of none."""
-    for kind in (Risk, Advantage, Success):
-        if set(values) == {item.name for item in fields(kind)}:
-            return kind(**values)
-    raise BudgetError("an attack has detection and false_alarms, or advantage, or success and prior. Give one of these")

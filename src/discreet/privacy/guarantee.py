@@ -6,7 +6,7 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, Self
 
 from discreet import wording
@@ -15,7 +15,7 @@ from discreet._core.checks import choice, integer, plain, real, unfit
 from discreet._core.errors import BudgetError, GuaranteeKindError, ParameterError
 from discreet._core.numeric import log_ratio
 from discreet._core.text import as_written, counted, listing, paragraph, rounded_up, table
-from discreet.privacy.profile import Profile, keeps_shape
+from discreet.privacy.profile import ConstantProfile, Profile, keeps_shape
 
 Kind = Literal["unconditional", "instance", "asymptotic", "empirical"]
 RelationName = Literal["replacement", "add-remove"]
@@ -87,50 +87,60 @@ class AttackBudget(ABC):
 
     pure = False  # a delta is allowed
 
-    @property
-    @abstractmethod
-    def guessing(self) -> float:
-        """What an attacker reaches without a release."""
+    def __post_init__(self) -> None:
+        for name, value in self.to_dict().items():
+            object.__setattr__(self, name, real(name, value, above=0, below=1, down=True, error=BudgetError))
+        if self.limit[1] <= self.guessing:
+            raise BudgetError(f"{self} is reached without a release. Allow more")
+
+    def __str__(self) -> str:
+        return " at ".join([f"{name.replace('_', ' ')} {as_written(value)}" for name, value in self.to_dict().items()])
 
     @abstractmethod
     def reached(self, profile: Profile) -> float:
         """Return what the best attacker reaches against a profile at most, rounded up."""
 
-    def __post_init__(self) -> None:
-        for name, value in self.to_dict().items():
-            object.__setattr__(self, name, real(name, value, above=0, below=1, error=BudgetError))
-        (name, limit), guessing = next(iter(self.to_dict().items())), self.guessing
-        remedy = "Give more, since that is reached without a release" * (limit <= guessing)
-        object.__setattr__(
-            self, name, real(name, limit, above=guessing, below=1, down=True, remedy=remedy, error=BudgetError)
-        )
+    @property
+    def guessing(self) -> float:
+        """What an attacker reaches without a release."""
+        return self.reached(ConstantProfile(value=0.0))
 
-    def __str__(self) -> str:
-        return " at ".join([f"{name.replace('_', ' ')} {as_written(value)}" for name, value in self.to_dict().items()])
+    @property
+    def limit(self) -> tuple[str, float]:
+        """The first field and its value."""
+        return next(iter(self.to_dict().items()))
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], place: str = "") -> AttackBudget:
+        """Return the budget of some fields. Raises BudgetError where they are of none."""
+        from discreet.privacy import attacker
+
+        for kind in (attacker.Risk, attacker.Advantage, attacker.Success):
+            if set(values) == {item.name for item in fields(kind)}:
+                return kind(**values)
+        names = "detection and false_alarms, or advantage, or success and prior"
+        raise BudgetError(f"{place or 'an attack'} has other fields. Give {names}")
 
     def to_dict(self) -> dict[str, float]:
         """Return the fields as JSON values, the limit first."""
         return asdict(self)  # type: ignore[call-overload, no-any-return]
 
-    def facts(self, profile: Profile) -> dict[str, float]:
-        """Return the fields with what is reached in place of the limit."""
-        values = self.to_dict()
-        return values | {next(iter(values)): self.reached(profile)}
-
     def excess(self, profile: Profile) -> float:
         """Return by what log-ratio more is reached against a profile than may be."""
-        return log_ratio(self.reached(profile), next(iter(self.to_dict().values())))
+        return log_ratio(self.reached(profile), self.limit[1])
 
     def nearest(self, profile: Profile, parts: int = 1) -> dict[str, float]:
         """Return the limit that a profile meets in its part, as a refusal names it; nothing where that is none."""
-        name, value = next(iter(self.facts(profile).items()))
-        limit = self.guessing + parts * (value - self.guessing)
-        return {f"{name} >=": limit} if limit < 1.0 else {}
+        limit = self.guessing + parts * (self.reached(profile) - self.guessing)
+        return {f"{self.limit[0]} >=": limit} if limit < 1.0 else {}
 
     def part(self, parts: int) -> Self:
         """Return what each of some parts may add to guessing."""
-        name, limit = next(iter(self.to_dict().items()))
+        name, limit = self.limit
         return replace(self, **{name: self.guessing + (limit - self.guessing) / parts})  # type: ignore[type-var]
+
+
+AnyBudget = Budget | AttackBudget
 
 
 @sealed
@@ -303,7 +313,7 @@ class Guarantee:
         assumptions = [f"it assumes: {code}" for code in self.assumptions]
         return text + table(("epsilon", "delta"), deltas) + listing([*assumptions, *map(str, self.caveats)])
 
-    def meets(self, budget: Budget | AttackBudget) -> bool:
+    def meets(self, budget: AnyBudget) -> bool:
         """Return whether the guarantee, as it is stated, is at least as strong as ``budget``."""
         if self.stated is None or isinstance(budget, AttackBudget):
             return budget.excess(self.profile) <= 0.0

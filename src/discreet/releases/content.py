@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from discreet._core.lazy import pl
 from discreet._core.random import seeded
 from discreet.domain import Domain, Records
 from discreet.mechanisms import Contents, Estimates, Forecast, Mechanism, Reading
-from discreet.privacy import Budget, Code, Guarantee, Relation
+from discreet.privacy import AttackBudget, Budget, Code, Guarantee, Relation
 from discreet.releases.facts import CertificateFacts, GuaranteeFacts, UnitFacts
 
 Frames = Iterator["pl.DataFrame"]
@@ -185,7 +185,7 @@ def promise(
     epsilon: float,
     *,
     unit: str | None,
-    attack: Mapping[str, float] | None = None,
+    attack: AttackBudget | None = None,
     epsilons: tuple[float, ...] = _PROFILE_EPSILONS,
 ) -> GuaranteeFacts:
     """Return the ``guarantee`` of a certificate at an epsilon, or at the guarantee's own, with its profile."""

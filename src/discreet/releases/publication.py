@@ -57,7 +57,7 @@ def offer_of(mechanism: Mechanism, request: Request, n: int, profile: Commonness
     require_kind(guarantee, request.accept)
     if (budget := request.attack or request.budget) is not None:
         mechanisms.require_budget(guarantee, budget, f"{budget} with {mechanism.name} {mechanism.parameters()}")
-    if why := weak_attack(request, guarantee):
+    if request.attack is not None and (why := weak_attack(request, guarantee)):
         raise Refused(why)
     forecast = mechanism.forecast(n, profile)
     if "poor-utility" not in request.accept:
@@ -161,6 +161,7 @@ def _promised(run: Run, offer: Offer, facts: Provenance, *, seeded: bool) -> Cer
     """Return the certificate of a release before the private step: ``released`` is completed by what is released."""
     mechanism, guarantee, request = offer.mechanism, offer.guarantee, run.request
     relation, unit, randomness = guarantee.relation, request.column, mechanism.traits.randomness
+    epsilon = content.headline(guarantee, request.budget)
     if seeded or facts.seeded:
         randomness = "seeded" if seeded else "seeded-cut"
     promised = CertificateFacts(
@@ -175,13 +176,7 @@ def _promised(run: Run, offer: Offer, facts: Provenance, *, seeded: bool) -> Cer
         relation=fields.RelationFacts(name=relation.name, group=relation.group),
         unit=fields.UnitFacts(column=unit, max_records=request.covered.group) if unit else None,
         public_inputs=dict(facts.public),
-        guarantee=content.promise(
-            mechanism,
-            guarantee,
-            content.headline(guarantee, request.budget),
-            unit=unit,
-            attack=None if request.attack is None else request.attack.to_dict(),
-        ),
+        guarantee=content.promise(mechanism, guarantee, epsilon, unit=unit, attack=request.attack),
         randomness=randomness,
         released=fields.ReleasedFacts(columns=list(offer.contents.columns), tables=[]),
         ledger=None if (stamp := run.stamp) is None else fields.LedgerFacts(**stamp),

@@ -22,14 +22,14 @@ from urllib.parse import unquote
 from discreet._core import formats
 from discreet._core.boundary import quietly, sealed
 from discreet._core.checks import real
-from discreet._core.errors import DiscreetError, FileProblem, ParameterError, Refused
+from discreet._core.errors import BudgetError, DiscreetError, FileProblem, ParameterError, Refused
 from discreet._core.files import require_settled
 from discreet._core.lazy import pl
 from discreet._core.reading import file_sha256
 from discreet._core.text import as_written
 from discreet.confidential import open_source
 from discreet.mechanisms import Contents, Mechanism, public_inputs
-from discreet.privacy import Guarantee, attack_budget
+from discreet.privacy import Guarantee
 from discreet.releases import certificate_v1
 from discreet.releases.certificate import Certificate, share
 from discreet.releases.content import SEEDED, certified_release, promise, utility_facts
@@ -178,7 +178,7 @@ def verify(
             data = certificate
         try:
             certificate = Certificate.read(certificate)
-        except ParameterError as problem:
+        except (BudgetError, ParameterError) as problem:
             return [_not_recomputed(str(problem))]
     with within(seconds):
         checks = _certificate_checks(certificate)
@@ -211,7 +211,7 @@ def promised_now(certificate: Certificate, mechanism: Mechanism, guarantee: Guar
         guarantee,
         float(facts.guarantee.epsilon),
         unit=None if facts.unit is None else facts.unit.column,
-        attack=None if (attack := facts.guarantee.attack) is None else attack_budget(attack).facts(guarantee.profile),
+        attack=facts.guarantee.attack,
         **certificate_v1.epsilons_of(facts),
     )
     return replace(certificate, facts=replace(facts, guarantee=promised))
@@ -243,6 +243,8 @@ def _guarantee_checks(certificate: Certificate, mechanism: Mechanism, guarantee:
     today = promised_now(certificate, mechanism, guarantee)
     facts, oldest = certificate.facts, certificate_v1.is_oldest(certificate.facts)
     claims, values = facts.guarantee.to_dict(), today.facts.guarantee.to_dict()
+    if (attack := facts.guarantee.attack) is not None:
+        values["attack"] |= {attack.limit[0]: attack.reached(guarantee.profile)}
     texts = {"assumptions", "caveats"} if facts.earlier else set()
     rounding, exact = (certificate_v1.NOISE, False) if oldest else (_ROUNDING, facts.guarantee.exact)
     for key in sorted((set(claims) | set(values)) - texts):

@@ -13,8 +13,7 @@ from discreet import Advantage, Budget, Risk, Success
 from discreet.domain import Domain, Integer
 from discreet.errors import BudgetError, Infeasible
 from discreet.mechanisms import named
-from discreet.privacy import ConstantProfile, DiscreteGaussianPair, Profile
-from discreet.privacy.attacker import attack_budget
+from discreet.privacy import AttackBudget, ConstantProfile, DiscreteGaussianPair, Profile
 
 CELLS = Domain(columns={"cell": Integer(lower=0, upper=9)})
 LIMITS = (Risk(detection=0.05, false_alarms=0.01), Risk(detection=0.9, false_alarms=0.5), Advantage(0.1), Success(0.8))
@@ -118,11 +117,11 @@ def test_discrete_gaussian_noise_is_no_more_than_the_closed_form_needs() -> None
 def test_what_a_refusal_names_is_enough(name: str, limit: Risk) -> None:
     given = {"urn-histogram": {"strength": 1.0, "size": 499}, "marginals": {"scale": 9.0}}.get(name, {"scale": 1.0})
     words = Domain(columns=dict.fromkeys("abcd", Integer(lower=0, upper=9))) if name == "marginals" else CELLS
-    tight = attack_budget(limit.to_dict() | {next(iter(limit.to_dict())): limit.guessing + 1e-3})
+    tight = AttackBudget.from_dict(limit.to_dict() | {next(iter(limit.to_dict())): limit.guessing + 1e-3})
     with pytest.raises(Infeasible) as refused:
         named(name).calibrated(tight, domain=words, n=500, **given)
     (first, value) = next(item for item in refused.value.nearest.items() if item[0].split(" ")[0] in limit.to_dict())
-    enough = attack_budget(limit.to_dict() | {first.removesuffix(" >="): value * (1 + 1e-12)})
+    enough = AttackBudget.from_dict(limit.to_dict() | {first.removesuffix(" >="): value * (1 + 1e-12)})
     assert named(name).calibrated(enough, domain=words, n=500, **given).guarantee(n=500).meets(enough)
 
 
@@ -133,7 +132,7 @@ def test_numbers_out_of_range_are_refused() -> None:
         lambda: Advantage(1.0),
         lambda: Advantage(0.0),
         lambda: Success(0.6, prior=0.7),
-        lambda: attack_budget({"detection": 0.5}),
+        lambda: AttackBudget.from_dict({"detection": 0.5}),
     ):
         with pytest.raises(BudgetError):
             wrong()
