@@ -316,17 +316,10 @@ def statement(
     )
 
 
-_REACHED = {
-    "detection": "the best attacker who raises a false alarm in {1} % of cases detects at most {0} % of true ones",
-    "advantage": "the best attacker detects at most {0} percentage points more often than they raise false alarms",
-    "success": "an attacker who holds a suspicion to be true at {1} % beforehand is right in at most {0} % of cases",
-}
-
-
 def attack_limit(attack: Mapping[str, float]) -> str:
     """Return what the best attacker reaches at most, in a sentence."""
     shares = [rounded_up(100.0 * value * (1.0 - 1e-12), 6) for value in attack.values()]
-    return _REACHED[next(iter(attack))].format(*shares)
+    return str(_TEXTS["reached"][next(iter(attack))]).format(*shares)
 
 
 def told(codes: Iterable[Code]) -> str:

@@ -89,9 +89,9 @@ _TABLE: dict[str, Callable[[Any], Any]] = {
                     "for pure differential privacy.", default=0.0),
     "risk": option("--risk", str, "In place of --epsilon: '5 % at 1 %', where the best attacker who raises 1 % false "
                    "alarms is to detect at most 5 % of true cases.", metavar="TEXT"),
-    "advantage": option("--advantage", str, "In place of --epsilon: how much more often the best attacker may detect "
-                        "than raise a false alarm. Such as 0.1 or '10 %'.", metavar="SHARE"),
-    "success": option("--success", str, "In place of --epsilon: how often the best attacker may be right. Such as 0.6.",
+    "advantage": option("--advantage", str, "In place of --epsilon: detections beyond false alarms.",
+                        metavar="SHARE"),
+    "success": option("--success", str, "In place of --epsilon: how often an attacker may be right.",
                       metavar="SHARE"),
     "prior": option("--prior", str, "With --success: how likely a suspicion was beforehand. By default 0.5.",
                     metavar="SHARE"),

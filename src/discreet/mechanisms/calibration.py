@@ -171,7 +171,7 @@ def scale_solution(law: NoiseLaw, budget: AnyBudget, promise: Callable[..., Guar
     # A pure epsilon is a rational number divided by the scale. The least scale is then the float next above a quotient,
     # by its binary value, with which the kernel draws.
     free = replace(SCALE, high=law.largest_scale)
-    if not isinstance(budget, Budget) or not budget.pure:
+    if not isinstance(budget, Budget) or budget.delta > 0.0:
         least: float | None = free.solution(lambda scale: budget.excess(promise(scale=scale).profile))
         return least
     if not law.pure:

@@ -33,7 +33,6 @@ from discreet.planner.predicted import Reference
 from discreet.privacy import AnyBudget, Budget, Unit
 from discreet.releases import poor_utility
 
-_COSTS = ("delta", "epsilon")  # what is shown where the budget is one, and where it is what an attacker may reach
 _HEADER = ("mechanism", "", "not from data", "predicted W1", "times a sample's", "largest size", "parameters")
 _NOT_TRIED = "not tried out, which takes long for a wide table. Ask for it by name"
 _UNLIKE = 0.05  # of the range of a column
@@ -149,8 +148,7 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON values."""
-        n, size, budget = self.comparison.n, self.comparison.size, asdict(self.comparison.budget)
-        facts = {"records": n, "size": size, **budget}
+        facts = {"records": self.comparison.n, "size": self.comparison.size, **asdict(self.comparison.budget)}
         chosen = next((option.name for option in self.feasible), None)
         options = [option.to_dict() for option in self.options]
         return {**facts, "verdict": self.verdict, "notes": self.notes, "chosen": chosen, "options": options}
@@ -212,7 +210,7 @@ class Plan:
 
     def with_budget(self, budget: Budget, *, progress: Callable[[int, int], None] | None = None) -> Plan:
         """Return the plan of the same request at another budget, without largest sizes."""
-        comparison = replace(self.comparison, request=replace(self.comparison.request, budget=budget))
+        comparison = replace(self.comparison, request=replace(self.comparison.request, budget=budget, attack=None))
         return planned(comparison, largest_sizes=False, progress=progress)
 
     def write_page(
@@ -288,14 +286,13 @@ class Plan:
             largest = option.largest_size
             size = f"{largest:,}{'+' * (largest == most)}" if largest is not None else ""
             errors = _estimate(option.w1), _estimate(option.times_sampling, 2)
-            share = wording.marked_share(option.forecast)
-            cost = rounded_up(getattr(option, self._header[1]) or 0.0)
-            rows.append((option.name, cost, share, *errors, size, parameters))
+            cells = rounded_up(getattr(option, self._header[1]) or 0.0), wording.marked_share(option.forecast)
+            rows.append((option.name, *cells, *errors, size, parameters))
         return rows
 
     @property
-    def _header(self) -> tuple[str, ...]:
-        return (_HEADER[0], _COSTS[self.comparison.request.attack is not None], *_HEADER[2:])
+    def _header(self) -> Sequence[str]:
+        return (_HEADER[0], ("delta", "epsilon")[self.comparison.request.attack is not None], *_HEADER[2:])
 
     def __str__(self) -> str:
         return "\n".join([*wrapped(self.advice), self.text])
@@ -388,9 +385,8 @@ def plan(
     domain = domain if isinstance(domain, Domain) else Domain.read(domain)
     if (outcome := parameters.pop("outcome", None)) is not None:
         domain = replace(domain, outcome=outcome)
-    relation = Replacement(records=records)
-    facts: dict[str, Any] = {"budget": budget, "domain": domain, "relation": relation, "unit": unit, "size": size}
-    request = Request(**facts, parameters=parameters)
+    facts: dict[str, Any] = {"budget": budget, "domain": domain, "relation": Replacement(records=records)}
+    request = Request(**facts, unit=unit, size=size, parameters=parameters)
     public = Reference.from_data(reference, domain)
     comparison = PlanRequest(request=request, reference=public, mechanisms=mechanisms, files=files)
     request.required_budget()

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, Self
 
-from discreet import wording
+from discreet import privacy, wording
 from discreet._core.boundary import sealed
 from discreet._core.checks import choice, integer, plain, real, unfit
 from discreet._core.errors import BudgetError, GuaranteeKindError, ParameterError
@@ -113,9 +113,7 @@ class AttackBudget(ABC):
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], place: str = "") -> AttackBudget:
         """Return the budget of some fields. Raises BudgetError where they are of none."""
-        from discreet.privacy import attacker
-
-        for kind in (attacker.Risk, attacker.Advantage, attacker.Success):
+        for kind in (privacy.Risk, privacy.Advantage, privacy.Success):
             if set(values) == {item.name for item in fields(kind)}:
                 return kind(**values)
         names = "detection and false_alarms, or advantage, or success and prior"
