@@ -19,7 +19,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
-from discreet.privacy import Code
+from discreet.privacy import AttackBudget, Code
 from discreet.releases import facts
 from discreet.releases.facts import CertificateFacts, Facts, FileFacts, GuaranteeFacts, ReleasedFacts
 from discreet.wording import SENTENCES
@@ -90,7 +90,7 @@ def _rows(part: type[Facts], place: str, said: dict[str, dict[str, str]]) -> lis
     lines = []
     for name, rule in part.rules().items():
         lines.append(f"| `{place}{name}` | {said[part.__name__][name]} |")
-        if rule["part"] not in (None, Code, *TABLES):
+        if rule["part"] not in (None, AttackBudget, Code, *TABLES):
             lines += _rows(rule["part"], f"{place}{name}[]." if list in rule["kinds"] else f"{place}{name}.", said)
     return lines
 

@@ -10,18 +10,21 @@ if TYPE_CHECKING:
     from discreet._release import release
     from discreet.ledger import AddRemove, Checkpoint, Ledger, Output, Replacement, Watch
     from discreet.planner import plan
-    from discreet.privacy import Budget, Unit
+    from discreet.privacy import Advantage, Budget, Risk, Success, Unit
     from discreet.releases import read, verify
 
     __version__: str
 
 __all__ = [
     "AddRemove",
+    "Advantage",
     "Budget",
     "Checkpoint",
     "Ledger",
     "Output",
     "Replacement",
+    "Risk",
+    "Success",
     "Unit",
     "Watch",
     "__version__",

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from discreet.confidential import (
 from discreet.domain import Domain, escaped
 from discreet.ledger import Ledger, PlannedRelease, Request, Run, ledger_for, reopened
 from discreet.mechanisms import Mechanism, PartsMechanism
-from discreet.privacy import Budget, Unit
+from discreet.privacy import AnyBudget, Unit
 from discreet.releases import MechanismFamily, Offer, Release
 
 Path_ = str | os.PathLike[str]
@@ -58,7 +58,7 @@ _MOVED = {
 def release(
     data: Any,
     domain: Domain | Path_ | None = None,
-    budget: Budget | None = None,
+    budget: AnyBudget | None = None,
     *,
     size: int | None = None,
     counts: bool = False,
@@ -87,8 +87,9 @@ def release(
         :func:`discreet.confidential.confidential` made of one, which lists them.
     domain : Domain or path
         Public facts about the columns, or the TOML file that declares them. A table that is closed has its own.
-    budget : Budget
-        The most that the release may spend. ``delta = 0`` asks for pure differential privacy. A mechanism that is given
+    budget : Budget, Risk, Advantage or Success
+        The most that the release may spend. ``delta = 0`` asks for pure differential privacy. The others say what the
+        best attacker may reach, and the mechanism's own profile is calibrated to that. A mechanism that is given
         as an object has its own cost, and is refused where that is above a budget.
     size : int
         Number of records to release. Not needed for counts, nor for a mechanism that is made for a number.
@@ -171,7 +172,7 @@ def release(
         kinds = map(mechanisms.named, mechanisms.first_names())
         mechanism = next(kind.name for kind in kinds if "tables" in mechanisms.parameter_names(kind))
     request = Request(
-        budget=budget,
+        budget=cast(Any, budget),
         domain=base,
         relation=_relation_of(data, calibrated, relation),
         unit=unit,

@@ -105,20 +105,24 @@ def visible_relation(share: float) -> str:
     )
 
 
-def weak_promise(budget: Budget, n: int | None, limit: float) -> str:
+def weak_promise(budget: Budget, n: int | None, limit: float, wanted: str = "") -> str:
     """Return why a budget is refused that promises next to nothing, and what to do; nothing of one that promises."""
+    # wanted: in words what an attacker may reach, where that was asked for in place of a budget.
     accepted = "or accept a weak promise (accept={'weak-promise'})"
+    less = [f"Take an epsilon of at most {as_written(limit)}", f"Take a delta far below 1/{n:,}" if n else ""]
+    if wanted:
+        less = [f"Take another mechanism, allow less than {wanted}"] * 2
     if budget.epsilon > limit:
         odds = about(math.exp(min(700.0, budget.epsilon)), 2)
         return (
             f"epsilon {as_written(budget.epsilon)} promises next to nothing: one record may make an output {odds} "
-            f"times as likely. Take an epsilon of at most {as_written(limit)}, {accepted}"
+            f"times as likely. {less[0]}, {accepted}"
         )
     if n is not None and budget.delta * n > 1.0:
         exposed = counted(math.ceil(budget.delta * n), "record")
         return (
             f"delta {as_written(budget.delta)} allows that {exposed} of {n:,} are published outright. "
-            f"Take a delta far below 1/{n:,}, {accepted}"
+            f"{less[1]}, {accepted}"
         )
     return ""
 
@@ -310,6 +314,12 @@ def statement(
         f"{tested}, with a false-alarm rate of a, detects it with probability at most e^{bound} a"
         f"{f' + {rounded_up(delta)}' * (delta != 0.0)}."
     )
+
+
+def attack_limit(attack: Mapping[str, float]) -> str:
+    """Return what the best attacker reaches at most, in a sentence."""
+    shares = [rounded_up(100.0 * value * (1.0 - 1e-12), 6) for value in attack.values()]
+    return str(_TEXTS["reached"][next(iter(attack))]).format(*shares)
 
 
 def told(codes: Iterable[Code]) -> str:

@@ -67,6 +67,7 @@ def test_the_function_and_the_command_have_the_same_names() -> None:
     of_files = {"table", "query", "sheet", "separator", "encoding", "decimal_comma", "out_separator"}
     of_keepers = {"dataset", "part", "redraw"}  # the ledger and the checkpoint
     of_values = {one.name for kind in (Budget, Unit, Replacement, Output) for one in fields(kind)} - {"column", "path"}
+    of_values |= {"risk", "advantage", "success", "prior"}  # in place of a Budget
     accepted = {"accept_poor_utility", "accept_weak_promise", "ignore_other_columns"}
     of_parameters = {"param", "sampling", "tables", "outcome"}
     assert options - arguments == {"json"} | of_files | of_keepers | of_values | accepted | of_parameters

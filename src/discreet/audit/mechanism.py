@@ -21,7 +21,7 @@ from discreet.audit.attacks import POWER, StatedProfile
 from discreet.audit.black_box import ERROR, Finding, Sampler, compared
 from discreet.domain import Counts, Records
 from discreet.mechanisms import Mechanism, solved
-from discreet.privacy import Guarantee
+from discreet.privacy import Budget, Guarantee
 from discreet.testing import brute_force_profile, outcome_of
 
 FACTORS = (1.1, 1.3, 1.6, 2.0, 4.0, 10.0)
@@ -114,7 +114,7 @@ class Case:
 
         def calibrated(level: float) -> tuple[Mechanism, Guarantee]:
             larger = min(delta * level / epsilon, 0.99)
-            return solved(name, epsilon=level, delta=larger, records=records, **parameters)[:2]
+            return solved(name, budget=Budget(epsilon=level, delta=larger), records=records, **parameters)[:2]
 
         claimed, guarantee = calibrated(epsilon)
         if claimed.domain.finite:

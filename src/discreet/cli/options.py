@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -83,9 +84,17 @@ _TABLE: dict[str, Callable[[Any], Any]] = {
     "domain or cells": option("--domain domain_file", PATH, "TOML file of the public facts. Without one, the mechanism "
                               "is taken for one column of --param cells=..."),
     "records": option("--records", int, "Number of records that the confidential table holds. Public.", required=True),
-    "epsilon": option("--epsilon", float, "Privacy budget, at most 100.", required=True),
+    "epsilon": option("--epsilon", float, "Privacy budget, at most 100."),
     "delta": option("--delta", float, "Privacy budget: how much probability may escape the bound by epsilon. 0 asks "
                     "for pure differential privacy.", default=0.0),
+    "risk": option("--risk", str, "In place of --epsilon: '5 % at 1 %', where the best attacker who raises 1 % false "
+                   "alarms is to detect at most 5 % of true cases.", metavar="TEXT"),
+    "advantage": option("--advantage", str, "In place of --epsilon: detections beyond false alarms.",
+                        metavar="SHARE"),
+    "success": option("--success", str, "In place of --epsilon: how often an attacker may be right.",
+                      metavar="SHARE"),
+    "prior": option("--prior", str, "With --success: how likely a suspicion was beforehand. By default 0.5.",
+                    metavar="SHARE"),
     "relation": option("--relation", RELATIONS, "Between which tables the guarantee holds. Only marginals and "
                        "private-evolution have add-remove.", default="replacement"),
     "unit": option("--unit", str, "Column that names the person, or other privacy unit, behind the rows."),
@@ -115,6 +124,7 @@ _TABLE: dict[str, Callable[[Any], Any]] = {
 
 SOURCE = ("separator", "encoding", "decimal-comma", "sheet", "table", "query")
 LEDGER = ("ledger", "dataset")
+BUDGET = ("epsilon", "delta", "risk", "advantage", "success", "prior")
 
 
 def shared(*names: str) -> Callable[[_F], _F]:
@@ -159,9 +169,35 @@ def _character(separator: str | None) -> str | None:
     return "\t" if separator == "\\t" else separator
 
 
-def budget_of(options: dict[str, Any]) -> discreet.Budget:
-    """Return the privacy budget."""
-    return discreet.Budget(epsilon=options.pop("epsilon"), delta=options.pop("delta"))
+def budget_of(options: dict[str, Any]) -> Any:
+    """Return the privacy budget, or what an attacker may reach. Raises ParameterError unless one of them is given."""
+    values = {name: options.pop(name) for name in BUDGET}
+    delta = values.pop("delta")
+    shares = {name: _shares(value) for name, value in values.items() if value is not None}
+    match (*shares, delta != 0.0), [*shares.values()]:
+        case ("epsilon", _), _:
+            return discreet.Budget(epsilon=values["epsilon"], delta=delta)
+        case ("risk", False), [[detection, alarms]]:
+            return discreet.Risk(detection=detection, false_alarms=alarms)
+        case ("advantage", False), [[advantage]]:
+            return discreet.Advantage(advantage)
+        case ("success", False), [[success]]:
+            return discreet.Success(success)
+        case ("success", "prior", False), [[success], [prior]]:
+            return discreet.Success(success, prior=prior)
+    raise ParameterError(
+        "the budget is what the release may spend. Write --epsilon, with --delta if need be, --risk '5 % at 1 %', "
+        "--advantage 0.1, or --success 0.6 with --prior if need be, and nothing else of these"
+    )
+
+
+def _shares(value: Any) -> list[float]:
+    """Return shares that are written as 0.05 or as 5 %, with "at" between two; none where one is neither."""
+    parts = [part.strip() for part in str(value).split("at")]
+    try:
+        return [float(Fraction(part.rstrip("% ")) / (1 + 99 * part.endswith("%"))) for part in parts]
+    except (ValueError, ZeroDivisionError):
+        return []
 
 
 def relation_of(options: dict[str, Any]) -> discreet.Replacement | discreet.AddRemove:

@@ -20,7 +20,7 @@ from discreet.cli.options import LEDGER, PATH, SOURCE, command, confidential, me
 
 
 @command("data")
-@shared(*SOURCE, "domain", "epsilon", "delta")
+@shared(*SOURCE, "domain", *common.BUDGET)
 @option("--size", int, "Number of records to release. Required, except with --counts.")
 @option("--tables", int, "Number of tables, for intervals. Several are for marginals, cost no more privacy, and go to "
         "the folder OUT.", default=1)  # fmt: skip
@@ -98,7 +98,7 @@ def release(data: str, domain_file: str, tables: int, sampling: str | None, as_j
 @command()
 @option("--domain domain_file", PATH, "TOML file of the public facts. Required for one.")
 @option("--records", int, "Number of records that the confidential table holds. Public.")
-@shared("epsilon", "delta")
+@shared(*common.BUDGET)
 @option("--size", int, "Number of records to release. By default --records.")
 @option("--max-records", int, "The most records that a privacy unit keeps. --records must then be the number of units "
         "times it.", default=1)  # fmt: skip
@@ -246,16 +246,17 @@ def _instance(
 
 @command()
 @click.argument("mechanism")
-@shared("records", "epsilon", "delta")
+@shared("records", *common.BUDGET)
 @option("--size", int, "Number of records released. By default, solved for where the guarantee depends on it.")
 @shared("param", "relation", "domain or cells")
 def calibrate(mechanism: str, domain_file: str | None, as_json: bool, **options: Any) -> None:
     """Solve for the free parameter of a MECHANISM that meets a budget."""
-    size, epsilon = options["size"], float(options["epsilon"])
-    public = common.parameters(options)
+    size, budget = options["size"], common.budget_of(options)
+    public = {"budget": budget, **common.parameters(options)}
     calibrated, guarantee, free = mechanisms.solved(mechanism, domain=_domain(domain_file), **public, **options)
     facts = {"mechanism": mechanism, "records": guarantee.n, "size": getattr(calibrated, "size", size)}
     facts |= {"parameters": calibrated.parameters(), "solved": free}
+    epsilon = getattr(budget, "epsilon", None) or common.releases.headline(guarantee, None)
     facts |= {"epsilon": epsilon, "delta": guarantee.delta(epsilon)}
     _state({**facts, **_promise(guarantee)}, as_json=as_json)
 

@@ -81,13 +81,11 @@ class Currency:
         parts = [(self.loss, cost.loss), ("delta", cost.delta)][: 1 + (cost.delta > 0)]
         return " and ".join([f"{name} {rounded_up(float(value))}" for name, value in parts])
 
-    def limit(self, total: Budget) -> Cost:
-        """Return what all entries may cost, rounded down. Raises BudgetError where the budget cannot be promised."""
-        return self.of_budget(total)
-
     def of_budget(self, budget: Budget) -> Cost:
         """Return what anything that meets a budget costs at most: known before it is known how the budget is met."""
         return Cost(written(budget.epsilon), written(budget.delta))
+
+    limit = of_budget  # what all entries may cost, rounded down; a BudgetError where that cannot be promised
 
     def of_profile(self, profile: Profile, *, budget: Budget, total: Budget) -> Cost:
         """Return a release's cost, never above its budget's. Raises Infeasible where the profile does not meet that."""

@@ -20,7 +20,7 @@ from discreet._core.files import beside, canonical
 from discreet.confidential import unit_of
 from discreet.domain import Column, Domain
 from discreet.mechanisms import Mechanism, SteppedMechanism, declared, named
-from discreet.privacy import Budget, Relation, RelationName, Unit
+from discreet.privacy import AttackBudget, Budget, Relation, RelationName, Unit
 
 FilePath = str | os.PathLike[str]
 
@@ -188,8 +188,9 @@ class Request:
 
     Parameters
     ----------
-    budget : Budget, optional
-        The most that the release may spend; None where the mechanism that is given says what it costs.
+    budget : Budget, Risk, Advantage or Success, optional
+        The most that the release may spend; None where the mechanism that is given says what it costs. What an attacker
+        may reach becomes the field ``attack``: the mechanism that meets it then says what it costs.
     domain : Domain, optional
         The declared domain. A ledger keeps its hash.
     relation : Replacement or AddRemove
@@ -225,7 +226,8 @@ class Request:
         When a number is out of range, or two of the fields contradict each other.
     """
 
-    budget: Budget | None = None
+    budget: Budget | None = None  # given what an attacker may reach, that becomes the attack
+    attack: AttackBudget | None = None
     domain: Domain | None = None
     relation: Replacement | AddRemove = Replacement()  # frozen
     unit: Unit | None = None
@@ -243,7 +245,7 @@ class Request:
 
     def __post_init__(self) -> None:
         for name, types, description, remedy in (
-            ("budget", Budget | None, "a Budget", "Write Budget(epsilon=...)"),
+            ("budget", Budget | AttackBudget | None, "a Budget", "Write Budget(epsilon=...)"),
             ("relation", Replacement | AddRemove, "a Replacement or an AddRemove", _ADD_REMOVE),
             ("unit", Unit | None, "a Unit", "Write unit=Unit(..., max_records=...)"),
             ("counts", bool | np.bool_, "True or False", "Write counts=True"),
@@ -253,9 +255,21 @@ class Request:
                 raise unfit(name, description, value, remedy=remedy)
         if unknown := sorted(map(str, self.accept - set(ACCEPTED))):
             raise ParameterError(f"accept must be among {', '.join(ACCEPTED)}, got {unknown[0]!r}")
+        if isinstance(attack := cast(Any, self.budget), AttackBudget):
+            object.__setattr__(self, "attack", attack)
+            object.__setattr__(self, "budget", None)
         object.__setattr__(self, "counts", bool(self.counts))
         if self.size is not None:
             object.__setattr__(self, "size", positive_size("size", self.size))
+
+    def required_budget(self) -> Budget | AttackBudget:
+        """Return what mechanisms are calibrated to. Raises ParameterError where nothing is said."""
+        if (budget := self.attack or self.budget) is None:
+            raise ParameterError(
+                "the budget is what the release may spend. Write Budget(epsilon=..., delta=...), or say what an "
+                "attacker may reach: Risk(...), Advantage(...) or Success(...)"
+            )
+        return budget
 
     @property
     def between(self) -> Relation:
@@ -318,7 +332,8 @@ class Request:
         files = [beside(canonical(Path(path)), "output") for path in [output.path] if path]
         terms = [
             *[os.fspath(source) if isinstance(source, texts) else type(source).__name__ for source in sources],
-            *(self.budget, self.domain and hash_of(self.domain), self.relation, self.unit, self.size, self.counts),
+            *(self.attack or self.budget, self.domain and hash_of(self.domain), self.relation, self.unit),
+            *(self.size, self.counts),
             *(self.mechanism, sorted(self.parameters.items()), sorted(self.accept), self.seeded),
             *(output.certificate, output.partitions, output.partition_by),
         ]

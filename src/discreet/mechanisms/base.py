@@ -28,7 +28,7 @@ from discreet.domain import Commonness, Counts, Domain, Parts, Records
 from discreet.mechanisms.calibration import Search
 from discreet.mechanisms.forecast import Forecast, Traits
 from discreet.mechanisms.reading import Contents, Reading
-from discreet.privacy import Budget, Code, Guarantee, Relation
+from discreet.privacy import AnyBudget, Code, Guarantee, Relation
 
 if TYPE_CHECKING:
     from discreet.mechanisms.likelihood import Likelihood
@@ -211,14 +211,14 @@ class Mechanism(ABC):
 
     @classmethod
     def calibrated(
-        cls, budget: Budget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
+        cls, budget: AnyBudget, *, domain: Domain, n: int, size: int | None = None, group: int = 1, **fixed: Any
     ) -> Self:
         """Return the mechanism whose one free parameter is solved for, on the safe side of the optimum.
 
         Parameters
         ----------
-        budget : Budget
-            What may be spent.
+        budget : Budget, Risk, Advantage or Success
+            What may be spent. What an attacker may reach is met by the mechanism's own profile.
         domain : Domain
             Public.
         n : int

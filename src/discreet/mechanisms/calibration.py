@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from discreet._core.errors import Infeasible, ParameterError
 from discreet._core.numeric import least_integer, least_real, written
 from discreet._core.text import as_written, rounded_up
 from discreet.mechanisms.noise import LAPLACE, LAWS, NoiseLaw, law_named
-from discreet.privacy import Budget, Guarantee, Relation, ThresholdedLaplace
+from discreet.privacy import AnyBudget, Budget, Guarantee, Relation, ThresholdedLaplace
 
 if TYPE_CHECKING:
     from discreet.domain import Domain
@@ -69,7 +70,7 @@ class Search:
     """A budget, and the parameters that are given of the mechanism that is to meet it."""
 
     mechanism_type: type[Mechanism]
-    budget: Budget
+    budget: AnyBudget
     domain: Domain
     n: int
     size: int | None
@@ -92,15 +93,10 @@ class Search:
         return guarantee
 
 
-def require_budget(guarantee: Guarantee, budget: Budget, request: str, **nearest: float) -> None:
+def require_budget(guarantee: Guarantee, budget: AnyBudget, request: str, **nearest: float) -> None:
     """Raise Infeasible unless the guarantee meets the budget: with the one that it does meet, beside ``nearest``."""
-    if guarantee.meets(budget):
-        return
-    if (epsilon := guarantee.epsilon(budget.delta)) <= 100:  # a budget beyond is refused
-        nearest["epsilon >="] = epsilon
-    if (delta := guarantee.delta(budget.epsilon)) < 1:
-        nearest["delta >="] = delta
-    raise Infeasible(request, nearest)
+    if not guarantee.meets(budget):
+        raise Infeasible(request, nearest | budget.nearest(guarantee.profile))
 
 
 def one_solution(search: Search, *free: Free, promise: Callable[[Any], Guarantee] | None = None) -> Any:
@@ -116,7 +112,7 @@ def one_solution(search: Search, *free: Free, promise: Callable[[Any], Guarantee
         return promise(mechanism) if promise else mechanism.guarantee(search.relation, n=search.n)
 
     def solution(parameter: Free) -> Any:
-        return parameter.solution(lambda value: promised(parameter, value)._excess(budget))
+        return parameter.solution(lambda value: budget.excess(promised(parameter, value).profile))
 
     if not unknown:
         if not (guarantee := search.guarantee()).meets(budget):
@@ -132,8 +128,7 @@ def one_solution(search: Search, *free: Free, promise: Callable[[Any], Guarantee
     guarantee, request = promised(parameter, parameter.private), _request_text(search, free)
     if parameter.name == "size":
         require_budget(guarantee, budget, request)
-    alone = {"epsilon >=": guarantee.epsilon(budget.delta)} if len(free) == 1 else {}
-    raise Infeasible(request, alone or {"delta >=": guarantee.delta(budget.epsilon)})
+    raise Infeasible(request, budget.nearest(guarantee.profile))
 
 
 def _request_text(search: Search, free: Sequence[Free]) -> str:
@@ -163,21 +158,21 @@ def least_scale(search: Search) -> Any:
         if (least := scale_solution(law_named(name), budget, search.guarantee)) is not None:
             solutions.append((law_named(name).mean_absolute(least), search.mechanism(scale=least)))
     if not solutions:
-        most = [search.guarantee(scale=law_named(name).largest_scale) for name, search in searches]
-        nearest = {"delta >=": max(1e-12, min(guarantee.delta(budget.epsilon) for guarantee in most))}
-        if math.isfinite(epsilon := min(guarantee.epsilon(budget.delta) for guarantee in most)):
-            nearest["epsilon >="] = epsilon
+        most = [search.guarantee(scale=law_named(name).largest_scale).profile for name, search in searches]
+        nearest: dict[str, float] = {}
+        for name, value in chain(*[budget.nearest(profile).items() for profile in most]):
+            nearest[name] = min(value, nearest.get(name, math.inf))
         raise Infeasible(f"{budget} with {' or '.join(name for name, _ in searches)} noise", nearest)
     return min(solutions, key=itemgetter(0))[1]
 
 
-def scale_solution(law: NoiseLaw, budget: Budget, promise: Callable[..., Guarantee]) -> float | None:
+def scale_solution(law: NoiseLaw, budget: AnyBudget, promise: Callable[..., Guarantee]) -> float | None:
     """Return the least scale of a law's noise with which what is promised meets the budget, if one does."""
     # A pure epsilon is a rational number divided by the scale. The least scale is then the float next above a quotient,
     # by its binary value, with which the kernel draws.
     free = replace(SCALE, high=law.largest_scale)
-    if budget.delta > 0.0:
-        least: float | None = free.solution(lambda scale: promise(scale=scale)._excess(budget))
+    if not isinstance(budget, Budget) or budget.delta > 0.0:
+        least: float | None = free.solution(lambda scale: budget.excess(promise(scale=scale).profile))
         return least
     if not law.pure:
         return None
@@ -192,7 +187,7 @@ def least_threshold(search: Search, *, composed: bool = False) -> Any:
     """Return the mechanism of the least scale of Laplace noise that any threshold allows, and the least threshold."""
     # composed: whether the guarantee is that of several releases: what scale and threshold cost then adds up.
     budget = search.budget
-    if budget.delta == 0.0:
+    if budget.pure:
         raise Infeasible(
             f"{budget} with undeclared labels at delta 0 (give a delta above 0, such as 1e-9, since a label that "
             "only one record holds could never be released otherwise, nor, one record at a time, any other)",
@@ -200,15 +195,15 @@ def least_threshold(search: Search, *, composed: bool = False) -> Any:
         )
     # With the bound for large groups, and over several releases, the two parts of delta add up: each gets half.
     parts = 1 + (composed or min(search.relation.group, search.n) > ThresholdedLaplace.largest_exact)
-    part = Budget(epsilon=budget.epsilon, delta=budget.delta / parts)
+    part = budget.part(parts)
     highest = search.with_parameters(threshold=THRESHOLD.high)
-    least = SCALE.solution(lambda scale: highest.guarantee(scale=scale)._excess(part))
+    least = SCALE.solution(lambda scale: part.excess(highest.guarantee(scale=scale).profile))
     if least is None:
-        delta = parts * highest.guarantee(scale=SCALE.high).delta(budget.epsilon)
-        raise Infeasible(f"{budget} with noise of any scale", {"delta >=": delta})
+        nearest = budget.nearest(highest.guarantee(scale=SCALE.high).profile, parts)
+        raise Infeasible(f"{budget} with noise of any scale", nearest)
     if search.parameters.get("scale") is None:
         search = search.with_parameters(scale=least)
-    enough = THRESHOLD.solution(lambda threshold: search.guarantee(threshold=threshold)._excess(budget))
+    enough = THRESHOLD.solution(lambda threshold: budget.excess(search.guarantee(threshold=threshold).profile))
     if search.parameters.get("threshold") is None:
         search = search.with_parameters(threshold=enough or THRESHOLD.high)
     guarantee, scale, threshold = search.guarantee(), search.parameters["scale"], search.parameters["threshold"]

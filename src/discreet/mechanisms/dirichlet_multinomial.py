@@ -202,6 +202,6 @@ class DirichletMultinomial(HeldMechanism):
     @classmethod
     def _solution(cls, search: Search) -> Any:
         """Solve for the least prior at a size, or for the largest size at a prior; the pure epsilon is quick."""
-        quick = partial(cls._promise, relation=search.relation, n=search.n, quick=search.budget.delta > 0.0)
+        quick = partial(cls._promise, relation=search.relation, n=search.n, quick=not search.budget.pure)
         prior = Free("prior", 2.0**-30, 2.0**40 / min(search.domain.size or 1, MOST_CELLS))
         return one_solution(search, SIZE, prior, promise=quick)

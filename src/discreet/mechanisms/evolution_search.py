@@ -165,7 +165,7 @@ class EvolutionSearch:
         """Return the evolution with what is free chosen."""
         n, domain, fixed = self._search.n, self._search.domain, self._search.parameters
         steps, population = fixed.get("steps"), fixed.get("population")
-        usual = pe25.usable_steps(n, self._search.budget.epsilon)
+        usual = pe25.usable_steps(n, getattr(self._search.budget, "epsilon", 1.0))
         numbers = {*_STEPS, usual}
         if steps is not None:
             usual, numbers = steps, {steps}

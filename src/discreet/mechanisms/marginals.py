@@ -18,7 +18,6 @@ from discreet._core.arrays import Integers
 from discreet._core.boundary import sealed
 from discreet._core.checks import integer, positive_size
 from discreet._core.errors import Infeasible, LawNotAvailable, ParameterError
-from discreet._core.numeric import log_ratio
 from discreet._core.random import seeded
 from discreet._core.text import as_written
 from discreet.domain import Commonness, Counts, Parts, Units, inner_half
@@ -390,18 +389,17 @@ class Marginals(WideFacts, PartsMechanism):
         check_columns(domain)
         count, tables = len(open_columns(domain)), len(domain.columns)
         tables += sum(map(len, measurable_pairs(domain, items_of(fixed.get("workload")))))
-        parameters, part = {"units": _UNITS_EACH * tables, **fixed}, budget.delta
+        parameters, part = {"units": _UNITS_EACH * tables, **fixed}, budget
         if count:
             units = integer("units", parameters["units"], least=1, most=MOST_UNITS)
             parameters = {"threshold": 2, "label_units": label_units(units, count), **parameters}
-            part = budget.delta / 2  # for the noisy counts by themselves
+            part = budget.part(2)  # for the noisy counts by themselves
         search = replace(search, parameters=parameters)
-        if "scale" not in fixed and budget.delta == 0.0:
+        if "scale" not in fixed and budget.pure:
             raise Infeasible(f"{budget} with gaussian noise", {"delta >=": 1e-12})
 
         def excess(scale: float) -> float:
-            noise = search.mechanism(scale=scale)._noise(search.relation, search.n)
-            return log_ratio(noise.delta(budget.epsilon), part)
+            return part.excess(search.mechanism(scale=scale)._noise(search.relation, search.n))
 
         while True:
             scale = fixed.get("scale") or Free("scale", LEAST_SCALE, GAUSSIAN.largest_scale).solution(excess)
@@ -416,8 +414,8 @@ class Marginals(WideFacts, PartsMechanism):
         request = f"{budget} with noise of scale {as_written(mechanism.scale)}"
         if count:
             noise = mechanism._pair(search.relation, search.n)
-            delta, candidate = noise.delta(budget.epsilon), partial(replace, mechanism)
-            least = THRESHOLD.solution(lambda t: candidate(threshold=t)._thresholded(noise).whole(delta) - budget.delta)
+            candidate = partial(replace, mechanism)
+            least = THRESHOLD.solution(lambda t: budget.excess(candidate(threshold=t)._thresholded(noise)))
             if least is not None:
                 mechanism = candidate(threshold=fixed.get("threshold") or least)
                 request, nearest = f"{request} and threshold {mechanism.threshold:,}", {"threshold >=": least}

@@ -12,7 +12,7 @@ from discreet._core.errors import ParameterError
 from discreet._core.text import as_written
 from discreet.domain import DECLARED, RULES, Domain, Integer
 from discreet.mechanisms.base import Mechanism, parameter_names, require_relation
-from discreet.privacy import Budget, Guarantee, Relation, RelationName
+from discreet.privacy import AnyBudget, Guarantee, Relation, RelationName
 
 _NAMES = (
     "dirichlet-process",
@@ -145,8 +145,7 @@ def solved(
     mechanism: str,
     *,
     records: int,
-    epsilon: float,
-    delta: float,
+    budget: AnyBudget,
     size: int | None,
     relation: RelationName = "replacement",
     domain: Domain | None = None,
@@ -158,7 +157,6 @@ def solved(
     require_relation(mechanism_type, relation)
     if relation != "replacement":
         fixed["relation"] = relation
-    budget = Budget(epsilon=epsilon, delta=delta)
     solution = mechanism_type.calibrated(budget, domain=domain, n=records, size=size, group=group, **fixed)
     fixed, values = {**fixed, "size": size}, {**solution.parameters(), "size": getattr(solution, "size", size)}
     free = [name for name in mechanism_type.traits.free if fixed.get(name) is None]

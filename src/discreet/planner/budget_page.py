@@ -77,7 +77,7 @@ def plans_around(
 ) -> tuple[list[tuple[Plan, PairErrors | None]], int]:
     """Return a plan for each of several budgets, least first, and the place of the one that is there already."""
     budget, plans = plan.comparison.budget, []
-    epsilons = budgets_around(budget.epsilon)
+    epsilons = budgets_around(getattr(budget, "epsilon", 0.0))
     for place, epsilon in enumerate(epsilons):
 
         def report(done: int, mechanisms: int, start: int = place) -> None:

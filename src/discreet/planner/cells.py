@@ -28,7 +28,7 @@ from discreet.mechanisms import (
     parameter_names,
     require_kept,
 )
-from discreet.privacy import Budget
+from discreet.privacy import AnyBudget
 from discreet.releases import POOR_UTILITY, poor_utility
 
 if TYPE_CHECKING:
@@ -49,13 +49,6 @@ def require_current(arguments: Iterable[str], replacements: Mapping[str, str]) -
     for name in arguments:
         if name in replacements:
             raise ParameterError(f"{name}=... is an argument of earlier versions. Write {replacements[name]}")
-
-
-def required(budget: Budget | None) -> Budget:
-    """Return a budget. Raises ParameterError where there is none."""
-    if budget is None:
-        raise ParameterError("the budget is what the release may spend. Write Budget(epsilon=..., delta=...)")
-    return budget
 
 
 def with_sampling(mechanism_type: type[Mechanism], parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -87,7 +80,7 @@ def with_cells(
     mechanism_type: type[Mechanism],
     *,
     n: int,
-    budget: Budget,
+    budget: AnyBudget,
     size: int | None = None,
     group: int = 1,
     **fixed: Any,
@@ -204,7 +197,7 @@ def said_before(mechanism: Mechanism, request: Request, *, n: int, reference: An
     histogram = named(mechanism.traits.one_step_instead)
     if request.budget is None or request.between.name not in histogram.traits.relations:
         return lines
-    sizes: dict[str, Any] = {"budget": request.budget, "n": n, "size": size, "group": request.group}
+    sizes: dict[str, Any] = {"budget": request.required_budget(), "n": n, "size": size, "group": request.group}
     try:
         alternative = calibrated(histogram.name, mechanism.domain, {}, **sizes)
         instead = planner.predicted_w1(alternative, n=n, size=size, reference=public)
@@ -252,7 +245,7 @@ def require_complete(request: Request) -> None:
             "the number of records to release is a public choice that costs privacy or utility. Write size=..., "
             "for a start as many as the table has. The plan compares others"
         )
-    required(request.budget)
+    request.required_budget()
     if request.several and (mechanism_type is None or "tables" not in parameter_names(mechanism_type)):
         names = [repr(name) for name, kind in mechanisms.REGISTRY.items() if "tables" in parameter_names(kind)]
         raise ParameterError(f"several tables come from {' or '.join(names)} alone. Take it, or leave tables out")
@@ -284,7 +277,7 @@ def chosen_mechanism(request: Request, facts: PublicFacts) -> tuple[Mechanism, s
     parameters = with_sampling(mechanism_type, request.parameters)
     if isinstance(parameters.get("points"), (str, os.PathLike)):
         parameters["points"] = public_table(os.fspath(parameters["points"]), facts.domain)
-    sizes = {"n": facts.n, "budget": request.budget, "size": request.size, "group": request.group}
+    sizes = {"n": facts.n, "budget": request.required_budget(), "size": request.size, "group": request.group}
     relation = request.between.name
     mechanism = calibrated(mechanism_type.name, facts.domain, parameters, relation=relation, **sizes)
     why = f"{request.mechanism}: {('asked for', 'draws several tables')[request.several]}"

@@ -16,10 +16,10 @@ from discreet._core.text import about, as_written, counted
 from discreet.domain import Domain
 from discreet.ledger import Request
 from discreet.mechanisms import Forecast, Mechanism, NoiseLaw, named
-from discreet.planner.cells import calibrated, required
+from discreet.planner.cells import calibrated
 from discreet.planner.predicted import Reference, predicted_errors, sampling_errors, summed
-from discreet.privacy import Budget, Guarantee, Relation
-from discreet.releases import POOR_UTILITY
+from discreet.privacy import AnyBudget, Guarantee, Relation
+from discreet.releases import POOR_UTILITY, headline, weak_attack
 
 _HOPELESS = 0.9  # share that is not from the data, from which on the error is not predicted where that takes long
 _MANY_CELLS = 1 << 20
@@ -45,9 +45,9 @@ class PlanRequest:
         return cast("Domain", self.request.domain)
 
     @property
-    def budget(self) -> Budget:
-        """What may be spent."""
-        return required(self.request.budget)
+    def budget(self) -> Any:
+        """What may be spent: a budget, or what an attacker may reach."""
+        return self.request.required_budget()
 
     @property
     def n(self) -> int:
@@ -150,15 +150,15 @@ class Option:
             return None
         return self.mechanism.guarantee(self.comparison.request.between, n=self.comparison.n)
 
-    @property
+    @cached_property
     def epsilon(self) -> float | None:
-        """The budget's."""
-        return None if self.mechanism is None else self.comparison.budget.epsilon
+        """The budget's; where that says what an attacker may reach, what the mechanism costs."""
+        return None if self.guarantee is None else headline(self.guarantee, self.comparison.request.budget)
 
     @cached_property
     def delta(self) -> float | None:
-        """The exact guarantee at the budget's epsilon."""
-        return None if self.guarantee is None else self.guarantee.delta(self.comparison.budget.epsilon)
+        """The exact guarantee at this epsilon."""
+        return None if self.guarantee is None else self.guarantee.delta(self.epsilon or 0.0)
 
     @property
     def caveats(self) -> tuple[str, ...]:
@@ -223,6 +223,8 @@ def considered(name: str, comparison: PlanRequest, fixed: dict[str, Any], *, siz
     if refused is not None:
         return Option(name=name, comparison=comparison, refused=refused)
     option = Option(name=name, comparison=comparison, mechanism=mechanism, forecast=forecast, fixed=fixed, sized=sized)
+    if weak := weak_attack(comparison.request, cast("Guarantee", option.guarantee)):
+        return Option(name=name, comparison=comparison, refused=weak)
     if option.poor and wide:  # its error takes seconds to predict, and it would be refused
         return option
     return predicted(option, max(2, forecast.draws // 8))
@@ -278,7 +280,7 @@ def _largest_size(option: Option, mechanism: Mechanism) -> int:
 # What to do instead where a table has too many cells: how many a budget carries.
 
 
-def carried_cells(n: int, budget: Budget, group: int = 1) -> int:
+def carried_cells(n: int, budget: AnyBudget, group: int = 1) -> int:
     """Return the most cells, or 0, of which noise within a budget puts at most a fifth of ``n`` records elsewhere."""
     scales: list[tuple[float, float, NoiseLaw]] = []
     for law in mechanisms.LAWS.values():
@@ -304,7 +306,7 @@ def fewer_cells(comparison: PlanRequest) -> str | None:
     if domain.size is not None and domain.size <= most:
         return None
     if most < 2:
-        return f"{budget} is too little for {counted(n, 'record')}, whatever the cells. Allow a larger epsilon or delta"
+        return f"{budget} is too little for {counted(n, 'record')}, whatever the cells. Allow a larger one"
     together = ", all columns counted together" * (len(domain.columns) > 1)
     return f"{counted(n, 'record')} at {budget} support about {most:,} cells{together}. Declare fewer"
 
@@ -323,7 +325,7 @@ def tried_remedies(
     # Mechanisms whose calibration tries many settings out are left aside, and so are tables with a reference; with
     # declared relations, which name columns, none is left out. options_of makes the plan of a request.
     columns, budget = comparison.domain.columns, comparison.budget
-    if comparison.reference.table is not None:
+    if comparison.reference.table is not None or comparison.request.attack is not None:
         return []
     quick = [option.name for option in options if not named(option.name).traits.tried_out]
 
@@ -346,10 +348,11 @@ def tried_remedies(
         if comparison.declares_more or not enough(domain=without(excess)):
             return []
         return [f"With the {excess:,} columns of most cells left out, {budget} is enough for the other {widest}"]
-    if budget.delta == 0.0 and enough(budget=replace(budget, delta=_DELTA)):
+    if budget.pure and enough(budget=replace(budget, delta=_DELTA)):
         return [f"With delta {as_written(_DELTA)}, epsilon {as_written(budget.epsilon)} is enough"]
     found, epsilons = [], [epsilon for epsilon in _EPSILONS if epsilon > budget.epsilon]
-    place = least_integer(lambda i: enough(budget=replace(budget, epsilon=epsilons[i])), 0, len(epsilons) - 1)
+    most = len(epsilons) - 1
+    place = least_integer(lambda i: i >= 0 and enough(budget=replace(budget, epsilon=epsilons[i])), 0, most)
     if place is not None:
         found.append(f"With all columns, epsilon {as_written(epsilons[place])} is enough")
     if comparison.declares_more:

@@ -7,7 +7,7 @@ import os
 import shutil
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from discreet._core.text import about, alarm, aligned, counted, listing, percent
 from discreet.domain import Domain
 from discreet.ledger import Ledger, Replacement, Request
 from discreet.mechanisms import Mechanism, first_names, named, shown_cells
-from discreet.planner.cells import chosen_cells, require_current, required, with_sampling
+from discreet.planner.cells import chosen_cells, require_current, with_sampling
 from discreet.planner.options import (
     Option,
     PlanRequest,
@@ -30,10 +30,10 @@ from discreet.planner.options import (
     tried_remedies,
 )
 from discreet.planner.predicted import Reference
-from discreet.privacy import Budget, Unit
+from discreet.privacy import AnyBudget, Budget, Unit
 from discreet.releases import poor_utility
 
-_HEADER = ("mechanism", "delta", "not from data", "predicted W1", "times a sample's", "largest size", "parameters")
+_HEADER = ("mechanism", "", "not from data", "predicted W1", "times a sample's", "largest size", "parameters")
 _NOT_TRIED = "not tried out, which takes long for a wide table. Ask for it by name"
 _UNLIKE = 0.05  # of the range of a column
 _CLOSE = 2.0  # times the least predicted error, up to which it is predicted again with all draws
@@ -148,8 +148,7 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON values."""
-        n, size, budget = self.comparison.n, self.comparison.size, self.comparison.budget
-        facts = {"records": n, "size": size, "epsilon": budget.epsilon, "delta": budget.delta}
+        facts = {"records": self.comparison.n, "size": self.comparison.size, **asdict(self.comparison.budget)}
         chosen = next((option.name for option in self.feasible), None)
         options = [option.to_dict() for option in self.options]
         return {**facts, "verdict": self.verdict, "notes": self.notes, "chosen": chosen, "options": options}
@@ -211,7 +210,7 @@ class Plan:
 
     def with_budget(self, budget: Budget, *, progress: Callable[[int, int], None] | None = None) -> Plan:
         """Return the plan of the same request at another budget, without largest sizes."""
-        comparison = replace(self.comparison, request=replace(self.comparison.request, budget=budget))
+        comparison = replace(self.comparison, request=replace(self.comparison.request, budget=budget, attack=None))
         return planned(comparison, largest_sizes=False, progress=progress)
 
     def write_page(
@@ -269,9 +268,9 @@ class Plan:
     def rows(self) -> list[tuple[str, ...]]:
         """Return the table's cells as text, one row for each private step with its best reading.
 
-        Mechanism, delta, share not from the data, predicted W1, that in units of what a sample of the same size without
-        privacy would have, largest size, parameters. The share is marked ``<=`` where it is a bound, and ``~`` where it
-        is a prediction.
+        Mechanism, delta (or epsilon, where the budget is what an attacker may reach), share not from the data,
+        predicted W1, that in units of what a sample of the same size without privacy would have, largest size,
+        parameters. The share is marked ``<=`` where it is a bound, and ``~`` where it is a prediction.
         """
         rows: list[tuple[str, ...]] = []
         most = min(10**10, 100 * self.comparison.n)
@@ -287,9 +286,13 @@ class Plan:
             largest = option.largest_size
             size = f"{largest:,}{'+' * (largest == most)}" if largest is not None else ""
             errors = _estimate(option.w1), _estimate(option.times_sampling, 2)
-            share = wording.marked_share(option.forecast)
-            rows.append((option.name, rounded_up(option.delta or 0.0), share, *errors, size, parameters))
+            cells = rounded_up(getattr(option, self._header[1]) or 0.0), wording.marked_share(option.forecast)
+            rows.append((option.name, *cells, *errors, size, parameters))
         return rows
+
+    @property
+    def _header(self) -> Sequence[str]:
+        return (_HEADER[0], ("delta", "epsilon")[self.comparison.request.attack is not None], *_HEADER[2:])
 
     def __str__(self) -> str:
         return "\n".join([*wrapped(self.advice), self.text])
@@ -300,12 +303,12 @@ class Plan:
         comparison, rows = self.comparison, self.rows()
         size, cells = counted(comparison.size, "record"), _cells(comparison.domain)
         lines = wrapped([f"{size} from {comparison.n:,}, {comparison.budget}, {cells}"])
-        calibrated = [row for row in rows if any(row[1:-1])]
-        heading, *beside = aligned([row[:-1] for row in (_HEADER, *calibrated)], left=len(_HEADER))
+        calibrated, header = [row for row in rows if any(row[1:-1])], self._header
+        heading, *beside = aligned([row[:-1] for row in (header, *calibrated)], left=len(header))
         fits = max(map(len, [heading, *beside])) <= _width()
         lines += [heading] * (fits and bool(calibrated))
         for row, line in zip(calibrated, beside, strict=True):
-            numbers = [f"{name} {cell}" for name, cell in zip(_HEADER[1:-1], row[1:-1], strict=True) if cell]
+            numbers = [f"{name} {cell}" for name, cell in zip(header[1:-1], row[1:-1], strict=True) if cell]
             lines += [line] if fits else [row[0], *wrapped([", ".join(numbers)], "    ")]
             lines += wrapped([row[-1]], "    ")
         conclusion = f"Chosen: {self.why}." if self.feasible else "No mechanism meets this request."
@@ -313,13 +316,13 @@ class Plan:
         return "\n".join([*lines, *wrapped([*sentences, *self.notes, conclusion])])
 
     def _repr_html_(self) -> str:
-        return "".join(map(alarm, self.advice)) + table(_HEADER, self.rows()) + listing(self.notes)
+        return "".join(map(alarm, self.advice)) + table(self._header, self.rows()) + listing(self.notes)
 
 
 @sealed
 def plan(
     domain: Domain | str | os.PathLike[str],
-    budget: Budget | None = None,
+    budget: AnyBudget | None = None,
     *,
     records: int,
     size: int | None = None,
@@ -336,8 +339,8 @@ def plan(
     ----------
     domain : Domain or path
         Public, or the TOML file that declares it.
-    budget : Budget
-        The most that a release may spend.
+    budget : Budget, Risk, Advantage or Success
+        The most that a release may spend, or what an attacker may reach: the plan then says what each costs.
     records : int
         The public number of records, ``n``; with a unit, units times slots.
     size : int, optional
@@ -382,12 +385,11 @@ def plan(
     domain = domain if isinstance(domain, Domain) else Domain.read(domain)
     if (outcome := parameters.pop("outcome", None)) is not None:
         domain = replace(domain, outcome=outcome)
-    relation = Replacement(records=records)
-    request = Request(
-        budget=required(budget), domain=domain, relation=relation, unit=unit, size=size, parameters=parameters
-    )
+    facts: dict[str, Any] = {"budget": budget, "domain": domain, "relation": Replacement(records=records)}
+    request = Request(**facts, unit=unit, size=size, parameters=parameters)
     public = Reference.from_data(reference, domain)
     comparison = PlanRequest(request=request, reference=public, mechanisms=mechanisms, files=files)
+    request.required_budget()
     return planned(comparison, largest_sizes=largest_sizes, progress=progress)
 
 

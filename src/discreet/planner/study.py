@@ -16,17 +16,17 @@ from fractions import Fraction
 from functools import cache, cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
-from discreet._core.checks import integer, real
+from discreet._core.checks import integer, real, unfit
 from discreet._core.errors import DiscreetError, FileProblem, Infeasible, ParameterError, Refused
-from discreet._core.numeric import least_real, log_ratio
+from discreet._core.numeric import least_real
 from discreet._core.reading import bounded_text, first_wrong, parsed_toml, read_json
 from discreet._core.text import aligned, as_written, counted, rounded_down
 from discreet.domain import Domain
 from discreet.ledger import Replacement, Request
 from discreet.mechanisms import Mechanism, named, require_kept
-from discreet.planner.cells import calibrated, required, with_cells, with_sampling
+from discreet.planner.cells import calibrated, with_cells, with_sampling
 from discreet.planner.options import UNIT, PlanRequest
 from discreet.planner.plans import planned, wrapped
 from discreet.privacy import Budget, Guarantee, Profile, Unit, compose
@@ -66,7 +66,7 @@ class PlannedPart:
     @property
     def budget(self) -> Budget:
         """The release's own: one by this mechanism with this budget is the one that was planned."""
-        return required(self.request.budget)
+        return cast("Budget", self.request.budget)
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -114,7 +114,7 @@ class Together:
                 raise ParameterError(f"{part.name}: the guarantee is {part.guarantee.kind}. Leave it out of the plan")
             if not part.guarantee.meets(part.budget):
                 raise Infeasible(f"{part.name}: {part.budget} with the parameters of {part.mechanism.name}", {})
-        if _excess(self.profile, self.budget) > 0.0:
+        if self.budget.excess(self.profile) > 0.0:
             raise Infeasible(f"{self.budget} for {counted(len(self.parts), 'release')} together", {})
 
     @cached_property
@@ -212,6 +212,8 @@ def plan_together(requests: Sequence[Request], budget: Budget, *, shares: Sequen
     # Release i is calibrated to epsilon t w_i E and delta min(t/2, 0.9) w_i D, w_i its share. The factor t is the
     # largest, to 0.1 %, at which the composed profile meets (E, D). Mechanisms and cells that are not given are chosen
     # for these budgets, and the factor is solved for again until they stay the same.
+    if not isinstance(budget, Budget):
+        raise unfit("the budget of releases together", "a Budget", budget, remedy="Write Budget(epsilon=...)")
     for request in requests:
         if not request.part or not request.part.strip() or not request.part.isprintable():
             raise ParameterError("each release must have a name of printable characters")
@@ -310,7 +312,7 @@ def _largest_budgets(
             ]
         except Infeasible:  # too little for a mechanism: where more is too much, it says so itself in the end
             return -1.0
-        return _excess(compose(profiles), total)
+        return total.excess(compose(profiles))
 
     minimum = 1.0 / most
     feasible = max(1.0 / start, minimum)
@@ -329,13 +331,6 @@ def _part_budget(total: Budget, share: float, factor: float) -> Budget:
     """Return the budget of one release, of six digits."""
     delta = min(0.5 * factor, _FLOOR) * share * total.delta
     return Budget(epsilon=float(rounded_down(factor * share * total.epsilon, 6)), delta=float(rounded_down(delta, 6)))
-
-
-def _excess(profile: Profile, total: Budget) -> float:
-    """Return by what log-ratio a profile is above a budget."""
-    if total.delta == 0.0:
-        return log_ratio(profile.pure, total.epsilon)
-    return log_ratio(profile.delta(total.epsilon), total.delta)
 
 
 def written(document: Mapping[str, Any]) -> bytes:

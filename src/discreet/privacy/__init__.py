@@ -5,19 +5,26 @@ from typing import TYPE_CHECKING
 from discreet._core.lazy import door
 
 if TYPE_CHECKING:
+    from discreet.privacy.attacker import (
+        LEVELS,
+        Advantage,
+        Risk,
+        Success,
+        TradeOff,
+        against_guessing,
+        furthest,
+    )
     from discreet.privacy.groups import ChainProfile, GroupUrn, LargestProfile
     from discreet.privacy.guarantee import (
-        LEVELS,
+        AnyBudget,
+        AttackBudget,
         Budget,
         Code,
         Guarantee,
         Kind,
         Relation,
         RelationName,
-        TradeOff,
         Unit,
-        against_guessing,
-        furthest,
         require_kind,
     )
     from discreet.privacy.instance import HeldTable, InstanceDelta, instance_readings

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, Self
 
-import numpy as np
-
-from discreet import wording
-from discreet._core.arrays import Floats
+from discreet import privacy, wording
 from discreet._core.boundary import sealed
 from discreet._core.checks import choice, integer, plain, real, unfit
 from discreet._core.errors import BudgetError, GuaranteeKindError, ParameterError
 from discreet._core.numeric import log_ratio
 from discreet._core.text import as_written, counted, listing, paragraph, rounded_up, table
-from discreet.privacy.profile import Profile, fallen_to, keeps_shape
+from discreet.privacy.profile import ConstantProfile, Profile, keeps_shape
 
 Kind = Literal["unconditional", "instance", "asymptotic", "empirical"]
 RelationName = Literal["replacement", "add-remove"]
@@ -58,6 +56,89 @@ class Budget:
 
     def __str__(self) -> str:
         return f"epsilon {as_written(self.epsilon)}" + (f", delta {as_written(self.delta)}" if self.delta else "")
+
+    def excess(self, profile: Profile) -> float:
+        """Return by what log-ratio a profile is above the budget, in delta, or in epsilon where delta is 0."""
+        if self.delta == 0.0:
+            return log_ratio(profile.pure, self.epsilon)
+        return log_ratio(profile.delta(self.epsilon), self.delta)
+
+    @property
+    def pure(self) -> bool:
+        """Whether pure differential privacy is asked for."""
+        return self.delta == 0.0
+
+    def nearest(self, profile: Profile, parts: int = 1) -> dict[str, float]:
+        """Return the numbers that a profile meets in its part, each enough by itself, as a refusal names them."""
+        nearest = {}
+        if (epsilon := profile.epsilon(self.delta / parts)) <= 100:  # a budget beyond is refused
+            nearest["epsilon >="] = epsilon
+        if (delta := parts * profile.delta(self.epsilon)) < 1:
+            nearest["delta >="] = max(1e-12, delta)
+        return nearest
+
+    def part(self, parts: int) -> Budget:
+        """Return what each of some parts may spend whose deltas add up."""
+        return replace(self, delta=self.delta / parts)
+
+
+class AttackBudget(ABC):
+    """The most that the best attacker may reach, whichever the neighbours and the test: the first of the fields."""
+
+    pure = False  # a delta is allowed
+
+    def __post_init__(self) -> None:
+        for name, value in self.to_dict().items():
+            object.__setattr__(self, name, real(name, value, above=0, below=1, down=True, error=BudgetError))
+        if self.limit[1] <= self.guessing:
+            raise BudgetError(f"{self} is reached without a release. Allow more")
+
+    def __str__(self) -> str:
+        return " at ".join([f"{name.replace('_', ' ')} {as_written(value)}" for name, value in self.to_dict().items()])
+
+    @abstractmethod
+    def reached(self, profile: Profile) -> float:
+        """Return what the best attacker reaches against a profile at most, rounded up."""
+
+    @property
+    def guessing(self) -> float:
+        """What an attacker reaches without a release."""
+        return self.reached(ConstantProfile(value=0.0))
+
+    @property
+    def limit(self) -> tuple[str, float]:
+        """The first field and its value."""
+        return next(iter(self.to_dict().items()))
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], place: str = "") -> AttackBudget:
+        """Return the budget of some fields. Raises BudgetError where they are of none."""
+        for kind in (privacy.Risk, privacy.Advantage, privacy.Success):
+            if set(values) == {item.name for item in fields(kind)}:
+                return kind(**values)
+        names = "detection and false_alarms, or advantage, or success and prior"
+        raise BudgetError(f"{place or 'an attack'} has other fields. Give {names}")
+
+    def to_dict(self) -> dict[str, float]:
+        """Return the fields as JSON values, the limit first."""
+        return asdict(self)  # type: ignore[call-overload, no-any-return]
+
+    def excess(self, profile: Profile) -> float:
+        """Return by what log-ratio more is reached against a profile than may be."""
+        return log_ratio(self.reached(profile), self.limit[1])
+
+    def nearest(self, profile: Profile, parts: int = 1) -> dict[str, float]:
+        """Return the limit that a profile meets in its part, as a refusal names it; nothing where that is none."""
+        limit = self.guessing + parts * (self.reached(profile) - self.guessing)
+        return {f"{self.limit[0]} >=": limit} if limit < 1.0 else {}
+
+    def part(self, parts: int) -> Self:
+        """Return what each of some parts may add to guessing."""
+        name, limit = self.limit
+        return replace(self, **{name: self.guessing + (limit - self.guessing) / parts})  # type: ignore[type-var]
+
+
+AnyBudget = Budget | AttackBudget
 
 
 @sealed
@@ -230,15 +311,11 @@ class Guarantee:
         assumptions = [f"it assumes: {code}" for code in self.assumptions]
         return text + table(("epsilon", "delta"), deltas) + listing([*assumptions, *map(str, self.caveats)])
 
-    def meets(self, budget: Budget) -> bool:
+    def meets(self, budget: AnyBudget) -> bool:
         """Return whether the guarantee, as it is stated, is at least as strong as ``budget``."""
-        return self._excess(budget) <= 0.0 if self.stated is None else self.stated[0] <= budget.epsilon
-
-    def _excess(self, budget: Budget) -> float:
-        """Return by what log-ratio the guarantee is above a budget, in delta, or in epsilon where delta is 0."""
-        if budget.delta == 0.0:
-            return log_ratio(self.profile.pure, budget.epsilon)
-        return log_ratio(self.delta(budget.epsilon), budget.delta)
+        if self.stated is None or isinstance(budget, AttackBudget):
+            return budget.excess(self.profile) <= 0.0
+        return self.stated[0] <= budget.epsilon
 
 
 def require_kind(guarantee: Guarantee, accept: frozenset[str]) -> None:
@@ -253,64 +330,3 @@ def require_kind(guarantee: Guarantee, accept: frozenset[str]) -> None:
             f"the guarantee is {guarantee.kind}, not unconditional: {'; '.join(map(str, guarantee.assumptions))}. "
             f"To publish it all the same, write accept={{{guarantee.kind!r}}}"
         )
-
-
-LEVELS = (
-    *(1e-4, 2e-4, 5e-4, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05),
-    *(0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9),
-)
-"""False-alarm rates that a report lists."""
-
-_FURTHEST = -math.log(LEVELS[0])  # beyond, e^eps times the least level is above 1
-_SMALLEST = 1e-15
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TradeOff:
-    """Lower bound on the trade-off function of a profile: docs/how-to/read-the-report.md. Each delta is rounded up."""
-
-    epsilons: Floats
-    deltas: Floats
-
-    @classmethod
-    def from_profile(cls, profile: Profile, *, upto: float = 1.0, among: float = 0.0) -> Self:
-        """Take some 150 points of a profile, ``among`` one of them, for a picture that goes ``upto`` an epsilon."""
-        # Beyond where delta is negligible, and where e^eps times the least level exceeds 1, nothing is gained.
-        top = min(profile.pure, _FURTHEST, 1.05 * _end(profile))
-        shown = min(profile.pure, upto)
-        steep = shown * (1.0 - np.geomspace(1e-9, 0.1, 12))  # a profile falls steeply where it ends
-        parts = (np.geomspace(1e-4, 1.0, 25) * top, np.linspace(0.0, top, 75), np.linspace(0.0, shown, 40), steep)
-        epsilons = np.unique(np.concatenate(([among], *parts)))
-        return cls(epsilons=epsilons, deltas=profile.deltas(epsilons))
-
-    def power(self, level: Floats) -> Floats:
-        """Return an upper bound on the power of every test with these false-alarm rates."""
-        alpha = np.asarray(level, dtype=np.float64)[:, None]
-        above = np.exp(np.minimum(self.epsilons, 700.0)) * alpha + self.deltas  # beyond 700 any level gives 1
-        below = 1.0 - np.exp(-self.epsilons) * (1.0 - self.deltas - alpha)
-        # The last factor covers the rounding of these few operations.
-        return np.asarray(np.clip(np.minimum(above, below).min(axis=1) * (1.0 + 1e-12), alpha[:, 0], 1.0))
-
-    def points(self, *, upto: float) -> list[tuple[float, float]]:
-        """Return the points of the profile for a picture; those where delta is 0 are left out."""
-        both = zip(self.epsilons.tolist(), self.deltas.tolist(), strict=True)
-        return [(epsilon, delta) for epsilon, delta in both if delta > 0.0 and epsilon <= upto]
-
-
-def against_guessing(level: float, power: float) -> str:
-    """Say how much better than guessing a power is at a false-alarm rate."""
-    if power >= 0.999:
-        return "No protection is promised at this rate."
-    if power <= 1.05 * level:
-        return "That is hardly better than guessing."
-    return f"That is at most {rounded_up(power / level)} times as often as by guessing."
-
-
-def furthest(profile: Profile, headline: float) -> float:
-    """Return how far a picture of a profile goes: to where delta falls no more, the headline epsilon always within."""
-    return max(1.3 * headline, min(1.05 * _end(profile), 5.0 * headline), 1e-3)
-
-
-def _end(profile: Profile) -> float:
-    """Return about where delta becomes negligible, or falls no more."""
-    return fallen_to(profile, max(_SMALLEST, 1.5 * profile.delta(min(0.999 * profile.pure, 700.0))), relative=0.01)

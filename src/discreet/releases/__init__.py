@@ -19,11 +19,12 @@ if TYPE_CHECKING:
         certified_release,
         contents_of,
         delta_caveats,
+        headline,
         no_rows,
         poor_utility,
         utility_facts,
     )
-    from discreet.releases.publication import Offer, budget_of, carry_out, go_on, offer_of, require_promise
+    from discreet.releases.publication import Offer, budget_of, carry_out, go_on, offer_of, require_promise, weak_attack
     from discreet.releases.release import Release, read, read_certificate, taken_for_sample
     from discreet.releases.table import as_polars, file_text, released_counts, require_own, scanned, typed, unreadable
     from discreet.releases.verification import SAME_ROWS, SECONDS, Check, guarantee_of, promised_now, verify, within

@@ -219,7 +219,8 @@ class Certificate:
     def _notes(self) -> list[str]:
         """Return what an unproved promise assumes, the caveats, and what the output told where it is not said first."""
         outcome, guarantee = self.outcome, self.facts.guarantee
-        notes = list(map(str, guarantee.caveats))
+        notes = [wording.attack_limit(guarantee.attack.to_dict())] if guarantee.attack else []
+        notes += map(str, guarantee.caveats)
         if guarantee.kind != "unconditional":
             notes = [*(f"it assumes: {assumption}" for assumption in guarantee.assumptions), *notes]
         if outcome and outcome not in (self.poor or ""):

@@ -17,7 +17,7 @@ from discreet._core.lazy import pl
 from discreet._core.random import seeded
 from discreet.domain import Domain, Records
 from discreet.mechanisms import Contents, Estimates, Forecast, Mechanism, Reading
-from discreet.privacy import Budget, Code, Guarantee, Relation
+from discreet.privacy import AttackBudget, Budget, Code, Guarantee, Relation
 from discreet.releases.facts import CertificateFacts, GuaranteeFacts, UnitFacts
 
 Frames = Iterator["pl.DataFrame"]
@@ -185,6 +185,7 @@ def promise(
     epsilon: float,
     *,
     unit: str | None,
+    attack: AttackBudget | None = None,
     epsilons: tuple[float, ...] = _PROFILE_EPSILONS,
 ) -> GuaranteeFacts:
     """Return the ``guarantee`` of a certificate at an epsilon, or at the guarantee's own, with its profile."""
@@ -198,6 +199,7 @@ def promise(
         epsilon=epsilon,
         delta=delta,
         epsilon_each=epsilon_each,
+        attack=attack,
         profile=[[e, guarantee.delta(e)] for e in epsilons],
         **{**guarantee.to_dict(), "assumptions": list(guarantee.assumptions), "caveats": caveats},
     )

@@ -14,7 +14,7 @@ from typing import Any, Literal, NoReturn, Self
 from discreet._core.boundary import sealed
 from discreet._core.errors import ParameterError
 from discreet._core.reading import first_wrong
-from discreet.privacy import Code
+from discreet.privacy import AttackBudget, Code
 from discreet.wording import RANDOMNESS
 
 _NUMBER = (int, float)
@@ -30,6 +30,7 @@ _POSITIVE = {"type": "integer", "minimum": 1}
 _EPSILON = {"type": "number", "minimum": 0}
 _PROBABILITY = {"type": "number", "minimum": 0, "maximum": 1}
 _SHARE = {"type": ["number", "null"], "minimum": 0, "maximum": 1}
+_ATTACK = {"type": "object", "minProperties": 1, "additionalProperties": {"$ref": "#/$defs/probability"}}
 _PAIRS = {"type": "array", "items": {**_TEXTS, "minItems": 2, "maxItems": 2}}
 _POINT = {"type": "array", "prefixItems": [{"$ref": "#/$defs/epsilon"}, {"$ref": "#/$defs/probability"}]}
 _POINTS = {"type": "array", "items": {**_POINT, "minItems": 2, "maxItems": 2}}
@@ -38,7 +39,7 @@ _POINTS = {"type": "array", "items": {**_POINT, "minItems": 2, "maxItems": 2}}
 def _rule(
     schema: Mapping[str, Any] | None = None,
     *kinds: type,
-    part: type[Facts | Code] | None = None,
+    part: type[Facts | Code | AttackBudget] | None = None,
     where: str | None = None,
 ) -> dict[str, Any]:
     """Return what holds of a field: its JSON Schema, by default that of its ``part``."""
@@ -82,7 +83,7 @@ class Facts:
             if value is not None or where is None or getattr(self, where) is not None:
                 if rule["part"] is not None and isinstance(value, list):
                     value = [entry.to_dict() for entry in value]
-                values[name] = value.to_dict() if isinstance(value, Facts) else value
+                values[name] = value.to_dict() if isinstance(value, (Facts, AttackBudget)) else value
         return values
 
 
@@ -173,6 +174,9 @@ class GuaranteeFacts(Facts):
     r"""the $\delta$ at `epsilon`"""
     epsilon_each: float | None = field(default=None, metadata=_rule(_EPSILON, *_NUMBER, where="epsilon_each"))
     r"""only of a model: the $\varepsilon$ of one table; `epsilon` is that of all tables together"""
+    attack: AttackBudget | None = field(default=None, metadata=_rule(_ATTACK, dict, part=AttackBudget, where="attack"))
+    """only where that was asked for: what the best attacker [reaches at most](../how-to/choose-a-budget.md).
+    `detection` at `false_alarms`, or `advantage`, or `success` at `prior`"""
     pure_epsilon: float | None = field(metadata=_rule({"oneOf": [_NULL, _EPSILON]}))
     r"""the $\varepsilon$ at which $\delta=0$, or `null`"""
     kind: str = field(metadata=_rule({"enum": ["unconditional", "asymptotic", "empirical"]}, str))

@@ -55,9 +55,10 @@ def offer_of(mechanism: Mechanism, request: Request, n: int, profile: Commonness
     require_parts(request.output, mechanism.domain, records=contents.tables is None and contents.size is not None)
     guarantee = mechanism.guarantee(request.between, n=n)
     require_kind(guarantee, request.accept)
-    if request.budget is not None:
-        wanted = f"{request.budget} with {mechanism.name} {mechanism.parameters()}"
-        mechanisms.require_budget(guarantee, request.budget, wanted)
+    if (budget := request.attack or request.budget) is not None:
+        mechanisms.require_budget(guarantee, budget, f"{budget} with {mechanism.name} {mechanism.parameters()}")
+    if request.attack is not None and (why := weak_attack(request, guarantee)):
+        raise Refused(why)
     forecast = mechanism.forecast(n, profile)
     if "poor-utility" not in request.accept:
         if forecast.lost > content.POOR_UTILITY:
@@ -73,6 +74,13 @@ def require_promise(request: Request, n: int | None) -> None:
         return
     if why := wording.weak_promise(request.budget, n, content.LARGEST_EPSILON):
         raise Refused(why)
+
+
+def weak_attack(request: Request, guarantee: Guarantee) -> str:
+    """Return why what limits an attacker enough promises next to nothing besides; nothing of what promises more."""
+    if request.attack is None or "weak-promise" in request.accept:
+        return ""
+    return wording.weak_promise(budget_of(guarantee), guarantee.n, content.LARGEST_EPSILON, wanted=str(request.attack))
 
 
 def budget_of(guarantee: Guarantee) -> Budget:
@@ -153,6 +161,7 @@ def _promised(run: Run, offer: Offer, facts: Provenance, *, seeded: bool) -> Cer
     """Return the certificate of a release before the private step: ``released`` is completed by what is released."""
     mechanism, guarantee, request = offer.mechanism, offer.guarantee, run.request
     relation, unit, randomness = guarantee.relation, request.column, mechanism.traits.randomness
+    epsilon = content.headline(guarantee, request.budget)
     if seeded or facts.seeded:
         randomness = "seeded" if seeded else "seeded-cut"
     promised = CertificateFacts(
@@ -167,7 +176,7 @@ def _promised(run: Run, offer: Offer, facts: Provenance, *, seeded: bool) -> Cer
         relation=fields.RelationFacts(name=relation.name, group=relation.group),
         unit=fields.UnitFacts(column=unit, max_records=request.covered.group) if unit else None,
         public_inputs=dict(facts.public),
-        guarantee=content.promise(mechanism, guarantee, content.headline(guarantee, request.budget), unit=unit),
+        guarantee=content.promise(mechanism, guarantee, epsilon, unit=unit, attack=request.attack),
         randomness=randomness,
         released=fields.ReleasedFacts(columns=list(offer.contents.columns), tables=[]),
         ledger=None if (stamp := run.stamp) is None else fields.LedgerFacts(**stamp),

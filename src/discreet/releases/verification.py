@@ -22,7 +22,7 @@ from urllib.parse import unquote
 from discreet._core import formats
 from discreet._core.boundary import quietly, sealed
 from discreet._core.checks import real
-from discreet._core.errors import DiscreetError, FileProblem, ParameterError, Refused
+from discreet._core.errors import BudgetError, DiscreetError, FileProblem, ParameterError, Refused
 from discreet._core.files import require_settled
 from discreet._core.lazy import pl
 from discreet._core.reading import file_sha256
@@ -178,7 +178,7 @@ def verify(
             data = certificate
         try:
             certificate = Certificate.read(certificate)
-        except ParameterError as problem:
+        except (BudgetError, ParameterError) as problem:
             return [_not_recomputed(str(problem))]
     with within(seconds):
         checks = _certificate_checks(certificate)
@@ -211,6 +211,7 @@ def promised_now(certificate: Certificate, mechanism: Mechanism, guarantee: Guar
         guarantee,
         float(facts.guarantee.epsilon),
         unit=None if facts.unit is None else facts.unit.column,
+        attack=facts.guarantee.attack,
         **certificate_v1.epsilons_of(facts),
     )
     return replace(certificate, facts=replace(facts, guarantee=promised))
@@ -242,6 +243,8 @@ def _guarantee_checks(certificate: Certificate, mechanism: Mechanism, guarantee:
     today = promised_now(certificate, mechanism, guarantee)
     facts, oldest = certificate.facts, certificate_v1.is_oldest(certificate.facts)
     claims, values = facts.guarantee.to_dict(), today.facts.guarantee.to_dict()
+    if (attack := facts.guarantee.attack) is not None:
+        values["attack"] |= {attack.limit[0]: attack.reached(guarantee.profile)}
     texts = {"assumptions", "caveats"} if facts.earlier else set()
     rounding, exact = (certificate_v1.NOISE, False) if oldest else (_ROUNDING, facts.guarantee.exact)
     for key in sorted((set(claims) | set(values)) - texts):
@@ -259,13 +262,15 @@ def _guarantee_checks(certificate: Certificate, mechanism: Mechanism, guarantee:
         yield Check(what=place, claimed=claim, found="a forecast, not checked", agrees=agrees, stated=True)
 
 
-_BOUNDS = ("delta", "epsilon", "epsilon_each", "profile", "pure_epsilon")
+_BOUNDS = ("attack", "delta", "epsilon", "epsilon_each", "profile", "pure_epsilon")
 _ROUNDING = 1e-13  # another machine may round the last written digit of a number differently
 _LARGEST, _SMALLEST = 1.01, 1e-300  # the contract of what is called exact
 
 
 def holds(claimed: Any, value: Any, rounding: float, exact: bool) -> bool:
     """Return whether a bound is at least the one computed, which a larger one is too unless it is called exact."""
+    if isinstance(value, dict):  # of an attack
+        return all(holds(claimed[name], number, rounding, exact=False) for name, number in value.items())
     if isinstance(value, list):  # of a profile
         return len(claimed) == len(value) and all(
             len(a) == 2 and a[0] == b[0] and holds(a[1], b[1], rounding, exact)

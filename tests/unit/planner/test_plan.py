@@ -275,7 +275,7 @@ def test_stated_refuses_what_does_not_fit(mechanism: str, parameters: dict[str, 
 @pytest.mark.parametrize("name", sorted(REGISTRY))
 def test_groups_cost_more_for_every_mechanism(name: str) -> None:
     cells = {"cells": 10} if REGISTRY[name].traits.needs_cells else {}
-    found, _, _ = solved(name, records=500, epsilon=0.3, delta=1e-3, size=20, **cells)
+    found, _, _ = solved(name, records=500, budget=Budget(epsilon=0.3, delta=1e-3), size=20, **cells)
     parameters = {**found.parameters(), **cells}
     deltas = [stated(name, records=500, size=20, group=g, **parameters)[1].delta(0.3) for g in (1, 2, 3)]
     assert deltas == sorted(deltas)
