@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from discreet._core.lazy import door
 
 if TYPE_CHECKING:
-    from discreet.planner.cells import chosen_cells, require_current, said_before, with_sampling
+    from discreet.planner.cells import chosen_cells, require_current, said_before, with_sampling, with_units
     from discreet.planner.choice import PublicFacts, chosen_mechanism, require_complete
     from discreet.planner.options import UNIT, Option, PlanRequest
     from discreet.planner.plans import Plan, plan, planned, wrapped

@@ -12,12 +12,12 @@ import numpy as np
 
 from discreet import planner
 from discreet._core.checks import choice
-from discreet._core.errors import DiscreetError, ParameterError
+from discreet._core.errors import DiscreetError, DomainError, ParameterError
 from discreet._core.text import about
 from discreet.domain import Domain
 from discreet.ledger import Request
 from discreet.mechanisms import SAMPLINGS, Mechanism, SteppedMechanism, named, require_kept
-from discreet.privacy import Budget
+from discreet.privacy import Budget, Unit
 from discreet.releases import POOR_UTILITY
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ _MOST = 1 << 17  # cells in all
 _LEAST = 3  # the power of two of cells of one column; of several, one less
 _GAIN = 0.03
 _REFUSED = 1e6
+_OF_UNITS = "marginals"  # which releases units with their rows
 
 
 def require_current(arguments: Iterable[str], replacements: Mapping[str, str]) -> None:
@@ -101,6 +102,38 @@ def with_cells(
         search = None not in declared and math.prod(filter(None, declared)) <= _MOST_DECLARED
         cells = 1 << _exponent(judged, len(columns), n=n, size=size or n, search=search)
     return replace(domain, columns=_cut(domain, columns, cells).columns)
+
+
+def with_units(request: Request, *others: Any) -> tuple[Request, list[str]]:
+    """Return a request whose unit is a table of units of its domain, where that can be; and what to say of it."""
+    # It can be where marginals may take its columns, whatever is predicted: errors of units and of single rows are not
+    # about the same records. others: what else is asked for that releases of units do not have.
+    from discreet.domain import UnitTable
+    from discreet.mechanisms import check_columns
+
+    domain, unit = request.domain, request.unit
+    if domain is None or domain.tables or not isinstance(unit, Unit) or request.mechanism not in (None, _OF_UNITS):
+        return request, []
+    try:
+        _require_rows_of_units(request, *others)
+        cut = with_cells(domain, named(_OF_UNITS), n=1, budget=required(request.budget))
+        rows = UnitTable(unit=unit.column, max_records=unit.max_records, columns=cut.columns)
+        by_unit = replace(cut, columns={}, tables={"records": rows})
+        check_columns(by_unit)
+    except (DomainError, ParameterError) as reason:
+        return request, [f"rows are released by themselves, and not as those of one {unit.column}: {reason}"]
+    return replace(request, domain=by_unit, unit=None), chosen_cells(domain, cut)
+
+
+def _require_rows_of_units(request: Request, *others: Any) -> None:
+    parts, workload = request.output.partitions, {"workload", "given"} & set(request.parameters)
+    if any((*others, request.counts, parts, workload)):
+        raise ParameterError(
+            "counts, parts, references, workloads, closed tables, mechanisms that are given and plans of several "
+            "releases are of single rows"
+        )
+    if required(request.budget).delta == 0.0:
+        raise ParameterError("units need a delta above 0")
 
 
 def _cut(domain: Domain, names: list[str], cells: int, *, judged: bool = False) -> Domain:

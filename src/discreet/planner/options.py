@@ -38,6 +38,7 @@ class PlanRequest:
     reference: Reference = field(default_factory=Reference)
     mechanisms: Sequence[str] | None = None  # names; None for all
     files: Mapping[str, str] = field(default_factory=dict)  # what was read from files: the domain, the reference
+    notes: Sequence[str] = ()  # what is said of the request as it was asked for
 
     @property
     def domain(self) -> Domain:

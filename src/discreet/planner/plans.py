@@ -19,7 +19,7 @@ from discreet._core.text import about, alarm, aligned, counted, listing, percent
 from discreet.domain import Domain
 from discreet.ledger import Ledger, Replacement, Request
 from discreet.mechanisms import Mechanism, first_names, named, shown_cells
-from discreet.planner.cells import chosen_cells, require_current, required, with_sampling
+from discreet.planner.cells import chosen_cells, require_current, required, with_sampling, with_units
 from discreet.planner.options import (
     Option,
     PlanRequest,
@@ -165,7 +165,7 @@ class Plan:
             caveats = [f"{option.name}: {caveat}" for caveat in option.caveats]
             visible = filter(None, [getattr(option.forecast, "visible_dependence", None)])
             caveats += map(wording.visible_relation, visible)
-            notes = [*chosen_cells(self.comparison.domain, self.best.domain), *caveats]
+            notes = [*self.comparison.notes, *chosen_cells(self.comparison.domain, self.best.domain), *caveats]
             if option.forecast is not None:
                 notes += wording.outcomes(option.forecast)
         return [*notes, *filter(None, [self.missing])]
@@ -339,11 +339,13 @@ def plan(
     budget : Budget
         The most that a release may spend.
     records : int
-        The public number of records, ``n``; with a unit, units times slots.
+        The public number of records, ``n``: of units, where these are released; of rows by themselves, units times
+        slots.
     size : int, optional
         Number of records to release; ``records`` by default.
     unit : Unit, optional
-        The person, or other privacy unit, behind the rows.
+        The person, or other privacy unit, behind the rows: see :func:`discreet.release`. With a reference, or names
+        of mechanisms, rows are released by themselves.
     reference : dataframe or path, optional
         A **public** table that the confidential one is expected to look like: an earlier release, last year's published
         sample. Predictions are then about tables like it; without one, about tables distributed as the inner half of
@@ -386,8 +388,9 @@ def plan(
     request = Request(
         budget=required(budget), domain=domain, relation=relation, unit=unit, size=size, parameters=parameters
     )
-    public = Reference.from_data(reference, domain)
-    comparison = PlanRequest(request=request, reference=public, mechanisms=mechanisms, files=files)
+    public, rows = Reference.from_data(reference, domain), reference is not None or mechanisms is not None
+    request, notes = with_units(request, rows)
+    comparison = PlanRequest(request=request, reference=public, mechanisms=mechanisms, files=files, notes=notes)
     return planned(comparison, largest_sizes=largest_sizes, progress=progress)
 
 
