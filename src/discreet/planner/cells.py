@@ -14,6 +14,7 @@ from discreet import planner
 from discreet._core.checks import choice
 from discreet._core.errors import DiscreetError, DomainError, ParameterError
 from discreet._core.text import about
+from discreet.confidential import require_unit
 from discreet.domain import Domain
 from discreet.ledger import Request
 from discreet.mechanisms import SAMPLINGS, Mechanism, SteppedMechanism, named, require_kept
@@ -112,8 +113,10 @@ def with_units(request: Request, *others: Any) -> tuple[Request, list[str]]:
     from discreet.mechanisms import check_columns
 
     domain, unit = request.domain, request.unit
-    if domain is None or domain.tables or not isinstance(unit, Unit) or request.mechanism not in (None, _OF_UNITS):
+    if domain is None or not isinstance(unit, Unit) or request.mechanism not in (None, _OF_UNITS):
         return request, []
+    if domain.tables:
+        require_unit(domain, unit)
     try:
         _require_rows_of_units(request, *others)
         cut = with_cells(domain, named(_OF_UNITS), n=1, budget=required(request.budget))
@@ -126,14 +129,12 @@ def with_units(request: Request, *others: Any) -> tuple[Request, list[str]]:
 
 
 def _require_rows_of_units(request: Request, *others: Any) -> None:
-    parts, workload = request.output.partitions, {"workload", "given"} & set(request.parameters)
-    if any((*others, request.counts, parts, workload)):
+    pure, workload = required(request.budget).delta == 0.0, {"workload", "given"} & set(request.parameters)
+    if any((*others, request.counts, request.output.partitions, workload, pure)):
         raise ParameterError(
-            "counts, parts, references, workloads, closed tables, mechanisms that are given and plans of several "
-            "releases are of single rows"
+            "counts, parts, references, workloads, closed tables, mechanisms that are given, plans of several releases "
+            "and budgets of delta 0 are of single rows"
         )
-    if required(request.budget).delta == 0.0:
-        raise ParameterError("units need a delta above 0")
 
 
 def _cut(domain: Domain, names: list[str], cells: int, *, judged: bool = False) -> Domain:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from discreet import mechanisms, planner
 from discreet._core.checks import choice, integer
@@ -14,6 +16,7 @@ from discreet.domain import Commonness, Domain
 from discreet.ledger import Replacement, Request
 from discreet.mechanisms import Mechanism, first_names, named, parameter_names
 from discreet.planner.cells import calibrated, required, with_sampling
+from discreet.privacy import Budget, Unit
 from discreet.releases import poor_utility
 
 _NO_PARAMETERS = {"cells", "group", "n"}
@@ -38,6 +41,27 @@ class PublicFacts:
     def on(self, domain: Domain) -> PublicFacts:
         """Return these facts on other cells."""
         return replace(self, domain=domain)
+
+
+def plans_of_slots(domain: str | os.PathLike[str], budget: Budget, numbers: Sequence[int], **facts: Any) -> Any:
+    """Return a plan for each most number of rows of a unit, of the table of units in a domain or of its columns."""
+    declared = Domain.read(domain)
+    if (table := declared.unit_table) is None:
+        return {
+            most: planner.plan(declared, budget, unit=Unit(planner.UNIT, max_records=most), **facts) for most in numbers
+        }
+    columns, (name,) = table.own_columns(declared.columns), declared.tables or ("",)
+    forms = {most: {name: replace(table, max_records=most)} for most in numbers}
+    return {
+        most: planner.plan(replace(declared, columns=columns, tables=tables), budget, **facts)
+        for most, tables in forms.items()
+    }
+
+
+def share_cut(shares: Sequence[float], most: int) -> float:
+    """Return which share of rows a number of slots cuts, where these shares of the units have 1, 2, ... rows."""
+    rows = sum(share * number for number, share in enumerate(shares, 1))
+    return 1.0 - sum(share * min(number, most) for number, share in enumerate(shares, 1)) / rows
 
 
 def require_complete(request: Request) -> None:

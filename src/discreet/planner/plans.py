@@ -390,7 +390,8 @@ def plan(
     )
     public, rows = Reference.from_data(reference, domain), reference is not None or mechanisms is not None
     request, notes = with_units(request, rows)
-    comparison = PlanRequest(request=request, reference=public, mechanisms=mechanisms, files=files, notes=notes)
+    options: dict[str, Any] = {"mechanisms": mechanisms, "files": files, "unit": unit, "notes": notes}
+    comparison = PlanRequest(request=request, reference=public, **options)
     return planned(comparison, largest_sizes=largest_sizes, progress=progress)
 
 

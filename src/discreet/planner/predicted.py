@@ -80,6 +80,25 @@ class Reference:
         return Commonness.of_counts(_tally(domain.encode(self.table))[1], cells=domain.size)
 
 
+def _with_absence(domain: Domain, records: Records) -> Records:
+    """Return records of units in which slots have the code of what is not there where the number of rows says so."""
+    if (table := domain.unit_table) is None:
+        return records
+    slots = table.slot_of(len(domain.columns)).tolist()
+    used = table.used(records.columns[slots.count(0) :])
+    each = zip(slots, records.columns, domain.columns.values(), strict=True)
+    columns = [
+        codes if slot < 1 else np.where(used[slot - 1], codes, int(column.size or 0)) for slot, codes, column in each
+    ]
+    return Records(columns=tuple(columns))
+
+
+def _of_used(column: Column, law: _Shares) -> _Shares:
+    """Return the shares of those that use a column's slot."""
+    used = law[0] < column.size
+    return law[0][used], law[1][used] / max(float(law[1][used].sum()), 1e-300)
+
+
 def _tally(records: Records, weights: Any = None) -> tuple[Records, Any]:
     """Return the distinct records, in the order in which they come, and how often each occurs, or its weight."""
     numbers: dict[Any, int] = {}
@@ -108,6 +127,7 @@ def predicted_errors(
     reference = reference or Reference()
     domain, forecast = mechanism.domain, mechanism.forecast(n)
     support, shares = reference.shares(domain)
+    support = _with_absence(domain, support)
     most = int(min(draws, forecast.draws))
     runs = max(min(2, most), min(most, (1 << 19) // len(shares)))
     if forecast.rest and math.isinf(forecast.urn):  # nothing is drawn
@@ -125,6 +145,7 @@ def predicted_errors(
 def sampling_errors(domain: Domain, size: int, reference: Reference) -> dict[str, float]:
     """Return the errors that independent records drawn from the table itself are predicted to have: without privacy."""
     support, shares = reference.shares(domain)
+    support = _with_absence(domain, support)
     laws = [[(codes, shares)] for codes in support.columns]
     return _errors(domain, support, shares, laws, _Sampling(float(size), len(domain.columns)), reference)
 
@@ -229,12 +250,16 @@ def _errors(
 ) -> dict[str, float]:
     """Return the predicted error of each column in its own unit: of labels, ranks over ``K - 1``."""
     errors = {}
-    for (name, column), codes, law in zip(domain.columns.items(), support.columns, laws, strict=True):
-        if column.labels is None:
+    listed = [[(codes, shares), *law] for codes, law in zip(support.columns, laws, strict=True)]
+    for (name, column), all_laws in zip(domain.columns.items(), listed, strict=True):
+        table, *law = [_of_used(column, one) for one in all_laws] if domain.tables else all_laws
+        if not table[1].any():  # a slot that no unit of an invented table uses
+            errors[name] = 0.0
+        elif column.labels is None:
             values = None if reference.table is None else reference.table[name]
-            errors[name] = _column_error(column, (codes, shares), law, sample, values)
+            errors[name] = _column_error(column, table, law, sample, values)
         else:
-            errors[name] = _column_error(column, (codes, shares), law, sample) / (column.scale or 1.0)
+            errors[name] = _column_error(column, table, law, sample) / (column.scale or 1.0)
     return errors
 
 

@@ -101,7 +101,7 @@ OPEN = Domain(columns={"ward": OpenLabels(nulls="category"), "days": NULLABLE.co
         ({"domain": OPEN}, "rows of a unit need finitely many cells"),
         ({"unit": Unit("person", max_records=64)}, "at most 128 columns"),
         ({"unit": Unit("person", max_records=101)}, "max_records must be an integer from 1 to 100"),
-        ({"budget": Budget(epsilon=4.0)}, "a delta above 0"),
+        ({"budget": Budget(epsilon=4.0)}, "budgets of delta 0"),
         ({"counts": True, "size": None}, "counts, parts"),
         ({"reference": visits().drop("person")[:50]}, "references"),
         ({"mechanism": "marginals", "workload": "ward*days"}, "workloads"),
