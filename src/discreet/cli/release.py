@@ -152,25 +152,28 @@ def plan(
 
 def _compare_slots(plans: Mapping[int, Any], shares: list[float] | None, as_json: bool) -> None:
     """Print what numbers of rows of a unit cost and, where it is public how many units have, which share they cut."""
-    cut = {most: shares and planner.share_cut(shares, most) for most in plans}
+    numbers = list(enumerate(shares or [1.0], 1))
+    kept = {most: sum(share * min(rows, most) for rows, share in numbers) for most in plans}
+    cut = {most: shares and 1.0 - kept[most] / sum(share * rows for rows, share in numbers) for most in plans}
     if as_json:
         show({"plans": [{"max_records": most, **plans[most].to_dict(), "share_cut": cut[most]} for most in plans]})
         return
-    notes, rows = list[str](), [["max records", "columns", "not from data", "error of a column", "rows cut"]]
+    notes, rows = list[str](), [["max records", "columns", "not from data", "error of a value", "rows cut"]]
     for most, result in plans.items():
         columns, best = result.comparison.domain.columns, next(iter(result.feasible), None)
-        if not result.comparison.domain.tables or best is None or best.w1 is None:
+        if (table := result.comparison.domain.unit_table) is None or best is None or best.w1 is None:
             notes.append(f"max_records {most}: {[*result.verdict, *result.notes][0]}")
             continue
-        numbers = best.share_not_from_data, best.w1 / sum(map(bool, best.errors.values())), cut[most]
-        shown = ["-" if number is None else f"{100 * number:.2f}%" for number in numbers]
+        values = len(table.held_columns) * (1 + table.number) / 2  # of a unit of an invented table
+        facts = best.share_not_from_data, best.w1 / values, cut[most]
+        shown = ["-" if fact is None else f"{100 * fact:.2f}%" for fact in facts]
         rows.append([str(most), str(len(columns)), *shown])
     notes.append(
-        "Error of a column: W1 on a scale from 0 to 1, the mean of all columns and slots that are used, predicted for "
-        "an invented table. Errors of rows that are cut are not in it"
+        "Error of a value: W1 on a scale from 0 to 1, the mean of the columns of all rows that stay, predicted for an "
+        "invented table, whose units use about half of their slots"
     )
     if shares is None:
-        notes.append("How many rows each cuts, discreet domain check tells the custodian. Choose by what is public")
+        notes.append("Rows cut: discreet domain check tells the custodian")
     for line in [*aligned(rows, left=0), *planner.wrapped(notes)]:
         echo(line)
 

@@ -6,7 +6,7 @@ from discreet._core.lazy import door
 
 if TYPE_CHECKING:
     from discreet.planner.cells import chosen_cells, require_current, said_before, with_sampling, with_units
-    from discreet.planner.choice import PublicFacts, chosen_mechanism, plans_of_slots, require_complete, share_cut
+    from discreet.planner.choice import PublicFacts, chosen_mechanism, plans_of_slots, require_complete
     from discreet.planner.options import UNIT, Option, PlanRequest
     from discreet.planner.plans import Plan, plan, planned, wrapped
     from discreet.planner.predicted import Reference, predicted_w1, width_error

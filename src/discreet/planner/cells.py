@@ -17,8 +17,8 @@ from discreet._core.text import about
 from discreet.confidential import require_unit
 from discreet.domain import Domain
 from discreet.ledger import Request
-from discreet.mechanisms import SAMPLINGS, Mechanism, SteppedMechanism, named, require_kept
-from discreet.privacy import Budget, Unit
+from discreet.mechanisms import SAMPLINGS, Mechanism, SteppedMechanism, first_names, named, require_kept
+from discreet.privacy import Budget
 from discreet.releases import POOR_UTILITY
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ _MOST = 1 << 17  # cells in all
 _LEAST = 3  # the power of two of cells of one column; of several, one less
 _GAIN = 0.03
 _REFUSED = 1e6
-_OF_UNITS = "marginals"  # which releases units with their rows
 
 
 def require_current(arguments: Iterable[str], replacements: Mapping[str, str]) -> None:
@@ -107,19 +106,21 @@ def with_cells(
 
 def with_units(request: Request, *others: Any) -> tuple[Request, list[str]]:
     """Return a request whose unit is a table of units of its domain, where that can be; and what to say of it."""
-    # It can be where marginals may take its columns, whatever is predicted: errors of units and of single rows are not
-    # about the same records. others: what else is asked for that releases of units do not have.
-    from discreet.domain import UnitTable
-    from discreet.mechanisms import check_columns
-
+    # It can be where a mechanism that may be taken keeps such tables, whatever is predicted: errors of units and of
+    # single rows are not about the same records. others: what else is asked for that releases of units do not have.
     domain, unit = request.domain, request.unit
-    if domain is None or not isinstance(unit, Unit) or request.mechanism not in (None, _OF_UNITS):
+    kinds = [named(name) for name in first_names() if request.mechanism in (None, name)]
+    keeper = next((kind for kind in kinds if kind.traits.keeps_declared), None)
+    if domain is None or keeper is None or unit is None:
         return request, []
     if domain.tables:
         require_unit(domain, unit)
+    from discreet.domain import UnitTable
+    from discreet.mechanisms import check_columns
+
     try:
         _require_rows_of_units(request, *others)
-        cut = with_cells(domain, named(_OF_UNITS), n=1, budget=required(request.budget))
+        cut = with_cells(domain, keeper, n=1, budget=required(request.budget))
         rows = UnitTable(unit=unit.column, max_records=unit.max_records, columns=cut.columns)
         by_unit = replace(cut, columns={}, tables={"records": rows})
         check_columns(by_unit)

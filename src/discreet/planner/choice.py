@@ -45,23 +45,12 @@ class PublicFacts:
 
 def plans_of_slots(domain: str | os.PathLike[str], budget: Budget, numbers: Sequence[int], **facts: Any) -> Any:
     """Return a plan for each most number of rows of a unit, of the table of units in a domain or of its columns."""
-    declared = Domain.read(domain)
-    if (table := declared.unit_table) is None:
-        return {
-            most: planner.plan(declared, budget, unit=Unit(planner.UNIT, max_records=most), **facts) for most in numbers
-        }
-    columns, (name,) = table.own_columns(declared.columns), declared.tables or ("",)
-    forms = {most: {name: replace(table, max_records=most)} for most in numbers}
-    return {
-        most: planner.plan(replace(declared, columns=columns, tables=tables), budget, **facts)
-        for most, tables in forms.items()
-    }
-
-
-def share_cut(shares: Sequence[float], most: int) -> float:
-    """Return which share of rows a number of slots cuts, where these shares of the units have 1, 2, ... rows."""
-    rows = sum(share * number for number, share in enumerate(shares, 1))
-    return 1.0 - sum(share * min(number, most) for number, share in enumerate(shares, 1)) / rows
+    plain, plans = Domain.read(domain).to_dict(), {}
+    for most in numbers:
+        tables = {name: {**table, "max_records": most} for name, table in plain.get("tables", {}).items()}
+        unit = None if tables else Unit(planner.UNIT, max_records=most)
+        plans[most] = planner.plan(Domain.from_dict({**plain, "tables": tables}), budget, unit=unit, **facts)
+    return plans
 
 
 def require_complete(request: Request) -> None:

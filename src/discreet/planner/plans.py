@@ -339,19 +339,17 @@ def plan(
     budget : Budget
         The most that a release may spend.
     records : int
-        The public number of records, ``n``: of units, where these are released; of rows by themselves, units times
-        slots.
+        The public number of records, ``n``: of units, or, where rows are released by themselves, units times slots.
     size : int, optional
         Number of records to release; ``records`` by default.
     unit : Unit, optional
-        The person, or other privacy unit, behind the rows: see :func:`discreet.release`. With a reference, or names
-        of mechanisms, rows are released by themselves.
+        The person, or other privacy unit, behind the rows: see :func:`discreet.release`.
     reference : dataframe or path, optional
         A **public** table that the confidential one is expected to look like: an earlier release, last year's published
         sample. Predictions are then about tables like it; without one, about tables distributed as the inner half of
         the base measure: right for comparing mechanisms, rough as a number.
     mechanisms : sequence of str, optional
-        Registry names to consider; all by default.
+        Registry names to consider; all by default. Of named ones, rows are released by themselves.
     largest_sizes : bool
         Whether to solve for each mechanism's largest size too, which takes most of the time.
     progress : callable, optional

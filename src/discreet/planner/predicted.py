@@ -93,12 +93,6 @@ def _with_absence(domain: Domain, records: Records) -> Records:
     return Records(columns=tuple(columns))
 
 
-def _of_used(column: Column, law: _Shares) -> _Shares:
-    """Return the shares of those that use a column's slot."""
-    used = law[0] < column.size
-    return law[0][used], law[1][used] / max(float(law[1][used].sum()), 1e-300)
-
-
 def _tally(records: Records, weights: Any = None) -> tuple[Records, Any]:
     """Return the distinct records, in the order in which they come, and how often each occurs, or its weight."""
     numbers: dict[Any, int] = {}
@@ -146,7 +140,7 @@ def sampling_errors(domain: Domain, size: int, reference: Reference) -> dict[str
     """Return the errors that independent records drawn from the table itself are predicted to have: without privacy."""
     support, shares = reference.shares(domain)
     support = _with_absence(domain, support)
-    laws = [[(codes, shares)] for codes in support.columns]
+    laws = [list[_Shares]() for _ in domain.columns]  # those of the table itself
     return _errors(domain, support, shares, laws, _Sampling(float(size), len(domain.columns)), reference)
 
 
@@ -250,16 +244,18 @@ def _errors(
 ) -> dict[str, float]:
     """Return the predicted error of each column in its own unit: of labels, ranks over ``K - 1``."""
     errors = {}
-    listed = [[(codes, shares), *law] for codes, law in zip(support.columns, laws, strict=True)]
-    for (name, column), all_laws in zip(domain.columns.items(), listed, strict=True):
-        table, *law = [_of_used(column, one) for one in all_laws] if domain.tables else all_laws
-        if not table[1].any():  # a slot that no unit of an invented table uses
-            errors[name] = 0.0
-        elif column.labels is None:
+    for (name, column), codes, released in zip(domain.columns.items(), support.columns, laws, strict=True):
+        table, used = (codes, shares), 1.0
+        if domain.tables:  # a unit that has no such row has no error in it
+            rows = np.less(codes, column.size or 0)
+            used = float(shares[rows].sum())
+            table = codes[rows], shares[rows] / max(used, 1e-300)
+        law = released or [table]
+        if column.labels is None:
             values = None if reference.table is None else reference.table[name]
-            errors[name] = _column_error(column, table, law, sample, values)
+            errors[name] = used * _column_error(column, table, law, sample, values)
         else:
-            errors[name] = _column_error(column, table, law, sample) / (column.scale or 1.0)
+            errors[name] = used * _column_error(column, table, law, sample) / (column.scale or 1.0)
     return errors
 
 

@@ -12,7 +12,6 @@ from discreet import Budget, Unit, plan
 from discreet.cli import main
 from discreet.domain import Category, Domain, Integer, UnitTable
 from discreet.errors import ParameterError
-from discreet.planner.choice import share_cut
 
 COLUMNS = {"ward": Category(categories=["a", "b", "c"]), "days": Integer(lower=1, upper=30)}
 FLAT = Domain(columns=COLUMNS)
@@ -42,11 +41,6 @@ def test_errors_of_a_slot_are_those_of_the_units_that_use_it() -> None:
     assert errors["days (2)"] < 3 * errors["days (1)"] < 0.2
 
 
-def test_the_share_that_is_cut() -> None:
-    assert share_cut([5, 2, 2, 0, 0, 0, 1], 2) == pytest.approx(1 - (5 + 4 + 4 + 2) / (5 + 4 + 6 + 7))
-    assert share_cut([0.5, 0.5], 2) == 0.0
-
-
 @pytest.mark.parametrize("flat", [True, False])
 def test_numbers_of_rows_are_compared(flat: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str],
                                       monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
@@ -69,6 +63,6 @@ def test_numbers_of_rows_are_compared(flat: bool, tmp_path: Path, capsys: pytest
     assert "discreet domain check tells the custodian" in " ".join(lines)
     plans = json.loads(run("--rows-per-unit", "5,2,2,0,0,0,1", "--json"))["plans"]
     assert [one["max_records"] for one in plans] == [2, 5, 80]
-    assert plans[0]["share_cut"] == pytest.approx(7 / 22)
+    assert [one["share_cut"] for one in plans] == pytest.approx([1 - (5 + 4 + 4 + 2) / (5 + 4 + 6 + 7), 2 / 22, 0])
     two, five = (plan(by_unit(most), BUDGET, records=5000).feasible[0] for most in (2, 5))
     assert [one["options"][0]["predicted_w1"] for one in plans[:2]] == [two.w1, five.w1]
