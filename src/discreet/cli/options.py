@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from contextlib import suppress
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -49,15 +47,6 @@ def key_value(pair: str) -> tuple[str, Any]:
         except ValueError:
             continue
     return key.strip(), text.strip()
-
-
-def shares(text: str) -> list[float]:
-    """Return numbers that stand between commas, none below 0 and not all 0."""
-    with suppress(ValueError):
-        numbers = [float(part) for part in text.split(",")]
-        if min(numbers) >= 0.0 and 0.0 < sum(numbers) < math.inf:
-            return numbers
-    raise click.BadParameter(f"it must be numbers of at least 0, such as 0.5,0.3,0.2, got {text!r}")
 
 
 _JSON = click.Option(["--json", "as_json"], is_flag=True, help="Write JSON to standard output.")

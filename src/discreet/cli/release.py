@@ -102,8 +102,8 @@ def release(data: str, domain_file: str, tables: int, sampling: str | None, as_j
 @option("--size", int, "Number of records to release. By default --records.")
 @option("--max-records", int, "The most records that a unit keeps. Several are compared. --records is then the number "
         "of units.", multiple=True)  # fmt: skip
-@option("--rows-per-unit", common.shares, "Public shares of the units with 1, 2, ... rows, such as 0.5,0.3,0.2. "
-        "They say how many rows each --max-records cuts.", metavar="SHARES")  # fmt: skip
+@option("--rows-per-unit", click.FloatRange(0), "Public: the share of the units with 1 row, 2 rows, ..., one option "
+        "each. They say what each --max-records cuts.", multiple=True)  # fmt: skip
 @shared("outcome", "sampling", "reference")
 @option("--together", PATH, "TOML file of several releases of one table ([[release]] with name, domain, records, and "
         "if wanted size, mechanism, parameters, share, max_records). They are calibrated together, and satisfy the "
@@ -120,8 +120,8 @@ def plan(
     page = {name: options.pop(name) for name in ("html", "ledger", "dataset")}
     if together is not None:
         public = {"domain": domain_file, "records": options["records"], **options}
-        of_units = {"max-records": max_records or None, "rows-per-unit": shares}
-        _plan_together(together, out, as_json, {**public, **page, **of_units})
+        public |= {"max-records": max_records or None, "rows-per-unit": shares or None}
+        _plan_together(together, out, as_json, {**public, **page})
         return 0
     if domain_file is None or options["records"] is None:
         raise ParameterError("a plan of one release needs --domain and --records. For several give --together")
@@ -150,11 +150,11 @@ def plan(
     return 0 if result.feasible else Infeasible.exit_status
 
 
-def _compare_slots(plans: Mapping[int, Any], shares: list[float] | None, as_json: bool) -> None:
+def _compare_slots(plans: Mapping[int, Any], shares: tuple[float, ...], as_json: bool) -> None:
     """Print what numbers of rows of a unit cost and, where it is public how many units have, which share they cut."""
-    numbers = list(enumerate(shares or [1.0], 1))
-    kept = {most: sum(share * min(rows, most) for rows, share in numbers) for most in plans}
-    cut = {most: shares and 1.0 - kept[most] / sum(share * rows for rows, share in numbers) for most in plans}
+    kept = {most: sum(share * min(rows, most) for rows, share in enumerate(shares, 1)) for most in [*plans, math.inf]}
+    real("the sum of rows per unit", kept[math.inf], least=0)
+    cut = {most: 1.0 - kept[most] / kept[math.inf] if kept[math.inf] else None for most in plans}
     if as_json:
         show({"plans": [{"max_records": most, **plans[most].to_dict(), "share_cut": cut[most]} for most in plans]})
         return
@@ -172,7 +172,7 @@ def _compare_slots(plans: Mapping[int, Any], shares: list[float] | None, as_json
         "Error of a value: W1 on a scale from 0 to 1, the mean of the columns of all rows that stay, predicted for an "
         "invented table, whose units use about half of their slots"
     )
-    if shares is None:
+    if not shares:
         notes.append("Rows cut: discreet domain check tells the custodian")
     for line in [*aligned(rows, left=0), *planner.wrapped(notes)]:
         echo(line)

@@ -80,17 +80,17 @@ class Reference:
         return Commonness.of_counts(_tally(domain.encode(self.table))[1], cells=domain.size)
 
 
-def _with_absence(domain: Domain, records: Records) -> Records:
+def _with_absence(domain: Domain, records: Records, shares: Floats) -> tuple[Records, Floats]:
     """Return records of units in which slots have the code of what is not there where the number of rows says so."""
     if (table := domain.unit_table) is None:
-        return records
+        return records, shares
     slots = table.slot_of(len(domain.columns)).tolist()
     used = table.used(records.columns[slots.count(0) :])
     each = zip(slots, records.columns, domain.columns.values(), strict=True)
     columns = [
         codes if slot < 1 else np.where(used[slot - 1], codes, int(column.size or 0)) for slot, codes, column in each
     ]
-    return Records(columns=tuple(columns))
+    return Records(columns=tuple(columns)), shares
 
 
 def _tally(records: Records, weights: Any = None) -> tuple[Records, Any]:
@@ -120,8 +120,7 @@ def predicted_errors(
     # a third of a width from a value put anywhere in its cell.
     reference = reference or Reference()
     domain, forecast = mechanism.domain, mechanism.forecast(n)
-    support, shares = reference.shares(domain)
-    support = _with_absence(domain, support)
+    support, shares = _with_absence(domain, *reference.shares(domain))
     most = int(min(draws, forecast.draws))
     runs = max(min(2, most), min(most, (1 << 19) // len(shares)))
     if forecast.rest and math.isinf(forecast.urn):  # nothing is drawn
@@ -138,8 +137,7 @@ def predicted_errors(
 
 def sampling_errors(domain: Domain, size: int, reference: Reference) -> dict[str, float]:
     """Return the errors that independent records drawn from the table itself are predicted to have: without privacy."""
-    support, shares = reference.shares(domain)
-    support = _with_absence(domain, support)
+    support, shares = _with_absence(domain, *reference.shares(domain))
     laws = [list[_Shares]() for _ in domain.columns]  # those of the table itself
     return _errors(domain, support, shares, laws, _Sampling(float(size), len(domain.columns)), reference)
 

@@ -13,6 +13,8 @@ import discreet
 from discreet import AddRemove, Budget, Ledger, Output, Replacement, Unit, Watch, release, verify
 from discreet.confidential import confidential
 from discreet.domain import Category, Domain, Integer, Numeric, OpenLabels, UnitTable
+from discreet.ledger import Request
+from discreet.planner import plan_together
 from discreet.releases import Release
 
 BUDGET = Budget(epsilon=4.0, delta=1e-6)
@@ -133,6 +135,25 @@ def test_a_ledger_and_a_folder_of_parts(tmp_path: Path) -> None:
     rows = release(**asked(domain=NULLABLE, seed=None, ledger=ledger, accept=accept | {"poor-utility"}, out=parts))
     assert ledger.verify([units.certificate_path, rows.certificate_path]) == []
     assert ledger.status().spent["epsilon"] == pytest.approx(8.0)
+
+
+@pytest.mark.parametrize(
+    ("domain", "unit", "records"),
+    [(NULLABLE, Unit("UNIT", max_records=3), 3 * PERSONS), (BY_UNIT, None, PERSONS)],
+    ids=["rows", "units"],
+)
+def test_a_planned_release_has_the_form_of_its_plan(
+    domain: Domain, unit: Unit | None, records: int, tmp_path: Path
+) -> None:
+    ledger = Ledger.create(tmp_path / "l", dataset="d", epsilon=10.0, delta=1e-3, unit=PERSON)
+    how = {"domain": domain, "unit": unit, "size": 50, "mechanism": "marginals"}
+    (part,) = (plan := plan_together([Request(part="a", relation=Replacement(records=records), **how)], BUDGET)).parts
+    accept = {"data-dependent-refusal"}
+    ledger.declare(plan, accept=accept)
+    how |= {"unit": unit and PERSON, "seed": None, "accept": accept, "out": tmp_path / "o.csv"}
+    made = release(**asked(**how, budget=part.budget, ledger=ledger.part("a")))
+    assert facts(made)["records"] == records
+    assert ledger.verify([made.certificate_path]) == []
 
 
 def shown(data: pl.DataFrame) -> Any:
