@@ -96,8 +96,8 @@ def release(
         Release a table of the cells with their estimated counts and standard errors instead of records.
     mechanism : str, Mechanism, PseudoPosterior or CensoredPosterior, optional
         Registry name, a mechanism on this domain, or a model. By default the mechanism with the least error predicted
-        from public facts, among those that have the relation and release what is asked for; with a ``unit`` that is
-        ``marginals``.
+        from public facts, among those that have the relation and release what is asked for; with a ``unit`` whose rows
+        can be one record, ``marginals``, whatever is predicted of single rows.
     relation : Replacement or AddRemove
         Between which tables the guarantee holds, and the number of records, where it is declared. ``marginals`` and
         ``private-evolution`` have theorems for :class:`AddRemove`.
