@@ -97,12 +97,15 @@ def release(
         Release a table of the cells with their estimated counts and standard errors instead of records.
     mechanism : str, Mechanism, PseudoPosterior or CensoredPosterior, optional
         Registry name, a mechanism on this domain, or a model. By default the mechanism with the least error predicted
-        from public facts, among those that have the relation and release what is asked for.
+        from public facts, among those that have the relation and release what is asked for; with a ``unit`` whose rows
+        can be one record, ``marginals``, whatever is predicted of single rows.
     relation : Replacement or AddRemove
         Between which tables the guarantee holds, and the number of records, where it is declared. ``marginals`` and
         ``private-evolution`` have theorems for :class:`AddRemove`.
     unit : Unit, optional
-        The person, or other privacy unit, behind the rows; by default each row is one.
+        The person, or other privacy unit, behind the rows; by default each row is one. ``marginals`` releases units
+        with all their rows, as of a table of units in the domain: numbers of records are then those of units. Where the
+        domain or the request has what such tables lack, and by other mechanisms, rows are released by themselves.
     reference : dataframe or path, optional
         A **public** table that this one is expected to look like, for the choice of the mechanism: see
         :func:`discreet.planner.plan`.
@@ -185,6 +188,9 @@ def release(
         output=out if isinstance(out, Output) else Output(out),
         watch=watch,
     )
+    single_rows = calibrated, reference is not None, isinstance(data, Confidential), isinstance(ledger, PlannedRelease)
+    request, notes = planner.with_units(request, *single_rows) if unit else (request, list[str]())
+    base = request.domain or base
     releases.require_promise(request, request.relation.records)
     if calibrated is None:
         planner.require_complete(request)
@@ -223,7 +229,7 @@ def release(
             closed, facts = read(facts.on(calibrated.domain))
         closed = with_public(closed, mechanisms.public_inputs(calibrated), domain=calibrated.domain)
         offer = offer or releases.offer_of(calibrated, request, facts.n or 0, facts.commonness)
-        why = ". ".join([*planner.chosen_cells(base, calibrated.domain), why])
+        why = ". ".join([*notes, *planner.chosen_cells(base, calibrated.domain), why])
         if watch.announce is not None:
             _announce(request, offer, why, facts, watch.announce)
         return releases.carry_out(

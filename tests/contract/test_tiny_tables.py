@@ -91,7 +91,8 @@ def public_view(action: Callable[[], Release]) -> Any:
     assert len(facts.pop("identity")) == 32  # random, and of no data
     (table,) = facts["released"]["tables"]
     size = facts["size"]
-    varies = size is None or REGISTRY[facts["mechanism"]["name"]].traits.random_size
+    by_unit = "tables" in facts["domain"]  # units, whose numbers of rows are drawn
+    varies = size is None or by_unit or REGISTRY[facts["mechanism"]["name"]].traits.random_size
     hidden = {"outcome": None, "share_from_data": None, "tables": None if varies else [table]}
     facts["released"] = {**facts["released"], **hidden}
     frame = made.records  # the types of pandas depend on whether a null was released, which is chance

@@ -13,7 +13,7 @@ import click
 import discreet
 from discreet._core.checks import real
 from discreet._core.errors import BudgetError, FileProblem, Infeasible, ParameterError
-from discreet._core.text import as_written, counted
+from discreet._core.text import aligned, as_written, counted
 from discreet.cli import options as common
 from discreet.cli.console import Commands, alarm, echo, in_options, progress_bar, show, tell
 from discreet.cli.options import LEDGER, PATH, SOURCE, command, confidential, mechanisms, option, planner, shared
@@ -100,8 +100,10 @@ def release(data: str, domain_file: str, tables: int, sampling: str | None, as_j
 @option("--records", int, "Number of records that the confidential table holds. Public.")
 @shared(*common.BUDGET)
 @option("--size", int, "Number of records to release. By default --records.")
-@option("--max-records", int, "The most records that a privacy unit keeps. --records must then be the number of units "
-        "times it.", default=1)  # fmt: skip
+@option("--max-records", int, "The most records that a unit keeps. Several are compared. --records is then the number "
+        "of units.", multiple=True)  # fmt: skip
+@option("--rows-per-unit", click.FloatRange(0), "Public: the share of the units with 1 row, 2 rows, ..., one option "
+        "each. They say what each --max-records cuts.", multiple=True)  # fmt: skip
 @shared("outcome", "sampling", "reference")
 @option("--together", PATH, "TOML file of several releases of one table ([[release]] with name, domain, records, and "
         "if wanted size, mechanism, parameters, share, max_records). They are calibrated together, and satisfy the "
@@ -111,13 +113,15 @@ def release(data: str, domain_file: str, tables: int, sampling: str | None, as_j
 @option("--ledger", PATH, "With --html: ledger of the table. The page shows what would be left.")
 @shared("dataset")
 def plan(
-    domain_file: str | None, together: str | None, out: str | None, max_records: int, as_json: bool, **options: Any
+    domain_file: str | None, together: str | None, out: str | None, max_records: tuple[int, ...], **options: Any
 ) -> int:
     """Compare the mechanisms for a budget. Only public facts are used: no data is read."""
+    as_json, shares = options.pop("as_json"), options.pop("rows_per_unit")
     page = {name: options.pop(name) for name in ("html", "ledger", "dataset")}
     if together is not None:
         public = {"domain": domain_file, "records": options["records"], **options}
-        _plan_together(together, out, as_json, {**public, **page, "max-records": max_records - 1 or None})
+        public |= {"max-records": max_records or None, "rows-per-unit": shares or None}
+        _plan_together(together, out, as_json, {**public, **page})
         return 0
     if domain_file is None or options["records"] is None:
         raise ParameterError("a plan of one release needs --domain and --records. For several give --together")
@@ -126,10 +130,15 @@ def plan(
     html = page.pop("html")
     if html is None and (page["ledger"] or page["dataset"]) is not None:
         raise ParameterError("--ledger and --dataset are for --html. Leave them out")
+    budget = common.budget_of(options)
+    facts = {name: value for name, value in options.items() if value is not None}
+    if len(max_records) > 1 or shares:
+        if html is not None:
+            raise ParameterError("--html is for a single --max-records. Leave it out")
+        _compare_slots(planner.plans_of_slots(domain_file, budget, max_records, **facts), shares, as_json)
+        return 0
     with progress_bar(1, as_json, "mechanisms") as progress:
-        budget = common.budget_of(options)
-        unit = None if max_records == 1 else discreet.Unit(planner.UNIT, max_records=max_records)
-        facts = {name: value for name, value in options.items() if value is not None}
+        unit = discreet.Unit(planner.UNIT, max_records=max_records[0]) if max_records else None
         result = discreet.plan(domain_file, budget, unit=unit, progress=progress, **facts)
     if html is not None:
         with progress_bar(1, as_json, "plans at all budgets", after=2.0) as progress:
@@ -139,6 +148,34 @@ def plan(
     else:
         _tell_plan(result.advice, in_options(result.text, release), html)
     return 0 if result.feasible else Infeasible.exit_status
+
+
+def _compare_slots(plans: Mapping[int, Any], shares: tuple[float, ...], as_json: bool) -> None:
+    """Print what numbers of rows of a unit cost and, where it is public how many units have, which share they cut."""
+    kept = {most: sum(share * min(rows, most) for rows, share in enumerate(shares, 1)) for most in [*plans, math.inf]}
+    real("the sum of rows per unit", kept[math.inf], least=0)
+    cut = {most: 1.0 - kept[most] / kept[math.inf] if kept[math.inf] else None for most in plans}
+    if as_json:
+        show({"plans": [{"max_records": most, **plans[most].to_dict(), "share_cut": cut[most]} for most in plans]})
+        return
+    notes, rows = list[str](), [["max records", "columns", "not from data", "error of a value", "rows cut"]]
+    for most, result in plans.items():
+        columns, best = result.comparison.domain.columns, next(iter(result.feasible), None)
+        if (table := result.comparison.domain.unit_table) is None or best is None or best.w1 is None:
+            notes.append(f"max_records {most}: {[*result.verdict, *result.notes][0]}")
+            continue
+        values = len(table.held_columns) * (1 + table.number) / 2  # of a unit of an invented table
+        facts = best.share_not_from_data, best.w1 / values, cut[most]
+        shown = ["-" if fact is None else f"{100 * fact:.2f}%" for fact in facts]
+        rows.append([str(most), str(len(columns)), *shown])
+    notes.append(
+        "Error of a value: W1 on a scale from 0 to 1, the mean of the columns of all rows that stay, predicted for an "
+        "invented table, whose units use about half of their slots"
+    )
+    if not shares:
+        notes.append("Rows cut: discreet domain check tells the custodian")
+    for line in [*aligned(rows, left=0), *planner.wrapped(notes)]:
+        echo(line)
 
 
 def _plan_together(study: str, out: str | None, as_json: bool, options: dict[str, Any]) -> None:

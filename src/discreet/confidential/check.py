@@ -238,7 +238,7 @@ def check_table(
     (Example(value=999, rows=2),)
     """
     require_domain(domain)
-    require_unit(domain, unit)
+    require_unit(domain, unit, by_unit=unit is not None)
     integer("examples", examples, least=0)
     try:
         return Confidential(_checked(data, domain, unit=unit, other_columns=OTHER_COLUMNS in accept, examples=examples))

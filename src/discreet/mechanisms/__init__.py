@@ -90,6 +90,7 @@ if TYPE_CHECKING:
     from discreet.mechanisms.subsampled_randomised_response import SubsampledRandomisedResponse
     from discreet.mechanisms.tree import Consistent, Tree
     from discreet.mechanisms.urn_histogram import UrnHistogram
+    from discreet.mechanisms.wide_facts import check_columns
 
 __all__ = [
     "REGISTRY",

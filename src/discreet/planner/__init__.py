@@ -9,10 +9,12 @@ if TYPE_CHECKING:
         PublicFacts,
         chosen_cells,
         chosen_mechanism,
+        plans_of_slots,
         require_complete,
         require_current,
         said_before,
         with_sampling,
+        with_units,
     )
     from discreet.planner.options import UNIT, Option, PlanRequest
     from discreet.planner.plans import Plan, plan, planned, wrapped

@@ -182,13 +182,14 @@ def _texts(plan: Plan, arguments: Mapping[str, str]) -> dict[str, Any]:
             continue
         share, delta = option.forecast.released_share, option.guarantee.delta(epsilon)
         notes = [*option.caveats, *notes]
+        cells = chosen_cells(comparison.domain, plan.best.domain)
         texts |= {
             "mechanism": option.name,
             "why": f"Chosen: {plan.why}.",
             "size": f"{size:,}",
             "delta": rounded_up(delta),
             "fromData": wording.marked_share(option.forecast),
-            "cells": list(map(full_sentence, chosen_cells(comparison.domain, plan.best.domain))),
+            "cells": list(map(full_sentence, [*comparison.notes, *cells])),
             "promised": wording.promised(option.guarantee, epsilon, delta),
         }
         if share < 1.0:
@@ -224,7 +225,7 @@ def measured_in(column: Column) -> str:
 
 def _risks(plan: Plan, smaller: Sequence[dict[str, Any]]) -> Iterator[list[str]]:
     """Yield the best attacker's power, as shown and in words, by false alarms; the words say where less has more."""
-    epsilon, group = plan.comparison.budget.epsilon, plan.comparison.request.group
+    epsilon, group = plan.comparison.budget.epsilon, plan.comparison.request.covered.group
     for guarantee in (option.guarantee for option in plan.feasible[:1]):
         if guarantee is None:
             return
@@ -309,8 +310,8 @@ def _calls(plan: Plan, mechanism: str, arguments: Mapping[str, str]) -> tuple[st
     parameters = {name: value for name, value in request.parameters.items() if isinstance(value, (int, float, str))}
     common = {"mechanism": mechanism, **parameters, **arguments, "out": "synthetic.parquet"}
     options = {"domain": domain, "epsilon": budget.epsilon, "delta": budget.delta, "size": size}
-    if request.unit is not None:
-        options |= {"unit": request.unit.column, "max_records": request.unit.max_records}
+    if (unit := plan.comparison.unit) is not None:
+        options |= {"unit": unit.column, "max_records": unit.max_records}
     command = ["discreet release DATA"]
     for name, value in (options | common).items():
         option, text = f"{_OPTION}{name.replace('_', '-')} ", shlex.quote(_text(value))
@@ -323,8 +324,8 @@ def _calls(plan: Plan, mechanism: str, arguments: Mapping[str, str]) -> tuple[st
     dataset = values.pop("dataset", None)
     if outcome := plan.comparison.domain.outcome:
         values["outcome"] = json.dumps(outcome)
-    if request.unit is not None:
-        values["unit"] = f"discreet.Unit({json.dumps(request.unit.column)}, max_records={request.unit.max_records})"
+    if unit is not None:
+        values["unit"] = f"discreet.Unit({json.dumps(unit.column)}, max_records={unit.max_records})"
     if dataset is not None:
         values["ledger"] = f"discreet.Ledger({values['ledger']}, {dataset})"
     keywords = ", ".join(f"{name}={value}" for name, value in {"size": size, **values}.items())

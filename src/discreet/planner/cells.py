@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
@@ -13,10 +13,10 @@ import numpy as np
 
 from discreet import mechanisms, planner
 from discreet._core.checks import choice, integer
-from discreet._core.errors import DiscreetError, ParameterError, PoorUtility
+from discreet._core.errors import DiscreetError, DomainError, ParameterError, PoorUtility
 from discreet._core.lazy import pl
 from discreet._core.text import about
-from discreet.confidential import public_table
+from discreet.confidential import public_table, require_unit
 from discreet.domain import Commonness, Domain
 from discreet.ledger import Replacement, Request
 from discreet.mechanisms import (
@@ -28,7 +28,7 @@ from discreet.mechanisms import (
     parameter_names,
     require_kept,
 )
-from discreet.privacy import AnyBudget
+from discreet.privacy import AnyBudget, Unit
 from discreet.releases import POOR_UTILITY, poor_utility
 
 if TYPE_CHECKING:
@@ -105,6 +105,40 @@ def with_cells(
         search = None not in declared and math.prod(filter(None, declared)) <= _MOST_DECLARED
         cells = 1 << _exponent(judged, len(columns), n=n, size=size or n, search=search)
     return replace(domain, columns=_cut(domain, columns, cells).columns)
+
+
+def with_units(request: Request, *others: Any) -> tuple[Request, list[str]]:
+    """Return a request whose unit is a table of units of its domain, where that can be; and what to say of it."""
+    # It can be where a mechanism that may be taken keeps such tables, whatever is predicted: errors of units and of
+    # single rows are not about the same records. others: what else is asked for that releases of units do not have.
+    domain, unit = request.domain, request.unit
+    kinds = [named(name) for name in first_names() if request.mechanism in (None, name)]
+    keeper = next((kind for kind in kinds if kind.traits.keeps_declared), None)
+    if domain is None or keeper is None or unit is None:
+        return request, []
+    if domain.tables:
+        require_unit(domain, unit)
+    from discreet.domain import UnitTable
+    from discreet.mechanisms import check_columns
+
+    try:
+        _require_rows_of_units(request, *others)
+        cut = with_cells(domain, keeper, n=1, budget=request.required_budget())
+        rows = UnitTable(unit=unit.column, max_records=unit.max_records, columns=cut.columns)
+        by_unit = replace(cut, columns={}, tables={"records": rows})
+        check_columns(by_unit)
+    except (DomainError, ParameterError) as reason:
+        return request, [f"rows are released by themselves, and not as those of one {unit.column}: {reason}"]
+    return replace(request, domain=by_unit, unit=None), chosen_cells(domain, cut)
+
+
+def _require_rows_of_units(request: Request, *others: Any) -> None:
+    pure, workload = request.required_budget().delta == 0.0, {"workload", "given"} & set(request.parameters)
+    if any((*others, request.counts, request.output.partitions, workload, pure)):
+        raise ParameterError(
+            "counts, parts, references, workloads, closed tables, mechanisms that are given, plans of several releases "
+            "and budgets of delta 0 are of single rows"
+        )
 
 
 def _cut(domain: Domain, names: list[str], cells: int, *, judged: bool = False) -> Domain:
@@ -235,6 +269,16 @@ class PublicFacts:
     def on(self, domain: Domain) -> PublicFacts:
         """Return these facts on other cells."""
         return replace(self, domain=domain)
+
+
+def plans_of_slots(domain: str | os.PathLike[str], budget: AnyBudget, numbers: Sequence[int], **facts: Any) -> Any:
+    """Return a plan for each most number of rows of a unit, of the table of units in a domain or of its columns."""
+    plain, plans = Domain.read(domain).to_dict(), {}
+    for most in numbers:
+        tables = {name: {**table, "max_records": most} for name, table in plain.get("tables", {}).items()}
+        unit = None if tables else Unit(planner.UNIT, max_records=most)
+        plans[most] = planner.plan(Domain.from_dict({**plain, "tables": tables}), budget, unit=unit, **facts)
+    return plans
 
 
 def require_complete(request: Request) -> None:

@@ -18,7 +18,7 @@ from discreet.ledger import Request
 from discreet.mechanisms import Forecast, Mechanism, NoiseLaw, named
 from discreet.planner.cells import calibrated
 from discreet.planner.predicted import Reference, predicted_errors, sampling_errors, summed
-from discreet.privacy import AnyBudget, Guarantee, Relation
+from discreet.privacy import AnyBudget, Guarantee, Relation, Unit
 from discreet.releases import POOR_UTILITY, headline, weak_attack
 
 _HOPELESS = 0.9  # share that is not from the data, from which on the error is not predicted where that takes long
@@ -38,6 +38,8 @@ class PlanRequest:
     reference: Reference = field(default_factory=Reference)
     mechanisms: Sequence[str] | None = None  # names; None for all
     files: Mapping[str, str] = field(default_factory=dict)  # what was read from files: the domain, the reference
+    unit: Unit | None = None  # as it was given, also where the request's domain has a table of units for it
+    notes: Sequence[str] = ()  # what is said of that
 
     @property
     def domain(self) -> Domain:

@@ -19,7 +19,7 @@ from discreet._core.text import about, alarm, aligned, counted, listing, percent
 from discreet.domain import Domain
 from discreet.ledger import Ledger, Replacement, Request
 from discreet.mechanisms import Mechanism, first_names, named, shown_cells
-from discreet.planner.cells import chosen_cells, require_current, with_sampling
+from discreet.planner.cells import chosen_cells, require_current, with_sampling, with_units
 from discreet.planner.options import (
     Option,
     PlanRequest,
@@ -164,7 +164,7 @@ class Plan:
             caveats = [f"{option.name}: {caveat}" for caveat in option.caveats]
             visible = filter(None, [getattr(option.forecast, "visible_dependence", None)])
             caveats += map(wording.visible_relation, visible)
-            notes = [*chosen_cells(self.comparison.domain, self.best.domain), *caveats]
+            notes = [*self.comparison.notes, *chosen_cells(self.comparison.domain, self.best.domain), *caveats]
             if option.forecast is not None:
                 notes += wording.outcomes(option.forecast)
         return [*notes, *filter(None, [self.missing])]
@@ -342,17 +342,17 @@ def plan(
     budget : Budget, Risk, Advantage or Success
         The most that a release may spend, or what an attacker may reach: the plan then says what each costs.
     records : int
-        The public number of records, ``n``; with a unit, units times slots.
+        The public number of records, ``n``: of units, or, where rows are released by themselves, units times slots.
     size : int, optional
         Number of records to release; ``records`` by default.
     unit : Unit, optional
-        The person, or other privacy unit, behind the rows.
+        The person, or other privacy unit, behind the rows: see :func:`discreet.release`.
     reference : dataframe or path, optional
         A **public** table that the confidential one is expected to look like: an earlier release, last year's published
         sample. Predictions are then about tables like it; without one, about tables distributed as the inner half of
         the base measure: right for comparing mechanisms, rough as a number.
     mechanisms : sequence of str, optional
-        Registry names to consider; all by default.
+        Registry names to consider; all by default. Of named ones, rows are released by themselves.
     largest_sizes : bool
         Whether to solve for each mechanism's largest size too, which takes most of the time.
     progress : callable, optional
@@ -385,11 +385,13 @@ def plan(
     domain = domain if isinstance(domain, Domain) else Domain.read(domain)
     if (outcome := parameters.pop("outcome", None)) is not None:
         domain = replace(domain, outcome=outcome)
-    facts: dict[str, Any] = {"budget": budget, "domain": domain, "relation": Replacement(records=records)}
-    request = Request(**facts, unit=unit, size=size, parameters=parameters)
-    public = Reference.from_data(reference, domain)
-    comparison = PlanRequest(request=request, reference=public, mechanisms=mechanisms, files=files)
+    stated: dict[str, Any] = {"budget": budget, "domain": domain, "relation": Replacement(records=records)}
+    request = Request(**stated, unit=unit, size=size, parameters=parameters)
     request.required_budget()
+    public, rows = Reference.from_data(reference, domain), reference is not None or mechanisms is not None
+    request, notes = with_units(request, rows)
+    options: dict[str, Any] = {"mechanisms": mechanisms, "files": files, "unit": unit, "notes": notes}
+    comparison = PlanRequest(request=request, reference=public, **options)
     return planned(comparison, largest_sizes=largest_sizes, progress=progress)
 
 

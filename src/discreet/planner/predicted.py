@@ -80,6 +80,19 @@ class Reference:
         return Commonness.of_counts(_tally(domain.encode(self.table))[1], cells=domain.size)
 
 
+def _with_absence(domain: Domain, records: Records, shares: Floats) -> tuple[Records, Floats]:
+    """Return records of units in which slots have the code of what is not there where the number of rows says so."""
+    if (table := domain.unit_table) is None:
+        return records, shares
+    slots = table.slot_of(len(domain.columns)).tolist()
+    used = table.used(records.columns[slots.count(0) :])
+    each = zip(slots, records.columns, domain.columns.values(), strict=True)
+    columns = [
+        codes if slot < 1 else np.where(used[slot - 1], codes, int(column.size or 0)) for slot, codes, column in each
+    ]
+    return Records(columns=tuple(columns)), shares
+
+
 def _tally(records: Records, weights: Any = None) -> tuple[Records, Any]:
     """Return the distinct records, in the order in which they come, and how often each occurs, or its weight."""
     numbers: dict[Any, int] = {}
@@ -107,7 +120,7 @@ def predicted_errors(
     # a third of a width from a value put anywhere in its cell.
     reference = reference or Reference()
     domain, forecast = mechanism.domain, mechanism.forecast(n)
-    support, shares = reference.shares(domain)
+    support, shares = _with_absence(domain, *reference.shares(domain))
     most = int(min(draws, forecast.draws))
     runs = max(min(2, most), min(most, (1 << 19) // len(shares)))
     if forecast.rest and math.isinf(forecast.urn):  # nothing is drawn
@@ -124,8 +137,8 @@ def predicted_errors(
 
 def sampling_errors(domain: Domain, size: int, reference: Reference) -> dict[str, float]:
     """Return the errors that independent records drawn from the table itself are predicted to have: without privacy."""
-    support, shares = reference.shares(domain)
-    laws = [[(codes, shares)] for codes in support.columns]
+    support, shares = _with_absence(domain, *reference.shares(domain))
+    laws = [list[_Shares]() for _ in domain.columns]  # those of the table itself
     return _errors(domain, support, shares, laws, _Sampling(float(size), len(domain.columns)), reference)
 
 
@@ -229,12 +242,18 @@ def _errors(
 ) -> dict[str, float]:
     """Return the predicted error of each column in its own unit: of labels, ranks over ``K - 1``."""
     errors = {}
-    for (name, column), codes, law in zip(domain.columns.items(), support.columns, laws, strict=True):
+    for (name, column), codes, released in zip(domain.columns.items(), support.columns, laws, strict=True):
+        table, used = (codes, shares), 1.0
+        if domain.tables:  # a unit that has no such row has no error in it
+            rows = np.less(codes, column.size or 0)
+            used = float(shares[rows].sum())
+            table = codes[rows], shares[rows] / max(used, 1e-300)
+        law = released or [table]
         if column.labels is None:
             values = None if reference.table is None else reference.table[name]
-            errors[name] = _column_error(column, (codes, shares), law, sample, values)
+            errors[name] = used * _column_error(column, table, law, sample, values)
         else:
-            errors[name] = _column_error(column, (codes, shares), law, sample) / (column.scale or 1.0)
+            errors[name] = used * _column_error(column, table, law, sample) / (column.scale or 1.0)
     return errors
 
 

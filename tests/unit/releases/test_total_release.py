@@ -131,6 +131,7 @@ def test_units_with_too_many_rows_and_records_that_contradict_are_no_refusal(rel
             Domain(columns={"a": Integer(lower=0, upper=3)}),
             BUDGET,
             size=9,
+            mechanism="perturbed-histogram",
             unit=Unit("p", max_records=2),
             accept={"weak-promise"},
         )
