@@ -29,7 +29,7 @@ from discreet._core.text import counted, harmless, sentence
 from discreet.confidential.closed import Confidential
 from discreet.confidential.count import OTHER_COLUMNS, require_unit
 from discreet.confidential.source import FREQUENCY, RESERVED, Source, merge, texts_of, unit_of, wrong_names
-from discreet.confidential.tables import open_source
+from discreet.confidential.tables import open_source, open_tables, wrong_keys
 from discreet.confidential.units import NO_UNIT, Holdings
 from discreet.confidential.values import Heaps
 from discreet.domain import Column, Domain, Misfit, missing_in, require_domain
@@ -50,6 +50,8 @@ _FATES = {
 }
 """What becomes of values that do not fit, by ``out_of_bounds``."""
 _MOVED = "correct the rows if they are wrong: a release moves each to a record that the rules allow"
+_ORPHANS, _REPEATED = "names a unit that has no row of its own", "names a unit that has another row of its own"
+_LEFT_OUT = "correct the rows if they are wrong: a release leaves them out"
 _LOST = "its difference is clipped, or from a null", "widen the bounds if that is usual, else correct the rows"
 
 
@@ -249,9 +251,29 @@ def check_table(
 
 @enclosed
 def _checked(data: Any, domain: Domain, *, unit: Unit | None, other_columns: bool, examples: int) -> TableCheck:
-    source, unit, domain = open_source(data), unit_of(domain, unit), domain.row_domain
-    names = domain.names if unit is None else tuple(dict.fromkeys([*domain.names, unit.column]))
-    refusals = wrong_names(source, names, other_columns=other_columns)
+    sources, unit = open_tables(data, domain), unit_of(domain, unit)
+    scans = []
+    for name, part in domain.table_domains.items():
+        names = part.names if unit is None else tuple(dict.fromkeys([*part.names, unit.column]))
+        refusals = wrong_names(sources[name], names, other_columns=other_columns)
+        scan = _scanned(sources[name], part, names, unit, examples)
+        for refusal in [*refusals, *wrong_keys(sources, unit)]:
+            scan.add_whole(refusal)
+        if scan.names and not scan.rows and name in (domain.units, ""):
+            scan.add_whole(DataError(None, "has no rows", "a release needs at least one record"))
+        scans.append(scan)
+    *own, scan = scans
+    units = scan.unit_rows(*own)
+    findings = tuple(finding for each in scans for finding in each.findings(domain.row_domain.names))
+    if not all(each.names for each in scans):
+        return TableCheck(rows=None, findings=findings)
+    heaps = {name: (heaps, each.rows) for each in scans for name, heaps in each.heaps.items()}
+    heaped = {name: text for name, (heaps, rows) in heaps.items() if (text := heaps.message(rows))}
+    return TableCheck(rows=sum(each.rows for each in scans), findings=findings, units=units, heaped=heaped)
+
+
+def _scanned(source: Source, domain: Domain, names: Sequence[str], unit: Unit | None, examples: int) -> _Scan:
+    """Return what one pass over a table found, and the columns that cannot be read."""
     unreadable: dict[str, DataError] = {}
     while True:
         scan = _Scan(source, domain, [name for name in names if name not in unreadable], unit, examples)
@@ -262,15 +284,9 @@ def _checked(data: Any, domain: Domain, *, unit: Unit | None, other_columns: boo
             if problem.column is None or problem.column in unreadable:
                 raise
             unreadable[problem.column] = problem
-    for refusal in [*refusals, *unreadable.values()]:
+    for refusal in unreadable.values():
         scan.add_whole(refusal)
-    if not scan.names:
-        return TableCheck(rows=None, findings=scan.findings(names))
-    if not scan.rows:
-        scan.add_whole(DataError(None, "has no rows", "a release needs at least one record"))
-    units = scan.unit_rows()
-    heaped = {name: text for name, heaps in scan.heaps.items() if (text := heaps.message(scan.rows))}
-    return TableCheck(rows=scan.rows, findings=scan.findings(names), units=units, heaped=heaped)
+    return scan
 
 
 def _failed_file(folder: Path) -> str:
@@ -383,15 +399,22 @@ class _Scan:
         except DataError as refusal:
             self.add((holdings.unit,), Misfit(refusal.problem, refusal.remedy, named), [units], times)
 
-    def unit_rows(self) -> UnitRows | None:
-        """Return how many rows units have; None where that cannot be told."""
+    def unit_rows(self, owners: _Scan | None = None) -> UnitRows | None:
+        """Return how many rows units have, which another table may name; None where that cannot be told."""
         if self.holdings is None or self.unit is None:
             return None
+        lost: dict[str, int] = {}
         try:
             rows, slots = self.holdings.held(), self.unit.max_records
+            if owners is not None and owners.holdings is not None:
+                rows, lost[_ORPHANS], lost[_REPEATED] = self.holdings.held_by(owners.holdings)
         except DataError as refusal:
             self.add_whole(refusal)
             return None
+        for problem, number in lost.items():
+            if number:
+                line = _FindingCounts(remedy=_LEFT_OUT, refused=False, rows=number)
+                self.lines[(self.unit.column,), problem] = line
         cut = rows[rows > slots] - slots
         return UnitRows(units=len(rows), most=int(rows.max(initial=0)), over=len(cut), cut=int(cut.sum()))
 

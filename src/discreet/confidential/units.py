@@ -107,6 +107,23 @@ class Holdings:
         """Return how many rows each unit has. Raises DataError if the units of batches cannot be told apart."""
         return self._totals(self._parts)[FREQUENCY].to_numpy() if self._parts else np.zeros(0, dtype=np.int64)
 
+    def held_by(self, owners: Holdings) -> tuple[Integers, int, int]:
+        """Return how many rows each owner has, how many rows have none, and how many rows owners have too many."""
+
+        def totals() -> pl.DataFrame:
+            tables = [
+                self._totals(each._parts).with_columns(own=each is owners) for each in (self, owners) if each._parts
+            ]
+            kinds = {"rows": ~pl.col("own"), "owners": pl.col("own")}
+            sums = [pl.col(FREQUENCY).filter(kind).sum().alias(name) for name, kind in kinds.items()]
+            return pl.concat(tables, how="vertical_relaxed").group_by(_UNIT).agg(sums)
+
+        if not owners._parts:
+            return np.zeros(0, dtype=np.int64), int(self.held().sum()), 0
+        table = quietly(totals, _unreadable(self.unit))
+        rows, times = table["rows"].to_numpy(), table["owners"].to_numpy()
+        return rows[times > 0], int(rows[times == 0].sum()), int(np.maximum(times - 1, 0).sum())
+
     def _totals(self, parts: list[pl.DataFrame]) -> pl.DataFrame:
         return quietly(lambda: merge(parts), _unreadable(self.unit))
 
