@@ -29,7 +29,7 @@ from discreet._core.text import counted, harmless, sentence
 from discreet.confidential.closed import Confidential
 from discreet.confidential.count import OTHER_COLUMNS, require_unit
 from discreet.confidential.source import FREQUENCY, RESERVED, Source, merge, texts_of, unit_of, wrong_names
-from discreet.confidential.tables import open_source, open_tables, wrong_keys
+from discreet.confidential.tables import open_declared, open_source
 from discreet.confidential.units import NO_UNIT, Holdings
 from discreet.confidential.values import Heaps
 from discreet.domain import Column, Domain, Misfit, missing_in, require_domain
@@ -251,42 +251,32 @@ def check_table(
 
 @enclosed
 def _checked(data: Any, domain: Domain, *, unit: Unit | None, other_columns: bool, examples: int) -> TableCheck:
-    sources, unit = open_tables(data, domain), unit_of(domain, unit)
-    scans = []
+    sources, unit, scans = open_declared(data, domain, refused=()), unit_of(domain, unit), list[_Scan]()
     for name, part in domain.table_domains.items():
         names = part.names if unit is None else tuple(dict.fromkeys([*part.names, unit.column]))
         refusals = wrong_names(sources[name], names, other_columns=other_columns)
-        scan = _scanned(sources[name], part, names, unit, examples)
-        for refusal in [*refusals, *wrong_keys(sources, unit)]:
+        unreadable: dict[str, DataError] = {}
+        while True:
+            scan = _Scan(sources[name], part, [name for name in names if name not in unreadable], unit, examples)
+            try:
+                scan.run()
+                break
+            except DataError as problem:  # of a column whose values have no common type
+                if problem.column is None or problem.column in unreadable:
+                    raise
+                unreadable[problem.column] = problem
+        for refusal in [*refusals, *unreadable.values()]:
             scan.add_whole(refusal)
-        if scan.names and not scan.rows and name in (domain.units, ""):
-            scan.add_whole(DataError(None, "has no rows", "a release needs at least one record"))
         scans.append(scan)
-    *own, scan = scans
-    units = scan.unit_rows(*own)
-    findings = tuple(finding for each in scans for finding in each.findings(domain.row_domain.names))
-    if not all(each.names for each in scans):
+    if scans[0].names and not scans[0].rows:
+        scans[0].add_whole(DataError(None, "has no rows", "a release needs at least one record"))
+    units = scans[-1].unit_rows(*scans[:-1])
+    findings = tuple(finding for scan in scans for finding in scan.findings(domain.row_domain.names))
+    if not all(scan.names for scan in scans):
         return TableCheck(rows=None, findings=findings)
-    heaps = {name: (heaps, each.rows) for each in scans for name, heaps in each.heaps.items()}
-    heaped = {name: text for name, (heaps, rows) in heaps.items() if (text := heaps.message(rows))}
-    return TableCheck(rows=sum(each.rows for each in scans), findings=findings, units=units, heaped=heaped)
-
-
-def _scanned(source: Source, domain: Domain, names: Sequence[str], unit: Unit | None, examples: int) -> _Scan:
-    """Return what one pass over a table found, and the columns that cannot be read."""
-    unreadable: dict[str, DataError] = {}
-    while True:
-        scan = _Scan(source, domain, [name for name in names if name not in unreadable], unit, examples)
-        try:
-            scan.run()
-            break
-        except DataError as problem:  # of a column whose values have no common type
-            if problem.column is None or problem.column in unreadable:
-                raise
-            unreadable[problem.column] = problem
-    for refusal in unreadable.values():
-        scan.add_whole(refusal)
-    return scan
+    texts = {name: heaps.message(scan.rows) for scan in scans for name, heaps in scan.heaps.items()}
+    heaped = {name: text for name, text in texts.items() if text}
+    return TableCheck(rows=sum(scan.rows for scan in scans), findings=findings, units=units, heaped=heaped)
 
 
 def _failed_file(folder: Path) -> str:
@@ -399,22 +389,21 @@ class _Scan:
         except DataError as refusal:
             self.add((holdings.unit,), Misfit(refusal.problem, refusal.remedy, named), [units], times)
 
-    def unit_rows(self, owners: _Scan | None = None) -> UnitRows | None:
+    def unit_rows(self, units: _Scan | None = None) -> UnitRows | None:
         """Return how many rows units have, which another table may name; None where that cannot be told."""
         if self.holdings is None or self.unit is None:
             return None
-        lost: dict[str, int] = {}
+        lost = {_ORPHANS: 0, _REPEATED: 0}
         try:
             rows, slots = self.holdings.held(), self.unit.max_records
-            if owners is not None and owners.holdings is not None:
-                rows, lost[_ORPHANS], lost[_REPEATED] = self.holdings.held_by(owners.holdings)
+            if units is not None and units.holdings is not None:
+                rows, lost[_ORPHANS], lost[_REPEATED] = self.holdings.held_by(units.holdings)
         except DataError as refusal:
             self.add_whole(refusal)
             return None
-        for problem, number in lost.items():
-            if number:
-                line = _FindingCounts(remedy=_LEFT_OUT, refused=False, rows=number)
-                self.lines[(self.unit.column,), problem] = line
+        for problem in filter(lost.get, lost):
+            line = _FindingCounts(remedy=_LEFT_OUT, refused=False, rows=lost[problem])
+            self.lines[(self.unit.column,), problem] = line
         cut = rows[rows > slots] - slots
         return UnitRows(units=len(rows), most=int(rows.max(initial=0)), over=len(cut), cut=int(cut.sum()))
 

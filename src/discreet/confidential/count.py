@@ -35,7 +35,7 @@ from discreet.confidential.source import (
     rows_frame,
     unit_of,
 )
-from discreet.confidential.tables import open_source, open_tables, require_columns
+from discreet.confidential.tables import open_declared, open_source
 from discreet.domain import Counts, Domain, Records, Units, require_domain
 from discreet.privacy import Unit
 
@@ -112,8 +112,8 @@ def confidential(
     """
     require_domain(domain)
     require_unit(domain, unit, by_unit=by_unit)
-    sources, row_unit = open_tables(data, domain), unit_of(domain, unit)
-    require_columns(sources, domain, unit=unit, other_columns=OTHER_COLUMNS in accept)
+    sources = open_declared(data, domain, unit=unit, other_columns=OTHER_COLUMNS in accept, refused=["names"])
+    row_unit = unit_of(domain, unit)
     *_, source = sources.values()
     rng = rng or secure()
     seeded = not isinstance(rng, SecureGenerator)
@@ -123,7 +123,7 @@ def confidential(
     if domain.unit_table is not None:
         unit_records = _records_of_units(sources, domain, unit=row_unit, rng=rng)
         likes = {part.names: sources[name].returned for name, part in domain.table_domains.items()}
-        source = replace(source, returned=lambda frame, part: (likes[part.names] or _unchanged)(frame, part))
+        source = replace(source, returned=lambda frame, part: (likes[part.names] or (lambda *_: frame))(frame, part))
         return _closed(unit_records, source, domain, empty=empty, seeded=seeded)
     count = _unit_records if by_unit else _slotted_counts
     unit_counts, row_counts = count(source, domain, unit=row_unit, rng=rng)
@@ -171,10 +171,6 @@ def confidential_rows(
     source = open_source(data)
     require_names(source, domain.names, other_columns=OTHER_COLUMNS in accept)
     return _closed(Rows(source, domain), source, domain, empty=empty)
-
-
-def _unchanged(frame: pl.DataFrame, _domain: Domain) -> pl.DataFrame:
-    return frame
 
 
 def _closed(records: Any, source: Source, domain: Domain, *, empty: bool, **facts: Any) -> Confidential[Any]:
@@ -333,16 +329,16 @@ def _records_of_units(sources: Mapping[str, Source], domain: Domain, *, unit: Un
     if table.listed and (source.cells is not None or source.kind in _WITHOUT_ORDER):
         raise ParameterError(f"rows of {source.kind} are not listed in an order. Name a column in order_by")
     most = {domain.units: 1}
-    *own, (rows, owners, places) = [
+    *unit_tables, (rows, owners, places) = [
         _rows_kept(sources[name], part, unit=replace(unit, max_records=most.get(name, unit.max_records)), rng=rng)
         for name, part in parts.items()
     ]
     numbers = owners.rank("dense").to_numpy()
-    for own_rows, own_owners, _ in own:
-        rows, numbers, places = _matched(own_rows, own_owners, rows, owners, places, domain.row_domain)
+    for unit_rows, units, _ in unit_tables:
+        rows, numbers, places = _matched(unit_rows, units, rows, owners, places, domain.row_domain)
     if not len(rows):
         return Tally(domain).counts()
-    records = table.records_of_units(rows, numbers, places, rng=rng, least=domain.least_rows)
+    records = table.records_of_units(rows, numbers, places, rng=rng, least=int(domain.units is None))
     counts = grouped(rows_frame(records))
     counts = counts.sort(counts.columns)
     return Counts(records=frame_records(counts, domain), frequencies=counts[FREQUENCY].to_numpy())
@@ -359,37 +355,34 @@ def _rows_kept(
         rows = rows_frame(*encoded(batch, domain, source)).with_row_index(_PLACE, offset=number)
         slots.add(batch[unit.column], narrow(rows))
         number += batch.height
-    kept, owners = slots.kept()
-    if kept is None:
+    frame, owners = slots.kept()
+    if frame is None:
         return no_records(domain), owners, np.zeros(0, dtype=np.int64)
-    return frame_records(kept, domain), owners, kept[_PLACE].cast(pl.Int64).to_numpy()
+    return frame_records(frame, domain), owners, frame[_PLACE].cast(pl.Int64).to_numpy()
 
 
 def _matched(
-    own: Records, units: pl.Series, rows: Records, owners: pl.Series, places: Integers, domain: Domain
+    unit_rows: Records, units: pl.Series, rows: Records, owners: pl.Series, places: Integers, domain: Domain
 ) -> tuple[Records, Integers, Integers]:
-    """Return rows with their unit's own columns, the number of its unit, and their places; of each unit at least one.
-
-    What becomes of a row depends on its unit's rows alone. One whose unit has no row of its own is left out. The place
-    of a row that a unit without rows has for its own columns is -1.
-    """
+    """Return rows with their unit's own columns, the number of their unit, and their places: of each at least one."""
+    # A unit without rows has one of place -1. A row whose unit has no row of its own is left out. What becomes of a row
+    # depends on its unit's rows alone.
     keys = pl.concat([part.alias(_OWNER).to_frame() for part in (units, owners)], how="vertical_relaxed")
     numbers = keys[_OWNER].rank("dense").to_numpy().astype(np.int64)
     unit_at = np.full(len(numbers) + 1, -1)
     unit_at[numbers[: len(units)]] = np.arange(len(units))
     unit = unit_at[numbers[len(units) :]]
     stays = np.flatnonzero(unit >= 0)
-    without = np.setdiff1d(np.arange(len(units)), unit)
-    own_columns = list(own.columns)
+    childless = np.setdiff1d(np.arange(len(units)), unit)
+    codes = list(unit_rows.columns)
     for repair in domain.repairs:
-        if max(repair.columns) < len(own_columns):
-            repair.replace(own_columns)
-    own = Records(columns=tuple(own_columns))
-    joined = domain.repaired(Records(columns=(*own.take(unit[stays]).columns, *rows.take(stays).columns)))
-    nothing = Records(columns=tuple([np.zeros(len(without), dtype=codes.dtype) for codes in rows.columns]))
-    alone = Records(columns=(*own.take(without).columns, *nothing.columns))
-    places = np.append(places[stays], np.full(len(without), -1))
-    return Records.concatenate([joined, alone]), np.append(unit[stays], without), places
+        if max(repair.columns) < len(codes):
+            repair.replace(codes)
+    joined = domain.repaired(Records(columns=(*[c[unit[stays]] for c in codes], *rows.take(stays).columns)))
+    nothing = [np.zeros(len(childless), dtype=column.dtype) for column in rows.columns]
+    alone = Records(columns=(*[c[childless] for c in codes], *nothing))
+    places = np.append(places[stays], np.full(len(childless), -1))
+    return Records.concatenate([joined, alone]), np.append(unit[stays], childless), places
 
 
 def _read_slots(source: Source, domain: Domain, *, unit: Unit, rng: np.random.Generator) -> tuple[Slots, Counts]:

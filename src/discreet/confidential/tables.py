@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from glob import glob, has_magic
@@ -68,66 +68,50 @@ def open_source(data: Any) -> Source:
     return _watched(source)
 
 
-def open_tables(data: Any, domain: Domain) -> dict[str, Source]:
-    """Open the tables of a domain, by name: one without a name, or those of a mapping or a folder."""
-    # Raises ParameterError where there are others.
-    names = list(domain.table_domains)
-    if names == [""] and not isinstance(data, Mapping):
-        return {"": open_source(data)}
-    if names != [""] and isinstance(data, (str, PathLike)) and Path(data).is_dir():
-        data = {
-            name: file for file in sorted(Path(data).iterdir()) for name in names if file.name.split(".")[0] == name
-        }
-    if not isinstance(data, Mapping) or set(data) != set(names):
-        remedy = 'for several tables, the domain needs units = "..."'
-        if names != [""]:
-            remedy = f"give a mapping of {' and '.join(map(repr, names))}, or a folder with one file of each name"
-        raise ParameterError(f"these are not the tables of the domain: {remedy}")
-    return {name: open_source(data[name]) for name in names}
-
-
-def require_columns(
-    sources: Mapping[str, Source], domain: Domain, *, unit: Unit | None = None, other_columns: bool = False
-) -> None:
-    """Refuse tables whose columns are not the declared ones, or that name units in different ways. Raises DataError."""
-    unit = unit_of(domain, unit)
-    for name, part in domain.table_domains.items():
-        names = part.names if unit is None else (*part.names, unit.column)
-        require_names(sources[name], names, other_columns=other_columns, table=f"table {name!r}" if name else "table")
-    for problem in wrong_keys(sources, unit):
-        raise problem
-
-
-def wrong_keys(sources: Mapping[str, Source], unit: Unit | None) -> list[DataError]:
-    """Return an error where one table names units by texts and another does not."""
-    types = [source.types().get(unit.column) for source in sources.values()] if unit is not None else []
-    if unit is None or len({kind in ("string", "unknown") for kind in types if kind is not None}) < 2:
-        return []
-    return [DataError(unit.column, "is of texts in one table only", "give it the same type in both")]
-
-
 def open_declared(
-    data: Any, domain: Domain, *, unit: Unit | None = None, other_columns: bool = False
+    data: Any,
+    domain: Domain,
+    *,
+    unit: Unit | None = None,
+    other_columns: bool = False,
+    refused: Collection[str] = ("names", "types"),
 ) -> dict[str, Source]:
-    """Open tables, and refuse what their names and types show; no row is read. Raises DataError, FileProblem."""
-    sources = open_tables(data, domain)
-    require_columns(sources, domain, unit=unit, other_columns=other_columns)
-    for name, part in domain.table_domains.items():
-        _require_types(sources[name], part)
+    """Open the tables of a domain, by name, and refuse what their names and types show; no row is read."""
+    # One has no name, two are in a mapping or a folder. Raises DataError, FileProblem, ParameterError.
+    domains, unit = domain.table_domains, unit_of(domain, unit)
+    if domain.units is None and not isinstance(data, Mapping):
+        data = {"": data}
+    if not isinstance(data, Mapping) or set(data) != set(domains):
+        data = _tables_in(data, list(domains))
+    sources = {name: open_source(data[name]) for name in domains}
+    for table, part in domains.items():
+        source, names = sources[table], part.names if unit is None else (*part.names, unit.column)
+        if "names" in refused:
+            require_names(source, names, other_columns=other_columns, table=f"table {table}".strip())
+        frame = pl.DataFrame()  # which a forked process refuses to make
+        if "types" in refused and source.empty_frame is not None:
+            frame = source.empty_frame([name for name in part.names if name not in source.texts])
+        elif "types" in refused and (find := source.cells) is not None:  # of Spark: its session and types
+            from pyspark.sql import SparkSession
+
+            attempted(SparkSession.active)
+            attempted(partial(find, part))
+        for name in frame.columns:
+            part.columns[name].encode(texts_of(frame[name], part.columns[name], source), name=name)
     return sources
 
 
-def _require_types(source: Source, domain: Domain) -> None:
-    frame = pl.DataFrame()  # which a forked process refuses to make
-    if source.empty_frame is not None:
-        frame = source.empty_frame([name for name in domain.names if name not in source.texts])
-    elif (find := source.cells) is not None:  # of Spark, whose session and types are then looked at
-        from pyspark.sql import SparkSession
-
-        attempted(SparkSession.active)
-        attempted(lambda: find(domain))
-    for name in frame.columns:
-        domain.columns[name].encode(texts_of(frame[name], domain.columns[name], source), name=name)
+def _tables_in(data: Any, names: Sequence[str]) -> dict[str, Path]:
+    """Return the tables in a folder, by name. Raises ParameterError where it, or a mapping, has others."""
+    if names == [""]:
+        raise ParameterError('a mapping is of several tables, and the domain has one. Declare units = "..." there')
+    tables = {}
+    if isinstance(data, (str, PathLike)) and Path(data).is_dir():
+        tables = {file.name.split(".")[0]: file for file in sorted(Path(data).iterdir())}
+    if not set(names) <= set(tables):
+        both = " and ".join(map(repr, names))
+        raise ParameterError(f"the domain has the tables {both}. Give a mapping, or a folder with one of each name")
+    return tables
 
 
 def _watched(source: Source) -> Source:

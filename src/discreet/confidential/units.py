@@ -111,17 +111,14 @@ class Holdings:
         """Return how many rows each owner has, how many rows have none, and how many rows owners have too many."""
 
         def totals() -> pl.DataFrame:
-            tables = [
-                self._totals(each._parts).with_columns(own=each is owners) for each in (self, owners) if each._parts
-            ]
-            kinds = {"rows": ~pl.col("own"), "owners": pl.col("own")}
-            sums = [pl.col(FREQUENCY).filter(kind).sum().alias(name) for name, kind in kinds.items()]
+            tables = [self._totals(parts).with_columns(pl.lit(side).alias(_ORDER)) for side, parts in sides if parts]
+            sums = [pl.col(FREQUENCY).filter(pl.col(_ORDER) == side).sum().alias(side) for side, _ in sides]
             return pl.concat(tables, how="vertical_relaxed").group_by(_UNIT).agg(sums)
 
-        if not owners._parts:
-            return np.zeros(0, dtype=np.int64), int(self.held().sum()), 0
-        table = quietly(totals, _unreadable(self.unit))
-        rows, times = table["rows"].to_numpy(), table["owners"].to_numpy()
+        sides = (("rows", self._parts), ("owners", owners._parts))
+        if not any(parts for _, parts in sides):
+            return self.held(), 0, 0
+        rows, times = quietly(totals, _unreadable(self.unit)).select("rows", "owners").to_numpy().T
         return rows[times > 0], int(rows[times == 0].sum()), int(np.maximum(times - 1, 0).sum())
 
     def _totals(self, parts: list[pl.DataFrame]) -> pl.DataFrame:

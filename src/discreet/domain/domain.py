@@ -250,16 +250,6 @@ class Domain:
         return {name: Domain(columns=part) for name, part in columns.items()}
 
     @property
-    def least_rows(self) -> int:
-        """The fewest rows of a unit in a table of units: a unit that has a row of its own may have none there."""
-        return int(self.units is None)
-
-    @property
-    def released_names(self) -> tuple[str, ...]:
-        """Names of the columns of a release, in order."""
-        return (*[table.unit for table in (self.tables or {}).values()], *self.row_domain.names)
-
-    @property
     def finite(self) -> bool:
         """Whether every column has finitely many cells."""
         return self.size is not None
@@ -370,12 +360,11 @@ class Domain:
         of :attr:`table_domains`; without it rows have their unit's own columns, too.
         """
         if self.unit_table is not None:
-            domain = self.table_domains[table] if table else self.row_domain
+            domain = self.table_domains.get(table) or self.row_domain
             if table != self.units:
-                return self.unit_table.frame(domain, records, rng=rng, first=first, least=self.least_rows)
-            own = domain.decode(Records(columns=records.columns[: len(domain.names)]), rng=rng)
-            names = pl.Series(self.unit_table.unit, np.arange(first, first + len(records)), dtype=pl.Int64)
-            return own.insert_column(0, names)
+                return self.unit_table.frame(domain, records, rng=rng, first=first, least=int(self.units is None))
+            frame = domain.decode(Records(columns=records.columns[: len(domain.names)]), rng=rng)
+            return frame.insert_column(0, pl.Series(self.unit_table.unit, range(first, first + len(records))))
         parts = zip(self.columns.items(), records.columns, strict=True)
         frame = pl.DataFrame([column.decode(codes, rng=rng).alias(name) for (name, column), codes in parts])
         for name, above in self._sorted * len(self._sorted):  # values of one cell, drawn without regard to the order

@@ -226,8 +226,8 @@ def settle_rules(domain: Domain) -> None:
     readers = Readers(domain.columns)
     constraints, intervals = compiled(readers, plain)
     if domain.units is not None and domain.unit_table is not None:
-        own = domain.unit_table.own_columns(domain.columns).keys()
-        if mixed := [pair for pair in intervals if len(own & set(pair)) == 1]:
+        unit_names = domain.unit_table.own_columns(domain.columns).keys()
+        if mixed := [pair for pair in intervals if len(unit_names & set(pair)) == 1]:
             raise DomainError(
                 f"columns {mixed[0][0]!r} and {mixed[0][1]!r} are of two tables, which are drawn by "
                 "themselves within cells. Declare cells of one value each, or leave the rule out"

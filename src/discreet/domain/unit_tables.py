@@ -199,7 +199,7 @@ class UnitTable:
             order = np.lexsort((*reversed([*order_codes, *codes.values()]), unit))
         else:
             order = np.lexsort((rng.random(len(unit)), codes[self.slots], unit))
-        own = [column[order[np.searchsorted(unit[order], np.arange(units))]] for column in unit_columns]
+        unit_codes = [column[order[np.searchsorted(unit[order], np.arange(units))]] for column in unit_columns]
         order = order[places[order] >= 0]
         unit = unit[order]
         if self._key_column is None:
@@ -219,7 +219,7 @@ class UnitTable:
                 for later in range(self.number - 1, 0, -1):
                     coded = coding.coded(table[later], table[coding.base(later)])
                     table[later] = np.where(table[later] < coding.size, coded, coding.cells.size or 0)
-        return Records(columns=(*own, *flat, *[table[slot] for slot in range(self.number) for table in values]))
+        return Records(columns=(*unit_codes, *flat, *[table[slot] for slot in range(self.number) for table in values]))
 
     def used(self, columns: Sequence[npt.NDArray[Any]], least: int = 1) -> list[Booleans]:
         """Return which records use each slot; ``columns``: of records, without those of the unit itself."""
@@ -235,7 +235,7 @@ class UnitTable:
         ``domain``: of the rows, with the unit's own columns first, or without them.
         """
         start = int((self.slot_of(len(records.columns)) == 0).sum())
-        own = dict(zip(domain.names[: -len(self.columns)], records.columns, strict=False))
+        unit_codes = dict(zip(domain.names[: -len(self.columns)], records.columns, strict=False))
         width = len(self.held_columns)
         columns, units, parts = records.columns[start:], [], list[Records]()
         slots: list[dict[str, Any]] = []
@@ -247,7 +247,7 @@ class UnitTable:
             slots.append(codes)
             if self._key_column is not None:
                 codes[self.slots] = np.full(len(records), slot)
-            codes = {**own, **codes}
+            codes = {**unit_codes, **codes}
             parts.append(Records(columns=tuple([codes[name][rows] for name in domain.names])))
             units.append(rows)
         rows_of = np.concatenate(units)
@@ -306,7 +306,7 @@ class RowCoding:
 
 def settle_tables(domain: Domain) -> None:
     """Set a domain's tables, and the columns of a unit's record. Raises DomainError for what cannot be beside them."""
-    if not isinstance(domain.tables, Mapping) or len(domain.tables) != 1:  # None beside units
+    if not isinstance(domain.tables, Mapping) or len(domain.tables) != 1:
         raise DomainError("tables must be one table of units: [tables.NAME], with unit and max_records")
     ((name, entry),) = domain.tables.items()
     if not isinstance(name, str) or not name:
@@ -315,14 +315,12 @@ def settle_tables(domain: Domain) -> None:
         table = entry if isinstance(entry, UnitTable) else _parsed(entry)
     except DomainError as problem:
         raise DomainError(f"[tables.{name}]: {problem}") from None
-    flat = table.flat_columns(name, domain.least_rows)
+    flat = table.flat_columns(name, int(domain.units is None))
     unit_columns = {column: facts for column, facts in domain.columns.items() if flat.get(column) != facts}
     if twice := set(unit_columns) & {*flat, *table.columns, table.unit}:
         raise DomainError(f"column {min(twice)!r}: a table of units has its name. Rename one of them")
-    names = [name, domain.units] if isinstance(domain.units, str) else [name]
-    if domain.units is not None and not (
-        all(re.fullmatch(r"\w[\w-]*", each) for each in names) and len({each.casefold() for each in names}) == 2
-    ):
+    names = [text for text in (name, domain.units) if isinstance(text, str) and re.fullmatch(r"\w[\w-]*", text)]
+    if domain.units is not None and len(set(map(str.casefold, names))) < 2:
         form = f"a name of letters, digits, - and _, as that of [tables.{name}], and another than that"
         raise unfit("units", form, domain.units, error=DomainError)
     if domain.units is not None and not unit_columns:

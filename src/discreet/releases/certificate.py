@@ -54,13 +54,13 @@ class Certificate:
     @property
     def several(self) -> bool:
         """Whether it is of tables in a folder, one or more, and not of one file."""
-        return self.facts.mechanism.parameters.get("tables") is not None or self.table_names != [""]
+        return self.facts.mechanism.parameters.get("tables") is not None or "units" in self.facts.domain
 
     @property
     def table_names(self) -> list[str]:
-        """The names of linked tables, that of the units first; one table, or several of one law, have none."""
-        units = self.facts.domain.get("units")
-        return [""] if units is None else [units, *self.facts.domain.get("tables", ())]
+        """The names of linked tables, that of the units first; others have none."""
+        domain = self.facts.domain
+        return [domain["units"], *domain.get("tables", ())] if "units" in domain else [""]
 
     @property
     def in_parts(self) -> bool:
@@ -120,7 +120,7 @@ class Certificate:
             protected=parameters["synthesised"] if parameters.get("published_exactly") else (),
             one_table=facts.guarantee.epsilon_each,
             tables=len(self.tables),
-            linked=self.table_names,
+            linked=[facts.domain.get("units"), *facts.domain.get("tables", ())],
             seeded=self.seeded,
         )
 
@@ -196,8 +196,9 @@ class Certificate:
         """One line: how many records, from how many, under which budget, by which mechanism."""
         rows = self.tables[0].rows
         released = counted(rows, "record") if self.facts.size is not None else f"counts of {counted(rows, 'cell')}"
-        if self.table_names != [""]:
-            released = ", ".join([f"{t.rows:,} {name}" for t, name in zip(self.tables, self.table_names, strict=False)])
+        if "units" in self.facts.domain:
+            pairs = zip(self.tables, self.table_names, strict=False)
+            released = ", ".join([f"{table.rows:,} {name}" for table, name in pairs])
         elif self.several:
             released = f"{counted(len(self.tables), 'table')} of {released}"
         declared = "a declared " * (self.facts.relation.name == "add-remove")

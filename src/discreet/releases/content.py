@@ -54,9 +54,11 @@ def contents_of(mechanism: Mechanism, n: int, *, size: int | None, counts: bool 
         raise ParameterError(f"size must be {number:,}, for which the mechanism was made, got {size:,}")
     if contents.domain.units is not None and contents.tables is not None:
         raise ParameterError("several draws are of one long table. Leave tables out, or units in the domain")
-    fewest = number * contents.domain.least_rows * (not mechanism.traits.random_size)
-    most = number * (1 if (table := contents.domain.unit_table) is None else table.number)
-    return replace(contents, size=number, rows=range(fewest, most + 1), columns=contents.domain.released_names)
+    fewest, most = number * (contents.domain.units is None) * (not mechanism.traits.random_size), number
+    columns = list(contents.domain.row_domain.names)
+    if (table := contents.domain.unit_table) is not None:
+        most, columns = number * table.number, [table.unit, *columns]
+    return replace(contents, size=number, rows=range(fewest, most + 1), columns=columns)
 
 
 # What a certificate names, from the public facts in it.
@@ -119,11 +121,11 @@ def released_frames(
         return
     names = contents.domain.table_domains
     for table in range(contents.tables or 1):
-        drawn, number = reading.draw(contents.size, rng=rng), table * contents.size
-        chunks = drawn if len(names) == 1 else list(drawn)  # for several tables of the same units
+        chunks, number = reading.draw(contents.size, rng=rng), table * contents.size
+        records = chunks if len(names) == 1 else list(chunks)  # of two tables of the same units
         for name in names:
             facts: dict[str, Any] = {"source": mechanism.name, "number": number, "table": name}
-            yield decoded(contents.domain, iter(chunks), rng=rng, progress=progress, **facts)
+            yield decoded(contents.domain, iter(records), rng=rng, progress=progress, **facts)
 
 
 def decoded(

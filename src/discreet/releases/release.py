@@ -84,7 +84,7 @@ class Release:
     @property
     def tables(self) -> dict[str, Any]:
         """The released tables by name, where the domain has ``units``; else the one, named ``"records"``."""
-        tables = self._tables() if self.records is None else self.records
+        tables = self._read_tables() if self.records is None else self.records
         return tables if isinstance(tables, dict) else {"records": tables}
 
     @property
@@ -109,7 +109,7 @@ class Release:
         ReleaseTakenForSample
             Once per object, where such a standard error would be visibly too small: it says by what factor, at least.
         """
-        return self._tables()
+        return self._read_tables()
 
     def to_pandas(self) -> Any:
         """Return the released table as a pandas dataframe; a list of several tables. See :meth:`table`.
@@ -124,7 +124,7 @@ class Release:
             import pyarrow  # noqa: F401
         except ImportError:
             raise MissingExtra("a pandas dataframe needs pandas and PyArrow", "pandas") from None
-        tables = self._tables()
+        tables = self._read_tables()
         if isinstance(tables, dict):
             return {name: table.to_pandas() for name, table in tables.items()}
         return [table.to_pandas() for table in tables] if isinstance(tables, list) else tables.to_pandas()
@@ -261,7 +261,7 @@ class Release:
         """The records, or the file or folder that they are in."""
         return self.path if self.records is None else self.records
 
-    def _tables(self) -> Any:
+    def _read_tables(self) -> Any:
         """Return what :meth:`table` does, and warn once of what its records are not."""
         sample = taken_for_sample(self.certificate)
         if sample is not None and "warned" not in self._cache:
