@@ -236,7 +236,10 @@ class Release:
     def __str__(self) -> str:
         tables = self.certificate.tables
         several = f"{counted(len(tables), 'table')} of " * self.certificate.several
-        return f"{several}{counted(tables[0].rows, 'released record')}\n{self.certificate}"
+        head = f"{several}{counted(tables[0].rows, 'released record')}"
+        if "units" in self.certificate.facts.domain:
+            head = self.certificate.summary.partition(" from ")[0]
+        return f"{head}\n{self.certificate}"
 
     def __repr__(self) -> str:
         where = f" in {self.path}" * (self.path is not None)
