@@ -192,10 +192,10 @@ def release(
         releases.contents_of(calibrated, request.relation.records or 1, size=size, counts=counts)
     payer = ledger if isinstance(ledger, PlannedRelease) else ledger_for(ledger, domain)
     book: Any = getattr(payer, "ledger", payer)
-    given = data.values() if isinstance(data, Mapping) else [data]
-    files, digest = request.kept_output(*given, reference, book and book.dataset)
+    sources = data.values() if isinstance(data, Mapping) else [data]
+    files, digest = request.kept_output(*sources, reference, book and book.dataset)
     waiting = releases.read_output(files[0], digest) if any(map(os.path.lexists, files)) else None
-    request = _with_files(request, calibrated, inputs=(*given, domain, reference, *parameters.values()))
+    request = _with_files(request, calibrated, inputs=(*sources, domain, reference, *parameters.values()))
     rng = secure() if seed is None else seeded(seed)
     read = _reader(data, request, calibrated, rng, opened=waiting is None)
 

@@ -51,7 +51,7 @@ _FATES = {
 """What becomes of values that do not fit, by ``out_of_bounds``."""
 _MOVED = "correct the rows if they are wrong: a release moves each to a record that the rules allow"
 _ORPHANS, _REPEATED = "names a unit that has no row of its own", "names a unit that has another row of its own"
-_LEFT_OUT = "correct the rows if they are wrong: a release leaves them out"
+_LEFT_OUT = "correct them if they are wrong: a release leaves them out"
 _LOST = "its difference is clipped, or from a null", "widen the bounds if that is usual, else correct the rows"
 
 

@@ -109,8 +109,8 @@ def _tables_in(data: Any, names: Sequence[str]) -> dict[str, Path]:
     if isinstance(data, (str, PathLike)) and Path(data).is_dir():
         tables = {file.name.split(".")[0]: file for file in sorted(Path(data).iterdir())}
     if not set(names) <= set(tables):
-        both = " and ".join(map(repr, names))
-        raise ParameterError(f"the domain has the tables {both}. Give a mapping, or a folder with one of each name")
+        listed = " and ".join(map(repr, names))
+        raise ParameterError(f"the domain has the tables {listed}. Give a mapping, or a folder with one of each name")
     return tables
 
 

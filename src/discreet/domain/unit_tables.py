@@ -321,8 +321,12 @@ def settle_tables(domain: Domain) -> None:
         raise DomainError(f"column {min(twice)!r}: a table of units has its name. Rename one of them")
     names = [text for text in (name, domain.units) if isinstance(text, str) and re.fullmatch(r"\w[\w-]*", text)]
     if domain.units is not None and len(set(map(str.casefold, names))) < 2:
-        form = f"a name of letters, digits, - and _, as that of [tables.{name}], and another than that"
-        raise unfit("units", form, domain.units, error=DomainError)
+        raise unfit(
+            "units",
+            f"another name than [tables.{name}], both of letters, digits, - and _",
+            domain.units,
+            error=DomainError,
+        )
     if domain.units is not None and not unit_columns:
         raise DomainError(f"table {domain.units!r} of units has no column. Declare one under [columns.NAME]")
     for key in ("metric_weights", "totals", "outcome", "difference"):

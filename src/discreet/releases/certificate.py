@@ -60,7 +60,9 @@ class Certificate:
     def table_names(self) -> list[str]:
         """The names of linked tables, that of the units first; others have none."""
         domain = self.facts.domain
-        return [domain["units"], *domain.get("tables", ())] if "units" in domain else [""]
+        if "units" not in domain:
+            return [""]
+        return [domain["units"], *domain.get("tables", ())]
 
     @property
     def in_parts(self) -> bool:

@@ -122,7 +122,9 @@ def released_frames(
     names = contents.domain.table_domains
     for table in range(contents.tables or 1):
         chunks, number = reading.draw(contents.size, rng=rng), table * contents.size
-        records = chunks if len(names) == 1 else list(chunks)  # of two tables of the same units
+        records: Any = chunks
+        if len(names) > 1:  # of the same units
+            records = list(chunks)
         for name in names:
             facts: dict[str, Any] = {"source": mechanism.name, "number": number, "table": name}
             yield decoded(contents.domain, iter(records), rng=rng, progress=progress, **facts)

@@ -84,8 +84,12 @@ class Release:
     @property
     def tables(self) -> dict[str, Any]:
         """The released tables by name, where the domain has ``units``; else the one, named ``"records"``."""
-        tables = self._read_tables() if self.records is None else self.records
-        return tables if isinstance(tables, dict) else {"records": tables}
+        tables = self.records
+        if tables is None:
+            tables = self._read_tables()
+        if not isinstance(tables, dict):
+            return {"records": tables}
+        return tables
 
     @property
     def promise(self) -> str:
@@ -278,12 +282,19 @@ class Release:
             tables = [folder / Path(str(table.file)).name for table in self.certificate.tables]
         frames = [releases.typed(table, self.certificate) for table in tables]
         names = self.certificate.table_names
-        return frames if names == [""] else dict(zip(names, frames, strict=True))
+        if names != [""]:
+            return dict(zip(names, frames, strict=True))
+        return frames
 
 
 def _listed(records: Any) -> list[Any]:
     """Return the tables of a release, one or several."""
-    return [*records.values()] if isinstance(records, dict) else records if isinstance(records, list) else [records]
+    match records:
+        case dict():
+            return [*records.values()]
+        case list():
+            return records
+    return [records]
 
 
 # The analyst's door: a released table and its certificate as one object, once they are known to belong together.

@@ -254,7 +254,7 @@ def misfits(data: Any, certificate: Certificate, table: str = "") -> dict[str, s
     # table: the units' own among linked ones; their rows have the own columns, too.
     # Counts whose texts name no single cell, and tables with other columns, are not looked at.
     contents = certified_contents(certified_mechanism(certificate.facts), certificate.facts)
-    domain = contents.domain.table_domains[table] if table else contents.domain.row_domain
+    domain = contents.domain.table_domains.get(table) or contents.domain.row_domain
     declaration = domain.to_dict()
     for facts in declaration["columns"].values():
         facts.pop("out_of_bounds", None)  # no value that is released lies outside

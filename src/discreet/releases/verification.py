@@ -424,20 +424,20 @@ def _check_folder(certificate: Certificate, folder: Path) -> list[Check]:
 def _check_links(certificate: Certificate, folder: Path) -> Iterator[Check]:
     """Compare the keys of linked tables, and all values of rows that have their unit's own columns."""
     domain, files = Domain.from_dict(certificate.facts.domain), [str(table.file) for table in certificate.tables]
-    own, rows = [scanned(folder / Path(file).name) for file in files]
+    units, rows = [scanned(folder / Path(file).name) for file in files]
     table = domain.unit_table
     assert table is not None
     key, most = [table.unit], table.number
-    keys = quietly(lambda: own.select(pl.col(*key).n_unique()).collect().item(), unreadable())
+    keys = quietly(lambda: units.select(pl.col(*key).n_unique()).collect().item(), unreadable())
     yield _compare(f"{files[0]}.{table.unit} (in the file)", certificate.facts.size, keys)
-    orphans = quietly(lambda: rows.join(own, on=key, how="anti").collect().height, unreadable())
+    orphans = quietly(lambda: rows.join(units, on=key, how="anti").collect().height, unreadable())
     yield _compare(f"{files[1]}.{table.unit} without {domain.units} (in the file)", 0, orphans)
     if table.slots in table.columns:  # a panel, of which each is one row of a unit
         key, most = [table.unit, table.slots], 1
     largest = quietly(lambda: rows.group_by(key).len().select(pl.col("len").max()).collect().item() or 0, unreadable())
-    what = f"{files[1]}.rows of {', '.join(key)} (in the file)"
-    yield Check(what=what, claimed=most, found=largest, agrees=largest <= most)
-    yield from _check_values(certificate, rows.join(own, on=table.unit), files[1])
+    place = f"{files[1]}.rows of {', '.join(key)} (in the file)"
+    yield Check(what=place, claimed=most, found=largest, agrees=largest <= most)
+    yield from _check_values(certificate, rows.join(units, on=table.unit), files[1])
 
 
 def _check_file(

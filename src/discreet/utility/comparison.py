@@ -254,7 +254,7 @@ def _domain_of(release: Any, domain: Domain) -> Domain:
             "linked tables are compared one by one. Give one table and the released file of its name, or its domain: "
             "domain.table_domains[NAME]"
         )
-    return domain.row_domain if domain.units is None else domain.table_domains[name]
+    return domain.table_domains.get(name) or domain.row_domain
 
 
 def _number(value: float | None) -> str:

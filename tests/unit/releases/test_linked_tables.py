@@ -173,7 +173,7 @@ def test_other_tables_are_refused(data: Any, words: str) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"units": "Persons"}, "another than that"),
+        ({"units": "Persons"}, "another name than"),
         ({"units": "a/b"}, "letters"),
         ({"units": 5}, "letters"),
         ({"tables": None}, "one table of units"),
