@@ -321,12 +321,7 @@ def settle_tables(domain: Domain) -> None:
         raise DomainError(f"column {min(twice)!r}: a table of units has its name. Rename one of them")
     names = [text for text in (name, domain.units) if isinstance(text, str) and re.fullmatch(r"\w[\w-]*", text)]
     if domain.units is not None and len(set(map(str.casefold, names))) < 2:
-        raise unfit(
-            "units",
-            f"another name than [tables.{name}], both of letters, digits, - and _",
-            domain.units,
-            error=DomainError,
-        )
+        raise DomainError(f"units must be another name than [tables.{name}], both of letters, digits, - and _")
     if domain.units is not None and not unit_columns:
         raise DomainError(f"table {domain.units!r} of units has no column. Declare one under [columns.NAME]")
     for key in ("metric_weights", "totals", "outcome", "difference"):
