@@ -81,10 +81,11 @@ def release(
 
     Parameters
     ----------
-    data : dataframe, path or Confidential
+    data : dataframe, path, mapping or Confidential
         Confidential: pandas, Polars, PyArrow, DuckDB, Dask, PySpark, Ibis, a stream of
         Arrow batches, the path of a file or of a folder of Parquet files, or the address of a table or a query; or what
-        :func:`discreet.confidential.confidential` made of one, which lists them.
+        :func:`discreet.confidential.confidential` made of one, which lists them. Of a domain with ``units``, a mapping
+        of both tables by their names, or a folder with one file or folder of each name.
     domain : Domain or path
         Public facts about the columns, or the TOML file that declares them. A table that is closed has its own.
     budget : Budget, Risk, Advantage or Success
@@ -198,9 +199,10 @@ def release(
         releases.contents_of(calibrated, request.relation.records or 1, size=size, counts=counts)
     payer = ledger if isinstance(ledger, PlannedRelease) else ledger_for(ledger, domain)
     book: Any = getattr(payer, "ledger", payer)
-    files, digest = request.kept_output(data, reference, book and book.dataset)
+    sources = data.values() if isinstance(data, Mapping) else [data]
+    files, digest = request.kept_output(*sources, reference, book and book.dataset)
     waiting = releases.read_output(files[0], digest) if any(map(os.path.lexists, files)) else None
-    request = _with_files(request, calibrated, inputs=(data, domain, reference, *parameters.values()))
+    request = _with_files(request, calibrated, inputs=(*sources, domain, reference, *parameters.values()))
     rng = secure() if seed is None else seeded(seed)
     read = _reader(data, request, calibrated, rng, opened=waiting is None)
 
@@ -314,6 +316,7 @@ def _with_files(request: Request, calibrated: Mechanism | None, *, inputs: tuple
     output, checkpoint, several = request.output, request.checkpoint, request.several
     if calibrated is not None:
         several = calibrated.contents(request.relation.records or 1).tables is not None
+    several = several or (request.domain is not None and request.domain.units is not None)
     parts = output.partitions is not None
     releases.require_parts(output, request.domain, records=not (several or request.counts))
     files: tuple[Path, ...] = ()
@@ -363,8 +366,8 @@ def _reader(
         table, domain, added = source, facts.domain, isinstance(request.relation, AddRemove)
         if not isinstance(table, Confidential):
             shared: dict[str, Any] = {"accept": request.accept, "empty": added}
-            if in_parts and not (request.unit or domain.tables) and table.stays:
-                table = confidential_rows(table, domain, **shared)
+            if in_parts and not (request.unit or domain.tables) and table[""].stays:
+                table = confidential_rows(table[""], domain, **shared)
             else:
                 table = confidential(table, domain, unit=request.unit, by_unit=by_unit, rng=rng, **shared)
         elif getattr(table.provenance, "domain", None) != domain:

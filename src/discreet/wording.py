@@ -289,10 +289,11 @@ def statement(
     tables: int,
     seeded: bool,
     rows: int = 1,
+    linked: Sequence[str | None] = (None,),
 ) -> str:
     """Return the promise in one sentence; one that is asymptotic is not formal differential privacy, and says so."""
     # unit and protected: the column whose values are units, and the columns that it is about, where it is so.
-    # rows: the most rows of a unit that are one record.
+    # rows: the most rows of a unit that are one record. linked: the names of both of its tables.
     mark, bound = SEEDED * seeded, rounded_up(epsilon, 6)
     if kind == "asymptotic":
         if one_table is not None and tables > 1:
@@ -303,6 +304,8 @@ def statement(
         target, values = f"one unit of up to {group} records", "sets of records"
     if rows > 1:
         target, values, remaining = f"one unit of up to {rows} rows", "sets of rows", "units"
+    if linked[0] is not None:
+        target, values, remaining = f"one of the {linked[0]} with all its {linked[1]}", "sets of rows", linked[0]
     tested = f"whether {target} is in the table"
     if relation != "add-remove":
         holder = f"{target} has"

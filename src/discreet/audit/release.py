@@ -367,6 +367,8 @@ def _coded_units(
 ) -> tuple[CodedUnits, CodedUnits, CodedUnits]:
     """Return the table, its control and the release on one coding, the first two unit by unit."""
     files = [Path(release)]
+    if certificate is not None and "units" in certificate.facts.domain:
+        raise ParameterError("a release of linked tables cannot be audited. Audit one of a long table, without units")
     if certificate is not None and certificate.several:
         files = [files[0] / Path(str(table.file)).name for table in certificate.tables]
     frame = quietly(lambda: pl.concat([scanned(file) for file in files]).collect(), unreadable())

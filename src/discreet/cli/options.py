@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -77,7 +77,9 @@ _TABLE: dict[str, Callable[[Any], Any]] = {
                        metavar="NAME"),
     "decimal-comma": option("--decimal-comma", bool, "Numbers of DATA, which is CSV, are written as 0,5."),
     "sheet": option("--sheet", str, "The sheet of DATA, where it is an Excel file with several.", metavar="NAME"),
-    "table": option("--table", str, "The table of DATA, where it is a database: a file or an address.", metavar="NAME"),
+    "table": option("--table", str, "The table of DATA, where it is a database: a file or an address. Several as "
+                    "NAME=FILE: the tables of a domain with units, where FILE is in the folder DATA.", metavar="NAME",
+                    multiple=True),
     "query": option("--query", str, "A query for the table, where DATA is a database.", metavar="SQL"),
     # What a request says.
     "domain": option("--domain domain_file", PATH, "TOML file of the public facts.", required=True),
@@ -153,10 +155,14 @@ def parameters(options: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
-def located(data: str, options: dict[str, Any]) -> str | PathLike[str]:
-    """Return where a table is, and how it is to be read. Raises ParameterError when that does not fit the file."""
-    table, query = options.pop("table"), options.pop("query")
-    separator, encoding, comma, sheet = (options.pop(name.replace("-", "_")) for name in SOURCE[:4])
+def located(data: str, options: dict[str, Any]) -> Any:
+    """Return where a table is, or each of several, and how it is to be read."""
+    # Raises ParameterError when that does not fit the file.
+    reading = {name: options.pop(name) for name in [name.replace("-", "_") for name in SOURCE]}
+    separator, encoding, comma, sheet, tables, query = reading.values()
+    if files := dict(table.split("=", 1) for table in tables if "=" in table):
+        return {name: located(str(Path(data) / file), {**reading, "table": ()}) for name, file in files.items()}
+    table = next(iter(tables), None)
     if table is not None or query is not None:
         data = confidential.addressed(data, table=table, query=query)
     if separator is None and encoding is None and sheet is None and not comma:

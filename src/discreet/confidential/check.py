@@ -30,7 +30,7 @@ from discreet.confidential.closed import Confidential
 from discreet.confidential.count import OTHER_COLUMNS, require_unit
 from discreet.confidential.hints import column_hints, heap_hint, pair_hints
 from discreet.confidential.source import FREQUENCY, RESERVED, Source, merge, texts_of, unit_of, wrong_names
-from discreet.confidential.tables import open_source
+from discreet.confidential.tables import open_declared, open_source
 from discreet.confidential.units import NO_UNIT, Holdings
 from discreet.domain import Column, Domain, Misfit, missing_in, require_domain
 from discreet.privacy import Unit
@@ -50,6 +50,8 @@ _FATES = {
 }
 """What becomes of values that do not fit, by ``out_of_bounds``."""
 _MOVED = "correct the rows if they are wrong: a release moves each to a record that the rules allow"
+_ORPHANS, _REPEATED = "names a unit that has no row of its own", "names a unit that has another row of its own"
+_LEFT_OUT = "correct them if they are wrong: a release leaves them out"
 _LOST = "its difference is clipped, or from a null", "widen the bounds if that is usual, else correct the rows"
 
 
@@ -250,30 +252,36 @@ def check_table(
 
 @enclosed
 def _checked(data: Any, domain: Domain, *, unit: Unit | None, other_columns: bool, examples: int) -> TableCheck:
-    source, unit, domain = open_source(data), unit_of(domain, unit), domain.row_domain
-    names = domain.names if unit is None else tuple(dict.fromkeys([*domain.names, unit.column]))
-    refusals = wrong_names(source, names, other_columns=other_columns)
-    unreadable: dict[str, DataError] = {}
-    while True:
-        scan = _Scan(source, domain, [name for name in names if name not in unreadable], unit, examples)
-        try:
-            scan.run()
-            break
-        except DataError as problem:  # of a column whose values have no common type
-            if problem.column is None or problem.column in unreadable:
-                raise
-            unreadable[problem.column] = problem
-    for refusal in [*refusals, *unreadable.values()]:
-        scan.add_whole(refusal)
-    if not scan.names:
-        return TableCheck(rows=None, findings=scan.findings(names))
-    if not scan.rows:
-        scan.add_whole(DataError(None, "has no rows", "a release needs at least one record"))
-    units = scan.unit_rows()
-    if source.cells is None and source.kind != "database":
-        scan.look_at_others()
-    hints = {name: ". ".join([texts[0], *map(sentence, texts[1:])]) for name, texts in scan.hints.items()}
-    return TableCheck(rows=scan.rows, findings=scan.findings(names), units=units, hints=hints)
+    sources, unit, scans = open_declared(data, domain, refused=()), unit_of(domain, unit), list[_Scan]()
+    for name, part in domain.table_domains.items():
+        names = part.names if unit is None else tuple(dict.fromkeys([*part.names, unit.column]))
+        refusals = wrong_names(sources[name], names, other_columns=other_columns)
+        unreadable: dict[str, DataError] = {}
+        while True:
+            scan = _Scan(sources[name], part, [name for name in names if name not in unreadable], unit, examples)
+            try:
+                scan.run()
+                break
+            except DataError as problem:  # of a column whose values have no common type
+                if problem.column is None or problem.column in unreadable:
+                    raise
+                unreadable[problem.column] = problem
+        for refusal in [*refusals, *unreadable.values()]:
+            scan.add_whole(refusal)
+        scans.append(scan)
+    if scans[0].names and not scans[0].rows:
+        scans[0].add_whole(DataError(None, "has no rows", "a release needs at least one record"))
+    units = scans[-1].unit_rows(*scans[:-1])
+    findings = tuple(finding for scan in scans for finding in scan.findings(domain.row_domain.names))
+    if not all(scan.names for scan in scans):
+        return TableCheck(rows=None, findings=findings)
+    for scan in scans:
+        if scan.source.cells is None and scan.source.kind != "database":
+            scan.look_at_others()
+    hints = {
+        name: ". ".join([texts[0], *map(sentence, texts[1:])]) for scan in scans for name, texts in scan.hints.items()
+    }
+    return TableCheck(rows=sum(scan.rows for scan in scans), findings=findings, units=units, hints=hints)
 
 
 def _failed_file(folder: Path) -> str:
@@ -411,15 +419,21 @@ class _Scan:
         except DataError as refusal:
             self.add((holdings.unit,), Misfit(refusal.problem, refusal.remedy, named), [units], times)
 
-    def unit_rows(self) -> UnitRows | None:
-        """Return how many rows units have; None where that cannot be told."""
+    def unit_rows(self, units: _Scan | None = None) -> UnitRows | None:
+        """Return how many rows units have, which another table may name; None where that cannot be told."""
         if self.holdings is None or self.unit is None:
             return None
+        lost = {_ORPHANS: 0, _REPEATED: 0}
         try:
             rows, slots = self.holdings.held(), self.unit.max_records
+            if units is not None and units.holdings is not None:
+                rows, lost[_ORPHANS], lost[_REPEATED] = self.holdings.held_by(units.holdings)
         except DataError as refusal:
             self.add_whole(refusal)
             return None
+        for problem in filter(lost.get, lost):
+            line = _FindingCounts(remedy=_LEFT_OUT, refused=False, rows=lost[problem])
+            self.lines[(self.unit.column,), problem] = line
         cut = rows[rows > slots] - slots
         return UnitRows(units=len(rows), most=int(rows.max(initial=0)), over=len(cut), cut=int(cut.sum()))
 

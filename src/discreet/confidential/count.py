@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,7 +35,7 @@ from discreet.confidential.source import (
     rows_frame,
     unit_of,
 )
-from discreet.confidential.tables import open_source
+from discreet.confidential.tables import open_declared, open_source
 from discreet.domain import Counts, Domain, Records, Units, require_domain
 from discreet.privacy import Unit
 
@@ -111,16 +112,18 @@ def confidential(
     """
     require_domain(domain)
     require_unit(domain, unit, by_unit=by_unit)
-    source, rows, row_unit = open_source(data), domain.row_domain, unit_of(domain, unit)
-    names = rows.names if row_unit is None else (*rows.names, row_unit.column)
-    require_names(source, names, other_columns=OTHER_COLUMNS in accept)
+    sources = open_declared(data, domain, unit=unit, other_columns=OTHER_COLUMNS in accept, refused=["names"])
+    row_unit = unit_of(domain, unit)
+    *_, source = sources.values()
     rng = rng or secure()
     seeded = not isinstance(rng, SecureGenerator)
     if row_unit is None:
         seeded = seeded and bool(domain.coin_columns)
         return _closed(counted(source, domain, rng), source, domain, empty=empty, seeded=seeded)
     if domain.unit_table is not None:
-        unit_records = _records_of_units(source, domain, unit=row_unit, rng=rng)
+        unit_records = _records_of_units(sources, domain, unit=row_unit, rng=rng)
+        likes = {part.names: sources[name].returned for name, part in domain.table_domains.items()}
+        source = replace(source, returned=lambda frame, part: (likes[part.names] or (lambda *_: frame))(frame, part))
         return _closed(unit_records, source, domain, empty=empty, seeded=seeded)
     count = _unit_records if by_unit else _slotted_counts
     unit_counts, row_counts = count(source, domain, unit=row_unit, rng=rng)
@@ -318,27 +321,68 @@ def _unit_records(source: Source, domain: Domain, *, unit: Unit, rng: np.random.
 
 
 @enclosed
-def _records_of_units(source: Source, domain: Domain, *, unit: Unit, rng: np.random.Generator) -> Counts:
+def _records_of_units(sources: Mapping[str, Source], domain: Domain, *, unit: Unit, rng: np.random.Generator) -> Counts:
     """Count units by their record, which holds all of their rows."""
-    from discreet.confidential.units import Slots, narrow
-
-    table, row_domain, number = domain.unit_table, domain.row_domain, 0
+    table, parts = domain.unit_table, domain.table_domains
     assert table is not None
+    *_, source = sources.values()
     if table.listed and (source.cells is not None or source.kind in _WITHOUT_ORDER):
         raise ParameterError(f"rows of {source.kind} are not listed in an order. Name a column in order_by")
-    slots = Slots(unit.column, unit.max_records, rng)
-    for batch in declared_batches(source, row_domain.columns, unit.column):
-        rows = rows_frame(*encoded(batch, row_domain, source)).with_row_index(_PLACE, offset=number)
-        slots.add(batch[unit.column], narrow(rows))
-        number += batch.height
-    unit_rows, owners = slots.kept()
-    if unit_rows is None:
+    most = {domain.units: 1}
+    *unit_tables, (rows, owners, places) = [
+        _rows_kept(sources[name], part, unit=replace(unit, max_records=most.get(name, unit.max_records)), rng=rng)
+        for name, part in parts.items()
+    ]
+    numbers = owners.rank("dense").to_numpy()
+    for unit_rows, units, _ in unit_tables:
+        rows, numbers, places = _matched(unit_rows, units, rows, owners, places, domain.row_domain)
+    if not len(rows):
         return Tally(domain).counts()
-    encoded_rows, places = frame_records(unit_rows, row_domain), unit_rows[_PLACE].to_numpy()
-    records = table.records_of_units(encoded_rows, owners.rank("dense").to_numpy(), places, rng=rng)
+    records = table.records_of_units(rows, numbers, places, rng=rng, least=int(domain.units is None))
     counts = grouped(rows_frame(records))
     counts = counts.sort(counts.columns)
     return Counts(records=frame_records(counts, domain), frequencies=counts[FREQUENCY].to_numpy())
+
+
+def _rows_kept(
+    source: Source, domain: Domain, *, unit: Unit, rng: np.random.Generator
+) -> tuple[Records, pl.Series, Integers]:
+    """Return the encoded rows that units keep, the unit of each, and where it is listed."""
+    from discreet.confidential.units import Slots, narrow
+
+    slots, number = Slots(unit.column, unit.max_records, rng), 0
+    for batch in declared_batches(source, domain.columns, unit.column):
+        rows = rows_frame(*encoded(batch, domain, source)).with_row_index(_PLACE, offset=number)
+        slots.add(batch[unit.column], narrow(rows))
+        number += batch.height
+    frame, owners = slots.kept()
+    if frame is None:
+        return no_records(domain), owners, np.zeros(0, dtype=np.int64)
+    return frame_records(frame, domain), owners, frame[_PLACE].cast(pl.Int64).to_numpy()
+
+
+def _matched(
+    unit_rows: Records, units: pl.Series, rows: Records, owners: pl.Series, places: Integers, domain: Domain
+) -> tuple[Records, Integers, Integers]:
+    """Return rows with their unit's own columns, the number of their unit, and their places: of each at least one."""
+    # A unit without rows has one of place -1. A row whose unit has no row of its own is left out. What becomes of a row
+    # depends on its unit's rows alone.
+    keys = pl.concat([part.alias(_OWNER).to_frame() for part in (units, owners)], how="vertical_relaxed")
+    numbers = keys[_OWNER].rank("dense").to_numpy().astype(np.int64)
+    unit_at = np.full(len(numbers) + 1, -1)
+    unit_at[numbers[: len(units)]] = np.arange(len(units))
+    unit = unit_at[numbers[len(units) :]]
+    stays = np.flatnonzero(unit >= 0)
+    childless = np.setdiff1d(np.arange(len(units)), unit)
+    codes = list(unit_rows.columns)
+    for repair in domain.repairs:
+        if max(repair.columns) < len(codes):
+            repair.replace(codes)
+    joined = domain.repaired(Records(columns=(*[c[unit[stays]] for c in codes], *rows.take(stays).columns)))
+    nothing = [np.zeros(len(childless), dtype=column.dtype) for column in rows.columns]
+    alone = Records(columns=(*[c[childless] for c in codes], *nothing))
+    places = np.append(places[stays], np.full(len(childless), -1))
+    return Records.concatenate([joined, alone]), np.append(unit[stays], childless), places
 
 
 def _read_slots(source: Source, domain: Domain, *, unit: Unit, rng: np.random.Generator) -> tuple[Slots, Counts]:

@@ -33,6 +33,9 @@ Closed = TypeVar("Closed", bound=Confidential[Any])
 
 def refuse_same(data: Any, *inputs: Any) -> None:
     """Refuse public inputs that are the confidential table, the object or the file, unopened. Raises NotPublic."""
+    if isinstance(data, Mapping):
+        for part in data.values():
+            refuse_same(part, *inputs)
     for public in inputs:
         paths = isinstance(public, (str, os.PathLike)) and isinstance(data, (str, os.PathLike))
         if public is not None and (public is data or (paths and same_file(Path(public), Path(data)))):

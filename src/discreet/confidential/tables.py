@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from glob import glob, has_magic
@@ -23,7 +23,7 @@ import numpy as np
 from discreet._core import formats
 from discreet._core.boundary import enclosed, quietly
 from discreet._core.checks import unfit
-from discreet._core.errors import DataError, FileProblem
+from discreet._core.errors import DataError, FileProblem, ParameterError
 from discreet._core.files import require_settled
 from discreet._core.formats import PARQUET, Format, format_of
 from discreet._core.lazy import pl
@@ -68,22 +68,50 @@ def open_source(data: Any) -> Source:
     return _watched(source)
 
 
-def open_declared(data: Any, domain: Domain, *, unit: Unit | None = None, other_columns: bool = False) -> Source:
-    """Open a table, and refuse what its names and types show; no row is read. Raises DataError, FileProblem."""
-    source, unit, domain = open_source(data), unit_of(domain, unit), domain.row_domain
-    names = domain.names if unit is None else (*domain.names, unit.column)
-    require_names(source, names, other_columns=other_columns)
-    frame = pl.DataFrame()  # which a forked process refuses to make
-    if source.empty_frame is not None:
-        frame = source.empty_frame([name for name in domain.names if name not in source.texts])
-    elif (find := source.cells) is not None:  # of Spark, whose session and types are then looked at
-        from pyspark.sql import SparkSession
+def open_declared(
+    data: Any,
+    domain: Domain,
+    *,
+    unit: Unit | None = None,
+    other_columns: bool = False,
+    refused: Collection[str] = ("names", "types"),
+) -> dict[str, Source]:
+    """Open the tables of a domain, by name, and refuse what their names and types show; no row is read."""
+    # One has no name, two are in a mapping or a folder. Raises DataError, FileProblem, ParameterError.
+    domains, unit = domain.table_domains, unit_of(domain, unit)
+    if domain.units is None and not isinstance(data, Mapping):
+        data = {"": data}
+    if not isinstance(data, Mapping) or set(data) != set(domains):
+        data = _tables_in(data, list(domains))
+    sources = {name: open_source(data[name]) for name in domains}
+    for table, part in domains.items():
+        source, names = sources[table], part.names if unit is None else (*part.names, unit.column)
+        if "names" in refused:
+            require_names(source, names, other_columns=other_columns, table=f"table {table}".strip())
+        frame = pl.DataFrame()  # which a forked process refuses to make
+        if "types" in refused and source.empty_frame is not None:
+            frame = source.empty_frame([name for name in part.names if name not in source.texts])
+        elif "types" in refused and (find := source.cells) is not None:  # of Spark: its session and types
+            from pyspark.sql import SparkSession
 
-        attempted(SparkSession.active)
-        attempted(lambda: find(domain))
-    for name in frame.columns:
-        domain.columns[name].encode(texts_of(frame[name], domain.columns[name], source), name=name)
-    return source
+            attempted(SparkSession.active)
+            attempted(partial(find, part))
+        for name in frame.columns:
+            part.columns[name].encode(texts_of(frame[name], part.columns[name], source), name=name)
+    return sources
+
+
+def _tables_in(data: Any, names: Sequence[str]) -> dict[str, Path]:
+    """Return the tables in a folder, by name. Raises ParameterError where it, or a mapping, has others."""
+    if names == [""]:
+        raise ParameterError('a mapping is of several tables, and the domain has one. Declare units = "..." there')
+    tables = {}
+    if isinstance(data, (str, PathLike)) and Path(data).is_dir():
+        tables = {file.name.split(".")[0]: file for file in sorted(Path(data).iterdir())}
+    if not set(names) <= set(tables):
+        listed = " and ".join(map(repr, names))
+        raise ParameterError(f"the domain has the tables {listed}. Give a mapping, or a folder with one of each name")
+    return tables
 
 
 def _watched(source: Source) -> Source:

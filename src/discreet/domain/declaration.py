@@ -240,7 +240,7 @@ def write_toml(spec: Mapping[str, Any]) -> str:
                 path = f"tables.{key(table)}"
                 tables.append((f"[{path}]", {fact: facts[fact] for fact in facts if fact != "columns"}))
                 tables += [(f"[{path}.columns.{key(column)}]", each) for column, each in facts["columns"].items()]
-        elif isinstance(part, list) and not isinstance(part[0], Mapping):
+        elif isinstance(part, str) or (isinstance(part, list) and not isinstance(part[0], Mapping)):
             top += f"{name} = {value(part)}\n"
         elif isinstance(part, list):
             tables += [(f"[[{key(name)}]]", entry) for entry in part]
@@ -307,9 +307,11 @@ def domain_facts(spec: Mapping[str, Any]) -> dict[str, Any]:
         raise DomainError("a domain must have one table [columns.NAME] per column")
     if not isinstance(spec.get("metric_weights", {}), Mapping):
         raise DomainError("metric_weights must be a table of one number per column")
-    unknown = set(spec) - {"columns", "tables", "metric_weights", "difference", "outcome", *RULES}
+    unknown = set(spec) - {"columns", "tables", "units", "metric_weights", "difference", "outcome", *RULES}
     if unknown:
-        lists = ", ".join([*(f"[[{name}]]" for name in DECLARED), *RULES[len(DECLARED) :], "difference, outcome"])
+        lists = ", ".join(
+            [*(f"[[{name}]]" for name in DECLARED), *RULES[len(DECLARED) :], "difference, outcome, units"]
+        )
         known = f"[columns.NAME], [metric_weights], {lists}, [tables.NAME]"
         raise DomainError(f"unknown table {min(unknown)!r}: a domain has {known}")
     named = spec.get("columns", {})
@@ -319,7 +321,7 @@ def domain_facts(spec: Mapping[str, Any]) -> dict[str, Any]:
     if sum([number for number in cells if isinstance(number, int)]) > MOST_CELLS:  # before one of them is made
         raise DomainError(f"all columns together must have at most {MOST_CELLS:,} cells. Declare fewer")
     columns = {name: _column(name, facts) for name, facts in named.items()}
-    declared = {name: spec[name] for name in ("tables", "difference", "outcome", *RULES) if name in spec}
+    declared = {name: spec[name] for name in ("tables", "units", "difference", "outcome", *RULES) if name in spec}
     return {"columns": columns, "metric_weights": spec.get("metric_weights"), **declared}
 
 

@@ -82,6 +82,9 @@ class Domain:
     tables : mapping of str to UnitTable or mapping, optional
         One table of which a unit has several rows: see :class:`UnitTable`. ``columns`` are then declared for what is
         the same in all rows of a unit, and become those of its record. Rules are about the columns of one row.
+    units : str, optional
+        The name of a table with one row per unit, which comes in and goes out beside that of ``tables``. Its columns
+        are ``columns``. A unit may then have no row in the other table.
 
     Raises
     ------
@@ -141,6 +144,7 @@ class Domain:
     determines: Sequence[Any] = ()
     difference: Mapping[str, Any] | None = None
     tables: Mapping[str, Any] | None = None
+    units: str | None = None
     coin_columns: tuple[str, ...] = field(init=False, repr=False, default=())  # of which a coin splits cells
     size: int | None = field(init=False, repr=False, default=None)
     """Number of cells, the product of the columns' sizes; None when a column is continuous or open."""
@@ -164,7 +168,7 @@ class Domain:
     dependencies: tuple[tuple[int, int], ...] = field(init=False, repr=False, default=())  # places in ``determines``
 
     def __post_init__(self) -> None:
-        if self.tables:
+        if self.tables or self.units is not None:
             from discreet.domain.unit_tables import settle_tables
 
             settle_tables(self)
@@ -234,9 +238,16 @@ class Domain:
         return Domain(columns=columns, **{name: getattr(self, name) for name in RULES})
 
     @property
-    def released_names(self) -> tuple[str, ...]:
-        """Names of the columns of a release, in order."""
-        return (*[table.unit for table in (self.tables or {}).values()], *self.row_domain.names)
+    def table_domains(self) -> dict[str, Domain]:
+        """The domains of the tables that come in and go out, by name, without the column that names the unit.
+
+        One table alone has no name.
+        """
+        table = self.unit_table
+        if table is None or self.units is None:
+            return {"": self.row_domain}
+        columns = {self.units: table.own_columns(self.columns), next(iter(self.tables or ())): table.columns}
+        return {name: Domain(columns=part) for name, part in columns.items()}
 
     @property
     def finite(self) -> bool:
@@ -342,13 +353,18 @@ class Domain:
         columns = [column.encode(frame[name], name=name) for name, column in self.columns.items()]
         return self.repaired(Records(columns=tuple(columns)))
 
-    def decode(self, records: Records, *, rng: np.random.Generator, first: int = 1) -> pl.DataFrame:
+    def decode(self, records: Records, *, rng: np.random.Generator, first: int = 1, table: str = "") -> pl.DataFrame:
         """Turn encoded records into a table of the declared names, order and types, one row per record.
 
-        ``rng`` is the source of the draws within cells. Units have numbers for names, from ``first`` on.
+        ``rng`` is the source of the draws within cells. Units have numbers for names, from ``first`` on. ``table``: one
+        of :attr:`table_domains`; without it rows have their unit's own columns, too.
         """
         if self.unit_table is not None:
-            return self.unit_table.frame(self.row_domain, records, rng=rng, first=first)
+            domain = self.table_domains.get(table) or self.row_domain
+            if table != self.units:
+                return self.unit_table.frame(domain, records, rng=rng, first=first, least=int(self.units is None))
+            frame = domain.decode(Records(columns=records.columns[: len(domain.names)]), rng=rng)
+            return frame.insert_column(0, pl.Series(self.unit_table.unit, range(first, first + len(records))))
         parts = zip(self.columns.items(), records.columns, strict=True)
         frame = pl.DataFrame([column.decode(codes, rng=rng).alias(name) for (name, column), codes in parts])
         for name, above in self._sorted * len(self._sorted):  # values of one cell, drawn without regard to the order
@@ -394,6 +410,8 @@ class Domain:
         rules = {name: toml_value(part) for name, part in declared.items() if part}
         plain: dict[str, Any] = {name: rules.pop(name) for name in [*rules] if name not in RULES}
         columns = self.columns
+        if self.units is not None:
+            plain["units"] = self.units
         if self.unit_table is not None:
             plain["tables"] = {name: table.to_dict() for name, table in (self.tables or {}).items()}
             columns = self.unit_table.own_columns(columns)

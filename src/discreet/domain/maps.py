@@ -225,6 +225,13 @@ def settle_rules(domain: Domain) -> None:
         plain = expanded(plain, domain.unit_table)
     readers = Readers(domain.columns)
     constraints, intervals = compiled(readers, plain)
+    if domain.units is not None and domain.unit_table is not None:
+        unit_names = domain.unit_table.own_columns(domain.columns).keys()
+        if mixed := [pair for pair in intervals if len(unit_names & set(pair)) == 1]:
+            raise DomainError(
+                f"columns {mixed[0][0]!r} and {mixed[0][1]!r} are of two tables, which are drawn by "
+                "themselves within cells. Declare cells of one value each, or leave the rule out"
+            )
     totals = published(readers, plain["totals"], remaining(readers, constraints))
     settle(domain, constraints=constraints, published=totals, _sorted=intervals)
     settle(domain, repairs=repairs(readers, constraints, plain), dependencies=dependencies(readers, plain))

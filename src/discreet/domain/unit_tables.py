@@ -7,6 +7,7 @@ are not used have a code of their own, one above those of the column, which no t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -137,10 +138,10 @@ class UnitTable:
         """Return the names of the columns of a slot, from 1 on, by those of the table."""
         return {name: f"{name} ({slot})" for name in self.held_columns}
 
-    def flat_columns(self, table: str) -> dict[str, Column]:
-        """Return the columns of a unit's record, of a table of this name."""
+    def flat_columns(self, table: str, least: int = 1) -> dict[str, Column]:
+        """Return the columns of a unit's record, of a table of this name of which it has at least 0 or 1 rows."""
         if self._key_column is None:
-            flat: dict[str, Column] = {f"number of {table}": Integer(lower=1, upper=self.max_records)}
+            flat: dict[str, Column] = {f"number of {table}": Integer(lower=least, upper=self.max_records)}
         else:
             flat = {f"{table} ({slot})": Boolean() for slot in self._numbers()}
         for slot in self._numbers():
@@ -181,13 +182,13 @@ class UnitTable:
     # -- the map and back -----------------------------------------------------------------------------------------
 
     def records_of_units(
-        self, rows: Records, owners: Integers, places: Integers, *, rng: np.random.Generator
+        self, rows: Records, owners: Integers, places: Integers, *, rng: np.random.Generator, least: int = 1
     ) -> Records:
         """Return one record for each unit, of encoded rows in any order. Confidential.
 
         ``rows``: with the unit's own columns first, of which a unit has the values of its first row.
         ``owners``, shape (rows,): the unit of each, of which none has more rows than it keeps.
-        ``places``, shape (rows,): where each is listed.
+        ``places``, shape (rows,): where each is listed; -1 of what only says the own columns of a unit without rows.
         """
         number = len(rows.columns) - len(self.columns)
         unit_columns, codes = rows.columns[:number], dict(zip(self.columns, rows.columns[number:], strict=True))
@@ -196,13 +197,16 @@ class UnitTable:
         units = int(unit.max(initial=-1)) + 1
         if self._key_column is None:
             order = np.lexsort((*reversed([*order_codes, *codes.values()]), unit))
-            unit = unit[order]
-            slot = np.arange(len(unit)) - np.searchsorted(unit, unit)
-            flat: list[Any] = [np.bincount(unit, minlength=units) - 1]
         else:
-            slot = codes.pop(self.slots).astype(np.int64)
-            order = np.lexsort((rng.random(len(unit)), slot, unit))
-            unit, slot = unit[order], slot[order]
+            order = np.lexsort((rng.random(len(unit)), codes[self.slots], unit))
+        unit_codes = [column[order[np.searchsorted(unit[order], np.arange(units))]] for column in unit_columns]
+        order = order[places[order] >= 0]
+        unit = unit[order]
+        if self._key_column is None:
+            slot = np.arange(len(unit)) - np.searchsorted(unit, unit)
+            flat: list[Any] = [np.bincount(unit, minlength=units) - least]
+        else:
+            slot = codes.pop(self.slots)[order].astype(np.int64)
             new = (np.diff(unit, prepend=-1) != 0) | (np.diff(slot, prepend=-1) != 0)
             order, unit, slot = order[new], unit[new], slot[new]
             used = np.zeros((self.number, units), dtype=np.int64)
@@ -215,24 +219,27 @@ class UnitTable:
                 for later in range(self.number - 1, 0, -1):
                     coded = coding.coded(table[later], table[coding.base(later)])
                     table[later] = np.where(table[later] < coding.size, coded, coding.cells.size or 0)
-        flat = [*[column[order[np.searchsorted(unit, np.arange(units))]] for column in unit_columns], *flat]
-        return Records(columns=(*flat, *[table[slot] for slot in range(self.number) for table in values]))
+        return Records(columns=(*unit_codes, *flat, *[table[slot] for slot in range(self.number) for table in values]))
 
-    def used(self, columns: Sequence[npt.NDArray[Any]]) -> list[Booleans]:
+    def used(self, columns: Sequence[npt.NDArray[Any]], least: int = 1) -> list[Booleans]:
         """Return which records use each slot; ``columns``: of records, without those of the unit itself."""
         if self._key_column is None:
-            return [columns[0] >= slot for slot in range(self.number)]
+            return [columns[0] + least > slot for slot in range(self.number)]
         return [codes == 1 for codes in columns[: self.number]]
 
-    def frame(self, domain: Domain, records: Records, *, rng: np.random.Generator, first: int) -> pl.DataFrame:
+    def frame(
+        self, domain: Domain, records: Records, *, rng: np.random.Generator, first: int, least: int = 1
+    ) -> pl.DataFrame:
         """Return the rows of encoded records, those of a unit side by side. ``first``: the name of the first unit.
 
-        ``domain``: of the rows, with the unit's own columns first.
+        ``domain``: of the rows, with the unit's own columns first, or without them.
         """
-        start, width = len(domain.names) - len(self.columns), len(self.held_columns)
+        start = int((self.slot_of(len(records.columns)) == 0).sum())
+        unit_codes = dict(zip(domain.names[: -len(self.columns)], records.columns, strict=False))
+        width = len(self.held_columns)
         columns, units, parts = records.columns[start:], [], list[Records]()
         slots: list[dict[str, Any]] = []
-        for slot, rows in enumerate(map(np.flatnonzero, self.used(columns))):
+        for slot, rows in enumerate(map(np.flatnonzero, self.used(columns, least))):
             place = self._first + slot * width
             codes = dict(zip(self.held_columns, columns[place : place + width], strict=True))
             for name, coding in self._codings.items() if slot else ():
@@ -240,7 +247,7 @@ class UnitTable:
             slots.append(codes)
             if self._key_column is not None:
                 codes[self.slots] = np.full(len(records), slot)
-            codes = {**dict(zip(domain.names, records.columns[:start], strict=False)), **codes}
+            codes = {**unit_codes, **codes}
             parts.append(Records(columns=tuple([codes[name][rows] for name in domain.names])))
             units.append(rows)
         rows_of = np.concatenate(units)
@@ -308,10 +315,15 @@ def settle_tables(domain: Domain) -> None:
         table = entry if isinstance(entry, UnitTable) else _parsed(entry)
     except DomainError as problem:
         raise DomainError(f"[tables.{name}]: {problem}") from None
-    flat = table.flat_columns(name)
+    flat = table.flat_columns(name, int(domain.units is None))
     unit_columns = {column: facts for column, facts in domain.columns.items() if flat.get(column) != facts}
     if twice := set(unit_columns) & {*flat, *table.columns, table.unit}:
         raise DomainError(f"column {min(twice)!r}: a table of units has its name. Rename one of them")
+    names = [text for text in (name, domain.units) if isinstance(text, str) and re.fullmatch(r"\w[\w-]*", text)]
+    if domain.units is not None and len(set(map(str.casefold, names))) < 2:
+        raise DomainError(f"units must be another name than [tables.{name}], both of letters, digits, - and _")
+    if domain.units is not None and not unit_columns:
+        raise DomainError(f"table {domain.units!r} of units has no column. Declare one under [columns.NAME]")
     for key in ("metric_weights", "totals", "outcome", "difference"):
         if getattr(domain, key):
             raise DomainError(f"{key} cannot be declared beside [tables.{name}]. Leave it out")

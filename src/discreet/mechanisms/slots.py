@@ -38,7 +38,9 @@ class SlotUse:
             return cls(None, {}, np.ones(len(one_way)))
         shares = {i: one_way[i].shares(total) for i in np.flatnonzero(slots < 0).tolist()}
         listed = list(shares.values())
-        by_slot = np.cumsum(listed[0][::-1])[::-1] if len(listed) == 1 else np.array([share[1] for share in listed])
+        by_slot = np.array([share[1] for share in listed])
+        if len(listed) == 1:  # of the number of rows, which may be 0
+            by_slot = np.cumsum(listed[0][::-1])[::-1][-int(slots.max()) :]
         return cls(slots, shares, np.append(1.0, np.maximum(_LEAST_USED, by_slot))[np.maximum(slots, 0)])
 
     def completed(self, one_way: Sequence[OneWay]) -> list[OneWay]:
@@ -89,7 +91,7 @@ class SlotUse:
             return 1.0, None
         slot, later_slot = int(self.slots[i]), int(self.slots[j])
         if slot < 0 and len(self.shares) == 1:
-            return 1.0, np.arange(len(self.shares[i])) >= later_slot - 1
+            return 1.0, np.arange(-len(self.shares[i]), 0) >= later_slot - 1 - self.slots.max()
         if slot < 0 and list(self.shares).index(i) == later_slot - 1:
             return 1.0, np.array([False, True])
         if slot <= 0:

@@ -54,7 +54,15 @@ class Certificate:
     @property
     def several(self) -> bool:
         """Whether it is of tables in a folder, one or more, and not of one file."""
-        return self.facts.mechanism.parameters.get("tables") is not None
+        return self.facts.mechanism.parameters.get("tables") is not None or "units" in self.facts.domain
+
+    @property
+    def table_names(self) -> list[str]:
+        """The names of linked tables, that of the units first; others have none."""
+        domain = self.facts.domain
+        if "units" not in domain:
+            return [""]
+        return [domain["units"], *domain.get("tables", ())]
 
     @property
     def in_parts(self) -> bool:
@@ -114,6 +122,7 @@ class Certificate:
             protected=parameters["synthesised"] if parameters.get("published_exactly") else (),
             one_table=facts.guarantee.epsilon_each,
             tables=len(self.tables),
+            linked=[facts.domain.get("units"), *facts.domain.get("tables", ())],
             seeded=self.seeded,
         )
 
@@ -189,7 +198,10 @@ class Certificate:
         """One line: how many records, from how many, under which budget, by which mechanism."""
         rows = self.tables[0].rows
         released = counted(rows, "record") if self.facts.size is not None else f"counts of {counted(rows, 'cell')}"
-        if self.several:
+        if "units" in self.facts.domain:
+            pairs = zip(self.tables, self.table_names, strict=False)
+            released = ", ".join([f"{table.rows:,} {name}" for table, name in pairs])
+        elif self.several:
             released = f"{counted(len(self.tables), 'table')} of {released}"
         declared = "a declared " * (self.facts.relation.name == "add-remove")
         return (

@@ -52,9 +52,13 @@ def contents_of(mechanism: Mechanism, n: int, *, size: int | None, counts: bool 
         number = positive_size("size", size)
     elif size not in (None, number):
         raise ParameterError(f"size must be {number:,}, for which the mechanism was made, got {size:,}")
-    fewest = number * (not mechanism.traits.random_size)
-    most = number * (1 if (table := contents.domain.unit_table) is None else table.number)
-    return replace(contents, size=number, rows=range(fewest, most + 1), columns=contents.domain.released_names)
+    if contents.domain.units is not None and contents.tables is not None:
+        raise ParameterError("several draws are of one long table. Leave tables out, or units in the domain")
+    fewest, most = number * (contents.domain.units is None) * (not mechanism.traits.random_size), number
+    columns = list(contents.domain.row_domain.names)
+    if (table := contents.domain.unit_table) is not None:
+        most, columns = number * table.number, [table.unit, *columns]
+    return replace(contents, size=number, rows=range(fewest, most + 1), columns=columns)
 
 
 # What a certificate names, from the public facts in it.
@@ -90,12 +94,12 @@ def certified_release(facts: CertificateFacts) -> tuple[Mechanism, Contents, Gua
 # What follows the private step: tables as streams of frames, and what the output tells. The reading is that of a twin.
 
 
-def no_rows(contents: Contents) -> pl.DataFrame:
-    """Return a table of no rows, with the names and types of those that are released."""
+def no_rows(contents: Contents, table: str = "") -> pl.DataFrame:
+    """Return a table of no rows, with the names and types of those that are released; of several, all without one."""
     domain = contents.domain
     nothing = domain.draw_base(0, seeded(0))
     if contents.size is not None:
-        return domain.decode(nothing, rng=seeded(0))
+        return domain.decode(nothing, rng=seeded(0), table=table)
     labels: dict[str, list[str | None]] | None = {name: [] for name in contents.labels} or None
     return _counts(domain, Estimates(nothing, np.empty(0), np.empty(0), labels), seeded(0))
 
@@ -115,9 +119,15 @@ def released_frames(
             raise Fault("no counts", mechanism.name)
         yield iter([_counts(mechanism.domain, estimates, rng)])
         return
+    names = contents.domain.table_domains
     for table in range(contents.tables or 1):
         chunks, number = reading.draw(contents.size, rng=rng), table * contents.size
-        yield decoded(contents.domain, chunks, rng=rng, source=mechanism.name, progress=progress, number=number)
+        records: Any = chunks
+        if len(names) > 1:  # of the same units
+            records = list(chunks)
+        for name in names:
+            facts: dict[str, Any] = {"source": mechanism.name, "number": number, "table": name}
+            yield decoded(contents.domain, iter(records), rng=rng, progress=progress, **facts)
 
 
 def decoded(
@@ -128,12 +138,14 @@ def decoded(
     source: str,
     progress: Callable[..., None] | None = None,
     number: int = 0,
+    table: str = "",
 ) -> Frames:
-    """Yield records as frames, after a number of earlier ones. Raises Fault at one that is declared impossible."""
+    """Yield records as frames, after a number of earlier ones; of several tables, as those of one."""
+    # Raises Fault at a record that is declared impossible.
     for chunk in chunks:
         if not domain.allowed(chunk).all():
             raise Fault("record declared impossible", source)
-        yield domain.decode(chunk, rng=rng, first=number + 1)
+        yield domain.decode(chunk, rng=rng, first=number + 1, table=table)
         number += len(chunk)
         if progress is not None:
             progress(number)

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib.metadata import version
+from itertools import cycle
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -139,8 +140,8 @@ def carry_out(
     else:
         where = path / FOLDER_CERTIFICATE if document.several else request.out[1]
         separator = out.path.separator if isinstance(out.path, DelimitedFile) else None
-        schema = dict(content.no_rows(contents).schema)
-        document = write(tables, schema, document, (path, where), inputs=(facts.path,), run=run, separator=separator)
+        schemas = [dict(content.no_rows(contents, name).schema) for name in twin.domain.table_domains]
+        document = write(tables, schemas, document, (path, where), inputs=(facts.path,), run=run, separator=separator)
     run.deliver()
     return Release(records=None, certificate=document, info=info or {}, path=path, certificate_path=where)
 
@@ -194,8 +195,11 @@ def _in_memory(
     records: list[Any] = polars
     if facts.returned is not None:
         try:
-            records = [facts.returned(table, domain) for table in polars]
+            parts = cycle(domain.table_domains.values())
+            records = [facts.returned(table, part) for table, part in zip(polars, parts, strict=False)]
         except Exception:  # noqa: BLE001  # a session that has ended, a disk that is full, a version that differs
             message = f"{facts.frame_kind} did not take the released table, which is a Polars table instead"
             warnings.warn(DiscreetWarning(message), stacklevel=2)
+    if domain.units is not None:
+        return dict(zip(domain.table_domains, records, strict=True)), document
     return records if document.several else records[0], document

@@ -34,7 +34,7 @@ def taken_for_sample(certificate: Certificate) -> ReleaseTakenForSample | None:
     facts, released = certificate.facts, certificate.tables[0].rows
     if facts.unit is not None and facts.relation.group == 1:  # units, not their rows
         released = facts.size or 0
-    if certificate.several or facts.size is None or not released or not facts.records:
+    if facts.mechanism.parameters.get("tables") or facts.size is None or not released or not facts.records:
         return None
     if facts.mechanism.name not in REGISTRY:
         return None
@@ -57,9 +57,10 @@ class Release:
 
     Parameters
     ----------
-    records : dataframe, list of dataframe or None
+    records : dataframe, list or dict of dataframe, or None
         The released records, as the kind of table that came in: of pandas for pandas, a relation of the same connection
-        for DuckDB, Polars for files. A list of tables from a model. None when they are in files.
+        for DuckDB, Polars for files. A list of tables from a model, and linked tables by name. None when they are in
+        files.
     certificate : Certificate
         What was promised.
     info : dict
@@ -79,6 +80,16 @@ class Release:
     def domain(self) -> Domain:
         """The declared domain, as the certificate has it."""
         return Domain.from_dict(self.certificate.facts.domain)
+
+    @property
+    def tables(self) -> dict[str, Any]:
+        """The released tables by name, where the domain has ``units``; else the one, named ``"records"``."""
+        tables = self.records
+        if tables is None:
+            tables = self._read_tables()
+        if not isinstance(tables, dict):
+            return {"records": tables}
+        return tables
 
     @property
     def promise(self) -> str:
@@ -102,7 +113,7 @@ class Release:
         ReleaseTakenForSample
             Once per object, where such a standard error would be visibly too small: it says by what factor, at least.
         """
-        return self._tables()
+        return self._read_tables()
 
     def to_pandas(self) -> Any:
         """Return the released table as a pandas dataframe; a list of several tables. See :meth:`table`.
@@ -117,7 +128,9 @@ class Release:
             import pyarrow  # noqa: F401
         except ImportError:
             raise MissingExtra("a pandas dataframe needs pandas and PyArrow", "pandas") from None
-        tables = self._tables()
+        tables = self._read_tables()
+        if isinstance(tables, dict):
+            return {name: table.to_pandas() for name, table in tables.items()}
         return [table.to_pandas() for table in tables] if isinstance(tables, list) else tables.to_pandas()
 
     def posterior(self, **options: Any) -> Any:
@@ -217,18 +230,20 @@ class Release:
         """
         if self.records is None:
             raise FileProblem(out, f"this release was written to {self.path}", "copy that file and its certificate")
-        several = self.certificate.several
-        frames = [releases.as_polars(records) for records in (self.records if several else [self.records])]
-        paths = place(out, certificate, several=several, inputs=())
+        frames = [releases.as_polars(table) for table in _listed(self.records)]
+        paths = place(out, certificate, several=self.certificate.several, inputs=())
         tables = (iter([frame]) for frame in frames)
         run = Run.unpaid(Request())  # what it cost was paid when it was made
-        document = write(tables, dict(frames[0].schema), self.certificate, paths, inputs=(), run=run)
+        document = write(tables, [dict(frame.schema) for frame in frames], self.certificate, paths, inputs=(), run=run)
         return replace(self, certificate=document, path=paths[0], certificate_path=paths[1])
 
     def __str__(self) -> str:
         tables = self.certificate.tables
         several = f"{counted(len(tables), 'table')} of " * self.certificate.several
-        return f"{several}{counted(tables[0].rows, 'released record')}\n{self.certificate}"
+        head = f"{several}{counted(tables[0].rows, 'released record')}"
+        if "units" in self.certificate.facts.domain:
+            head = self.certificate.summary.partition(" from ")[0]
+        return f"{head}\n{self.certificate}"
 
     def __repr__(self) -> str:
         where = f" in {self.path}" * (self.path is not None)
@@ -253,7 +268,7 @@ class Release:
         """The records, or the file or folder that they are in."""
         return self.path if self.records is None else self.records
 
-    def _tables(self) -> Any:
+    def _read_tables(self) -> Any:
         """Return what :meth:`table` does, and warn once of what its records are not."""
         sample = taken_for_sample(self.certificate)
         if sample is not None and "warned" not in self._cache:
@@ -261,11 +276,25 @@ class Release:
             warnings.warn(sample, stacklevel=4)
         if not self.certificate.several:
             return releases.typed(self._source, self.certificate)
-        tables = self.records
-        if tables is None:
+        tables = _listed(self.records)
+        if self.records is None:
             folder = Path(str(self.path))
             tables = [folder / Path(str(table.file)).name for table in self.certificate.tables]
-        return [releases.typed(table, self.certificate) for table in tables]
+        frames = [releases.typed(table, self.certificate) for table in tables]
+        names = self.certificate.table_names
+        if names != [""]:
+            return dict(zip(names, frames, strict=True))
+        return frames
+
+
+def _listed(records: Any) -> list[Any]:
+    """Return the tables of a release, one or several."""
+    match records:
+        case dict():
+            return [*records.values()]
+        case list():
+            return records
+    return [records]
 
 
 # The analyst's door: a released table and its certificate as one object, once they are known to belong together.

@@ -241,17 +241,29 @@ def released_counts(table: pl.DataFrame, domain: Domain) -> Floats:
 _UNCHANGED = "give the file that was released"
 
 
-def misfits(data: str | os.PathLike[str], certificate: Certificate) -> dict[str, str]:
+def released_columns(certificate: Certificate, table: str) -> list[str]:
+    """Return the columns of a released table, by its name among linked ones."""
+    facts = certificate.facts
+    if not table:
+        return list(facts.released.columns)
+    return no_rows(certified_contents(certified_mechanism(facts), facts), table).columns
+
+
+def misfits(data: Any, certificate: Certificate, table: str = "") -> dict[str, str]:
     """Return what of each column is not as declared, empty where all is; of counts, by both edges of their cells."""
+    # table: the units' own among linked ones; their rows have the own columns, too.
     # Counts whose texts name no single cell, and tables with other columns, are not looked at.
     contents = certified_contents(certified_mechanism(certificate.facts), certificate.facts)
-    declaration = contents.domain.row_domain.to_dict()
+    domain = contents.domain.table_domains.get(table) or contents.domain.row_domain
+    declaration = domain.to_dict()
     for facts in declaration["columns"].values():
         facts.pop("out_of_bounds", None)  # no value that is released lies outside
-    domain, scan, schema = Domain.from_dict(declaration), scanned(data), no_rows(contents).schema
+    domain, schema = Domain.from_dict(declaration), no_rows(contents, table).schema
+    scan = data if isinstance(data, pl.LazyFrame) else scanned(data)
     if contents.labels or not set(schema) <= set(quietly(scan.collect_schema, unreadable())):
         return {}
-    texts = set(schema) if _format_of(data).texts else {certificate.facts.released.partition_by}
+    in_text = scan is not data and _format_of(data).texts
+    texts = set(schema) if in_text else {certificate.facts.released.partition_by}
     problems, records = dict.fromkeys(domain.names, ""), contents.size is not None
     if domain.constraints and records:
         problems["the rules"] = ""

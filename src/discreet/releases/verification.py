@@ -13,7 +13,7 @@ import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, cycle
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -28,13 +28,23 @@ from discreet._core.lazy import pl
 from discreet._core.reading import file_sha256
 from discreet._core.text import as_written
 from discreet.confidential import open_source
+from discreet.domain import Domain
 from discreet.mechanisms import Contents, Mechanism, public_inputs
 from discreet.privacy import Guarantee
 from discreet.releases import certificate_v1
 from discreet.releases.certificate import Certificate, share
 from discreet.releases.content import SEEDED, certified_release, promise, utility_facts
 from discreet.releases.facts import CertificateFacts, FileFacts
-from discreet.releases.table import file_text, misfits, parts_of, problems, scanned, scanned_parts, unreadable
+from discreet.releases.table import (
+    file_text,
+    misfits,
+    parts_of,
+    problems,
+    released_columns,
+    scanned,
+    scanned_parts,
+    unreadable,
+)
 from discreet.releases.writing import IDENTITY_KEY, MANIFEST
 from discreet.wording import SENTENCES, losses_of
 
@@ -289,10 +299,13 @@ def _other_checks(certificate: Certificate, mechanism: Mechanism, contents: Cont
     yield _compare("mechanism.parameters", facts.mechanism.parameters, mechanism.parameters(), rel=rel)
     yield _compare("library.name", facts.library.name, "discreet")
     yield _compare("released.columns", released.columns, list(contents.columns))
-    for table in certificate.tables:
-        name, agrees = table.file if certificate.several else "released", table.rows in contents.rows
-        yield Check(what=f"{name}.rows", claimed=table.rows, found=contents.rows[-1], agrees=agrees)
-    yield _compare("released.tables", len(certificate.tables), contents.tables or 1)
+    for table, part in zip(certificate.tables, cycle(certificate.table_names), strict=False):
+        name, rows = table.file if certificate.several else "released", contents.rows
+        if part == contents.domain.units:
+            rows = range(contents.size or 0, (contents.size or 0) + 1)
+        yield Check(what=f"{name}.rows", claimed=table.rows, found=rows[-1], agrees=table.rows in rows)
+    number = (contents.tables or 1) * len(certificate.table_names)
+    yield _compare("released.tables", len(certificate.tables), number)
     yield _compare("size", facts.size, contents.size)
     if facts.earlier is None:
         seeded, text = facts.randomness == "seeded", facts.identity
@@ -405,14 +418,37 @@ def _check_folder(certificate: Certificate, folder: Path) -> list[Check]:
     """Compare the tables in a folder with their certificate; one that is not as it was written is not read further."""
     names = [str(table.file) for table in certificate.tables]
     checks = [_compare("tables in the folder", names, sorted(file.name for file in folder.glob("*.parquet")))]
-    for name, table in zip(names, certificate.tables, strict=True):
+    for name, table, part in zip(names, certificate.tables, cycle(certificate.table_names), strict=False):
         if (file := folder / Path(name).name).is_file():  # one that is missing is told by the names
-            checks += _check_file(certificate, table, file)
+            checks += _check_file(certificate, table, file, part)
+    if certificate.table_names != [""] and all(check.agrees for check in checks):
+        checks += _check_links(certificate, folder)
     return checks
 
 
-def _check_file(certificate: Certificate, facts: FileFacts, data: str | os.PathLike[str]) -> list[Check]:
-    """Compare a file with what is stated of it; one of several that was changed is not read."""
+def _check_links(certificate: Certificate, folder: Path) -> Iterator[Check]:
+    """Compare the keys of linked tables, and all values of rows that have their unit's own columns."""
+    domain, files = Domain.from_dict(certificate.facts.domain), [str(table.file) for table in certificate.tables]
+    units, rows = [scanned(folder / Path(file).name) for file in files]
+    table = domain.unit_table
+    assert table is not None
+    key, most = [table.unit], table.number
+    keys = quietly(lambda: units.select(pl.col(*key).n_unique()).collect().item(), unreadable())
+    yield _compare(f"{files[0]}.{table.unit} (in the file)", certificate.facts.size, keys)
+    orphans = quietly(lambda: rows.join(units, on=key, how="anti").collect().height, unreadable())
+    yield _compare(f"{files[1]}.{table.unit} without {domain.units} (in the file)", 0, orphans)
+    if table.slots in table.columns:  # a panel, of which each is one row of a unit
+        key, most = [table.unit, table.slots], 1
+    largest = quietly(lambda: rows.group_by(key).len().select(pl.col("len").max()).collect().item() or 0, unreadable())
+    place = f"{files[1]}.rows of {', '.join(key)} (in the file)"
+    yield Check(what=place, claimed=most, found=largest, agrees=largest <= most)
+    yield from _check_values(certificate, rows.join(units, on=table.unit), files[1])
+
+
+def _check_file(
+    certificate: Certificate, facts: FileFacts, data: str | os.PathLike[str], part: str = ""
+) -> list[Check]:
+    """Compare a file with what is stated of it, one of linked tables; of several, one that was changed is not read."""
     require_settled(data)
     name = str(facts.file) if certificate.several else "released"
     checks = [_compare(f"{name}.sha256", facts.sha256, file_sha256(data))]
@@ -430,18 +466,18 @@ def _check_file(certificate: Certificate, facts: FileFacts, data: str | os.PathL
         columns = list(quietly(scanned(data).collect_schema, unreadable()))
     count, broken = pl.len(), FileProblem(data, "it is not a readable table", "give the released file")
     rows = quietly(lambda: int(formats.scanned(data, form).select(count).collect().item()), broken)
-    checks.append(_compare(f"{name}.columns (in the file)", certificate.facts.released.columns, columns))
+    checks.append(_compare(f"{name}.columns (in the file)", released_columns(certificate, part), columns))
     checks.append(_compare(f"{name}.rows (in the file)", facts.rows, rows))
-    if checks[1].agrees:
-        checks += _check_values(certificate, data, name)
+    if checks[1].agrees and part in certificate.table_names[:1]:  # rows of units are looked at with their own columns
+        checks += _check_values(certificate, data, name, part)
     identity = file_text(data, IDENTITY_KEY)
     if not form.texts and (identity, certificate.identity) != (None, None):
         checks.append(_compare(f"{name}.identity (in the file)", certificate.identity, identity))
     return checks
 
 
-def _check_values(certificate: Certificate, data: str | os.PathLike[str], name: str) -> Iterator[Check]:
+def _check_values(certificate: Certificate, data: Any, name: str, part: str = "") -> Iterator[Check]:
     """Compare every value of a released table with its declaration; none is quoted."""
-    for column, problem in misfits(data, certificate).items():
+    for column, problem in misfits(data, certificate, part).items():
         place, found = f"{name}.values of {column} (in the file)", problem or "as declared"
         yield Check(what=place, claimed="as declared", found=found, agrees=not problem)

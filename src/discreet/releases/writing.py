@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 from typing import Any, BinaryIO
 from unicodedata import normalize
@@ -238,7 +239,7 @@ def metadata_of(document: Certificate, certificate: Path) -> dict[str, str]:
 
 def write(
     tables: Iterator[Frames],
-    schema: dict[str, Any],
+    schemas: Sequence[dict[str, Any]],
     document: Certificate,
     paths: tuple[Path, Path],
     *,
@@ -253,8 +254,9 @@ def write(
     if document.several:
         files = []
         with new_folder(path, on_commit=on_commit) as draft:
-            for number, frames in enumerate(tables, start=1):
-                name = f"table-{number:02}.parquet"
+            names = zip(cycle(document.table_names), cycle(schemas), tables, strict=False)
+            for number, (part, schema, frames) in enumerate(names, start=1):
+                name = f"{part or f'table-{number:02}'}.parquet"
                 with together(draft / name) as (table,):
                     files.append(write_table(frames, schema, table, named=path / name, metadata=metadata))
             document = document.releasing(tables=files)
@@ -268,7 +270,9 @@ def write(
             domain = Domain.from_dict(document.facts.domain).row_domain
             ends = {f"{name}{end}": column for name, column in domain.columns.items() for end in ("_from", "_to")}
             options: dict[str, Any] = {"metadata": metadata, "separator": separator}
-            facts = write_table(next(tables), schema, table, named=path, columns={**ends, **domain.columns}, **options)
+            facts = write_table(
+                next(tables), schemas[0], table, named=path, columns={**ends, **domain.columns}, **options
+            )
             hashes[path] = str(facts.sha256)
             document = document.releasing(tables=[facts])
             paid_for |= document.paid_for

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from importlib.metadata import version
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -95,6 +96,9 @@ def _release_values(path: Path, where: Path, promise: Promise) -> dict[str, Any]
         | ({"inside": None, "property": "fullpath"} if name == key else {"inside": name, "property": None})
         for name, dtype in no_rows(promise.contents).schema.items()
     ]
+    for table, part in zip(tables, cycle(certificate.table_names), strict=False):
+        names = no_rows(promise.contents, part).columns
+        table["columns"] = [column for column in values["columns"] if column["column"] in names]
     return values
 
 

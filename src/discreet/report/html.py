@@ -132,6 +132,8 @@ def write_report(
     if ledger is not None:
         page["ledger"] = place_in_ledger(ledger, dataset, certificate=where, stamp=promise.certificate.facts.ledger)
     if data is not None:
+        if page["linked"]:
+            raise ParameterError("a report compares one table. Leave the data out, and compare table by table")
         attacked = {"holdout": holdout, "sensitive": sensitive, "known": known}
         page |= _confidential(page, data, files[0], domain, measures=measures, resamples=resamples, **attacked)
     text = rendered("discreet.report", "report.html", page, script="script.js")
@@ -158,6 +160,7 @@ def _public(promises: tuple[Promise, ...], release: Path, files: Sequence[Path],
         "counts": counts,
         "rows": f"{rows[0]:,}",
         "tables": promise.certificate.tables if several else [],
+        "linked": promise.certificate.summary.partition(" from ")[0] * ("units" in facts.domain),
         "records": f"{n:,}",
         "units": f"{n // guarantee.relation.group:,}",
         "unit": None if facts.unit is None else facts.unit.column,

@@ -72,7 +72,7 @@ def _binned(sources: Sequence[Source], name: str, domain: Domain, *, counts: boo
     parts = [pl.DataFrame({"value": pl.Series([], dtype=pl.Null), "weight": pl.Series([], dtype=pl.Float64)})]
     parts += [
         batch.group_by(pl.col(key).alias("value")).agg(weight.alias("weight"))
-        for source in sources
+        for source in [source for source in sources if key in source.names] or sources  # of linked tables, one
         for batch in source.batches(needed)
     ]
     grouped = pl.concat(parts, how="vertical_relaxed").group_by("value").agg(pl.col("weight").sum()).sort("value")

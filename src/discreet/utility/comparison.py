@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -212,7 +213,7 @@ def compare(
     0.5
     """
     require_domain(domain)
-    domain = domain.row_domain
+    domain = _domain_of(release, domain)
     columns, records, released = zip(
         *(compare_column(data, release, name, column) for name, column in domain.columns.items()), strict=True
     )
@@ -243,6 +244,17 @@ def compare(
         with suppress(DiscreetError):  # no certificate is beside it
             facts["notes"] = tuple(lost_pairs(read_certificate(release).facts.released.outcome, domain.names))
     return Confidential(Comparison(measures=values, **facts))
+
+
+def _domain_of(release: Any, domain: Domain) -> Domain:
+    """Return the domain of the rows of a released table: of linked ones, by the name of its file."""
+    name = Path(release).stem if isinstance(release, (str, os.PathLike)) else ""
+    if domain.units is not None and name not in domain.table_domains:
+        raise ParameterError(
+            "linked tables are compared one by one. Give one table and the released file of its name, or its domain: "
+            "domain.table_domains[NAME]"
+        )
+    return domain.table_domains.get(name) or domain.row_domain
 
 
 def _number(value: float | None) -> str:

@@ -168,7 +168,6 @@ def test_a_domain_with_a_table_is_written_and_read_back() -> None:
         assert Domain.from_dict(domain.to_dict()).names == domain.names
         assert replace(domain, metric_weights=None) == domain
     assert PANEL.row_domain.names == ("born", "year", "work")
-    assert PANEL.released_names == ("who", "born", "year", "work")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,129 @@
+"""Two tables of the same units: one unit's rows in both are one record, whatever they are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import combinations, combinations_with_replacement
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from discreet import Budget, release
+from discreet._core.random import seeded
+from discreet.confidential import confidential, count
+from discreet.confidential.closed import reveal
+from discreet.domain import Boolean, Category, Domain, Integer, UnitTable
+from discreet.mechanisms import Marginals
+from discreet.mechanisms.chosen_tables import Merged
+from discreet.mechanisms.marginals import one_way_tables, two_way_tables
+
+AGES: dict[str, Any] = {"age": Integer(lower=0, upper=1), "sex": Category(categories=["f", "m"])}
+ROWS = [(age, sex) for age in (0, 1) for sex in "fm"]
+PEOPLE = UnitTable(unit="id", max_records=2, columns=AGES)
+WAVES = UnitTable(unit="id", max_records=2, slots="age", columns=AGES)
+KINDS = {
+    "rows": Domain(units="households", columns={"owned": Boolean()}, tables={"persons": PEOPLE}),
+    "panel": Domain(units="households", columns={"owned": Boolean()}, tables={"persons": WAVES}),
+    "rule": Domain(
+        units="households",
+        columns={"owned": Boolean()},
+        tables={"persons": PEOPLE},
+        impossible=[{"owned": True, "age": 0}],
+    ),
+}
+Unit = tuple[tuple[bool, ...], tuple[tuple[int, str], ...]]
+"""A unit's own rows, and its rows in the other table."""
+
+EVERY: list[Unit] = [
+    (own, rows)
+    for own in ((), (False,), (True,), (False, True))
+    for number in range(4)
+    for rows in combinations_with_replacement(ROWS, number)
+]
+
+
+def records(units: list[Unit], domain: Domain) -> Any:
+    own = [(place, value) for place, (values, _) in enumerate(units) for value in values]
+    rows = [(place, *row) for place, (_, unit_rows) in enumerate(units) for row in unit_rows]
+    frames = {
+        "households": pl.DataFrame(own, schema={"id": pl.Int64, "owned": pl.Boolean}, orient="row"),
+        "persons": pl.DataFrame(rows, schema={"id": pl.Int64, "age": pl.Int64, "sex": pl.String}, orient="row"),
+    }
+    return reveal(confidential(frames, domain, rng=seeded(0), empty=True))
+
+
+def multiset(counts: Any) -> Counter[Any]:
+    return Counter(dict(zip(counts.records.rows(), counts.frequencies.tolist(), strict=True)))
+
+
+def largest_change(domain: Domain) -> int:
+    """How many records one unit's rows add or take away at most, among two others, whatever they are."""
+    others: list[Unit] = [((True,), ()), ((False,), ((1, "f"),))]
+    alone, worst = multiset(records(others, domain)), 0
+    for unit in EVERY:
+        both = multiset(records([*others, unit], domain))
+        worst = max(worst, (both - alone).total() + (alone - both).total())
+        assert (both.total() == 3) == (len(unit[0]) > 0) or worst > 1
+    return worst
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_units_rows_in_both_tables_are_one_record(kind: str) -> None:
+    assert largest_change(KINDS[kind]) == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_that_are_given_to_another_unit_are_caught(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: a row whose unit has no row of its own goes to the unit that is listed first."""
+    matched = count._matched
+
+    def neighbour(own: Any, units: pl.Series, rows: Any, owners: pl.Series, *rest: Any) -> Any:
+        known = pl.when(owners.is_in(units.implode())).then(owners).otherwise(units.min())
+        return matched(own, units, rows, pl.select(known).to_series(), *rest)
+
+    monkeypatch.setattr(count, "_matched", neighbour)
+    assert largest_change(KINDS[kind]) > 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_unit_changes_every_table_by_one_count(kind: str) -> None:
+    domain = KINDS[kind]
+    mechanism = Marginals(domain=domain, records=3, scale=9.0, units=60)
+    fine = [Merged(np.arange(size), size) for size in mechanism.sizes]
+    choice: Any = type("Choice", (), {"candidates": mechanism.pairs, "fine": fine})
+    tables = []
+    for unit in EVERY:
+        counts = records([((True,), ((1, "f"),)), unit], domain)
+        two = two_way_tables(choice, counts.parts())
+        tables.append([*one_way_tables(mechanism, counts.parts()), *(table.ravel() for table in two.values())])
+    for first, second in combinations(tables, 2):
+        changes = [a - b for a, b in zip(first, second, strict=True)]
+        assert all(change.max() <= 1 and change.min() >= -1 and np.abs(change).sum() <= 2 for change in changes)
+
+
+def test_relations_between_the_tables_come_through() -> None:
+    """Within .05 at epsilon 8, units without rows among them."""
+    rng, n = np.random.default_rng(0), 6000
+    owned = rng.random(n) < 0.4
+    number = rng.binomial(3, np.where(owned, 0.7, 0.3))
+    who = np.repeat(np.arange(n), number)
+    frames = {
+        "households": pl.DataFrame({"id": np.arange(n) * 3 + 7, "owned": owned}),
+        "persons": pl.DataFrame({"id": who * 3 + 7, "age": np.minimum(9, rng.poisson(2 + 3 * owned[who]))}),
+    }
+    table = UnitTable(unit="id", max_records=3, columns={"age": Integer(lower=0, upper=9)})
+    domain = Domain(units="households", columns={"owned": Boolean()}, tables={"persons": table})
+    released = release(frames, domain, Budget(epsilon=8.0, delta=1e-6), size=n, mechanism="marginals", seed=1)
+
+    def numbers(tables: dict[str, pl.DataFrame]) -> np.ndarray[Any, Any]:
+        units = tables["persons"].group_by("id").agg(pl.len().alias("rows"), pl.col("age").mean() / 10)
+        rows = tables["households"].join(units, on="id", how="left").with_columns(pl.col("rows").fill_null(0) / 3)
+        none = (pl.col("rows") == 0).mean().alias("none")
+        means = rows.group_by("owned").agg(none, pl.col("rows").mean(), pl.col("age").mean())
+        return means.sort("owned").drop("owned").to_numpy()
+
+    assert np.abs(numbers(released.tables) - numbers(frames)).max() < 0.05
+    assert released.tables["households"]["id"].to_list() == list(range(1, n + 1))
+    assert released.tables["persons"].join(released.tables["households"], on="id", how="anti").height == 0

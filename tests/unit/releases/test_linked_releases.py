@@ -1,0 +1,198 @@
+"""Two tables of the same units come in and go out: in memory, in files, and by the command."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from discreet import AddRemove, Budget, read, release, verify
+from discreet._core.reading import file_sha256
+from discreet.confidential import check_table, reveal_to_custodian
+from discreet.domain import Boolean, Category, Domain, Integer, UnitTable
+from discreet.errors import DataError, DomainError, FileProblem, ParameterError
+from discreet.inference import ReleaseTakenForSample
+from discreet.releases.certificate import Certificate
+from discreet.releases.writing import IDENTITY_KEY
+
+COLUMNS: dict[str, Any] = {"age": Integer(lower=0, upper=9), "sex": Category(categories=["f", "m"])}
+DOMAIN = Domain(
+    units="households",
+    columns={"owned": Boolean()},
+    tables={"persons": UnitTable(unit="id", max_records=3, columns=COLUMNS)},
+)
+BUDGET = Budget(epsilon=2.0, delta=1e-6)
+
+
+def tables(n: int = 600) -> dict[str, pl.DataFrame]:
+    rng = np.random.default_rng(0)
+    owned = rng.random(n) < 0.5
+    who = np.repeat(np.arange(n), rng.binomial(3, 0.4 + 0.3 * owned))
+    rows = {"id": who + 100, "age": rng.integers(0, 10, len(who)), "sex": rng.choice(["f", "m"], len(who))}
+    return {"households": pl.DataFrame({"id": np.arange(n) + 100, "owned": owned}), "persons": pl.DataFrame(rows)}
+
+
+def require_linked(released: dict[str, pl.DataFrame], n: int = 600) -> None:
+    own, rows = released["households"], released["persons"]
+    assert (own.columns, rows.columns) == (["id", "owned"], ["id", "age", "sex"])
+    assert own["id"].to_list() == list(range(1, n + 1))
+    assert rows.join(own, on="id", how="anti").is_empty()
+    assert 1 <= rows.group_by("id").len()["len"].max() <= 3  # type: ignore[operator]
+
+
+def test_tables_come_out_as_they_came_in() -> None:
+    frames = tables()
+    polars = release(frames, DOMAIN, BUDGET, size=600, seed=1)
+    require_linked(polars.tables)
+    assert polars.tables is polars.records
+    pandas = release({name: frame.to_pandas() for name, frame in frames.items()}, DOMAIN, BUDGET, size=600, seed=1)
+    assert {type(frame).__module__.split(".")[0] for frame in pandas.tables.values()} == {"pandas"}
+    assert all(pl.DataFrame(pandas.tables[name]).equals(polars.tables[name]) for name in frames)
+    assert polars.certificate.summary.startswith(f"600 households, {polars.tables['persons'].height} persons from 600")
+    assert "one of the households with all its persons" in polars.promise
+    shrunk = {**frames, "persons": frames["persons"].with_columns(pl.col("age").cast(pl.Int16))}
+    assert release(shrunk, DOMAIN, BUDGET, size=600, seed=1).tables["persons"]["age"].dtype == pl.Int16
+    added = release(frames, DOMAIN, BUDGET, size=50, seed=1, relation=AddRemove(records=600))
+    require_linked(added.tables, 50)
+
+
+def test_no_unit_makes_a_release_fail() -> None:
+    frames = tables()
+    strange = {
+        "households": pl.concat([frames["households"], pl.DataFrame({"id": [100, 9999], "owned": [True, True]})]),
+        "persons": pl.concat(
+            [
+                frames["persons"],
+                pl.DataFrame({"id": [7] * 9 + [101] * 9, "age": 1, "sex": "f"}, schema=frames["persons"].schema),
+            ]
+        ),
+    }
+    require_linked(release(strange, DOMAIN, BUDGET, size=601, seed=1).tables, 601)
+    found = reveal_to_custodian(check_table(strange, DOMAIN))
+    assert {(one.columns, one.problem, one.rows, one.refused) for one in found.findings} == {
+        (("id",), "names a unit that has no row of its own", 9, False),
+        (("id",), "names a unit that has another row of its own", 1, False),
+    }
+    assert (found.units.units, found.units.over, found.refused) == (601, 1, False)
+    assert "9999" not in str(found)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "in").mkdir()
+    for name, frame in tables().items():
+        frame.write_csv(tmp_path / "in" / f"{name}.csv")
+    release(tmp_path / "in", DOMAIN, BUDGET, size=600, out=tmp_path / "out")
+    return tmp_path / "out"
+
+
+def test_a_folder_is_read_written_and_verified(folder: Path, tmp_path: Path) -> None:
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "certificate.json",
+        "households.parquet",
+        "persons.parquet",
+    ]
+    released = read(folder)
+    with pytest.warns(ReleaseTakenForSample):
+        require_linked(released.tables)
+    assert all(check.agrees for check in verify(folder))
+    again = read(release(tables(), DOMAIN, BUDGET, size=600).write(tmp_path / "again").path or "")
+    with pytest.warns(ReleaseTakenForSample):
+        require_linked(again.tables)
+    with pytest.raises(FileProblem, match="exists already"):
+        release(tables(), DOMAIN, BUDGET, size=600, out=folder)
+
+
+@pytest.mark.parametrize("defect", ["orphan", "too many", "twice", "value"])
+def test_a_table_whose_keys_do_not_match_is_found(folder: Path, defect: str) -> None:
+    """Planted in the files and in the hashes and numbers that the certificate states of them."""
+    own, rows = [pl.read_parquet(folder / f"{name}.parquet") for name in ("households", "persons")]
+    first = int(rows["id"][0])
+    if defect == "orphan":
+        rows = rows.with_columns(pl.col("id").replace(first, 601))
+    elif defect == "too many":
+        rows = rows.with_columns(id=pl.when(pl.int_range(pl.len()) < 4).then(1).otherwise("id"))
+    elif defect == "twice":
+        own = own.with_columns(pl.col("id").replace(2, 1))
+    else:
+        rows = rows.with_columns(age=pl.lit(10, pl.Int64))
+    document = Certificate.read(folder)
+    facts = []
+    for name, frame, table in zip(("households", "persons"), (own, rows), document.tables, strict=True):
+        frame.write_parquet(folder / f"{name}.parquet", metadata={IDENTITY_KEY: str(document.identity)})
+        facts.append(replace(table, sha256=file_sha256(folder / f"{name}.parquet")))
+    (folder / "certificate.json").write_text(document.releasing(tables=facts).to_json())
+    wrong = {check.what for check in verify(folder) if not check.agrees}
+    expected = {
+        "orphan": {"persons.parquet.id without households (in the file)"},
+        "too many": {"persons.parquet.rows of id (in the file)"},
+        "twice": {"households.parquet.id (in the file)"},
+        "value": {"persons.parquet.values of age (in the file)"},
+    }
+    assert (
+        expected[defect] == wrong - {"persons.parquet.id without households (in the file)"} or wrong == expected[defect]
+    )
+
+
+def test_a_changed_file_is_refused(folder: Path) -> None:
+    document = json.loads((folder / "certificate.json").read_text())
+    assert document["released"]["columns"] == ["id", "owned", "age", "sex"]
+    pl.read_parquet(folder / "persons.parquet").head(5).write_parquet(folder / "persons.parquet")
+    with pytest.raises(FileProblem, match="not the file that its certificate"):
+        read(folder)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ({"households": tables()["households"]}, "has the tables 'households' and 'persons'"),
+        (tables()["persons"], "has the tables 'households' and 'persons'"),
+        ({**tables(), "cars": tables()["persons"]}, "has the tables 'households' and 'persons'"),
+    ],
+)
+def test_other_tables_are_refused(data: Any, words: str) -> None:
+    with pytest.raises(ParameterError, match=words):
+        release(data, DOMAIN, BUDGET, size=600)
+    alone = Domain(columns={"owned": Boolean()})
+    with pytest.raises(ParameterError, match="Declare units"):
+        release(tables(), alone, BUDGET, size=600)
+    names = tables()["persons"].with_columns(pl.col("id").cast(pl.String))
+    texts = release({**tables(), "persons": names}, DOMAIN, BUDGET, size=600, seed=1)  # which are matched as written
+    assert texts.tables["persons"].equals(release(tables(), DOMAIN, BUDGET, size=600, seed=1).tables["persons"])
+    with pytest.raises(DataError, match="'sex': is not in the table persons"):
+        release({**tables(), "persons": names.drop("sex")}, DOMAIN, BUDGET, size=600)
+    with pytest.raises(ParameterError, match="one long table"):
+        release(tables(), DOMAIN, BUDGET, size=600, tables=3)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"units": "Persons"}, "another name than"),
+        ({"units": "a/b"}, "letters"),
+        ({"units": 5}, "letters"),
+        ({"tables": None}, "one table of units"),
+        ({"columns": {}}, r"Declare one under \[columns.NAME\]"),
+    ],
+)
+def test_units_that_are_declared_wrongly_are_refused(change: dict[str, Any], words: str) -> None:
+    facts = {"units": "households", "columns": {"owned": Boolean()}, "tables": DOMAIN.tables, **change}
+    with pytest.raises(DomainError, match=words):
+        Domain(**facts)
+
+
+def test_an_order_across_tables_needs_single_values() -> None:
+    wide, single = (Integer(lower=0, upper=9, cells=cells) for cells in (2, None))
+    for column in (wide, single):
+        table = UnitTable(unit="id", max_records=2, columns={"left": column})
+        facts = {"units": "homes", "columns": {"built": column}, "tables": {"stays": table}}
+        if column is wide:
+            with pytest.raises(DomainError, match="of two tables"):
+                Domain(**facts, order=["built", "left"])
+        else:
+            assert Domain(**facts, order=["built", "left"]).constraints
