@@ -186,7 +186,7 @@ def _public(promises: tuple[Promise, ...], release: Path, files: Sequence[Path],
             (table, f"{about(100.0 * loss, 3)} %", f"{about(100.0 * error, 2)} %")
             for table, loss, error in wording.losses_of(facts.released.outcome)
         ],
-        "unmeasured": [full_sentence(text) for text in wording.lost_pairs(facts.released.outcome, ())],
+        "unmeasured": [full_sentence(text) for text in wording.lost_pairs(facts.released.outcome)],
         "share": utility_facts(promise.mechanism, n)["share_in_words"],
         "command": f"discreet verify {names[1]}" if several else f"discreet verify {names[0]} --data {names[1]}",
         "confidential": None,
