@@ -164,11 +164,7 @@ class UnitTable:
         return dict(islice(columns.items(), int((self.slot_of(len(columns)) == 0).sum())))
 
     def sources(self, names: Iterable[str], slot: int, columns: Sequence[str]) -> list[str]:
-        """Return which columns of a unit's record tell columns of its row in a slot.
-
-        ``names``: of the rows' and the unit's own columns; any other is the number of rows.
-        ``columns``: the names of those of the record.
-        """
+        """Return which ``columns`` of a unit's record tell those of its row in a slot, or else the number of rows."""
         slots = dict(zip(columns, self.slot_of(len(columns)).tolist(), strict=True))
         used = [column for column, place in slots.items() if place < 0]
         parts: set[str] = set()

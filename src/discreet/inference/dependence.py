@@ -30,12 +30,11 @@ _CLIPPED = np.array(
 )  # mean of the positive part of a normal variable with each mean
 _POOLED, _MOST_RECORDS = 2, 1 << 14  # tables, and records of them, in which dependence is changed
 _COARSE = 0.6  # share of a column's variance, within the cells that it was measured on with others
+_UNSEPARATED = 0.9  # share of the records up to which log-odds stay finite, whatever their order
 _MOST_LABELS = 6  # of a column, each of which may go with low values or with high ones
 
 Places = Callable[..., list[tuple[float, list[str]]]]
-"""From names of columns to the columns of the mechanism's records that tell them: once for each slot of a unit, with
-the share of the rows that are in it.
-"""
+"""From names of columns to those of the mechanism's records that tell them, for each share of the records."""
 
 
 def hidden_cells(tables: Sequence[Released], place: int, records: int) -> Booleans:
@@ -110,7 +109,8 @@ class OpenDependence:
         measured, _, share = self._dependence(*[table.domain.names[place] for place in pair])
         labels = [x == code for code in np.unique(x)[:_MOST_LABELS]]
         for order in labels[: len(labels) * (not ordered(columns[key]))] or [x]:
-            yield from (_paired(table, moved, share, sign * order, np.zeros_like(x)) for sign in (-1, 1))
+            cases = itertools.product({share, min(share, _UNSEPARATED)}, (-1, 1))
+            yield from (_paired(table, moved, part, sign * order, np.zeros_like(x)) for part, sign in cases)
         if not measured:
             return
         if not ordered(columns[key]):

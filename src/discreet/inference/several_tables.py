@@ -293,10 +293,8 @@ class _Several:
         return shares
 
     def _combined(self, estimates: Floats, variances: Floats) -> Combined:
-        size = self.certificate.facts.size or self.certificate.tables[0].rows
-        return combine(
-            estimates, variances, kind="fully", size=size, n=self.certificate.facts.records, level=self.level
-        )
+        facts = self.certificate.facts
+        return combine(estimates, variances, kind="fully", size=facts.size, n=facts.records, level=self.level)
 
     def hidden(self, domain: Domain, tables: Sequence[Released]) -> dict[str, Booleans]:
         """Return which cells of each column may be empty, for all that noise tells."""
@@ -372,7 +370,10 @@ class _Several:
         """Combine estimates and variances, shape (tables, numbers, 3, 2), of which the last two are bounds."""
         # shifts, shape (numbers, 2): how far intervals are to reach further down and up. limits: ends of quantiles.
         # ends: of the column's values.
-        records, size, count = self.certificate.facts.records, self.certificate.tables[0].rows, len(numbers)
+        noun, count = "record" if self.table is None else "unit", len(numbers)
+        size, records = (
+            counted(number, noun) for number in (self.certificate.facts.size or 0, self.certificate.facts.records)
+        )
         rows, adjusted, absent = [], {}, {}
         for place, (functional, group) in enumerate(labels):
             values, (down, up) = numbers[:, place], shifts[place].tolist()
@@ -398,11 +399,8 @@ class _Several:
                 **group,
             )
             rows.append(estimate)
-        noun = "record"
-        if self.table is not None:
-            noun, size = "unit", self.certificate.facts.size or size
         messages = [
-            f"{counted(count, 'table')} of {counted(size, noun)}, each analysed by itself, and combined by "
+            f"{counted(count, 'table')} of {size}, each analysed by itself, and combined by "
             "the rule for fully synthetic tables (Raghunathan, Reiter and Rubin, 2003); intervals are for the "
             "population",
             *notes,
@@ -411,7 +409,7 @@ class _Several:
         ]
         if adjusted:
             messages.append(
-                f"the rule's variance was below that of a sample of {counted(records, noun)}, which was taken, for "
+                f"the rule's variance was below that of a sample of {records}, which was taken, for "
                 + ", ".join(adjusted)
             )
         if absent:

@@ -155,7 +155,7 @@ def _public(promises: tuple[Promise, ...], release: Path, files: Sequence[Path],
     facts, guarantee, n = promise.certificate.facts, promise.guarantee, promise.guarantee.n
     domain, protected = promise.mechanism.domain.row_domain, guarantee.protected
     counts, several = facts.size is None, promise.certificate.several
-    table, losses = promise.mechanism.domain.unit_table, wording.losses_of(facts.released.outcome)
+    losses = wording.losses_of(facts.released.outcome)
     rows, columns = released_columns(files, domain, counts=counts)
     together = joint(promises)
     # from where on delta is 0; so large an epsilon that says nothing is left out
@@ -195,7 +195,7 @@ def _public(promises: tuple[Promise, ...], release: Path, files: Sequence[Path],
         "losses": [
             (pair, f"{about(100.0 * loss, 3)} %", f"{about(100.0 * error, 2)} %") for pair, loss, error in losses
         ],
-        "example": [] if table is None else example_unit(files[0], table, domain),
+        "example": example_unit(files[0], promise.mechanism.domain),
         "kinds": kinds_of_pairs(promise.mechanism.domain, losses),
         "unmeasured": [full_sentence(text) for text in wording.lost_pairs(facts.released.outcome)],
         "share": utility_facts(promise.mechanism, n)["share_in_words"],

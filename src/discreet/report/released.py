@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from discreet._core.lazy import pl
 from discreet._core.page import Chart, band_chart, column_chart, forest_chart, release_figure
 from discreet._core.text import about, as_written, counted, full_sentence, percent_as_written, rounded_up
 from discreet.confidential import Source, open_source, texts_of
-from discreet.domain import Domain, UnitTable, moment_text
+from discreet.domain import Domain, moment_text
 from discreet.inference import Estimate, Posterior, bounded, groups_of, points, posterior
 from discreet.mechanisms import no_posterior
 from discreet.privacy import TradeOff
@@ -102,13 +103,14 @@ def pictures(columns: Mapping[str, ReleasedColumn], confidential: Mapping[str, S
     return drawings
 
 
-def example_unit(path: Path, table: UnitTable, domain: Domain) -> list[tuple[str, dict[str, str]]]:
+def example_unit(path: Path, domain: Domain) -> list[tuple[str, dict[str, str]]]:
     """Return what is the same in all rows of a released unit, and its rows, or gaps of a panel, by a heading each."""
-    # The first unit of the commonest number of rows above one; domain: of the rows.
-    source, name, slots = open_source(path), table.unit, table.slots
-    batch = next(source.batches([name, *domain.names]), pl.DataFrame())
-    if not batch.height:
+    # The first unit of the commonest number of rows above one.
+    source, table = open_source(path), domain.unit_table
+    batch = next(source.batches(domain.released_names), pl.DataFrame())
+    if table is None or not batch.height:
         return []
+    name, slots, domain = table.unit, table.slots, domain.row_domain
     sizes = batch.group_by(name, maintain_order=True).len().head(max(1, batch[name].n_unique() - 1))
     sizes = sizes.filter((pl.col("len") > 1) | (pl.col("len").max() == 1))
     unit = batch.filter(pl.col(name) == sizes.filter(pl.col("len") == sizes["len"].mode().min())[name][0])
@@ -118,27 +120,27 @@ def example_unit(path: Path, table: UnitTable, domain: Domain) -> list[tuple[str
     if (column := table.columns.get(slots)) is not None:  # of a panel
         codes = column.encode(column.read(texts_of(unit[slots], column, source)), name=slots).tolist()
         headings = [group.label for group in groups_of(domain, slots)]
-        rows = [rows[codes.index(code)] if code in codes else {} for code in range(len(headings))]
+        rows = list(map(dict(zip(codes, rows, strict=True)).get, range(len(headings)), itertools.repeat({})))
     facts = {key: texts[key][0] for key in domain.names if key not in table.columns}
     return [("", facts), *zip(headings, rows, strict=True)]
 
 
+_KINDS = {(0, 1): "of the unit", (0, 0): "of the unit with a row", (1, 1): "within a row", (1, 0): "between rows"}
+
+
 def kinds_of_pairs(domain: Domain, losses: Iterable[tuple[str, float, float]]) -> list[tuple[str, ...]]:
     """Return of each kind of pair of a unit's columns how many were measured, the mean loss, the largest, and whose."""
-    table, kinds = domain.unit_table, dict[str, list[tuple[float, str]]]()
-    places = [] if table is None else np.maximum(0, table.slot_of(len(domain.names))).tolist()
-    pairs = {f"{a}*{b}": (i, j) for a, i in zip(domain.names, places, strict=False)
-             for b, j in zip(domain.names, places, strict=False)}  # fmt: skip
-    for pair, loss, _ in losses:
-        if pair in pairs:
-            first, second = sorted(pairs[pair])
-            same, other = ("within a row", "between rows") if first else ("of the unit", "of the unit with a row")
-            kinds.setdefault(same if first == second else other, []).append((loss, pair))
-    rows = []
-    for kind, found in kinds.items():
-        shares = float(np.mean([loss for loss, _ in found])), max(found)[0]
-        rows.append((kind, f"{len(found):,}", *[f"{about(100.0 * share, 3)} %" for share in shares], max(found)[1]))
-    return rows
+    if (table := domain.unit_table) is None:
+        return []
+    slots = dict(zip(domain.names, np.maximum(0, table.slot_of(len(domain.names))).tolist(), strict=True))
+    kinds = {f"{a}*{b}": _KINDS[min(i, j) > 0, i == j] for a, i in slots.items() for b, j in slots.items()}
+    rows = [(kinds[pair], loss, pair) for pair, loss, _ in losses if pair in kinds]  # the largest loss first
+    frame = pl.DataFrame(rows, ["kind", "loss", "pair"], orient="row").group_by("kind", maintain_order=True)
+    grouped = frame.agg(pl.len(), pl.col("loss").mean().alias("mean"), pl.all().first())
+    return [
+        (kind, f"{number:,}", f"{about(100.0 * mean, 3)} %", f"{about(100.0 * most, 3)} %", pair)
+        for kind, number, mean, most, pair in grouped.iter_rows()
+    ]
 
 
 def declared(domain: Domain) -> list[tuple[str, str, str, str]]:

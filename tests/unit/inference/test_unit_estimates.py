@@ -12,7 +12,7 @@ import pytest
 from discreet import Budget, release
 from discreet.domain import Boolean, Category, Domain, Integer, UnitTable
 from discreet.errors import ParameterError
-from discreet.inference import combine, posterior
+from discreet.inference import combine, dependence, posterior
 from discreet.inference.released import read_release
 from discreet.inference.several_tables import estimate_tables
 from discreet.releases import Release
@@ -160,3 +160,16 @@ def test_files_are_read_as_frames_are(released: Release, tmp_path: Any) -> None:
     written = released.write(tmp_path / "tables")
     found = estimate_tables(str(written.path), ["mean"], column="days", by="old")
     assert found == released.estimate(["mean"], column="days", by="old")
+
+
+def test_log_odds_of_an_unmeasured_pair_reach_far(released: Release, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("formulaic")
+    made = without(released, *[("old", f"ward ({slot})") for slot in (1, 2, 3)])
+
+    def width(case: Release) -> float:
+        row = case.regress("ward ~ old").rows[1]
+        return row.upper - row.lower
+
+    assert width(made) > 3.0 * width(released)
+    monkeypatch.setattr(dependence, "_UNSEPARATED", 1.0)  # all records in order have no coefficient
+    assert width(made) < 3.0 * width(released)
