@@ -7,7 +7,7 @@ are not used have a code of their own, one above those of the column, which no t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -163,24 +163,18 @@ class UnitTable:
         """Return the unit's own columns among those of its record, which come first."""
         return dict(islice(columns.items(), int((self.slot_of(len(columns)) == 0).sum())))
 
-    def sources(self, names: Iterable[str], slot: int, columns: Sequence[str]) -> list[str]:
-        """Return which ``columns`` of a unit's record tell those of its row in a slot, or else the number of rows."""
-        slots = dict(zip(columns, self.slot_of(len(columns)).tolist(), strict=True))
-        used = [column for column, place in slots.items() if place < 0]
-        parts: set[str] = set()
-        for name in names:
-            if name == self.slots:
-                parts.add(used[slot - 1])
-            elif name in self.columns:
-                parts.add(self.slot_names(slot)[name])
-                base = slot
-                while name in self._codings and base > 1:
-                    base = self._codings[name].base(base - 1) + 1
-                    parts.add(self.slot_names(base)[name])
-            else:
-                parts.update([name] if slots.get(name) == 0 else used)
-        if self._key_column is not None and any(slots[part] == slot for part in parts):
-            parts.discard(used[slot - 1])  # their table says so
+    def sources(self, names: Sequence[str], slot: int, columns: Sequence[str]) -> list[str]:
+        """Return which ``columns`` of a unit's record tell its own, and those of its row in a slot."""
+        parts = {name for name in names if name not in self.columns}
+        if self.slots in names and self.held_columns.keys().isdisjoint(names):  # whose tables say what is used
+            used = np.flatnonzero(self.slot_of(len(columns)) < 0)
+            parts.add(columns[used[slot - 1]])
+        for name in self.held_columns.keys() & set(names):
+            base = slot
+            parts.add(self.slot_names(base)[name])
+            while name in self._codings and base > 1:
+                base = self._codings[name].base(base - 1) + 1
+                parts.add(self.slot_names(base)[name])
         return sorted(parts)
 
     def _numbers(self) -> range:

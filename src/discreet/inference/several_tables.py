@@ -22,7 +22,7 @@ from discreet._core.errors import ParameterError
 from discreet._core.lazy import pl
 from discreet._core.random import seeded
 from discreet._core.text import counted
-from discreet.domain import Domain, Integer, Records, UnitTable
+from discreet.domain import Domain, Records, UnitTable
 from discreet.inference.bounds import UnseenCells
 from discreet.inference.combining import Combined, combine
 from discreet.inference.dependence import OpenDependence, hidden_cells
@@ -224,10 +224,9 @@ class _Several:
 
     release: Any
     certificate: Certificate
-    domain: Domain  # of rows, with the number of rows of a unit
+    domain: Domain  # of rows, with the number of rows of a unit, but that of a panel
     level: float
-    table: UnitTable | None
-    record_names: tuple[str, ...]  # of the columns of the mechanism's records
+    records: Domain  # of the mechanism
 
     @classmethod
     def from_release(cls, release: Any, certificate: Any, level: float) -> _Several:
@@ -238,9 +237,15 @@ class _Several:
             raise ParameterError("this is for releases of several tables. For one take discreet.inference.posterior")
         domain = records = Domain.from_dict(certificate.facts.domain)
         for name, table in (records.tables or {}).items():
-            number = {f"number of {name}": Integer(lower=1, upper=table.number)}
-            domain = Domain(columns={**number, **records.row_domain.columns})
-        return cls(release, certificate, domain, level, records.unit_table, records.names)
+            number = f"number of {name}"
+            columns = {} if table.slots in table.columns else {number: records.columns[number]}
+            domain = Domain(columns={**columns, **records.row_domain.columns})
+        return cls(release, certificate, domain, level, records)
+
+    @property
+    def table(self) -> UnitTable | None:
+        """The table of units, if there is one."""
+        return self.records.unit_table
 
     @cached_property
     def sources(self) -> list[Any]:
@@ -264,11 +269,11 @@ class _Several:
         domain = Domain(columns={name: column for name, column in self.domain.columns.items() if name in used})
         if (table := self.table) is None:
             return domain, [read_release(source, domain) for source in self.sources]
-        number, rows = self.domain.names[0], not self.unit_columns.issuperset(used)
-        counted_rows = pl.len().over(table.unit).cast(pl.Int64).alias(number)
+        rows, count = not self.unit_columns.issuperset(used), pl.len().over(table.unit).cast(pl.Int64)
+        number = [count.alias(name) for name in self.domain.names if name not in self.records.released_names]
 
         def frame(source: Any) -> pl.DataFrame:
-            lazy = released_table(source).with_columns(counted_rows)
+            lazy = released_table(source).with_columns(number)
             return (lazy if rows else lazy.unique(table.unit)).collect()
 
         frames = (quietly(partial(frame, source), unreadable()) for source in self.sources)
@@ -279,7 +284,7 @@ class _Several:
         if (table := self.table) is None:
             return [(1.0, list(names))]
         shares = enumerate(self.slot_shares, 1)
-        return [(share, table.sources(names, slot, self.record_names)) for slot, share in shares if share > 0.0]
+        return [(share, table.sources(names, slot, self.records.names)) for slot, share in shares if share > 0.0]
 
     @cached_property
     def slot_shares(self) -> list[float]:
@@ -334,7 +339,7 @@ class _Several:
         if self.table is not None:
             forms = (
                 "each {!r} counts once, whatever its number of rows",
-                "each row counts once, and all of a {!r} vary together",
+                "each row counts once, and all rows of one {!r} vary together",
             )
             counts_once = [forms[tables[0].units is not None].format(self.table.unit)]
         if (difference := self.domain.difference) is not None and difference["of"] in used:

@@ -163,8 +163,8 @@ class Release:
         rows of a unit vary together: of a mean :math:`\bar y` of :math:`N` rows :math:`y_{ui}`, the variance within a
         table is about :math:`N^{-2}\sum_u\bigl(\sum_i(y_{ui}-\bar y)\bigr)^2` (Cochran, 1977, chapter 9A), and that
         of every number is taken from samples of units with all of their rows (Cameron, Gelbach and Miller, 2008). All
-        other questions, about a unit's own columns and ``number of NAME``, are about units. ``n`` and ``m`` of the
-        rule are numbers of units.
+        other questions, about a unit's own columns and ``number of NAME`` (not of a panel), are about units. ``n`` and
+        ``m`` of the rule are numbers of units.
 
         Parameters
         ----------

@@ -144,7 +144,6 @@ def test_which_columns_of_a_record_tell_those_of_a_row() -> None:
     names = Domain(columns={"old": Boolean()}, tables={"years": panel}).names
     assert panel.sources(["year", "old"], 2, names) == ["old", "years (2)"]
     assert panel.sources(["year", "days"], 2, names) == ["days (2)"]  # their table counts who has that year
-    assert panel.sources(["number of years"], 1, names) == ["years (1)", "years (2)"]
 
 
 def test_one_table_of_units_has_no_intervals(visits: pl.DataFrame) -> None:
