@@ -4,7 +4,7 @@ A question is drawn from a table's declared columns and a seed. A confidential t
 (all, where it has fewer), released as 20 tables by ``marginals`` at epsilon 1 and delta 1e-6. An answer is withheld
 where it is refused, its group is left out, or the code ``coarse-column`` stands beside it. Every other interval ought
 to hold the value of the confidential table. The first four tables were looked at while intervals were made, the other
-four were not.
+four were not. Of two tables of units, homes and a panel, 2,500 units are held; they were looked at.
 
     python experiments/coverage_wide_real.py --worlds FIRST LAST   # of each table, added to worlds.csv
     python experiments/coverage_wide_real.py                       # coverage.csv of all worlds so far
@@ -21,13 +21,14 @@ import polars as pl
 from _harness import HERE, data, script, texts, write
 
 from discreet import Budget, release
-from discreet.domain import Category, Domain, Integer, Numeric
+from discreet.domain import Category, Domain, Integer, Numeric, UnitTable
 from discreet.errors import DiscreetError
 
 RESULTS = HERE / "results" / "coverage_wide_real"
 RECORDS, TABLES, EPSILON, DELTA = 5000, 20, 1.0, 1e-6
 HEAD = ("table", "world", "kind", "asked", "withheld", "unmeasured", "covered")
 KINDS = {"mean": 3, "quantile": 4, "sd": 3, "share": 4, "group": 5, "slope": 4, "logistic": 3, "correlation": 4}
+PAIRS = ("group", "slope", "logistic", "correlation")  # kinds of question that are about x, too
 
 
 def flights() -> pl.DataFrame:
@@ -60,6 +61,13 @@ def households() -> pl.DataFrame:
     return everybody.with_columns(pl.col("FINCP").fill_null(0), pl.col("VALP").fill_null(0), single=pl.col("BLD") == 2)
 
 
+def homes() -> pl.DataFrame:
+    everybody = data("acs2024_or_persons").with_columns(pl.col("WKHP").fill_null(0)).filter(pl.col("SPORDER") <= MOST)
+    return everybody.join(households().select("SERIALNO", "HINCP", "BDSP", "TEN"), on="SERIALNO").drop_nulls("TEN")
+
+
+MOST, UNITS = 5, {"homes": ("SERIALNO", "interchangeable", 3), "panel": ("id", "year", 2)}
+"""Tables of units: which column names the unit, the slots, and how many columns are the unit's own."""
 RELATIONS = ("Husband", "Not-in-family", "Other-relative", "Own-child", "Unmarried", "Wife")
 RACES = ("Amer-Indian-Eskimo", "Asian-Pac-Islander", "Black", "Other", "White")
 ONE_OR_TWO, NO_OR_YES, FALSE_OR_TRUE = ("1", "2"), ("0", "1"), ("false", "true")
@@ -84,8 +92,12 @@ DECLARED: dict[str, tuple[Callable[[], pl.DataFrame], dict[str, tuple[Any, ...]]
         "disea": (0, 60, 60), "plan": NO_OR_YES, "poor": NO_OR_YES}),
     "spending": (lambda: data("ce_hornby_hu_5571"), {"Age": (16, 90), "Educ": (0, 16), "Expenditure": (0, 200000, 100),
         "Income": (-200000, 1000000, 120), "Tenure": tuple("123456"), "Marital": tuple("12345"), "Urban": ONE_OR_TWO}),
+    "homes": (homes, {"HINCP": (0, 300000, 30), "BDSP": (0, 10), "TEN": tuple("1234"), "AGEP": (0, 99),
+        "WKHP": (0, 99, 20), "MAR": tuple("12345"), "SEX": ONE_OR_TWO}),
+    "panel": (lambda: data("german_health_panel_rwm5yr"), {"female": NO_OR_YES, "edlevel": tuple("1234"),
+        "year": (1984, 1988), "docvis": (0, 40), "hhninc": (0, 15, 30), "outwork": NO_OR_YES}),
 }  # fmt: skip
-LOOKED_AT = tuple(DECLARED)[:4]
+LOOKED_AT, ALL = tuple(DECLARED)[:4], tuple(DECLARED)[:8]
 
 
 class Question(NamedTuple):
@@ -116,7 +128,12 @@ def population(table: str) -> tuple[Domain, pl.DataFrame]:
             columns[name], values[name] = Integer(lower=facts[0], upper=facts[1]), values[name].round().cast(pl.Int64)
         else:
             columns[name] = Numeric(lower=float(facts[0]), upper=float(facts[1]), cells=facts[2])
-    return Domain(columns=columns), pl.DataFrame(values)
+    if table not in UNITS:
+        return Domain(columns=columns), pl.DataFrame(values)
+    unit, slots, number = UNITS[table]
+    own, rows = (dict(list(columns.items())[part]) for part in (slice(number), slice(number, None)))
+    rows_of_unit = UnitTable(unit=unit, max_records=MOST, columns=rows, slots=slots)
+    return Domain(columns=own, tables={"rows": rows_of_unit}), pl.DataFrame({unit: everybody[unit], **values})
 
 
 def questions(table: str) -> Iterator[Question]:
@@ -165,6 +182,7 @@ def truth(question: Question, held: pl.DataFrame) -> float:  # noqa: PLR0911
     elif other:
         design.append(held[other].to_numpy().astype(float))
     columns = np.column_stack(design)
+    columns[:, 1:] -= columns[:, 1:].mean(axis=0)
     if kind == "slope":
         return float(np.linalg.lstsq(columns, values.astype(float), rcond=None)[0][1])
     scale, outcome = np.maximum(columns.std(axis=0), 1e-9) ** (np.arange(len(design)) > 0), values == max(values)
@@ -205,12 +223,18 @@ def world(table: str, index: int) -> list[list[Any]]:
     """Return of each kind how many numbers were asked for, withheld, and shown: without a table of their pair; held."""
     (domain, everybody), declared = population(table), DECLARED[table][1]
     rng = np.random.default_rng([7, index, list(DECLARED).index(table)])
-    held = everybody[rng.choice(len(everybody), size=min(RECORDS, len(everybody)), replace=False)]
-    asked = {"mechanism": "marginals", "tables": TABLES, "size": len(held), "seed": index}
+    size = min(RECORDS, len(everybody))
+    if table in UNITS:
+        unit, size = everybody[UNITS[table][0]], RECORDS // 2
+        held = everybody.filter(unit.is_in(rng.choice(unit.unique(maintain_order=True), size, replace=False).tolist()))
+    else:
+        held = everybody[rng.choice(len(everybody), size=size, replace=False)]
+    asked = {"mechanism": "marginals", "tables": TABLES, "size": size, "seed": index}
     released = release(held, domain, Budget(epsilon=EPSILON, delta=DELTA), **asked)
     sums = {kind: np.zeros(4, dtype=int) for kind in KINDS}
     for question in questions(table):
-        true = truth(question, held)
+        one_row = {question.y, question.x * (question.kind in PAIRS), question.other, ""} <= {"", *domain.columns}
+        true = truth(question, held.unique(UNITS[table][0]) if table in UNITS and one_row else held)
         if not np.isfinite(true):
             continue
         try:
@@ -227,7 +251,7 @@ def world(table: str, index: int) -> list[list[Any]]:
 def coverage() -> Iterator[list[Any]]:
     """Yield, by kind and by table, how much is withheld, and how often what is shown holds."""
     rows = texts(RESULTS / "worlds.csv")
-    sets = {"looked at": LOOKED_AT, "not looked at": tuple(DECLARED)[4:], "all": tuple(DECLARED)}
+    sets = {"looked at": LOOKED_AT, "not looked at": ALL[4:], "all": ALL, "units": tuple(UNITS)}
     parts = [(name, kind, tables, [kind]) for name, tables in sets.items() for kind in KINDS]
     parts += [(table, "all", (table,), list(KINDS)) for table in DECLARED] + [("all", "all", sets["all"], list(KINDS))]
     for name, kind, tables, kinds in parts:
@@ -245,10 +269,10 @@ def slices() -> dict[str, Any]:
 WITHOUT_SLICE = {"worlds.csv": "needs data that are not part of the project"}
 
 
-@script(worlds=([0, 0], [1000, 1001]))
-def main(worlds: list[int]) -> None:
+@script(worlds=([0, 0], [1000, 1001]), tables=dict.fromkeys(DECLARED))
+def main(worlds: list[int], tables: list[str]) -> None:
     for index in range(*worlds):
-        for table in DECLARED:
+        for table in tables:
             write(RESULTS / "worlds.csv", HEAD, [*texts(RESULTS / "worlds.csv"), *world(table, index)])
     if worlds[0] == worlds[1]:
         write(RESULTS / "coverage.csv", ("tables", "kind", "asked", "withheld", "unmeasured", "coverage"), coverage())

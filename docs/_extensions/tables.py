@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from discreet import release
-from discreet.domain import Boolean, Domain, Integer, Numeric, OpenLabels
+from discreet.domain import Boolean, Domain, Integer, Numeric, OpenLabels, UnitTable
 from discreet.inference import Posterior, all_unseen
 from discreet.mechanisms import REGISTRY, Mechanism, alias_of
 from discreet.mechanisms.base import parameter_names
@@ -138,6 +138,14 @@ def estimate_notes() -> dict[tuple[str, str], tuple[str, ...]]:
             found[question, "every mechanism with a posterior"] = own or (first_sentence(Posterior.given),)
         several = release(table, domain, budget, size=300, mechanism="marginals", tables=3, **options)
         found["all of these", "marginals, several tables"] = several.estimate(["mean"], column="x", by="g").notes
+        visits = table.select(who=pl.int_range(pl.len()) // 2, x="x", g="g")
+        units = Domain(tables={"visits": UnitTable(unit="who", max_records=2, columns=dict(domain.columns))})
+        several = release(visits, units, budget, size=150, mechanism="marginals", tables=3, **options)
+        for question, summary in (
+            ("about rows", several.estimate(["mean"], column="x", by="g")),
+            ("about units", several.estimate(["mean"], column="number of visits")),
+        ):
+            found[question, "marginals, several tables of units"] = summary.notes
         words = Domain(columns={"word": OpenLabels()})
         drawn = {"mechanism": "pitman-yor", "size": 50, "strength": 5.0, "discount": 0.5, **options}
         names = pl.DataFrame({"word": [f"w{i % 97}" for i in range(300)]})

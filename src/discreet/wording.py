@@ -209,9 +209,9 @@ def losses_of(codes: Iterable[Code]) -> list[tuple[str, float, float]]:
         return []
 
 
-def lost_pairs(codes: Sequence[Code], columns: Sequence[str], *, unmeasured: bool = True) -> list[str]:
-    """Return what an outcome tells of relations between some columns that were lost in part, or may be."""
-    names = {f"{a}*{b}" for a in columns for b in columns}
+def lost_pairs(codes: Sequence[Code], *together: Iterable[str], unmeasured: bool = True) -> list[str]:
+    """Return what an outcome tells of relations between columns of one set that were lost in part, or may be."""
+    names = {f"{a}*{b}" for columns in map(tuple, together) for a in columns for b in columns}
     rows = [row for row in losses_of(codes) if row[0] in names and row[1] > _LOST]
     notes = [_pair_losses(*map(list, zip(*some, strict=True))) for some in (rows,) if some]
     return notes + [str(code) for code in codes if unmeasured and code.name == "unmeasured-pairs"]

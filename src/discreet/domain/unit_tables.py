@@ -164,6 +164,20 @@ class UnitTable:
         """Return the unit's own columns among those of its record, which come first."""
         return dict(islice(columns.items(), int((self.slot_of(len(columns)) == 0).sum())))
 
+    def sources(self, names: Sequence[str], slot: int, columns: Sequence[str]) -> list[str]:
+        """Return which ``columns`` of a unit's record tell its own, and those of its row in a slot."""
+        parts = {name for name in names if name not in self.columns}
+        if self.slots in names and self.held_columns.keys().isdisjoint(names):  # whose tables say what is used
+            used = np.flatnonzero(self.slot_of(len(columns)) < 0)
+            parts.add(columns[used[slot - 1]])
+        for name in self.held_columns.keys() & set(names):
+            base = slot
+            parts.add(self.slot_names(base)[name])
+            while name in self._codings and base > 1:
+                base = self._codings[name].base(base - 1) + 1
+                parts.add(self.slot_names(base)[name])
+        return sorted(parts)
+
     def _numbers(self) -> range:
         return range(1, self.number + 1)
 

@@ -30,7 +30,11 @@ _CLIPPED = np.array(
 )  # mean of the positive part of a normal variable with each mean
 _POOLED, _MOST_RECORDS = 2, 1 << 14  # tables, and records of them, in which dependence is changed
 _COARSE = 0.6  # share of a column's variance, within the cells that it was measured on with others
+_UNSEPARATED = 0.9  # share of the records up to which log-odds stay finite, whatever their order
 _MOST_LABELS = 6  # of a column, each of which may go with low values or with high ones
+
+Places = Callable[..., list[tuple[float, list[str]]]]
+"""From names of columns to those of the mechanism's records that tell them, for each share of the records."""
 
 
 def hidden_cells(tables: Sequence[Released], place: int, records: int) -> Booleans:
@@ -40,7 +44,8 @@ def hidden_cells(tables: Sequence[Released], place: int, records: int) -> Boolea
         return np.zeros(0, dtype=bool)
     counts = [np.bincount(t.records.columns[place].astype(np.int64), t.counts, size) / t.size for t in tables]
     shares, positive = np.mean(counts, axis=0), np.min(counts, axis=0) > 0.0
-    spread = np.var(counts, axis=0, ddof=1) - shares * (1.0 / records + 1.0 / tables[0].size)
+    drawn = np.mean([t.cell_variances(place, size) for t in tables], axis=0)
+    spread = np.var(counts, axis=0, ddof=1) - drawn * (1.0 + tables[0].drawn / records)
     noise = math.sqrt(max(1e-18, float(np.mean(spread[positive | ~positive.any()]))))
     noisy = shares / noise  # without negative counts, which are estimated
     noisy = np.where(noisy < _CLEAR, np.interp(noisy, _CLIPPED, _GRID), noisy)
@@ -55,16 +60,23 @@ class OpenDependence:
     table: Released  # records of some tables, one by one
     hidden: dict[str, Booleans]
     names: Sequence[str]  # of the columns that are asked about
+    places: Places
 
     @classmethod
     def from_tables(
-        cls, certificate: Certificate, tables: Sequence[Released], hidden: dict[str, Booleans], names: Sequence[str]
+        cls,
+        certificate: Certificate,
+        tables: Sequence[Released],
+        hidden: dict[str, Booleans],
+        names: Sequence[str],
+        places: Places,
     ) -> OpenDependence:
         """Return it for some columns of the tables, with the hidden cells of each."""
         pooled = [t.records.take(np.repeat(np.arange(len(t.counts)), t.counts.astype(int))) for t in tables[:_POOLED]]
         records = Records.concatenate(pooled)
         records = records.take(np.sort(seeded(0).permutation(len(records))[:_MOST_RECORDS]))
-        return cls(certificate, replace(tables[0], records=records, counts=np.ones(len(records))), hidden, names)
+        pooled_table = replace(tables[0], records=records, counts=np.ones(len(records)), units=None)
+        return cls(certificate, pooled_table, hidden, names, places)
 
     def shifts(self, numbers: Callable[[Released], Floats], *, emptied: bool) -> Floats:
         """Return how far below and above numbers may lie, shape (numbers, 2); ``emptied``: without hidden cells too."""
@@ -94,10 +106,11 @@ class OpenDependence:
             return
         x: Any
         x, y = (np.asarray(table.records.columns[place], dtype=np.int64) for place in (key, moved))
-        measured, share = self._dependence(*[table.domain.names[place] for place in pair])
+        measured, _, share = self._dependence(*[table.domain.names[place] for place in pair])
         labels = [x == code for code in np.unique(x)[:_MOST_LABELS]]
         for order in labels[: len(labels) * (not ordered(columns[key]))] or [x]:
-            yield from (_paired(table, moved, share, sign * order, np.zeros_like(x)) for sign in (-1, 1))
+            cases = itertools.product({share, min(share, _UNSEPARATED)}, (-1, 1))
+            yield from (_paired(table, moved, part, sign * order, np.zeros_like(x)) for part, sign in cases)
         if not measured:
             return
         if not ordered(columns[key]):
@@ -107,23 +120,29 @@ class OpenDependence:
             strata = self._merged(table, key) * ((columns[moved].size or 0) + 1) + self._merged(table, moved)
             yield _paired(table, moved, abs(correlation), math.copysign(1.0, correlation) * x, strata)
 
-    def _dependence(self, a: str, b: str) -> tuple[bool, float]:
-        """Return whether a pair was measured, and of what share of the records the release may miss its dependence."""
+    def _dependence(self, a: str, b: str) -> tuple[bool, bool, float]:
+        """Return whether two columns were measured together anywhere, and everywhere, and what share may be missed."""
+        # The share is of the records: the release may miss how the columns depend on each other there.
         released = self.certificate.facts.released
-        if {a, b} in map(set, released.pairs_measured or ()):
-            losses = {table: loss for table, loss, _ in losses_of(released.outcome)}
-            return True, max(losses.get(f"{a}*{b}", 0.0), losses.get(f"{b}*{a}", 0.0))
-        mechanism, names = analysed_mechanism(self.certificate), list(self.certificate.facts.domain["columns"])
-        if not any({names[i], names[j]} == {a, b} for i, j in getattr(mechanism, "pairs", ())):
-            return False, 1.0  # it had no score
+        losses = {table: loss for table, loss, _ in losses_of(released.outcome)}
+        measured, mechanism = set(map(frozenset, released.pairs_measured or ())), analysed_mechanism(self.certificate)
+        names = mechanism.domain.names
+        scored = {frozenset((names[i], names[j])) for i, j in getattr(mechanism, "pairs", ())}
         shares = [float(code.numbers["share"]) for code in released.outcome if code.name == "unmeasured-pairs"]
-        return False, max(shares, default=1.0)
+        found, missed = [], 0.0
+        for share, columns in self.places(a, b):
+            pairs = set(map(frozenset, itertools.combinations(columns, 2)))
+            found.append(pairs <= measured)
+            unmeasured = [max(shares, default=1.0) if pair in scored else 1.0 for pair in pairs - measured]
+            orders = ["*".join(order) for pair in pairs & measured for order in itertools.permutations(pair)]
+            missed += share * min(1.0, sum(unmeasured) + sum(losses.get(order, 0.0) for order in orders))
+        return any(found), all(found), missed
 
     def codes(self) -> tuple[Code, ...]:
         """Return which pairs were not measured, and which columns too coarsely for their values to be related."""
         codes = []
         for pair in itertools.combinations(self.names, 2):
-            measured, share = self._dependence(*pair)
+            _, measured, share = self._dependence(*pair)
             if not measured:
                 codes.append(Code("unmeasured-pair", {"columns": pair, "share": share}))
         for name in self.names:
@@ -143,9 +162,11 @@ class OpenDependence:
     def _merged(self, table: Released, place: int) -> Integers:
         """Return the merged cell of each record in a column: runs of about equal counts."""
         name, codes = table.domain.names[place], np.asarray(table.records.columns[place], dtype=np.int64)
-        column, count = table.domain.columns[name], (self.certificate.facts.released.merged_cells or {}).get(name)
-        if count is None or not column.on_a_line:
+        column, merged = table.domain.columns[name], self.certificate.facts.released.merged_cells or {}
+        places = [(share, [merged[part] for part in columns if part in merged]) for share, columns in self.places(name)]
+        if not any(counts for _, counts in places) or not column.on_a_line:
             return codes
+        count = round(sum(share * min(counts, default=column.values or 0) for share, counts in places))
         counts = np.bincount(codes, minlength=column.size or 0)
         runs = (count * (np.cumsum(counts) - 0.5 * counts) / len(codes)).astype(np.int64)
         runs[column.values :] = count  # of nulls

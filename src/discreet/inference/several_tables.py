@@ -9,21 +9,22 @@ import warnings
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import wording
 from discreet._core.arrays import Booleans, Floats, row_numbers
-from discreet._core.boundary import sealed
-from discreet._core.checks import choice, positive_size, real
+from discreet._core.boundary import quietly
 from discreet._core.errors import ParameterError
+from discreet._core.lazy import pl
 from discreet._core.random import seeded
 from discreet._core.text import counted
-from discreet.domain import Domain, Records
+from discreet.domain import Domain, Records, UnitTable
 from discreet.inference.bounds import UnseenCells
+from discreet.inference.combining import Combined, combine
 from discreet.inference.dependence import OpenDependence, hidden_cells
 from discreet.inference.functionals import (
     Evaluated,
@@ -37,126 +38,10 @@ from discreet.inference.functionals import (
 from discreet.inference.line import Draws, piece_ends
 from discreet.inference.models import FormulaDesign, regression
 from discreet.inference.population import Posterior
-from discreet.inference.released import Released, analysed_mechanism, read_release
+from discreet.inference.released import Released, analysed_mechanism, read_release, released_table
 from discreet.inference.summary import Estimate, Summary, bounded, marked
 from discreet.privacy import Code
-from discreet.releases import Certificate, Release, read, read_certificate
-
-
-@sealed
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Combined:
-    """An estimate and its interval.
-
-    ``estimate``, ``variance``: mean of the estimates, and its estimated variance.
-    ``degrees``: degrees of freedom of the t distribution used; infinite for the normal one.
-    ``lower``, ``upper``, ``level``: confidence interval, and its probability.
-    ``between``, ``within``: variance between the estimates (NaN for one), and mean of their variances.
-    ``adjusted``: whether the variance of the rule was too small, or not positive, and that of a sample was used.
-    """
-
-    estimate: float
-    variance: float
-    degrees: float
-    lower: float
-    upper: float
-    level: float
-    between: float
-    within: float
-    adjusted: bool = False
-
-
-@sealed
-def combine(
-    estimates: Sequence[float] | npt.NDArray[np.float64],
-    variances: Sequence[float] | npt.NDArray[np.float64],
-    *,
-    kind: Literal["urn", "fully", "partially"],
-    size: int | None = None,
-    n: int | None = None,
-    level: float = 0.95,
-) -> Combined:
-    r"""Combine estimates from ``M`` released tables.
-
-    With :math:`\bar q` and ``b`` the mean and variance (over ``M - 1``) of the estimates, and :math:`\bar u` the mean
-    of their variances, each computed **as if its table were a sample of its own size**:
-
-    * ``"urn"``: posterior-predictive urn releases (Pitman-Yor, Dirichlet-multinomial) of ``size = m`` records each from
-      the same ``n`` confidential ones, also a single one, with a prior that weighs little:
-      :math:`T=\bar u\,\bigl(\frac mn+\frac1M(1+\frac mn)\bigr)`, normal.
-    * ``"fully"``: fully synthetic tables, each from its own posterior draw: :math:`T=(1+\frac1M)b-\bar u` with
-      :math:`(M-1)\bigl(1-\bar u/((1+\frac1M)b)\bigr)^2` degrees of freedom. It is at least :math:`\frac mn\bar u`,
-      the variance of a sample of ``n`` records, which is taken as normal. Where sizes are unknown, :math:`\bar u` is
-      taken if ``T`` is not positive.
-    * ``"partially"``: confidential records in which some values were replaced: :math:`T=\bar u+\frac bM` with
-      :math:`(M-1)\bigl(1+\bar u/(b/M)\bigr)^2` degrees of freedom.
-
-    Parameters
-    ----------
-    estimates, variances : sequence of float, shape (M,)
-        One per table.
-    kind : {"urn", "fully", "partially"}
-        How the tables were made.
-    size, n : int, optional
-        Records of one released table, and confidential ones; needed for "urn".
-    level : float
-        Probability of the interval.
-
-    Raises
-    ------
-    ParameterError
-        When there are too few tables, or a variance is negative.
-
-    References
-    ----------
-    Raghunathan, Reiter and Rubin (2003), section 2; Reiter (2002), equation (7), for the adjustment; Reiter (2003),
-    section 3; docs/theory/posterior-from-a-release.md for the urn.
-
-    Examples
-    --------
-    >>> combined = combine([1.0, 2.0, 3.0], [0.3, 0.3, 0.3], kind="partially")
-    >>> combined.estimate, round(combined.variance, 6), round(combined.degrees, 6)
-    (2.0, 0.633333, 7.22)
-    """
-    from scipy.special import ndtri, stdtrit
-
-    q, u = np.asarray(estimates, dtype=np.float64), np.asarray(variances, dtype=np.float64)
-    if q.ndim != 1 or q.shape != u.shape or not len(q) or not (np.isfinite(q).all() and np.isfinite(u).all()):
-        raise ParameterError("give one finite estimate and one finite variance per table")
-    if u.min() < 0.0:
-        raise ParameterError("variances must be at least 0")
-    real("level", level, above=0, below=1)
-    choice("kind", kind, ("urn", "fully", "partially"))
-    count, variance_within = len(q), float(u.mean())
-    variance_between = float(q.var(ddof=1)) if count > 1 else math.nan
-    adjusted, degrees, share = False, math.inf, None
-    if size is not None and n is not None and kind != "partially":
-        share = positive_size("size", size) / positive_size("n", n)
-    if kind == "urn":
-        if share is None:
-            raise ParameterError("the urn's rule needs the numbers of released and held records. Give size and n")
-        variance = variance_within * (share + (1.0 + share) / count)
-    elif count < 2:
-        raise ParameterError("this rule needs several tables. For one urn release take kind='urn'")
-    elif kind == "fully":
-        spread = (1.0 + 1.0 / count) * variance_between
-        variance = spread - variance_within
-        adjusted = variance <= (share or 0.0) * variance_within
-        if adjusted:
-            variance = variance_within * (share or 1.0)
-        else:
-            degrees = (count - 1) * (1.0 - variance_within / spread) ** 2
-    else:
-        variance = variance_within + variance_between / count
-        if variance_between > 0.0:
-            degrees = (count - 1) * (1.0 + variance_within / (variance_between / count)) ** 2
-    upper, centre = (1.0 + level) / 2.0, float(q.mean())
-    quantile = ndtri(upper) if math.isinf(degrees) else stdtrit(max(degrees, 1e-3), upper)
-    reach = float(quantile) * math.sqrt(variance)
-    numbers = {"variance": variance, "between": variance_between, "within": variance_within}
-    interval = {"lower": centre - reach, "upper": centre + reach, "level": level}
-    return Combined(estimate=centre, **numbers, degrees=degrees, **interval, adjusted=adjusted)
-
+from discreet.releases import Certificate, Release, read, read_certificate, unreadable
 
 _RESAMPLES = 100  # of each table; what counts is their mean variance over all tables
 _REFITS = 25  # of each table for regressions, which take longer
@@ -174,25 +59,21 @@ def estimate_tables(
 ) -> Summary:
     """Estimate numbers of the population from several synthetic tables: for parameters see ``Release.estimate``."""
     # Each table is analysed as if it were a sample, and the rule for fully synthetic tables combines the estimates.
-    # Variances within a table: formulas for means and shares of a column without nulls, else a bootstrap.
+    # Variances within a table: formulas for means and shares of a column without nulls, else a bootstrap. Rows of units
+    # are drawn by their units.
     several = _Several.from_release(release, certificate, level)
     parsed = known_functionals(functionals, several.domain, column)
-    used = list(several.domain.names)
     if by is not None:
         groups_of(several.domain, by)  # a misprint is told before tables are read
-    if column is not None:
-        used = list(dict.fromkeys([column, by or column]))
-    domain, tables = several.read(used)
+    used, domain, tables = _tables_read(several, parsed, column, by)
     groups: list[Group] = []
-    notes: list[str] = []
     if by is not None:
         groups = groups_of(domain, by)
-    if by is not None or column == (several.domain.difference or {}).get("of", 0):
-        notes = several.unmeasured(used)
     name = column or used[0]
     place = domain.names.index(name)
     hidden = several.hidden(domain, tables)
-    rng, closed = seeded(0), not groups and len(used) == 1 and not domain.columns[used[0]].nullable
+    closed = not groups and len(domain.names) == 1 and not domain.columns[name].nullable and tables[0].units is None
+    rng = seeded(0)
 
     def evaluated(table: Released, weights: Floats) -> Floats:
         """Return numbers, group after group, with the least and the greatest that cells allow: a row per weights."""
@@ -214,18 +95,29 @@ def estimate_tables(
     ]
     shifts = np.zeros((len(labels), 2))
     codes: tuple[Code, ...] = ()
-    if column is None and len(used) > 1:
-        used = _columns_read(parsed, tables[0])
     if len(used) > 1:
-        dependence = OpenDependence.from_tables(several.certificate, tables, hidden, used)
+        dependence = OpenDependence.from_tables(several.certificate, tables, hidden, used, several.places)
         codes = dependence.codes()
         shifts = dependence.shifts(lambda t: evaluated(t, t.counts[None] / t.size)[0, :, 0], emptied=by is None)
     about, ends = domain.columns[name], (-math.inf, math.inf)
     if ordered(about) and about.values is not None:
         values = piece_ends(about, np.arange(about.values))
         ends = float(values[0].min()), float(values[1].max())
-    options: dict[str, Any] = {"kind": about.kind, "by": by or "", "notes": notes, "ends": ends}
+    options: dict[str, Any] = {"kind": about.kind, "by": by or "", "notes": several.notes(used, tables), "ends": ends}
     return several.summary(numbers, labels, shifts, limits, codes=codes, **options)
+
+
+def _tables_read(
+    several: _Several, functionals: Sequence[Functional], column: str | None, by: str | None
+) -> tuple[list[str], Domain, list[Released]]:
+    """Return which columns a question is about, and the tables with these or more."""
+    used = list(several.domain.names) if column is None else list(dict.fromkeys([column, by or column]))
+    domain, tables = several.read(used)
+    if column is None and len(used) > 1:
+        used = list(dict.fromkeys([*_columns_read(functionals, tables[0]), *filter(None, [by])]))
+        if len(columns := several.unit_columns) > 1 and columns.issuperset(used):
+            domain, tables = several.read(sorted(columns))
+    return used, domain, tables
 
 
 def _estimated(
@@ -247,7 +139,7 @@ def _estimated(
     if np.isnan(variances).any():
         rows = max(1, _BLOCK // len(shares))
         blocks = [min(rows, _RESAMPLES - start) for start in range(0, _RESAMPLES, rows)]
-        samples = [evaluated(table, rng.multinomial(size, shares, size=block) / size) for block in blocks]
+        samples = [evaluated(table, table.resampled(block, rng=rng)) for block in blocks]
         variances = np.where(np.isnan(variances), _variances_over(np.concatenate(samples)), variances)
     return np.stack([estimates, variances], axis=2)
 
@@ -291,9 +183,8 @@ def regress_tables(
 
     def blocks() -> Iterator[Draws]:
         for table, part in zip(tables, parts, strict=True):
-            shares, size = table.counts / table.counts.sum(), int(table.size)
             weights = np.zeros((1 + _REFITS, len(distinct)))
-            weights[:, part] = np.concatenate((shares[None], rng.multinomial(size, shares, size=_REFITS) / size))
+            weights[:, part] = np.concatenate((table.counts[None] / table.size, table.resampled(_REFITS, rng=rng)))
             yield Draws(weights)
 
     coefficients = regression(domain, records.take(distinct), blocks(), formula, kind)
@@ -313,8 +204,11 @@ def regress_tables(
         return np.array([solved.get(name, np.nan) for name in coefficients.names])
 
     hidden = several.hidden(domain, tables)
-    dependence = OpenDependence.from_tables(several.certificate, tables, hidden, domain.names)
-    shifts, notes = dependence.shifts(coefficients_of, emptied=True), [*coefficients.notes, *several.unmeasured(used)]
+    dependence = OpenDependence.from_tables(several.certificate, tables, hidden, domain.names, several.places)
+    shifts, notes = (
+        dependence.shifts(coefficients_of, emptied=True),
+        [*coefficients.notes, *several.notes(used, tables)],
+    )
     return several.summary(numbers, labels, shifts, codes=dependence.codes(), notes=notes)
 
 
@@ -330,8 +224,9 @@ class _Several:
 
     release: Any
     certificate: Certificate
-    domain: Domain
+    domain: Domain  # of rows, with the number of rows of a unit, but that of a panel
     level: float
+    records: Domain  # of the mechanism
 
     @classmethod
     def from_release(cls, release: Any, certificate: Any, level: float) -> _Several:
@@ -340,10 +235,21 @@ class _Several:
         certificate = read_certificate(release, certificate)
         if analysed_mechanism(certificate).contents(certificate.facts.records).tables is None:
             raise ParameterError("this is for releases of several tables. For one take discreet.inference.posterior")
-        return cls(release, certificate, Domain.from_dict(certificate.facts.domain), level)
+        domain = records = Domain.from_dict(certificate.facts.domain)
+        for name, table in (records.tables or {}).items():
+            number = f"number of {name}"
+            columns = {} if table.slots in table.columns else {number: records.columns[number]}
+            domain = Domain(columns={**columns, **records.row_domain.columns})
+        return cls(release, certificate, domain, level, records)
 
-    def read(self, used: Sequence[str]) -> tuple[Domain, list[Released]]:
-        """Return some columns of all tables, those of files once they are what the certificate was written for."""
+    @property
+    def table(self) -> UnitTable | None:
+        """The table of units, if there is one."""
+        return self.records.unit_table
+
+    @cached_property
+    def sources(self) -> list[Any]:
+        """The tables, or their files, once they are what the certificate was written for."""
         tables, source = self.certificate.tables, self.release
         if isinstance(source, Release):
             source = source.path if source.records is None else source.records
@@ -351,12 +257,49 @@ class _Several:
             source = [Path(source) / Path(str(table.file)).name for table in tables]
         if not isinstance(source, (list, tuple)) or len(source) != len(tables):
             raise ParameterError(f"give the list of all {counted(len(tables), 'table')} of the release")
+        return list(source)
+
+    @property
+    def unit_columns(self) -> set[str]:
+        """The names of the columns that are the same in all rows of a unit, and of their number."""
+        return set() if self.table is None else set(self.domain.names) - self.table.columns.keys()
+
+    def read(self, used: Sequence[str]) -> tuple[Domain, list[Released]]:
+        """Return some columns of all tables; of tables of units a record is a row, or, where none is used, a unit."""
         domain = Domain(columns={name: column for name, column in self.domain.columns.items() if name in used})
-        return domain, [read_release(table, domain) for table in source]
+        if (table := self.table) is None:
+            return domain, [read_release(source, domain) for source in self.sources]
+        rows, count = not self.unit_columns.issuperset(used), pl.len().over(table.unit).cast(pl.Int64)
+        number = [count.alias(name) for name in self.domain.names if name not in self.records.released_names]
+
+        def frame(source: Any) -> pl.DataFrame:
+            lazy = released_table(source).with_columns(number)
+            return (lazy if rows else lazy.unique(table.unit)).collect()
+
+        frames = (quietly(partial(frame, source), unreadable()) for source in self.sources)
+        return domain, [read_release(part, domain, unit=table.unit if rows else None) for part in frames]
+
+    def places(self, *names: str) -> list[tuple[float, list[str]]]:
+        """Return which columns of the mechanism's records tell some columns, for each share of the records."""
+        if (table := self.table) is None:
+            return [(1.0, list(names))]
+        shares = enumerate(self.slot_shares, 1)
+        return [(share, table.sources(names, slot, self.records.names)) for slot, share in shares if share > 0.0]
+
+    @cached_property
+    def slot_shares(self) -> list[float]:
+        """Which share of the rows of the first table is in each slot."""
+        rows, table = released_table(self.sources[0]).collect(), self.table
+        assert table is not None
+        slots = rows.select(pl.int_range(pl.len()).over(table.unit)).to_series().to_numpy()
+        if (column := table.columns.get(table.slots)) is not None:  # of a panel
+            slots = column.encode(rows[table.slots], name=table.slots)
+        shares: list[float] = (np.bincount(slots, minlength=table.number) / max(1, len(slots))).tolist()
+        return shares
 
     def _combined(self, estimates: Floats, variances: Floats) -> Combined:
-        records, size = self.certificate.facts.records, self.certificate.tables[0].rows
-        return combine(estimates, variances, kind="fully", size=size, n=records, level=self.level)
+        facts = self.certificate.facts
+        return combine(estimates, variances, kind="fully", size=facts.size, n=facts.records, level=self.level)
 
     def hidden(self, domain: Domain, tables: Sequence[Released]) -> dict[str, Booleans]:
         """Return which cells of each column may be empty, for all that noise tells."""
@@ -371,38 +314,50 @@ class _Several:
         support, places = np.unique(np.concatenate(codes), return_inverse=True)
         low, high, _ = piece_ends(list(tables[0].domain.columns.values())[place], support)
         order = np.argsort(low)[: np.count_nonzero(~np.isnan(low))]
-        masses = []
-        for table, part in zip(tables, np.split(places, np.cumsum(list(map(len, codes)))[:-1]), strict=True):
-            inside = group is None or table.records.columns[group.place] == group.code
-            masses.append(np.bincount(part, table.counts * inside, len(support))[order])
-        reached = np.cumsum(masses, axis=1)
-        sizes = np.maximum(1.0, reached[:, -1])
-        shares = reached / sizes[:, None]
+        ranks = np.split(np.argsort(np.argsort(low))[places], np.cumsum(list(map(len, codes)))[:-1])
+        inside = [rank < len(order) for rank in ranks]
+        if group is not None:
+            inside = [
+                part & (t.records.columns[group.place] == group.code) for part, t in zip(inside, tables, strict=True)
+            ]
 
         def first(side: str) -> int:
             """Return the first cell up to which the end of the interval of the share reaches the level."""
-            variances = shares * (1.0 - shares) / sizes[:, None]
-            cells = range(len(order) - 1)
-            return bisect_left(cells, level, key=lambda i: getattr(self._combined(shares[:, i], variances[:, i]), side))
+
+            def end(cell: int) -> float:
+                parts = zip(tables, ranks, inside, strict=True)
+                shares = [table.share(part & (rank <= cell), part) for table, rank, part in parts]
+                return float(getattr(self._combined(*np.transpose(shares)), side))
+
+            return bisect_left(range(len(order) - 1), level, key=end)
 
         return float(low[order[first("upper")]]), float(high[order[first("lower")]])
 
-    def unmeasured(self, used: Sequence[str]) -> list[str]:
-        """Say what of some columns together was not measured."""
-        released = self.certificate.facts.released
+    def notes(self, used: Sequence[str], tables: Sequence[Released]) -> list[str]:
+        """Say what counts once, and what of some columns together was not measured."""
+        released, counts_once = self.certificate.facts.released, list[str]()
+        if self.table is not None:
+            forms = (
+                "each {!r} counts once, whatever its number of rows",
+                "each row counts once, and all rows of one {!r} vary together",
+            )
+            counts_once = [forms[tables[0].units is not None].format(self.table.unit)]
         if (difference := self.domain.difference) is not None and difference["of"] in used:
             used = list(dict.fromkeys([*used, difference["from"]]))
-        if released.pairs_measured is None:  # of a certificate that does not say so
-            return ["what columns do together holds where their tables of two columns were measured"]
-        measured = {frozenset(pair) for pair in released.pairs_measured}
-        unmeasured = not measured.issuperset(map(frozenset, itertools.combinations(used, 2)))
-        notes = wording.lost_pairs(released.outcome, used, unmeasured=unmeasured)
+        if released.pairs_measured is None and len(used) > 1:  # of a certificate that does not say so
+            return [*counts_once, "what columns do together holds where their tables of two columns were measured"]
+        measured, together = (
+            set(map(frozenset, released.pairs_measured or ())),
+            [part for _, part in self.places(*used)],
+        )
+        pairs = {frozenset(pair) for part in together for pair in itertools.combinations(part, 2)}
+        notes = wording.lost_pairs(released.outcome, *together, unmeasured=not pairs <= measured)
         if difference is not None and difference["of"] in used:
             notes.append(
                 "{of} is {from} and a difference that was measured with it on merged cells".format_map(difference)
             )
         rests = "rests on conditional independence, which was not measured"
-        return notes + [f"what more than two of these columns do together {rests}"] * (len(used) > 2)
+        return counts_once + notes + [f"what more than two of these columns do together {rests}"] * (len(used) > 2)
 
     def summary(
         self,
@@ -420,7 +375,10 @@ class _Several:
         """Combine estimates and variances, shape (tables, numbers, 3, 2), of which the last two are bounds."""
         # shifts, shape (numbers, 2): how far intervals are to reach further down and up. limits: ends of quantiles.
         # ends: of the column's values.
-        records, size, count = self.certificate.facts.records, self.certificate.tables[0].rows, len(numbers)
+        noun, count = "record" if self.table is None else "unit", len(numbers)
+        size, records = (
+            counted(number, noun) for number in (self.certificate.facts.size or 0, self.certificate.facts.records)
+        )
         rows, adjusted, absent = [], {}, {}
         for place, (functional, group) in enumerate(labels):
             values, (down, up) = numbers[:, place], shifts[place].tolist()
@@ -447,7 +405,7 @@ class _Several:
             )
             rows.append(estimate)
         messages = [
-            f"{counted(count, 'table')} of {counted(size, 'record')}, each analysed by itself, and combined by "
+            f"{counted(count, 'table')} of {size}, each analysed by itself, and combined by "
             "the rule for fully synthetic tables (Raghunathan, Reiter and Rubin, 2003); intervals are for the "
             "population",
             *notes,
@@ -456,7 +414,7 @@ class _Several:
         ]
         if adjusted:
             messages.append(
-                f"the rule's variance was below that of a sample of {counted(records, 'record')}, which was taken, for "
+                f"the rule's variance was below that of a sample of {records}, which was taken, for "
                 + ", ".join(adjusted)
             )
         if absent:

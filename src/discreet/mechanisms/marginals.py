@@ -319,11 +319,6 @@ class Marginals(WideFacts, PartsMechanism):
         """Return the law of the noise on a single column; of several, one table is a function of a model of all."""
         from discreet.mechanisms.likelihood import NoisyCellCounts, NoisyTree, NoLikelihood
 
-        if self.slots is not None:
-            return NoLikelihood(
-                reason="rows of a unit depend on each other. Analyse several released tables with the unit as the "
-                "cluster, and combine the estimates with discreet.inference.combine"
-            )
         if self.tables is not None:
             return NoLikelihood(reason="several tables are analysed together. Take discreet.read(...).estimate")
         if len(self.sizes) > 1 or self.open:

@@ -58,7 +58,7 @@ def pair_losses(measured: MeasuredTables, model: LatentClasses) -> list[tuple[fl
         residual = centred(noisy.excess + expected - model_counts)
         counts = np.maximum(model_counts, 0.0) + _UNSEEN * expected
         loss, error = _posterior(residual.ravel(), noisy.error.ravel(), counts.ravel(), min(_MOST, share), free)
-        losses.append((min(1.0, loss / total), error / total, (i, j)))
+        losses.append((min(1.0, loss / total), min(1.0, error / total), (i, j)))
     return sorted(losses, reverse=True)
 
 

@@ -166,11 +166,18 @@ class Release:
         by: str | None = None,
         level: float = 0.95,
     ) -> Any:
-        """Return numbers of the population with credible intervals: the ``summary`` of :meth:`posterior`.
+        r"""Return numbers of the population with credible intervals: the ``summary`` of :meth:`posterior`.
 
         Of several tables from a posterior, the estimates of each are combined by the rule for fully synthetic tables
         (:func:`discreet.inference.combine`): what depends on more than the measured tables of one and two columns rests
         on conditional independence, which no interval covers. A note says where that is so.
+
+        Of tables of units a question that names a column of the rows is about rows, each of which counts once, and all
+        rows of a unit vary together: of a mean :math:`\bar y` of :math:`N` rows :math:`y_{ui}`, the variance within a
+        table is about :math:`N^{-2}\sum_u\bigl(\sum_i(y_{ui}-\bar y)\bigr)^2` (Cochran, 1977, chapter 9A), and that
+        of every number is taken from samples of units with all of their rows (Cameron, Gelbach and Miller, 2008). All
+        other questions, about a unit's own columns and ``number of NAME`` (not of a panel), are about units. ``n`` and
+        ``m`` of the rule are numbers of units.
 
         Parameters
         ----------
@@ -200,8 +207,8 @@ class Release:
     def regress(self, formula: str, *, kind: Literal["linear", "logistic"] | None = None, level: float = 0.95) -> Any:
         """Return the coefficients of a regression in the population, with intervals: ``regress`` of :meth:`posterior`.
 
-        Of several tables, each is analysed by itself, as for :meth:`estimate`. Codes beside a number name the pairs of
-        columns that were not measured.
+        Of several tables, each is analysed by itself, as for :meth:`estimate`; of tables of units, with the unit as the
+        cluster. Codes beside a number name the pairs of columns that were not measured.
 
         Parameters
         ----------

@@ -20,7 +20,16 @@ from discreet.domain import Domain
 from discreet.releases import Check, utility_facts
 from discreet.report.ledger_page import place_in_ledger
 from discreet.report.promise import Promise, curves, joint, pair_of
-from discreet.report.released import MOST_COLUMNS, declared, fact, pictures, population, released_columns
+from discreet.report.released import (
+    MOST_COLUMNS,
+    declared,
+    example_unit,
+    fact,
+    kinds_of_pairs,
+    pictures,
+    population,
+    released_columns,
+)
 from discreet.utility import Measured, compare, confidential_shares, disclosure_cells, shown
 
 CONFIDENTIAL = "Confidential: contains numbers computed from the private data"
@@ -148,6 +157,7 @@ def _public(promises: tuple[Promise, ...], release: Path, files: Sequence[Path],
     facts, guarantee, n = promise.certificate.facts, promise.guarantee, promise.guarantee.n
     domain, protected = promise.mechanism.domain.row_domain, guarantee.protected
     counts, several = facts.size is None, promise.certificate.several
+    losses = wording.losses_of(facts.released.outcome)
     rows, columns = released_columns(files, domain, counts=counts)
     together = joint(promises)
     # from where on delta is 0; so large an epsilon that says nothing is left out
@@ -186,10 +196,11 @@ def _public(promises: tuple[Promise, ...], release: Path, files: Sequence[Path],
         "protected": ", ".join(protected),
         "as_held": ", ".join(name for name in domain.names if protected and name not in protected),
         "losses": [
-            (table, f"{about(100.0 * loss, 3)} %", f"{about(100.0 * error, 2)} %")
-            for table, loss, error in wording.losses_of(facts.released.outcome)
+            (pair, f"{about(100.0 * loss, 3)} %", f"{about(100.0 * error, 2)} %") for pair, loss, error in losses
         ],
-        "unmeasured": [full_sentence(text) for text in wording.lost_pairs(facts.released.outcome, ())],
+        "example": example_unit(files[0], promise.mechanism.domain),
+        "kinds": kinds_of_pairs(promise.mechanism.domain, losses),
+        "unmeasured": [full_sentence(text) for text in wording.lost_pairs(facts.released.outcome)],
         "share": utility_facts(promise.mechanism, n)["share_in_words"],
         "command": f"discreet verify {names[1]}" if several else f"discreet verify {names[0]} --data {names[1]}",
         "confidential": None,

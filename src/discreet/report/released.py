@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +19,7 @@ from discreet._core.page import Chart, band_chart, column_chart, forest_chart, r
 from discreet._core.text import about, as_written, counted, full_sentence, percent_as_written, rounded_up
 from discreet.confidential import Source, open_source, texts_of
 from discreet.domain import Domain, moment_text
-from discreet.inference import Estimate, Posterior, bounded, points, posterior
+from discreet.inference import Estimate, Posterior, bounded, groups_of, points, posterior
 from discreet.mechanisms import no_posterior
 from discreet.privacy import TradeOff
 from discreet.releases import Certificate, guarantee_of
@@ -100,6 +101,46 @@ def pictures(columns: Mapping[str, ReleasedColumn], confidential: Mapping[str, S
                 rows.append((label, texts))
         drawings.append(Picture(name=name, kind=bins.column.kind.replace("_", " "), chart=chart, rows=rows))
     return drawings
+
+
+def example_unit(path: Path, domain: Domain) -> list[tuple[str, dict[str, str]]]:
+    """Return what is the same in all rows of a released unit, and its rows, or gaps of a panel, by a heading each."""
+    # The first unit of the commonest number of rows above one.
+    source, table = open_source(path), domain.unit_table
+    batch = next(source.batches(domain.released_names), pl.DataFrame())
+    if table is None or not batch.height:
+        return []
+    name, slots, domain = table.unit, table.slots, domain.row_domain
+    sizes = batch.group_by(name, maintain_order=True).len().head(max(1, batch[name].n_unique() - 1))
+    sizes = sizes.filter((pl.col("len") > 1) | (pl.col("len").max() == 1))
+    unit = batch.filter(pl.col(name) == sizes.filter(pl.col("len") == sizes["len"].mode().min())[name][0])
+    texts = unit.with_columns(pl.selectors.float().round_sig_figs(6)).select(pl.all().cast(pl.String).fill_null("null"))
+    rows = texts.select(list(table.held_columns)).to_dicts()
+    headings = [f"row {number}" for number in range(1, len(rows) + 1)]
+    if (column := table.columns.get(slots)) is not None:  # of a panel
+        codes = column.encode(column.read(texts_of(unit[slots], column, source)), name=slots).tolist()
+        headings = [group.label for group in groups_of(domain, slots)]
+        rows = list(map(dict(zip(codes, rows, strict=True)).get, range(len(headings)), itertools.repeat({})))
+    facts = {key: texts[key][0] for key in domain.names if key not in table.columns}
+    return [("", facts), *zip(headings, rows, strict=True)]
+
+
+_KINDS = {(0, 1): "of the unit", (0, 0): "of the unit with a row", (1, 1): "within a row", (1, 0): "between rows"}
+
+
+def kinds_of_pairs(domain: Domain, losses: Iterable[tuple[str, float, float]]) -> list[tuple[str, ...]]:
+    """Return of each kind of pair of a unit's columns how many were measured, the mean loss, the largest, and whose."""
+    if (table := domain.unit_table) is None:
+        return []
+    slots = dict(zip(domain.names, np.maximum(0, table.slot_of(len(domain.names))).tolist(), strict=True))
+    kinds = {f"{a}*{b}": _KINDS[min(i, j) > 0, i == j] for a, i in slots.items() for b, j in slots.items()}
+    rows = [(kinds[pair], loss, pair) for pair, loss, _ in losses if pair in kinds]  # the largest loss first
+    frame = pl.DataFrame(rows, ["kind", "loss", "pair"], orient="row").group_by("kind", maintain_order=True)
+    grouped = frame.agg(pl.len(), pl.col("loss").mean().alias("mean"), pl.all().first())
+    return [
+        (kind, f"{number:,}", f"{about(100.0 * mean, 3)} %", f"{about(100.0 * most, 3)} %", pair)
+        for kind, number, mean, most, pair in grouped.iter_rows()
+    ]
 
 
 def declared(domain: Domain) -> list[tuple[str, str, str, str]]:

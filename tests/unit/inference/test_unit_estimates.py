@@ -1,0 +1,174 @@
+"""Estimates from several tables of units: rows vary with their unit, and slots that were not measured are told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from discreet import Budget, release
+from discreet.domain import Boolean, Category, Domain, Integer, UnitTable
+from discreet.errors import ParameterError
+from discreet.inference import combine, dependence, posterior
+from discreet.inference.released import read_release
+from discreet.inference.several_tables import estimate_tables
+from discreet.releases import Release
+
+UNITS, SEVERAL = 1500, 4
+COLUMNS = {"ward": Category(categories=["a", "b"]), "days": Integer(lower=0, upper=9)}
+VISITS = UnitTable(unit="patient", max_records=3, columns=COLUMNS)
+DOMAIN = Domain(columns={"old": Boolean()}, tables={"visits": VISITS})
+
+
+@pytest.fixture(scope="module")
+def visits() -> pl.DataFrame:
+    rng = np.random.default_rng(0)
+    patient = np.repeat(np.arange(3000), rng.integers(1, 4, 3000))
+    level = rng.integers(0, 8, 3000)[patient]  # rows of one patient are alike
+    ward, days = (
+        np.where(level + rng.integers(0, 3, len(patient)) > 4, "a", "b"),
+        level + rng.integers(0, 3, len(patient)),
+    )
+    return pl.DataFrame({"patient": patient, "old": level > 3, "ward": ward, "days": days})
+
+
+@pytest.fixture(scope="module")
+def released(visits: pl.DataFrame) -> Release:
+    asked = {"mechanism": "marginals", "tables": SEVERAL, "seed": 1}
+    return release(visits, DOMAIN, Budget(epsilon=8.0, delta=1e-5), size=UNITS, **asked)
+
+
+def clustered(table: pl.DataFrame, value: pl.Expr) -> tuple[float, float]:
+    """Return a mean over rows, and its variance in samples of units: Cochran (1977), chapter 9A."""
+    mean = table.select(value.cast(pl.Float64).mean()).item()
+    sums = table.group_by("patient").agg((value.cast(pl.Float64) - mean).sum().alias("sum"))["sum"]
+    return mean, float((sums**2).sum()) / table.height**2
+
+
+def test_a_mean_of_rows_varies_with_its_units(released: Release) -> None:
+    found = released.estimate(["mean", "P(>5)"], column="days")
+    for row, value in zip(found.rows, (pl.col("days"), pl.col("days") > 5), strict=True):
+        means, within = np.transpose([clustered(table, value) for table in released.records])
+        wanted = combine(means, within, kind="fully", size=UNITS, n=3000)
+        assert row.mean == pytest.approx(wanted.estimate)
+        # 400 resamples in all: their variance is within 25 % of the formula; as if rows were units, it is half of it
+        alone = float(
+            np.mean([table.select(value.cast(pl.Float64).var()).item() / table.height for table in released.records])
+        )
+        assert alone < 0.6 * wanted.within
+        assert row.sd**2 == pytest.approx(wanted.variance, abs=0.25 * wanted.within)
+    assert "4 tables of 1,500 units" in found.notes[0]
+    assert "each row counts once" in found.notes[1]
+
+
+def test_units_count_once_where_no_row_is_asked_about(released: Release) -> None:
+    firsts = [table.unique("patient") for table in released.records]
+    share = released.estimate(["P(=true)"], column="old")
+    assert share["P(=true)"].mean == pytest.approx(np.mean([first["old"].mean() for first in firsts]))
+    assert "each 'patient' counts once" in share.notes[1]
+    number = released.estimate(["mean"], column="number of visits")["mean"]
+    assert number.mean == pytest.approx(np.mean([table.height / UNITS for table in released.records]))
+    by = released.estimate(["mean"], column="number of visits", by="old")
+    assert sum(row.share or 0.0 for row in by.rows) == pytest.approx(1.0)
+    own = released.estimate([lambda values, weights: (values["old"] * weights).sum(axis=1)]).rows[0]
+    assert own.mean == pytest.approx(share["P(=true)"].mean)
+    rows = released.estimate(["mean"], column="days", by="old")
+    assert rows["mean", "true"].share == pytest.approx(np.mean([table["old"].mean() for table in released.records]))
+
+
+def test_quantiles_and_regressions_take_units_as_clusters(released: Release, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("formulaic")
+    found = released.regress("days ~ old")
+    each, within = [], []
+    for table in released.records:
+        x, y = np.column_stack([np.ones(table.height), table["old"]]), table["days"].to_numpy()
+        bread = np.linalg.inv(x.T @ x)
+        pulls = pl.DataFrame(x * (y - x @ (bread @ x.T @ y))[:, None]).with_columns(table["patient"])
+        meat = pulls.group_by("patient").sum().drop("patient").to_numpy()
+        each.append(bread @ x.T @ y)
+        within.append(np.diag(bread @ meat.T @ meat @ bread))
+    for row, estimates, variances in zip(found.rows, np.transpose(each), np.transpose(within), strict=True):
+        wanted = combine(estimates, variances, kind="fully", size=UNITS, n=3000)
+        assert row.mean == pytest.approx(wanted.estimate)
+        assert row.sd**2 == pytest.approx(wanted.variance, abs=0.6 * wanted.within)
+    read = read_release(released.records[0], Domain(columns={"days": COLUMNS["days"]}), unit="patient")
+    members, everybody = read.records.columns[0] <= 4, np.ones(len(read.counts), dtype=bool)
+    assert read.share(members, everybody) == pytest.approx(clustered(released.records[0], pl.col("days") <= 4))
+    assert replace(read, units=None).share(members, everybody)[1] < 0.6 * read.share(members, everybody)[1]
+    assert read.drawn == UNITS
+
+
+def without(made: Release, *pairs: tuple[str, str]) -> Release:
+    """Return a release whose certificate does not say that some pairs were measured; the others were."""
+    names = made.domain.names
+    measured = [[a, b] for i, a in enumerate(names) for b in names[i + 1 :] if (a, b) not in pairs]
+    return replace(made, certificate=made.certificate.releasing(pairs_measured=measured))
+
+
+def test_a_pair_that_was_not_measured_in_one_slot_is_told(released: Release) -> None:
+    table = released.records[0]
+    third = int((table.group_by("patient").len()["len"] == 3).sum()) / table.height
+    assert without(released).estimate(["mean"], column="days", by="ward").rows[0].codes == ()
+    (code,) = without(released, ("ward (3)", "days (3)")).estimate(["mean"], column="days", by="ward").rows[0].codes
+    assert (code.name, code.numbers["columns"]) == ("unmeasured-pair", ["days", "ward"])
+    losses = 0.2
+    assert third <= code.numbers["share"] < third + losses  # of the other slots, what was lost of their tables
+    one, several = (without(released, *[("old", f"days ({s})") for s in slots]) for slots in ((3,), (1, 2, 3)))
+    widths = [
+        row.upper - row.lower
+        for row in (made.estimate(["mean"], column="days", by="old").rows[0] for made in (released, one, several))
+    ]
+    assert widths[0] < widths[1] < widths[2]
+    # of two columns of one unit, slots tell nothing
+    asked = {"column": "number of visits", "by": "old"}
+    assert without(released, ("old", "days (1)")).estimate(["mean"], **asked).rows[0].codes == ()
+    assert without(released, ("old", "number of visits")).estimate(["mean"], **asked).rows[0].codes != ()
+
+
+def test_which_columns_of_a_record_tell_those_of_a_row() -> None:
+    relative = {"ward": "first", "days": {"row": "previous", "lower": -9, "upper": 9}}
+    coded = UnitTable(
+        unit="patient", max_records=3, columns=COLUMNS, slots="ordered", order_by="days", relative_to=relative
+    )
+    names = Domain(columns={"old": Boolean()}, tables={"visits": coded}).names
+    assert coded.sources(["ward"], 1, names) == ["ward (1)"]
+    assert coded.sources(["ward"], 3, names) == ["ward (1)", "ward (3)"]
+    assert coded.sources(["days"], 3, names) == ["days (1)", "days (2)", "days (3)"]
+    assert coded.sources(["old", "number of visits"], 2, names) == ["number of visits", "old"]
+    panel = UnitTable(
+        unit="patient", max_records=2, columns={"year": Integer(lower=1, upper=2), **COLUMNS}, slots="year"
+    )
+    names = Domain(columns={"old": Boolean()}, tables={"years": panel}).names
+    assert panel.sources(["year", "old"], 2, names) == ["old", "years (2)"]
+    assert panel.sources(["year", "days"], 2, names) == ["days (2)"]  # their table counts who has that year
+
+
+def test_one_table_of_units_has_no_intervals(visits: pl.DataFrame) -> None:
+    one = release(visits, DOMAIN, Budget(epsilon=8.0, delta=1e-5), size=100, mechanism="marginals", seed=1)
+    for ask in (lambda: one.estimate(["mean"], column="days"), lambda: posterior(one)):
+        with pytest.raises(ParameterError, match="Release several tables"):
+            ask()
+    with pytest.raises(ParameterError, match="rows of a unit depend on each other"):
+        read_release(one.records, one.certificate)
+
+
+def test_files_are_read_as_frames_are(released: Release, tmp_path: Any) -> None:
+    written = released.write(tmp_path / "tables")
+    found = estimate_tables(str(written.path), ["mean"], column="days", by="old")
+    assert found == released.estimate(["mean"], column="days", by="old")
+
+
+def test_log_odds_of_an_unmeasured_pair_reach_far(released: Release, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("formulaic")
+    made = without(released, *[("old", f"ward ({slot})") for slot in (1, 2, 3)])
+
+    def width(case: Release) -> float:
+        row = case.regress("ward ~ old").rows[1]
+        return row.upper - row.lower
+
+    assert width(made) > 3.0 * width(released)
+    monkeypatch.setattr(dependence, "_UNSEPARATED", 1.0)  # all records in order have no coefficient
+    assert width(made) < 3.0 * width(released)

@@ -1,0 +1,83 @@
+"""The report of a table of units: one unit is drawn, and losses are told by where their columns are."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from discreet import Budget, release
+from discreet.domain import Boolean, Category, Domain, Integer, UnitTable
+from discreet.report import write_report
+from discreet.report.released import example_unit, kinds_of_pairs
+
+PERSON = {"age": Integer(lower=0, upper=9), "sex": Category(categories=["f", "m"])}
+HOME = Domain(columns={"own": Boolean()}, tables={"persons": UnitTable(unit="home", max_records=3, columns=PERSON)})
+YEARS = UnitTable(unit="who", max_records=3, slots="year", columns={"year": Integer(lower=1, upper=3), **PERSON})
+PANEL = Domain(tables={"years": YEARS})
+
+
+def example(path: Path, domain: Domain) -> Any:
+    return example_unit(path, domain)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_unit_of_the_commonest_number_of_rows_is_drawn(tmp_path: Path, ending: str) -> None:
+    rows = [
+        (1, True, 1, "f"),
+        (2, False, 2, "f"),
+        (2, False, 3, "m"),
+        (3, True, 4, "m"),
+        (3, True, 5, "f"),
+        (4, True, 6, "m"),
+    ]
+    table = pl.DataFrame(rows, schema=["home", "own", "age", "sex"], orient="row")
+    getattr(table, f"write_{ending}")(tmp_path / f"homes.{ending}")
+    facts, first, second = example(tmp_path / f"homes.{ending}", HOME)
+    assert facts == ("", {"own": "false"})
+    assert first == ("row 1", {"age": "2", "sex": "f"})
+    assert second == ("row 2", {"age": "3", "sex": "m"})
+    years = pl.DataFrame({"who": [1, 1, 2], "year": [1, 3, 2], "age": [4, 5, 6], "sex": ["f", None, "m"]})
+    getattr(years, f"write_{ending}")(tmp_path / f"years.{ending}")
+    found = example(tmp_path / f"years.{ending}", PANEL)
+    assert found == [("", {}), ("1", {"age": "4", "sex": "f"}), ("2", {}), ("3", {"age": "5", "sex": "null"})]
+    getattr(years.head(0), f"write_{ending}")(tmp_path / f"none.{ending}")
+    assert example(tmp_path / f"none.{ending}", PANEL) == []
+
+
+def test_losses_are_told_by_where_their_columns_are() -> None:
+    losses = [
+        ("no*pair", 0.9, 0.1),
+        ("age (1)*sex (2)", 0.4, 0.1),
+        ("own*age (1)", 0.3, 0.1),
+        ("age (1)*sex (1)", 0.2, 0.1),
+        ("age (2)*sex (2)", 0.1, 0.1),
+        ("own*number of persons", 0.02, 0.0),
+    ]
+    assert kinds_of_pairs(HOME, losses) == [
+        ("between rows", "1", "40 %", "40 %", "age (1)*sex (2)"),
+        ("of the unit with a row", "1", "30 %", "30 %", "own*age (1)"),
+        ("within a row", "2", "15 %", "20 %", "age (1)*sex (1)"),
+        ("of the unit", "1", "2 %", "2 %", "own*number of persons"),
+    ]
+    assert kinds_of_pairs(HOME.row_domain, losses) == []
+
+
+def test_the_page_shows_both(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    home = np.repeat(np.arange(2000), rng.integers(1, 4, 2000))
+    age = rng.integers(0, 10, 2000)[home]
+    frame = pl.DataFrame({"home": home, "own": age > 4, "age": age, "sex": np.where(age > 3, "f", "m")})
+    out = tmp_path / "homes.parquet"
+    release(frame, HOME, Budget(epsilon=4.0, delta=1e-6), size=500, seed=1, out=out)
+    assert write_report(out, tmp_path / "r.html").agrees
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    said = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
+    assert "One released home , as an example: above, what is the same in all of its rows" in said
+    assert page.count("<li><strong><bdi>row ") in (2, 3)
+    assert "between rows" in said
+    assert f"{pl.read_parquet(out).height:,} synthetic rows made from a confidential table of 2,000 units" in said
