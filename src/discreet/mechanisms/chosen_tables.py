@@ -283,7 +283,9 @@ class ChosenTables:
         domain, columns = self.facts.domain, enumerate(self.facts.domain.measured_columns.items())
         told = [i for pair in domain.dependencies for i in pair]
         return [
-            merged(
+            Merged(np.arange(self.facts.sizes[i]), self.facts.sizes[i])
+            if i in self._use.shares
+            else merged(
                 column,
                 table.positive(self.total),
                 self.facts.scale / math.sqrt(table.units),
@@ -352,8 +354,14 @@ class ChosenTables:
 
     def expected(self, i: int, j: int) -> Integers:
         """Return the two-way table that the one-way tables would make of independent columns, in whole records."""
-        shares = self._use.independent((i, j), (self.coarse[i], self.coarse[j]), self.merged[i])
-        return np.rint(self.total * shares).astype(np.int64)
+        return np.rint(self.total * self._independent((i, j))).astype(np.int64)
+
+    def _independent(self, pair: Pair) -> Floats:
+        return self._use.independent(pair, self._use.margins_of(pair, self.coarse, self._margins))
+
+    @cached_property
+    def _margins(self) -> dict[tuple[int, int], Floats]:
+        return self._use.margins(self.coarse, {}, self.merged, 0.0)
 
     @cached_property
     def _worth(self) -> tuple[Integers, Integers, Integers, Booleans]:
@@ -405,7 +413,7 @@ class ChosenTables:
         rows, columns = [facts.scale**2 / self.one_way[k].units * self._merged_variances[k] for k in (i, j)]
         noise = np.outer(rows, b**2) + np.outer(a**2, columns)
         noise *= self._use.share((i, j)) ** 2
-        expected = self.total * self._use.independent((i, j), (a, b), self.merged[i])
+        expected = self.total * self._independent((i, j))
         usual = facts.scale**2 * 2.0 * len(facts.pairs) / facts.units  # squared error, half the units
         lost = expected * usual / (expected + usual) + noise
         return float(np.minimum(HALF_FOLDED * np.sqrt(lost), expected + HALF_FOLDED * np.sqrt(noise)).sum())

@@ -6,14 +6,14 @@ fitted together, with no limit on how they overlap, and records are drawn at onc
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Integers
+from discreet._core.arrays import Booleans, Floats, Integers
 
 if TYPE_CHECKING:
     from discreet.mechanisms.three_way_tables import LastColumn
@@ -192,6 +192,7 @@ class Link(NamedTuple):
     column: int
     cell_of: Integers
     factors: Floats
+    present: Booleans  # shape (classes,): which of them have the other column
 
     def records(
         self, inside: Floats, parents: Integers, classes: Integers, *, stratified: bool, rng: np.random.Generator
@@ -199,7 +200,8 @@ class Link(NamedTuple):
         """Return a merged cell for each record, by its merged cell of the other column and its class."""
         # Stratified numbers of records are rounded one after the other. What rounding leaves goes half to the next
         # class and half to the next cell of the other column, so that the tables with both nearly have their shares.
-        (rows, columns), number = self.factors.shape, inside.shape[1]
+        factors = self.factors if self.present.all() else np.vstack((self.factors, np.ones(self.factors.shape[1])))
+        (rows, columns), number = factors.shape, inside.shape[1]
         groups = parents * number + classes
         order = np.lexsort((rng.random(len(groups)), groups))
         sizes = np.bincount(groups, minlength=rows * number).reshape(rows, number)
@@ -210,7 +212,7 @@ class Link(NamedTuple):
             i = np.arange(max(0, step - number + 1), min(rows, step + 1))
             i = i[sizes[i, step - i] > 0]
             c, size = step - i, sizes[i, step - i]
-            shares = self.factors[i] * inside[:, c].T + 1e-300
+            shares = factors[i] * inside[:, c].T + 1e-300
             shares *= (size / shares.sum(axis=1))[:, None]
             expected = shares + row_left[i] + class_left[c]
             above = np.clip(expected, 0.0, 3.0 * shares)
@@ -319,6 +321,7 @@ class LatentClasses:
                 cells |= zip(block.columns, block.draw(classes, points), strict=True)
                 continue
             parents = block.link.cell_of[cells[block.link.column]]
+            parents = np.where(block.link.present[classes], parents, len(block.link.factors))
             merged_cells = block.link.records(block.inside, parents, classes, stratified=stratified, rng=rng)
             assert block.within is not None
             cells[block.columns[0]] = block.within.cells(merged_cells, rng.random(len(classes)))
@@ -341,15 +344,18 @@ class LatentClasses:
                 for j in [j for end, j in neighbours if end == i and j not in joint]:
                     block = blocks.pop((j,))
                     inside, table = block.inside, tables[i, j] if (i, j) in tables else tables[j, i].T
-                    target = table * (joint[i].sum(axis=1) / table.sum(axis=1))[:, None]
-                    factors = target / np.maximum(joint[i] @ inside.T, _LEAST)
+                    both = joint[i] * (inside.sum(axis=0) > _LEAST)
+                    present = joint[i].sum(axis=0) > _LEAST * self.shares
+                    target = table * (both.sum(axis=1) / table.sum(axis=1))[:, None]
+                    factors = target / np.maximum(both @ inside.T, _LEAST)
                     for _ in range(_FITTED):
-                        parts = joint[i] / np.maximum(factors @ inside, 1e-300)
+                        parts = both / np.maximum(factors @ inside, 1e-300)
                         factors *= target / np.maximum(factors * (parts @ inside.T), _LEAST)
                         factors /= factors.max()
-                    joint[j] = inside * (factors.T @ (joint[i] / np.maximum(factors @ inside, 1e-300)))
+                    linked = inside * (factors.T @ (both / np.maximum(factors @ inside, 1e-300)))
+                    joint[j] = np.where(present, linked, inside * self.shares)
                     columns.append(j)
-                    blocks[j,] = replace(block, link=Link(i, cell_of[i], factors))
+                    blocks[j,] = replace(block, link=Link(i, cell_of[i], factors, present))
         return replace(self, blocks=tuple(blocks.values()))
 
 
@@ -359,35 +365,36 @@ class LatentClasses:
 def fitted(
     columns: Sequence[Floats],
     targets: Mapping[Pair, Floats],
-    tables: Mapping[Pair, PairTable],
-    total: float,
+    noisy: Mapping[Pair, Floats],
+    weights: Mapping[Pair, Floats],
     *,
     rng: np.random.Generator,
+    possible: Callable[[int], Booleans] | None = None,
 ) -> tuple[Floats, list[Floats]]:
     """Return the classes' shares, and the columns' probabilities in each class, of a mixture fitted to tables."""
     # First, 200 rounds of expectation-maximisation for tables without noise. Then 200 steps of exponentiated gradient
     # for the measured tables, weighted by their errors: more steps fit better, and release worse. Tables that are a
     # draw have no noise to be kept from: 800 rounds, and no steps, which would follow its negative counts.
-    # columns, targets: positive probabilities, of the tables less noise. tables: as they were measured, of total
-    # records; none where the targets are a draw.
+    # columns, targets: positive probabilities, of the tables less noise. noisy: as they were measured, and the weights
+    # of their squared errors; none where the targets are a draw. possible: which cells each of so many
+    # classes has, where some have not all.
     if not targets:
         return np.ones(1), [column[:, None] / column.sum() for column in columns]
     fit = _MixtureFit([0, *np.cumsum([len(column) for column in columns]).tolist()], np.concatenate(list(columns)))
-    cells, classes = len(fit.margins), min(_MOST, max(_FEWEST, len(fit.margins) // 2))
+    cells, classes = len(fit.margins), min(_MOST, max(_FEWEST, len(fit.margins) // 2) * (1 + (possible is not None)))
+    mask = 1.0 if possible is None else possible(classes)
     shares = np.full(classes, 1.0 / classes)
-    inside = fit.normal((fit.margins[:, None] + _LEAST) * np.exp(0.5 * rng.normal(size=(cells, classes))))
+    inside = fit.normal((fit.margins[:, None] + _LEAST) * np.exp(0.5 * rng.normal(size=(cells, classes))) * mask)
     goal = fit.square(targets)
-    for _ in range(_ROUNDS if tables else _ROUNDS_OF_DRAWS):
+    for _ in range(_ROUNDS if noisy else _ROUNDS_OF_DRAWS):
         joint = inside * shares
         ratio = goal / np.maximum(joint @ inside.T, _LEAST)
         factor = ratio @ inside + (fit.margins / np.maximum(joint.sum(axis=1), _LEAST))[:, None]
         joint *= factor
-        inside, shares = fit.normal(joint + 1e-15), joint.sum(axis=0)
+        inside, shares = fit.normal((joint + 1e-15) * mask), joint.sum(axis=0)
         shares /= shares.sum()
-    if tables:
-        noisy = {(i, j): np.outer(columns[i], columns[j]) + table.excess / total for (i, j), table in tables.items()}
-        weight = {pair: (total / table.error) ** 2 for pair, table in tables.items()}
-        shares, inside = fit.descended(shares, inside, fit.square(noisy), fit.square(weight))
+    if noisy:
+        shares, inside = fit.descended(shares, inside, fit.square(noisy), fit.square(weights))
     return shares, [inside[start:end] for start, end in pairwise(fit.ends)]
 
 

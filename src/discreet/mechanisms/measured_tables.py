@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -120,9 +120,18 @@ class MeasuredTables:
         return self.choice.shares(self.one_way, self.two_way, self.use, self.total)
 
     @cached_property
+    def _margins(self) -> dict[tuple[int, int], Floats]:
+        """Where records are of units, each column's probabilities among those who use a slot."""
+        shares = {pair: (variances, counts / self.total) for pair, (variances, counts) in self.two_way.items()}
+        return self.use.margins(self._coarse, shares, self.choice.merged, self.facts.scale / self.total)
+
+    @cached_property
     def expected(self) -> dict[Pair, Floats]:
-        """The measured two-way tables as counts of independent columns."""
-        return {(i, j): self.total * np.outer(self._coarse[i], self._coarse[j]) for i, j in self.two_way}
+        """The measured two-way tables as counts of independent columns, as if all used both slots."""
+        return {pair: self.total * np.outer(*self._margins_of(pair)) for pair in self.two_way}
+
+    def _margins_of(self, pair: Pair) -> tuple[Floats, Floats]:
+        return self.use.margins_of(pair, self._coarse, self._margins)
 
     @cached_property
     def excess(self) -> dict[Pair, PairTable]:
@@ -130,8 +139,8 @@ class MeasuredTables:
         tables = {}
         for (i, j), (variances, counts) in self.two_way.items():
             errors = self.facts.scale * np.sqrt(variances) / self.use.share((i, j))
-            coarse = self._coarse[i], self._coarse[j]
-            excess = self.use.excess((i, j), counts, coarse, self.choice.merged[i], total=self.total)
+            margins = self._margins_of((i, j))
+            excess = self.use.excess((i, j), counts, margins, self.choice.merged[i], total=self.total)
             tables[i, j] = PairTable(excess, errors)
         return tables
 
@@ -154,16 +163,20 @@ class MeasuredTables:
 
     def column_shares(self) -> list[Floats]:
         """Return each column's probabilities: of merged cells by all tables, within them by its own."""
-        columns = zip(self.choice.merged, self._coarse, self._fine, strict=True)
-        return [coarse[cells.cell_of] * cells.within(fine) for cells, coarse, fine in columns]
+        return [self._shares(i, coarse) for i, coarse in enumerate(self._coarse)]
 
-    @property
+    def _shares(self, i: int, coarse: Floats) -> Floats:
+        """Return the probabilities of a column's cells by those of its merged cells."""
+        cells = self.choice.merged[i]
+        return coarse[cells.cell_of] * cells.within(self._fine[i])
+
+    @cached_property
     def _fine(self) -> list[Floats]:
         return [table.shares(self.total) for table in self.one_way]
 
     def model(self, rng: np.random.Generator) -> LatentClasses:
         """Return the model of all tables, on the cells of the domain."""
-        facts, coarse, fine = self.facts, self._coarse, self._fine
+        facts, fine = self.facts, list(self._fine)
         targets = self._targets()
         for constraint in facts.domain.constraints:
             if constraint.columns in targets:  # which merged cells hold any that are allowed
@@ -172,7 +185,7 @@ class MeasuredTables:
                 allowed = np.zeros_like(targets[i, j])
                 allowed[self.choice.merged[i].cell_of[x], self.choice.merged[j].cell_of[y]] = 1.0
                 targets[i, j] *= allowed
-        shares, inside = fitted(coarse, targets, {} if self._drawn else self.excess, self.total, rng=rng)
+        shares, inside = self._classes(targets, rng)
         exact = {i for columns in facts.joint for i in columns} | facts.given_cells.keys()  # by cell, not merged ones
         for totals in facts.domain.published:
             if totals.column is not None and totals.group is not None:
@@ -202,6 +215,19 @@ class MeasuredTables:
             model = model.where(column, condition)
         return replace(model, dependencies=self.dependencies)
 
+    def _classes(self, targets: Mapping[Pair, Floats], rng: np.random.Generator) -> tuple[Floats, list[Floats]]:
+        """Return the shares of classes, and the probabilities of merged cells in each: about 0 of slots not used."""
+        columns, noisy, weights = self.use.with_absence(self._coarse), dict[Pair, Floats](), dict[Pair, Floats]()
+        for pair, table in ({} if self._drawn else self.excess).items():
+            space = [(0, len(columns[i]) - len(self._coarse[i])) for i in pair]
+            share = self.use.share(pair)
+            noisy[pair] = np.pad(share * (np.outer(*self._margins_of(pair)) + table.excess / self.total), space)
+            weights[pair] = np.pad((self.total / (share * table.error)) ** 2, space)
+        targets = {pair: self.use.whole(pair, table, columns) for pair, table in targets.items()}
+        possible = None if self.facts.slots is None else partial(self.use.possible, columns, rng=rng)
+        shares, inside = fitted(columns, targets, noisy, weights, rng=rng, possible=possible)
+        return shares, [cells[: len(column)] + 1e-200 for cells, column in zip(inside, self._coarse, strict=True)]
+
     def _strong(self, model: LatentClasses, rng: np.random.Generator) -> dict[Pair, Floats]:
         """Return tables of pairs that a model misses by more than noise, the clearest first and without circles."""
         # Each is the nearest table without negative counts, on fine cells. What noise does to it is found by adding
@@ -213,10 +239,11 @@ class MeasuredTables:
             if not free.keys() >= set(pair):
                 continue
             columns = list(zip(pair, self.choice.cells(pair), strict=True))
-            modelled = (free[pair[0]].inside * model.shares) @ free[pair[1]].inside.T
+            modelled = (free[pair[0]].inside * model.shares) @ free[pair[1]].inside.T / self.use.share(pair)
             if pair not in self.choice.clear:
                 modelled = self.choice.summed(pair, modelled)
-            a, b = [cells.sums(shares[i]) for i, cells in columns]
+            margins = self._margins_of(pair)
+            a, b = [cells.sums(self._shares(i, coarse)) for (i, cells), coarse in zip(columns, margins, strict=True)]
             error = self.facts.scale / q / self.total / self.use.share(pair)
             noisy = np.outer(a, b) + self.use.excess(pair, self.noisy[pair] / self.total, (a, b), columns[0][1])
             if float(((noisy - modelled) ** 2).mean()) < _CONTRADICTED * error**2:
@@ -258,7 +285,7 @@ class MeasuredTables:
         """Return positive probabilities of nearly the columns' own: near a draw, or of tables with less noise."""
         targets = {}
         for (i, j), excess in (self._drawn or denoised(self.excess, self.choice.counts)).items():
-            table, margins = self.expected[i, j] + excess, (self._coarse[i], self._coarse[j])
+            table, margins = self.expected[i, j] + excess, self._margins_of((i, j))
             if not self._drawn:
                 targets[i, j] = fitted_to(np.maximum(table, 1e-3 * self.expected[i, j]), *margins, 5)
                 continue

@@ -50,7 +50,7 @@ def pair_losses(measured: MeasuredTables, model: LatentClasses) -> list[tuple[fl
     rest = [pair for pair in pairs if pair not in tables]
     tables |= zip(rest, model_tables(measured, model, rest), strict=True)
     for (i, j), noisy in pairs.items():
-        expected, model_counts = measured.expected[i, j], total * tables[i, j]
+        expected, model_counts = measured.expected[i, j], total * tables[i, j] / measured.use.share((i, j))
         share = usual * (_INDEPENDENT + 0.5 * _DEPENDENT * float(np.abs(model_counts - expected).sum()) / total)
         if {(i, j), (j, i)} & links:
             share = max(share, _LINKED)
@@ -196,7 +196,7 @@ def model_tables(measured: MeasuredTables, model: LatentClasses, pairs: Iterable
         if (link := block.link) is not None:  # of a column that is drawn before
             paths[i] += paths[link.column]
             shares = masses[link.column] / np.maximum(link.factors @ block.inside, 1e-300)
-            masses[i] = block.inside * (link.factors.T @ shares)
+            masses[i] = np.where(link.present, block.inside * (link.factors.T @ shares), masses[i])
     for source, target, cell_of in model.dependencies:
         blocks[target], paths[target], masses[target] = blocks[source], paths[source], masses[source]
         cells[target] = cell_of[cells[source]]

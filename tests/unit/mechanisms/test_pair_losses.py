@@ -71,7 +71,7 @@ def test_independent_records_of_linked_columns_are_drawn_whatever_rounding_does(
     for seed in range(20):
         rng = seeded(seed)
         inside, factors = rng.dirichlet([0.02] * 4, size=30).T, rng.random((3, 4))
-        link = Link(0, np.zeros(0, dtype=np.int64), factors)
+        link = Link(0, np.zeros(0, dtype=np.int64), factors, np.ones(30, dtype=bool))
         parents, classes = rng.integers(0, 3, 3000), rng.integers(0, 30, 3000)
         assert len(link.records(inside, parents, classes, stratified=False, rng=rng)) == 3000
 
