@@ -189,8 +189,9 @@ def release(
         output=out if isinstance(out, Output) else Output(out),
         watch=watch,
     )
-    single_rows = calibrated, reference is not None, isinstance(data, Confidential), isinstance(ledger, PlannedRelease)
-    request, notes = planner.with_units(request, *single_rows) if unit else (request, list[str]())
+    request, notes = planner.with_units(
+        request, calibrated, reference is not None, isinstance(data, Confidential), isinstance(ledger, PlannedRelease)
+    )
     base = request.domain or base
     releases.require_promise(request, request.relation.records)
     if calibrated is None:

@@ -270,7 +270,7 @@ class _Several:
         if (table := self.table) is None:
             return domain, [read_release(source, domain) for source in self.sources]
         rows, count = not self.unit_columns.issuperset(used), pl.len().over(table.unit).cast(pl.Int64)
-        number = [count.alias(name) for name in self.domain.names if name not in self.records.released_names]
+        number = [count.alias(name) for name in self.domain.names if name not in self.records.row_domain.names]
 
         def frame(source: Any) -> pl.DataFrame:
             lazy = released_table(source).with_columns(number)

@@ -61,7 +61,7 @@ class SlotUse:
         """Return by how much a table of those that use both slots differs from that of independent columns."""
         excess = centred(table / self.share(pair) - total * np.outer(*margins))
         says = self._says(pair[0], self._slot(pair[1]))
-        return excess if says is None else excess * (cells.sums(1.0 * says) > 0.0)[:, None]
+        return excess if says is None else excess * (cells.sums(says.astype(np.float64)) > 0.0)[:, None]
 
     def share(self, pair: Pair) -> float:
         """Return about what share of the records uses both slots."""

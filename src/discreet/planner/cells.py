@@ -133,7 +133,7 @@ def with_units(request: Request, *others: Any) -> tuple[Request, list[str]]:
 
 
 def _require_rows_of_units(request: Request, *others: Any) -> None:
-    pure, workload = request.required_budget().delta == 0.0, {"workload", "given"} & set(request.parameters)
+    pure, workload = request.required_budget().pure, {"workload", "given"} & set(request.parameters)
     if any((*others, request.counts, request.output.partitions, workload, pure)):
         raise ParameterError(
             "counts, parts, references, workloads, closed tables, mechanisms that are given, plans of several releases "

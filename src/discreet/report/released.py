@@ -107,10 +107,12 @@ def example_unit(path: Path, domain: Domain) -> list[tuple[str, dict[str, str]]]
     """Return what is the same in all rows of a released unit, and its rows, or gaps of a panel, by a heading each."""
     # The first unit of the commonest number of rows above one.
     source, table = open_source(path), domain.unit_table
-    batch = next(source.batches(domain.released_names), pl.DataFrame())
-    if table is None or not batch.height:
+    if table is None:
         return []
     name, slots, domain = table.unit, table.slots, domain.row_domain
+    batch = next(source.batches([each for each in (name, *domain.names) if each in source.names]), pl.DataFrame())
+    if not batch.height:
+        return []
     sizes = batch.group_by(name, maintain_order=True).len().head(max(1, batch[name].n_unique() - 1))
     sizes = sizes.filter((pl.col("len") > 1) | (pl.col("len").max() == 1))
     unit = batch.filter(pl.col(name) == sizes.filter(pl.col("len") == sizes["len"].mode().min())[name][0])
@@ -121,7 +123,7 @@ def example_unit(path: Path, domain: Domain) -> list[tuple[str, dict[str, str]]]
         codes = column.encode(column.read(texts_of(unit[slots], column, source)), name=slots).tolist()
         headings = [group.label for group in groups_of(domain, slots)]
         rows = list(map(dict(zip(codes, rows, strict=True)).get, range(len(headings)), itertools.repeat({})))
-    facts = {key: texts[key][0] for key in domain.names if key not in table.columns}
+    facts = {key: texts[key][0] for key in texts.columns if key not in (name, *table.columns)}
     return [("", facts), *zip(headings, rows, strict=True)]
 
 
