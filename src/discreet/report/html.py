@@ -198,7 +198,7 @@ def _public(promises: tuple[Promise, ...], release: Path, files: Sequence[Path],
         "losses": [
             (pair, f"{about(100.0 * loss, 3)} %", f"{about(100.0 * error, 2)} %") for pair, loss, error in losses
         ],
-        "example": example_unit(files[0], promise.mechanism.domain),
+        "example": example_unit(files[-1 if promise.mechanism.domain.units else 0], promise.mechanism.domain),
         "kinds": kinds_of_pairs(promise.mechanism.domain, losses),
         "unmeasured": [full_sentence(text) for text in wording.lost_pairs(facts.released.outcome)],
         "share": utility_facts(promise.mechanism, n)["share_in_words"],
