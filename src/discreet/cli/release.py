@@ -152,22 +152,23 @@ def plan(
 
 def _compare_slots(plans: Mapping[int, Any], shares: tuple[float, ...], as_json: bool) -> None:
     """Print what numbers of rows of a unit cost and, where it is public how many units have, which share they cut."""
-    kept = {most: sum(share * min(rows, most) for rows, share in enumerate(shares, 1)) for most in [*plans, math.inf]}
-    real("the sum of rows per unit", kept[math.inf], least=0)
-    cut = {most: 1.0 - kept[most] / kept[math.inf] if kept[math.inf] else None for most in plans}
+    total = real("the sum of rows per unit", sum(n * share for n, share in enumerate(shares, 1)), least=0) or 1.0
+    rows_cut = {most: sum(max(0, n - most) * share for n, share in enumerate(shares, 1)) for most in plans}
+    cuts = {most: rows_cut[most] / total if shares else None for most in plans}
     if as_json:
-        show({"plans": [{"max_records": most, **plans[most].to_dict(), "share_cut": cut[most]} for most in plans]})
+        show({"plans": [{"max_records": most, **plans[most].to_dict(), "share_cut": cuts[most]} for most in plans]})
         return
     notes, rows = list[str](), [["max records", "columns", "not from data", "error of a value", "rows cut"]]
     for most, result in plans.items():
-        columns, best = result.comparison.domain.columns, next(iter(result.feasible), None)
-        if (table := result.comparison.domain.unit_table) is None or best is None or best.w1 is None:
-            notes.append(f"max_records {most}: {[*result.verdict, *result.notes][0]}")
+        comparison, best = result.comparison, next(iter(result.feasible), None)
+        if (table := comparison.domain.unit_table) is None or best is None or best.w1 is None:
+            why = "too many columns for this budget" if table else comparison.notes[0]
+            notes.append(f"max_records {most}: {why}")
             continue
         values = len(table.held_columns) * (1 + table.number) / 2  # of a unit of an invented table
-        facts = best.share_not_from_data, best.w1 / values, cut[most]
-        shown = ["-" if fact is None else f"{100 * fact:.2f}%" for fact in facts]
-        rows.append([str(most), str(len(columns)), *shown])
+        facts = best.share_not_from_data, best.w1 / values, cuts[most]
+        texts = ["-" if fact is None else f"{100 * fact:.2f}%" for fact in facts]
+        rows.append([str(most), str(len(comparison.domain.columns)), *texts])
     notes.append(
         "Error of a value: W1 on a scale from 0 to 1, the mean of the columns of all rows that stay, predicted for an "
         "invented table, whose units use about half of their slots"

@@ -107,34 +107,36 @@ def with_cells(
     return replace(domain, columns=_cut(domain, columns, cells).columns)
 
 
-def with_units(request: Request, *others: Any) -> tuple[Request, list[str]]:
+def with_units(request: Request, *single_rows: Any, names: Sequence[str] | None = None) -> tuple[Request, list[str]]:
     """Return a request whose unit is a table of units of its domain, where that can be; and what to say of it."""
-    # It can be where a mechanism that may be taken keeps such tables, whatever is predicted: errors of units and of
-    # single rows are not about the same records. others: what else is asked for that releases of units do not have.
+    # It can be where a mechanism keeps such tables, and all that are asked for do; whatever is predicted, since errors
+    # of units and of single rows are not about the same records. single_rows: what else releases of units do not have.
     domain, unit = request.domain, request.unit
-    kinds = [named(name) for name in first_names() if request.mechanism in (None, name)]
-    keeper = next((kind for kind in kinds if kind.traits.keeps_declared), None)
-    if domain is None or keeper is None or unit is None:
+    choices = list(filter(None, [request.mechanism])) or names
+    keepers = [kind for kind in map(named, choices or first_names()) if kind.traits.keeps_declared]
+    if domain is None or unit is None or len(keepers) < len(choices or [0]):
         return request, []
+    keeper = keepers[0]
     if domain.tables:
         require_unit(domain, unit)
     from discreet.domain import UnitTable
     from discreet.mechanisms import check_columns
 
     try:
-        _require_rows_of_units(request, *others)
-        cut = with_cells(domain, keeper, n=1, budget=request.required_budget())
-        rows = UnitTable(unit=unit.column, max_records=unit.max_records, columns=cut.columns)
-        by_unit = replace(cut, columns={}, tables={"records": rows})
+        _require_rows_of_units(request, *single_rows)
+        finite = with_cells(domain, keeper, n=1, budget=request.required_budget())
+        rows = UnitTable(unit=unit.column, max_records=unit.max_records, columns=finite.columns)
+        by_unit = replace(finite, columns={}, tables={"records": rows})
         check_columns(by_unit)
+        require_kept(keeper.name, by_unit, keeps=True)
     except (DomainError, ParameterError) as reason:
         return request, [f"rows are released by themselves, and not as those of one {unit.column}: {reason}"]
-    return replace(request, domain=by_unit, unit=None), chosen_cells(domain, cut)
+    return replace(request, domain=by_unit, unit=None), chosen_cells(domain, finite)
 
 
-def _require_rows_of_units(request: Request, *others: Any) -> None:
+def _require_rows_of_units(request: Request, *single_rows: Any) -> None:
     pure, workload = request.required_budget().pure, {"workload", "given"} & set(request.parameters)
-    if any((*others, request.counts, request.output.partitions, workload, pure)):
+    if any((*single_rows, request.counts, request.output.partitions, workload, pure)):
         raise ParameterError(
             "counts, parts, references, workloads, closed tables, mechanisms that are given, plans of several releases "
             "and budgets of delta 0 are of single rows"

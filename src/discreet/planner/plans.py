@@ -301,7 +301,8 @@ class Plan:
     def text(self) -> str:
         """The table and what follows it, without :attr:`verdict`, no wider than the terminal or ``COLUMNS``."""
         comparison, rows = self.comparison, self.rows()
-        size, cells = counted(comparison.size, "record"), _cells(comparison.domain)
+        noun = ("record", "unit")[bool(comparison.domain.tables)]
+        size, cells = counted(comparison.size, noun), _cells(comparison.domain)
         lines = wrapped([f"{size} from {comparison.n:,}, {comparison.budget}, {cells}"])
         calibrated, header = [row for row in rows if any(row[1:-1])], self._header
         heading, *beside = aligned([row[:-1] for row in (header, *calibrated)], left=len(header))
@@ -352,7 +353,7 @@ def plan(
         sample. Predictions are then about tables like it; without one, about tables distributed as the inner half of
         the base measure: right for comparing mechanisms, rough as a number.
     mechanisms : sequence of str, optional
-        Registry names to consider; all by default. Of named ones, rows are released by themselves.
+        Registry names to consider; all by default.
     largest_sizes : bool
         Whether to solve for each mechanism's largest size too, which takes most of the time.
     progress : callable, optional
@@ -388,10 +389,10 @@ def plan(
     stated: dict[str, Any] = {"budget": budget, "domain": domain, "relation": Replacement(records=records)}
     request = Request(**stated, unit=unit, size=size, parameters=parameters)
     request.required_budget()
-    public, rows = Reference.from_data(reference, domain), reference is not None or mechanisms is not None
-    request, notes = with_units(request, rows)
-    options: dict[str, Any] = {"mechanisms": mechanisms, "files": files, "unit": unit, "notes": notes}
-    comparison = PlanRequest(request=request, reference=public, **options)
+    request, notes = with_units(request, reference is not None, names=mechanisms)
+    public = Reference.from_data(reference, domain)
+    facts: dict[str, Any] = {"reference": public, "files": files, "unit": unit, "notes": notes}
+    comparison = PlanRequest(request=request, mechanisms=mechanisms, **facts)
     return planned(comparison, largest_sizes=largest_sizes, progress=progress)
 
 

@@ -85,11 +85,9 @@ def _with_absence(domain: Domain, records: Records, shares: Floats) -> tuple[Rec
     if (table := domain.unit_table) is None:
         return records, shares
     slots = table.slot_of(len(domain.columns)).tolist()
-    used = table.used(records.columns[slots.count(0) :])
-    each = zip(slots, records.columns, domain.columns.values(), strict=True)
-    columns = [
-        codes if slot < 1 else np.where(used[slot - 1], codes, int(column.size or 0)) for slot, codes, column in each
-    ]
+    uses = table.used(records.columns[slots.count(0) :])
+    parts = zip(slots, records.columns, domain.columns.values(), strict=True)
+    columns = [x if slot < 1 else np.where(uses[slot - 1], x, column.size or 0) for slot, x, column in parts]
     return Records(columns=tuple(columns)), shares
 
 
@@ -243,17 +241,17 @@ def _errors(
     """Return the predicted error of each column in its own unit: of labels, ranks over ``K - 1``."""
     errors = {}
     for (name, column), codes, released in zip(domain.columns.items(), support.columns, laws, strict=True):
-        table, used = (codes, shares), 1.0
+        table, weight = (codes, shares), 1.0
         if domain.tables:  # a unit that has no such row has no error in it
             rows = np.less(codes, column.size or 0)
-            used = float(shares[rows].sum())
-            table = codes[rows], shares[rows] / max(used, 1e-300)
+            weight = float(shares[rows].sum())
+            table = codes[rows], shares[rows] / max(weight, 1e-300)
         law = released or [table]
         if column.labels is None:
             values = None if reference.table is None else reference.table[name]
-            errors[name] = used * _column_error(column, table, law, sample, values)
+            errors[name] = weight * _column_error(column, table, law, sample, values)
         else:
-            errors[name] = used * _column_error(column, table, law, sample) / (column.scale or 1.0)
+            errors[name] = weight * _column_error(column, table, law, sample) / (column.scale or 1.0)
     return errors
 
 

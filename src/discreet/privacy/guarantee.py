@@ -170,7 +170,7 @@ class Unit:
     Parameters
     ----------
     column : str
-        The column that names the unit of each row. It is not released.
+        The column that names the unit of each row. Its values are not released; units that are have new ones.
     max_records : int
         The most records that a unit keeps, 1 to 10,000. The others are cut uniformly at random.
 

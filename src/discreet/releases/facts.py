@@ -261,7 +261,7 @@ class CertificateFacts(Facts):
     """the declared domain, in the form of its TOML file, with its outcome and difference, what it declares as
     impossible, implied and published, and the sources of totals"""
     records: int = field(metadata=_rule({"type": "integer", "minimum": 0}, int))
-    """number of records $n$, public; with a privacy unit, units times slots"""
+    """number of records $n$, public; of rows by themselves that units have, units times slots"""
     size: int | None = field(metadata=_rule({"$ref": "#/$defs/size"}, int, NoneType))
     """number of records $m$ that was asked for, of each table; `null` where counts were released"""
     relation: RelationFacts = field(metadata=_rule(None, dict, part=RelationFacts))

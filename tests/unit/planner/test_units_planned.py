@@ -27,6 +27,7 @@ def test_a_unit_is_planned_as_a_table_of_units() -> None:
     short = plan(FLAT, BUDGET, records=5000, unit=PERSON, largest_sizes=False)
     assert short.to_dict() == plan(by_unit(4), BUDGET, records=5000, largest_sizes=False).to_dict()
     assert short.best.name == "marginals"
+    assert plan(FLAT, BUDGET, records=5000, unit=PERSON, mechanisms=["marginals"]).best == short.best
     named = plan(FLAT, BUDGET, records=20_000, unit=PERSON, mechanisms=["perturbed-histogram"], largest_sizes=False)
     assert named.best.name == "perturbed-histogram"
     assert named.feasible[0].guarantee.relation.group == 4  # type: ignore[union-attr]

@@ -92,6 +92,7 @@ NULLABLE = Domain(
              "days": Integer(lower=0, upper=9, nulls="category")}
 )  # fmt: skip
 OUTCOME = Domain(columns=NULLABLE.columns, outcome="ward")
+COIN = Domain(columns={"days": Integer(lower=0, upper=9, nulls="category", coin=True)})
 OPEN = Domain(columns={"ward": OpenLabels(nulls="category"), "days": NULLABLE.columns["days"]})
 
 
@@ -100,6 +101,7 @@ OPEN = Domain(columns={"ward": OpenLabels(nulls="category"), "days": NULLABLE.co
     [
         ({"domain": OUTCOME}, "outcome cannot be declared"),
         ({"domain": Domain(columns=NULLABLE.columns, metric_weights={"ward": 2.0})}, "metric_weights cannot"),
+        ({"domain": COIN, "data": visits().drop("ward")}, "coin is for a table of one column"),
         ({"domain": OPEN}, "rows of a unit need finitely many cells"),
         ({"unit": Unit("person", max_records=64)}, "at most 128 columns"),
         ({"unit": Unit("person", max_records=101)}, "max_records must be an integer from 1 to 100"),
