@@ -19,7 +19,7 @@ from _bench import save, verdict
 from _harness import script, show
 from _wide_tables import TABLES
 
-from discreet._core.random import approximate
+from discreet._core.random import ApproximateGenerator
 from discreet.domain import Category, Counts, Domain, Integer, Records
 from discreet.mechanisms import Marginals
 from discreet.mechanisms.noise import GAUSSIAN
@@ -66,7 +66,7 @@ def merged_table(codes: np.ndarray, cells: Any, i: int, j: int) -> np.ndarray:
 
 def measure(name: str, epsilon: float, relation: str, seed: int) -> dict[str, Any]:
     codes, sizes, ordered = opened(name)
-    n, rng = len(codes), approximate(seed)
+    n, rng = len(codes), ApproximateGenerator(seed)
     columns: dict[str, Any] = {
         f"c{j}": Integer(lower=0, upper=size - 1)
         if line

@@ -17,7 +17,7 @@ from _bench import save
 from _harness import script, show
 from _wide_tables import data
 
-from discreet._core.random import approximate
+from discreet._core.random import ApproximateGenerator
 from discreet.domain import Category, Counts, Domain, Integer, Records
 from discreet.mechanisms import Marginals
 from discreet.privacy import Budget
@@ -75,7 +75,7 @@ def main(columns: list[str], releases: int) -> None:
             mechanism = Marginals.calibrated(budget, domain=Domain(columns=declared), n=N, relation=relation)
             found = []
             for seed in range(releases):
-                noise = approximate(seed)
+                noise = ApproximateGenerator(seed)
                 drawn = mechanism.reading(mechanism.kernel(held, rng=noise), n=N).draw(N, rng=noise)
                 found.append(facts(np.asarray(Records.concatenate(drawn).columns[0])))
             errors = np.array(found) / facts(codes[0]) - 1.0

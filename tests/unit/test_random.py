@@ -11,7 +11,7 @@ import sys
 import numpy as np
 import pytest
 
-from discreet._core.random import SecureGenerator, approximate, public, secure, seeded
+from discreet._core.random import ApproximateGenerator, SecureGenerator, public, secure, seeded
 from discreet.errors import RandomnessError
 from discreet.mechanisms.noise import DiscreteLaplace
 from discreet.testing import assert_law
@@ -121,4 +121,4 @@ def test_only_the_generator_of_a_forecast_selects_quick_draws() -> None:
         DiscreteLaplace().draw(1.0, 3, rng=rng)
         DiscreteLaplace().draw(1.0, 3, rng=seeded(0))
         with pytest.raises(TypeError):
-            DiscreteLaplace().draw(1.0, 3, rng=approximate(0))
+            DiscreteLaplace().draw(1.0, 3, rng=ApproximateGenerator(0))

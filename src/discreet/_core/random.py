@@ -97,11 +97,6 @@ def seeded(seed: int) -> SeededGenerator:
     return SeededGenerator(integer("seed", seed, least=0, error=RandomnessError))
 
 
-def approximate(seed: int) -> ApproximateGenerator:
-    """Return a generator with which kernels draw their noise quickly, on public tables only."""
-    return ApproximateGenerator(seed)
-
-
 def public(generator: np.random.Generator) -> np.random.Generator:
     """Return a fast generator for public post-processing, keyed by 128 bits of ``generator``."""
     # What it decides (the place of a record within its cell, the order of records) may be known to everybody without

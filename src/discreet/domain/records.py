@@ -288,14 +288,7 @@ def nearest_codes(column: Column, positions: Floats) -> npt.NDArray[np.generic]:
 
 
 def ground_embedding(domain: Domain, records: Records) -> Floats:
-    """Embed records so that the L1 distance of two embeddings is their ground distance, exactly up to rounding.
-
-    >>> from discreet.domain import Boolean, Domain, Integer
-    >>> domain = Domain(columns={"age": Integer(lower=0, upper=100, nulls="category"), "smokes": Boolean()})
-    >>> points = ground_embedding(domain, Records(columns=(np.array([20, 70, 101]), np.array([1, 0, 0]))))
-    >>> [float(np.abs(points[a] - points[b]).sum()) for a, b in ((0, 1), (1, 2), (0, 2))]
-    [1.5, 1.0, 2.0]
-    """
+    """Embed records so that the L1 distance of two embeddings is their ground distance, exactly up to rounding."""
     # With w a column's weight: an ordered one is a coordinate w x, x between 0 and 1. Where it has nulls, it is two:
     # w (x, 1 - x)/2, and w (3/4, 3/4) for a null, at distance w from every value. One without an order is w/2 at the
     # place of its category (a null is one more), 0 elsewhere. Columns of weight 0 are left out, and none is open.

@@ -64,8 +64,8 @@ class Positive:
     def _draw(self, draws: int, rng: np.random.Generator) -> Floats:
         """Return draws of the counts: from each node of the unknown number as many as it has weight."""
         nodes, weights, _ = self._nodes
-        held = rng.multinomial(draws, weights)
-        pairs = [(float(node), int(count)) for node, count in zip(nodes, held, strict=True) if count]
+        numbers = rng.multinomial(draws, weights)
+        pairs = [(float(node), int(count)) for node, count in zip(nodes, numbers, strict=True) if count]
         counts = np.concatenate([self._sums(node).draw(count, rng) for node, count in pairs])
         return self._lattice.counts(counts[rng.permutation(draws)])
 
@@ -108,59 +108,59 @@ class Positive:
                 logs[at + side] = self._log(value) if low <= value <= high else -math.inf
         largest = max(logs.values())
         weights = np.exp(np.array([logs[i] for i in sorted(logs)]) - largest)
-        whole = float(weights.sum())
-        return best + width * np.array(sorted(logs)), weights / whole, largest + math.log(whole * width)
+        mass = float(weights.sum())
+        return best + width * np.array(sorted(logs)), weights / mass, largest + math.log(mass * width)
 
     def _sums(self, value: float) -> Sums:
         rescaled = self._likelihood.surplus == "rescaled"
         total, shift = (math.exp(value), 0.0) if rescaled else (float(self._records), value)
-        each = total / self._size
+        ratio = total / self._size
         sums = self._lattice.sums(
-            self._drawn.tolist(), lambda drawn: self._told(drawn, each, shift, self._noise), tilt=self._tilt
+            self._drawn.tolist(), lambda count: self._told(count, ratio, shift, self._noise), tilt=self._tilt
         )
         self._tilt = sums.tilt
         return sums
 
-    def _told(self, drawn: int, each: float, shift: float, noise: Noise) -> tuple[Integers, Floats]:
+    def _told(self, count: int, ratio: float, shift: float, noise: Noise) -> tuple[Integers, Floats]:
         """Return the counts that so many released records may come from, and their log-likelihood."""
         lattice, step = self._lattice, self._lattice.step
-        rounding, reach = math.sqrt(drawn + 1.0), 20.0
+        rounding, reach = math.sqrt(count + 1.0), 20.0
         if self._stratified:
             rounding, reach = _ROUNDING, 6.0
-        spread = each * rounding
+        spread = ratio * rounding
         spacing = step if spread >= 2.0 * step else max(1, int(spread / 3.0))
         least = max(shift, -math.inf if self._least is None else self._least)
-        low = max(least, shift + each * drawn - 9.0 * spread)
-        high = max(least, shift + each * drawn) + reach * spread
-        if drawn == 0 and self._least is None:
+        low = max(least, shift + ratio * count - 9.0 * spread)
+        high = max(least, shift + ratio * count) + reach * spread
+        if count == 0 and self._least is None:
             low = shift - noise.reach
         y = spacing * np.arange(math.floor(low / spacing), math.ceil(high / spacing) + 1)
-        log_read = self._log_read(drawn, np.maximum(y - shift, 0.0) / each, each)
+        log_read = self._log_read(count, np.maximum(y - shift, 0.0) / ratio, ratio)
         if self._least is not None:
             log_read = np.where(y >= self._least, log_read, -math.inf)
-        peak = float(log_read.max()) if drawn else 0.0
-        read = np.exp(log_read - peak)
+        peak = float(log_read.max()) if count else 0.0
+        chances = np.exp(log_read - peak)
         numbers = lattice.numbers(y[0] - noise.reach, y[-1] + noise.reach)
         if spacing == step:
             first, last = y[0] // step, y[-1] // step
             kernel = noise.log_pmf(step * np.arange(first - numbers[-1], last - numbers[0] + 1.0))
-            weights = np.convolve(read, np.exp(kernel)[::-1], mode="full")
+            weights = np.convolve(chances, np.exp(kernel)[::-1], mode="full")
             weights = weights[len(y) - 1 : len(y) - 1 + len(numbers)]
         else:
-            weights = np.exp(noise.log_pmf(y - float(step) * numbers[:, None])) @ read
+            weights = np.exp(noise.log_pmf(y - float(step) * numbers[:, None])) @ chances
         weights = weights * (spacing * math.exp(-noise.log_whole))
         if self._least is not None:
-            below = noise.below(self._least - step * numbers) if drawn == 0 else 0.0
-            weights = np.where(numbers > 0, weights + below, float(drawn == 0))
+            below = noise.below(self._least - step * numbers) if count == 0 else 0.0
+            weights = np.where(numbers > 0, weights + below, float(count == 0))
         with np.errstate(divide="ignore"):
             return numbers, np.log(weights) + peak
 
-    def _log_read(self, drawn: int, expected: Floats, each: float) -> Floats:
+    def _log_read(self, count: int, expected: Floats, ratio: float) -> Floats:
         """Return the log-likelihood of released records of a cell, where so many are expected."""
         if self._stratified:
-            return np.asarray((expected - drawn) ** 2 / (-2.0 * (_ROUNDING**2 + (_WHOLE / each) ** 2)))
+            return np.asarray((expected - count) ** 2 / (-2.0 * (_ROUNDING**2 + (_WHOLE / ratio) ** 2)))
         with np.errstate(divide="ignore"):
-            log = drawn * np.log(expected / drawn) + drawn if drawn else np.zeros(len(expected))
+            log = count * np.log(expected / count) + count if count else np.zeros(len(expected))
         return np.asarray(log - expected)
 
 
@@ -177,10 +177,10 @@ class Moved(Positive):
         if prior.base is None:
             return prior
         sets = _sets(self._run, self._block)  # its tree is cut where these sets end
-        whole, alone = np.bincount(self._block, weights=prior.base), np.bincount(self._block) == 1
-        half = np.where(alone, whole, 0.5 * whole)  # of each block, for its cell with released records
-        others = np.where(alone, 1.0, whole - prior.base[self._drawn > 0])
-        base = prior.base * ((whole - half) / others)[self._block]
+        sums, alone = np.bincount(self._block, weights=prior.base), np.bincount(self._block) == 1
+        half = np.where(alone, sums, 0.5 * sums)  # of each block, for its cell with released records
+        remainders = np.where(alone, 1.0, sums - prior.base[self._drawn > 0])
+        base = prior.base * ((sums - half) / remainders)[self._block]
         base[self._drawn > 0] = half
         return Prior.nested(base, sets, start=prior.start, wide=prior.wide, growth=prior.growth)
 
@@ -194,17 +194,17 @@ class Moved(Positive):
         return [cls(prior, *release).posterior() for prior in priors]
 
     def _cells(self) -> Sums:
-        sizes, held = np.bincount(self._block).tolist(), self._drawn[self._drawn > 0].tolist()
-        blocks, lengths = [*zip(held, sizes, strict=True)], np.bincount(self._run)[self._run].tolist()
-        told = {block: self._told(block[0], self._each, 0.0, self._wide(block[1])) for block in {*blocks}}
+        sizes, counts = np.bincount(self._block).tolist(), self._drawn[self._drawn > 0].tolist()
+        blocks, lengths = [*zip(counts, sizes, strict=True)], np.bincount(self._run)[self._run].tolist()
+        tables = {block: self._told(block[0], self._each, 0.0, self._wide(block[1])) for block in {*blocks}}
         hidden = {size: self._hidden(size) for size in {*sizes}}
         cells = zip(self._block.tolist(), (self._drawn == 0).tolist(), lengths, strict=True)
         kinds = [(*blocks[block], empty, run) for block, empty, run in cells]
-        first = np.searchsorted(self._run, np.arange(int(self._run[-1]) + 1)).tolist()
-        of_runs = [hidden[size] if empty and run > 1 else nothing for _, size, empty, run in (kinds[i] for i in first)]
-        of_blocks = [_looked_up(*told[block]) if block[1] > 1 else nothing for block in blocks]
+        starts = np.searchsorted(self._run, np.arange(int(self._run[-1]) + 1)).tolist()
+        of_runs = [hidden[size] if empty and run > 1 else nothing for _, size, empty, run in (kinds[i] for i in starts)]
+        of_blocks = [_looked_up(*tables[block]) if block[1] > 1 else nothing for block in blocks]
         levels = self._tree(of_runs, of_blocks)
-        return self._lattice.sums(kinds, lambda kind: self._of_a_cell(told[kind[:2]], *kind[1:]), levels)
+        return self._lattice.sums(kinds, lambda kind: self._of_a_cell(tables[kind[:2]], *kind[1:]), levels)
 
     def _wide(self, size: int) -> Noise:
         """Return the noise of the sum of so many noisy counts."""
@@ -220,9 +220,9 @@ class Moved(Positive):
         noise = self._wide(size)
         return lambda numbers: noise.log_pmf(np.maximum(self._lattice.counts(numbers) - self._unseen, 0.0))
 
-    def _of_a_cell(self, told: tuple[Integers, Floats], size: int, empty: bool, run: int) -> tuple[Integers, Floats]:
+    def _of_a_cell(self, table: tuple[Integers, Floats], size: int, empty: bool, run: int) -> tuple[Integers, Floats]:
         """Return a cell's counts and their weights: those without records are no more than the block's noise hides."""
-        lattice, (numbers, logs) = self._lattice, told
+        lattice, (numbers, logs) = self._lattice, table
         if size > 1:
             most = lattice.numbers(0.0, self._unseen + self._wide(size).reach)
             if empty:
@@ -234,56 +234,56 @@ class Moved(Positive):
 
     def _tree(self, runs: list[LogWeights], blocks: list[LogWeights]) -> list[Level]:
         """Return the sets whose sums have weights: those of the prior, and those that are told of."""
-        told = {len(some): some for some in (runs, blocks) if 1 < len(some) < len(self._drawn)}
-        levels, first = [], np.arange(len(self._drawn))
+        weighted = {len(functions): functions for functions in (runs, blocks) if 1 < len(functions) < len(self._drawn)}
+        levels, starts = [], np.arange(len(self._drawn))
         for part in (self._run, self._block):  # the levels where the prior has none
             number = int(part[-1]) + 1
-            if number in told and number < len(first):
-                levels.append(Level(part[first], told[number]))
-                first = np.searchsorted(part, np.arange(number))
+            if number in weighted and number < len(starts):
+                levels.append(Level(part[starts], weighted[number]))
+                starts = np.searchsorted(part, np.arange(number))
         return [
-            level._replace(log_weights=list(map(both, level.log_weights, told[len(level.log_weights)])))
-            if len(level.log_weights) in told
+            level._replace(log_weights=list(map(both, level.log_weights, weighted[len(level.log_weights)])))
+            if len(level.log_weights) in weighted
             else level
             for level in self._lattice.levels
         ] or levels
 
 
-def _nearest_held(drawn: Integers) -> Integers:
+def _nearest_held(counts: Integers) -> Integers:
     """Return, for each cell, which of those with released records is nearest, numbered from the left."""
-    held = np.flatnonzero(drawn)
-    ends = held[:-1] + 1 + (np.diff(held) - 1) // 2
-    return np.searchsorted(ends, np.arange(len(drawn)), side="right")
+    positive = np.flatnonzero(counts)
+    ends = positive[:-1] + 1 + (np.diff(positive) - 1) // 2
+    return np.searchsorted(ends, np.arange(len(counts)), side="right")
 
 
-def _runs(drawn: Integers, block: Integers) -> Integers:
+def _runs(counts: Integers, block: Integers) -> Integers:
     """Return the run of each cell: cells without released records of one block and side of the one that has some."""
-    held = drawn > 0
-    return np.cumsum(held | np.append(False, held[:-1]) | np.append(False, np.diff(block) > 0)) - int(held[0])
+    full = counts > 0
+    return np.cumsum(full | np.append(False, full[:-1]) | np.append(False, np.diff(block) > 0)) - int(full[0])
 
 
 def _sets(*parts: Integers) -> list[Integers]:
     """Return the sets of a tree, the smallest first: runs of cells are halved again and again, blocks, then all."""
-    sets, first = [], np.arange(len(parts[0]))  # cell of each set
+    sets, starts = [], np.arange(len(parts[0]))  # cell of each set
     for part in [*parts, np.zeros_like(parts[0])]:
-        while int(part[-1]) + 1 < len(first):
-            of = part[first]
-            even = (np.arange(len(of)) - np.searchsorted(of, of)) % 2 == 0
+        while int(part[-1]) + 1 < len(starts):
+            members = part[starts]
+            even = (np.arange(len(members)) - np.searchsorted(members, members)) % 2 == 0
             sets.append(np.cumsum(even) - 1)
-            first = first[even]
+            starts = starts[even]
     return sets
 
 
 def _looked_up(numbers: Integers, logs: Floats) -> LogWeights:
     """Return logarithms of weights by number; beyond the ends they fall as steeply as they do there."""
-    held = np.flatnonzero(np.isfinite(logs))
-    numbers, logs = numbers[held], logs[held]
+    finite = np.flatnonzero(np.isfinite(logs))
+    numbers, logs = numbers[finite], logs[finite]
     ends = (float(logs[min(1, len(logs) - 1)] - logs[0]), float(logs[max(0, len(logs) - 2)] - logs[-1]))
-    rise, fall = (max(1.0, each) for each in ends)
+    rise, fall = (max(1.0, slope) for slope in ends)
 
-    def weight(wanted: Integers) -> Floats:
-        below, above = np.maximum(numbers[0] - wanted, 0), np.maximum(wanted - numbers[-1], 0)
-        inside = np.clip(wanted - numbers[0], 0, len(logs) - 1)
+    def weight(values: Integers) -> Floats:
+        below, above = np.maximum(numbers[0] - values, 0), np.maximum(values - numbers[-1], 0)
+        inside = np.clip(values - numbers[0], 0, len(logs) - 1)
         return np.asarray(logs[inside] - rise * below - fall * above)
 
     return weight

@@ -55,9 +55,9 @@ class IntegerLaw:
 
     def log(self, number: int) -> float:
         """Return the logarithm of a number's weight."""
-        at = number - self.low
-        inside = 0 <= at < len(self.weights) and self.weights[at] > 0.0
-        return self.scale + math.log(self.weights[at]) if inside else -math.inf
+        place = number - self.low
+        inside = 0 <= place < len(self.weights) and self.weights[place] > 0.0
+        return self.scale + math.log(self.weights[place]) if inside else -math.inf
 
 
 LogWeights = Callable[[Integers], Floats]
@@ -68,15 +68,15 @@ def nothing(numbers: Integers) -> Floats:
     return np.zeros(len(numbers))
 
 
-def both(one: LogWeights, other: LogWeights) -> LogWeights:
+def both(a: LogWeights, b: LogWeights) -> LogWeights:
     """Return the logarithms of the products of two weights."""
-    return lambda numbers: one(numbers) + other(numbers)
+    return lambda numbers: a(numbers) + b(numbers)
 
 
 class Level(NamedTuple):
     """Sets of neighbouring numbers, or of sets, whose sums have weights of their own, given as logarithms."""
 
-    of: Integers  # the set of each number, or set of the level below; sets are numbered 0, 1, ... in order
+    sets: Integers  # the set of each number, or set of the level below; sets are numbered 0, 1, ... in order
     log_weights: Sequence[LogWeights]
 
 
@@ -96,51 +96,51 @@ class Sums:
         if not least <= total <= most:
             return
         self.tilt = _tilt(laws, total) if tilt is None else tilt
-        near, far = -math.inf, math.inf
+        low, high = -math.inf, math.inf
         for _ in range(_TRIES):
             self._join(laws, levels)
-            apart, variance = self._whole.apart(total)
-            if abs(apart) <= 3.0 * math.sqrt(variance) or far - near < _SAME:
+            distance, variance = self._whole.apart(total)
+            if abs(distance) <= 3.0 * math.sqrt(variance) or high - low < _SAME:
                 break
-            near, far = (self.tilt, far) if apart > 0.0 else (near, self.tilt)  # the weights of sets moved the sum
+            low, high = (self.tilt, high) if distance > 0.0 else (low, self.tilt)  # the weights of sets moved the sum
             spread = math.sqrt(max(variance, 1.0))
-            further = self.tilt + max(-10.0, min(10.0, apart / spread)) / spread
-            self.tilt = further if near < further < far else 0.5 * (near + far)
+            further = self.tilt + max(-10.0, min(10.0, distance / spread)) / spread
+            self.tilt = further if low < further < high else 0.5 * (low + high)
 
     def _join(self, laws: Sequence[IntegerLaw], levels: Sequence[Level]) -> None:
         """Join the laws to that of the sum of all."""
         # the first of each pair, and all laws before they are joined
         self._steps: list[tuple[Indices, list[IntegerLaw]]] = []
         # Equal laws are one object. Where any two may be joined first, equal ones are: their sums are equal again.
-        first: dict[int, int] = {}
-        kinds = [first.setdefault(id(law), i) for i, law in enumerate(laws)]
+        places: dict[int, int] = {}
+        kinds = [places.setdefault(id(law), i) for i, law in enumerate(laws)]
         self._order = np.arange(len(laws)) if levels else np.argsort(kinds, kind="stable")
-        each = {id(law): law for law in laws}
-        made = _times([*each.values()], lambda numbers, _: self.tilt * numbers.astype(np.float64))
-        tilted = dict(zip(each, made, strict=True))
+        distinct = {id(law): law for law in laws}
+        products = _times([*distinct.values()], lambda numbers, _: self.tilt * numbers.astype(np.float64))
+        tilted = dict(zip(distinct, products, strict=True))
         nodes = [tilted[id(laws[i])] for i in self._order.tolist()]
-        for of, log_weights in levels:
-            nodes = _weighted(self._joined(nodes, of), log_weights)
+        for sets, log_weights in levels:
+            nodes = _weighted(self._joined(nodes, sets), log_weights)
         (self._whole,) = self._joined(nodes, np.zeros(len(nodes), dtype=np.intp))
 
-    def _joined(self, nodes: list[IntegerLaw], of: Integers) -> list[IntegerLaw]:
+    def _joined(self, nodes: list[IntegerLaw], sets: Integers) -> list[IntegerLaw]:
         """Return the laws of the sums of sets, which are joined pair by pair."""
         while True:
-            place = np.arange(len(of)) - np.searchsorted(of, of)  # within its set
-            first = np.flatnonzero((place[:-1] % 2 == 0) & (of[:-1] == of[1:]))
-            if not len(first):
+            place = np.arange(len(sets)) - np.searchsorted(sets, sets)  # within its set
+            heads = np.flatnonzero((place[:-1] % 2 == 0) & (sets[:-1] == sets[1:]))
+            if not len(heads):
                 return nodes
-            self._steps.append((first, nodes))
-            kept = np.delete(np.arange(len(of)), first + 1)
-            keys = {i: (id(nodes[i]), id(nodes[i + 1])) for i in first.tolist()}
+            self._steps.append((heads, nodes))
+            remaining = np.delete(np.arange(len(sets)), heads + 1)
+            keys = {i: (id(nodes[i]), id(nodes[i + 1])) for i in heads.tolist()}
             sums = {key: nodes[i].plus(nodes[i + 1]) for i, key in keys.items()}
             laws = [*sums.values()]
             ends, weights = _ends(laws), np.concatenate([law.weights for law in laws])
             largest = np.maximum.reduceat(weights, ends[:-1])
             scaled = weights / np.repeat(largest, np.diff(ends))
             joined = dict(zip(sums, _without_ends(laws, scaled, ends, np.log(largest)), strict=True))
-            nodes = [joined[keys[i]] if i in keys else nodes[i] for i in kept.tolist()]
-            of = of[kept]
+            nodes = [joined[keys[i]] if i in keys else nodes[i] for i in remaining.tolist()]
+            sets = sets[remaining]
 
     @property
     def log(self) -> float:
@@ -150,12 +150,12 @@ class Sums:
     def draw(self, draws: int, rng: np.random.Generator) -> Integers:
         """Return independent draws of the numbers, a row each."""
         sums = np.full((1, draws), self._total, dtype=np.int64)
-        for first, laws in reversed(self._steps):
-            kept = np.delete(np.arange(len(laws)), first + 1)
+        for heads, laws in reversed(self._steps):
+            remaining = np.delete(np.arange(len(laws)), heads + 1)
             below = np.empty((len(laws), draws), dtype=np.int64)
-            below[kept] = sums
-            one = _split([laws[i] for i in first], [laws[i + 1] for i in first], below[first], rng)
-            below[first], below[first + 1] = one, below[first] - one
+            below[remaining] = sums
+            part = _split([laws[i] for i in heads], [laws[i + 1] for i in heads], below[heads], rng)
+            below[heads], below[heads + 1] = part, below[heads] - part
             sums = below
         numbers = np.empty_like(sums)
         numbers[self._order] = sums
@@ -185,9 +185,9 @@ def _times(laws: Sequence[IntegerLaw], logarithms: Callable[[Integers, Integers]
 
 def _without_ends(laws: Sequence[IntegerLaw], weights: Floats, ends: Indices, scales: Floats) -> list[IntegerLaw]:
     """Return laws with other weights, one after the other, each without the ends that weigh nothing."""
-    held = np.flatnonzero(weights > _TRIMMED)
-    first, last = held[np.searchsorted(held, ends[:-1])], held[np.searchsorted(held, ends[1:]) - 1] + 1
-    parts = zip(laws, ends[:-1].tolist(), first.tolist(), last.tolist(), scales.tolist(), strict=True)
+    places = np.flatnonzero(weights > _TRIMMED)
+    begins, stops = places[np.searchsorted(places, ends[:-1])], places[np.searchsorted(places, ends[1:]) - 1] + 1
+    parts = zip(laws, ends[:-1].tolist(), begins.tolist(), stops.tolist(), scales.tolist(), strict=True)
     return [IntegerLaw(law.low + i - start, weights[i:j], law.scale + scale) for law, start, i, j, scale in parts]
 
 
@@ -195,9 +195,9 @@ def by_function(functions: Sequence[LogWeights], numbers: Integers, lengths: Int
     """Return the function of each number, a function for so many: computed once for equal ones, if many are."""
     distinct = {id(function): function for function in functions}
     places = {key: place for place, key in enumerate(distinct)}
-    which = np.repeat([places[id(function)] for function in functions], lengths)
-    order, values = np.argsort(which, kind="stable"), np.empty(len(numbers))
-    parts, ends = [], np.cumsum(np.bincount(which))[:-1]
+    owners = np.repeat([places[id(function)] for function in functions], lengths)
+    order, values = np.argsort(owners, kind="stable"), np.empty(len(numbers))
+    parts, ends = [], np.cumsum(np.bincount(owners))[:-1]
     for function, part in zip(distinct.values(), np.split(numbers[order], ends), strict=True):
         low, high = int(part.min()), int(part.max())
         if high - low >= len(part):
@@ -224,19 +224,19 @@ def _tilt(laws: Sequence[IntegerLaw], total: int) -> float:
         square = np.add.reduceat(tilted * numbers.astype(np.float64) ** 2, starts) / mass
         return float((low + mean).sum()) - total, math.sqrt(max(float((square - mean**2).sum()), 1e-300))
 
-    apart, spread = beyond(0.0)
-    if abs(apart) <= 3.0 * spread:
+    distance, spread = beyond(0.0)
+    if abs(distance) <= 3.0 * spread:
         return 0.0
-    step = -math.copysign(1.0 / max(spread, 1.0), apart)
-    near, far = 0.0, step
-    while beyond(far)[0] * apart > 0.0 and abs(far) < 1e3:  # outwards until the mean of the sum is on the other side
-        near, far = far, 4.0 * far
+    step = -math.copysign(1.0 / max(spread, 1.0), distance)
+    inner, outer = 0.0, step
+    while beyond(outer)[0] * distance > 0.0 and abs(outer) < 1e3:  # until the mean of the sum is on the other side
+        inner, outer = outer, 4.0 * outer
     for _ in range(40):
-        middle = 0.5 * (near + far)
-        other, spread = beyond(middle)
-        if abs(other) <= 0.5 * spread:
+        middle = 0.5 * (inner + outer)
+        excess, spread = beyond(middle)
+        if abs(excess) <= 0.5 * spread:
             break
-        near, far = (middle, far) if other * apart > 0.0 else (near, middle)
+        inner, outer = (middle, outer) if excess * distance > 0.0 else (inner, middle)
     return middle
 
 
@@ -253,62 +253,62 @@ def _split(
     weights = np.concatenate([law.weights for law in wide])
     low = np.array([law.low for law in narrow])
     lengths, wide_low = np.diff(ends), np.array([law.low for law in wide])
-    found = np.empty(sums.shape, dtype=np.int64)
+    results = np.empty(sums.shape, dtype=np.int64)
     row, column = (part.ravel() for part in np.indices(sums.shape))
     for _ in range(_ROUNDS):
         if not len(row):
             break
-        at = np.searchsorted(line, row + rng.random(len(row)), side="right")
-        at = np.minimum(at, starts[row + 1] - 1)
-        number = low[row] + at - starts[row]
+        tickets = np.searchsorted(line, row + rng.random(len(row)), side="right")
+        tickets = np.minimum(tickets, starts[row + 1] - 1)
+        number = low[row] + tickets - starts[row]
         place = sums[row, column] - number - wide_low[row]
         inside = (place >= 0) & (place < lengths[row])
         weight = np.where(inside, weights[ends[row] + np.clip(place, 0, lengths[row] - 1)], 0.0)
-        kept = rng.random(len(row)) < weight
-        found[row[kept], column[kept]] = number[kept]
-        row, column = row[~kept], column[~kept]
+        accepted = rng.random(len(row)) < weight
+        results[row[accepted], column[accepted]] = number[accepted]
+        row, column = row[~accepted], column[~accepted]
     if len(row):
         order = np.argsort(row, kind="stable")
         row, column = row[order], column[order]
         chances = np.concatenate([law.weights for law in narrow])
-        left = sums[row, column] - low[row] - wide_low[row]
-        place = _listed((chances, starts), (weights, ends), row, left, rng.random(len(row)))
-        found[row, column] = low[row] + place
-    return np.where(swapped[:, None], sums - found, found)
+        remainders = sums[row, column] - low[row] - wide_low[row]
+        place = _listed((chances, starts), (weights, ends), row, remainders, rng.random(len(row)))
+        results[row, column] = low[row] + place
+    return np.where(swapped[:, None], sums - results, results)
 
 
 def _listed(
-    ones: tuple[Floats, Indices], others: tuple[Floats, Indices], pair: Indices, left: Integers, at: Floats
+    ones: tuple[Floats, Indices], others: tuple[Floats, Indices], pair: Indices, sums: Integers, shares: Floats
 ) -> Integers:
     """Return the places of first numbers in their laws, by listing all that they may have."""
-    # ones, others: weights of the pairs' laws, one after the other, and where each begins, and the last ends; left: the
-    # sum less the least numbers of both laws; at: the share of the weight that lies before a number.
+    # ones, others: weights of the pairs' laws, one after the other, and where each begins, and the last ends; sums:
+    # less the least numbers of both; shares: of the weight that lies before a number.
     (weights, starts), (wide, ends) = ones, others
-    same = pair * (int(left.max()) + 1) + left
-    _, first, case = np.unique(same, return_index=True, return_inverse=True)
-    pair, left = pair[first], left[first]
-    lowest = np.maximum(left - (ends[pair + 1] - ends[pair] - 1), 0)
-    lengths = np.minimum(starts[pair + 1] - starts[pair], left + 1) - lowest
-    found, cases = np.empty(len(at), dtype=np.int64), np.argsort(case, kind="stable")
-    of, upto = case[cases], np.cumsum(lengths)
-    done = 0
-    while done < len(pair):  # as many at a time as fit
-        last = max(done + 1, int(np.searchsorted(upto, (upto[done - 1] if done else 0) + _LISTED, side="right")))
-        part, length = slice(done, last), lengths[done:last]
+    same = pair * (int(sums.max()) + 1) + sums
+    _, index, case = np.unique(same, return_index=True, return_inverse=True)
+    pair, sums = pair[index], sums[index]
+    lowest = np.maximum(sums - (ends[pair + 1] - ends[pair] - 1), 0)
+    lengths = np.minimum(starts[pair + 1] - starts[pair], sums + 1) - lowest
+    results, cases = np.empty(len(shares), dtype=np.int64), np.argsort(case, kind="stable")
+    ordered, totals = case[cases], np.cumsum(lengths)
+    start = 0
+    while start < len(pair):  # as many at a time as fit
+        stop = max(start + 1, int(np.searchsorted(totals, (totals[start - 1] if start else 0) + _LISTED, side="right")))
+        part, length = slice(start, stop), lengths[start:stop]
         begins = np.cumsum(length) - length
         place = np.arange(int(length.sum()))
         chances = weights[place + np.repeat(starts[pair[part]] + lowest[part] - begins, length)]
-        chances *= wide[np.repeat(ends[pair[part]] + left[part] - lowest[part] + begins, length) - place]
+        chances *= wide[np.repeat(ends[pair[part]] + sums[part] - lowest[part] + begins, length) - place]
         chances /= np.repeat(np.maximum(np.maximum.reduceat(chances, begins), 1e-300), length)
         cumulated = np.cumsum(chances)
-        before = cumulated[begins] - chances[begins]
-        whole = cumulated[begins + length - 1] - before
-        mine = cases[np.searchsorted(of, done) : np.searchsorted(of, last)]
-        which = case[mine] - done
-        reached = np.searchsorted(cumulated, before[which] + whole[which] * at[mine], side="right")
-        found[mine] = lowest[case[mine]] + np.clip(reached - begins[which], 0, length[which] - 1)
-        done = last
-    return found
+        base = cumulated[begins] - chances[begins]
+        mass = cumulated[begins + length - 1] - base
+        rows = cases[np.searchsorted(ordered, start) : np.searchsorted(ordered, stop)]
+        cells = case[rows] - start
+        reached = np.searchsorted(cumulated, base[cells] + mass[cells] * shares[rows], side="right")
+        results[rows] = lowest[case[rows]] + np.clip(reached - begins[cells], 0, length[cells] - 1)
+        start = stop
+    return results
 
 
 def _ends(laws: Sequence[IntegerLaw]) -> Indices:

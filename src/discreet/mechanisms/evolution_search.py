@@ -11,7 +11,7 @@ import numpy as np
 
 from discreet._core.arrays import Floats
 from discreet._core.errors import DiscreetError, ParameterError
-from discreet._core.random import approximate, seeded
+from discreet._core.random import ApproximateGenerator, seeded
 from discreet.domain import Counts, invented_records
 from discreet.evolution import API
 from discreet.mechanisms.calibration import Search, least_scale, least_threshold
@@ -118,7 +118,7 @@ def _displacement(facts: EvolutionFacts) -> float:
         points = small.api.embed(table)
         moved = []
         for seed in range(_DRAWS):
-            rng = approximate(seed)
+            rng = ApproximateGenerator(seed)
             frequencies = rng.multinomial(records, np.full(_HELD, 1.0 / _HELD))
             steps = voting.kernel(Counts(records=table, frequencies=frequencies), rng=rng)
             if steps:

@@ -264,7 +264,7 @@ class PublicFacts:
     @property
     def commonness(self) -> Commonness | None:
         """How common the records of the reference are; None where there is none."""
-        if self.reference is None:
+        if self.reference is None:  # what predicts is not loaded for nothing
             return None
         return planner.Reference(self.reference).commonness(self.domain)
 

@@ -19,7 +19,7 @@ import numpy as np
 from discreet._core.arrays import Floats, Integers
 from discreet._core.errors import ParameterError
 from discreet._core.lazy import pl
-from discreet._core.random import approximate, seeded
+from discreet._core.random import ApproximateGenerator, seeded
 from discreet.domain import Column, Commonness, Counts, Domain, Records, inner_half, invented_records
 from discreet.mechanisms import Forecast, Mechanism
 
@@ -148,7 +148,7 @@ def released_shares(
     forecast = mechanism.forecast(n, Commonness.of_counts(shares, cells=mechanism.domain.size))
     runner = forecast.stand_in or mechanism
     frequencies = np.diff(np.rint(n * np.cumsum(shares)), prepend=0.0).astype(np.int64)
-    for rng in map(approximate, range(runs)):
+    for rng in map(ApproximateGenerator, range(runs)):
         if forecast.rest:
             yield _continued(mechanism.domain, support, shares, forecast, rng)
             continue
@@ -370,7 +370,7 @@ class Rehearsal:
         size = self.size if getattr(mechanism, "size", None) is None else self._comparison.size
         x = self.counts(mechanism.domain)
         errors, measurements = np.zeros(len(self.pairs)), []
-        for rng in map(approximate, range(self.runs)):
+        for rng in map(ApproximateGenerator, range(self.runs)):
             reading = mechanism.reading(mechanism.kernel(x, rng=rng), n=x.n)
             released = [mechanism.domain.decode(chunk, rng=rng) for chunk in reading.draw(size, rng=rng)]
             errors += self.variations(pl.concat(released)) if sum(map(len, released)) else 1.0

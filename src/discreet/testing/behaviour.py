@@ -201,18 +201,19 @@ def _poor(kind: type[Mechanism]) -> Mechanism:
     return kind.calibrated(budget, domain=small_domain(_LINE), n=_POOR_RECORDS, size=_POOR_SIZE)
 
 
-def _one_cell() -> Counts:
-    return table_of(np.array([_POOR_RECORDS] + [0] * (_LINE - 1)))
+def _readings(kind: type[Mechanism], rng: np.random.Generator) -> Iterator[Reading]:
+    """Yield the readings of releases of a table in one cell."""
+    mechanism, table = _poor(kind), table_of(np.array([_POOR_RECORDS] + [0] * (_LINE - 1)))
+    twin = twin_of(mechanism, _POOR_SIZE)
+    for _ in range(_SHARE_RUNS):
+        yield twin.reading(mechanism.kernel(table, rng=rng), n=_POOR_RECORDS)
 
 
 def _cells(kind: type[Mechanism], seed: int) -> list[Integers]:
-    """Return the cells of the records of each release of a table in one cell."""
-    mechanism, rng, cells = _poor(kind), seeded(seed), []
-    twin = twin_of(mechanism, _POOR_SIZE)
-    for _ in range(_SHARE_RUNS):
-        reading = twin.reading(mechanism.kernel(_one_cell(), rng=rng), n=_POOR_RECORDS)
-        cells.append(mechanism.domain.flat(Records.concatenate(reading.draw(_POOR_SIZE, rng=rng))))
-    return cells
+    """Return the cells of the records of each release."""
+    rng = seeded(seed)
+    draws = (reading.draw(_POOR_SIZE, rng=rng) for reading in _readings(kind, rng))
+    return [small_domain(_LINE).flat(Records.concatenate(draw)) for draw in draws]
 
 
 def check_forecast(kind: type[Mechanism], *, rate: float = RATE, seed: int = 0) -> None:
@@ -237,10 +238,9 @@ def check_forecast(kind: type[Mechanism], *, rate: float = RATE, seed: int = 0) 
 
 def _displacement(kind: type[Mechanism], seed: int) -> float | None:
     """Return how far the columns' shares of readings displace records on average; None where there are none."""
-    mechanism, rng, moved = _poor(kind), seeded(seed), []
-    for _ in range(_SHARE_RUNS):
-        columns = mechanism.reading(mechanism.kernel(_one_cell(), rng=rng), n=_POOR_RECORDS).column_shares(rng=rng)
-        if columns is None:
+    rng, moved = seeded(seed), []
+    for reading in _readings(kind, rng):
+        if (columns := reading.column_shares(rng=rng)) is None:
             return None
         ((codes, shares),) = columns
         total = float(shares.sum())

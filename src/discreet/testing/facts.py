@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields, replace
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -21,6 +21,11 @@ RATE = 1e-6
 
 _GROUPS = (1, 2)
 _NAMED: dict[str, Iterable[str]] = {"noise": LAWS, "projection": PROJECTIONS}  # fields that name what can be added
+_NEAR: dict[Any, Callable[[Any], list[Any]]] = {  # other values, of fields of some types
+    bool: lambda value: [not value],
+    int: lambda value: [value + 1, value - 1],
+    float: lambda value: [value * 1.25, value * 0.75, value + 0.25],
+}
 _ELSEWHERE = ("domain", "records", "size")  # fields that a certificate holds beside the parameters
 
 _EPSILONS = (0.0, 0.01, 0.1, 0.5, 1.0, 2.0)
@@ -53,7 +58,8 @@ def variants(mechanism: Mechanism) -> Iterator[Mechanism]:
         if not item.init or item.name == "domain":
             continue
         usual = getattr(mechanism, item.name)
-        for value in _choices(item.name, hints[item.name], usual) or _neighbours(hints[item.name], usual):
+        hint = hints[item.name]
+        for value in _choices(item.name, hint, usual) or _NEAR.get(hint, lambda _: [])(usual):
             try:
                 variant = replace(mechanism, **{item.name: value})
             except DiscreetError:
@@ -70,17 +76,6 @@ def _choices(name: str, hint: Any, value: Any) -> list[Any]:
     elif hint is str:
         options = _NAMED.get(name, ())
     return [option for option in options if option != value]
-
-
-def _neighbours(hint: Any, value: Any) -> list[Any]:
-    """Return some values near a number or a truth value; none of another."""
-    if hint is bool:
-        return [not value]
-    if hint is int:
-        return [value + 1, value - 1]
-    if hint is float:
-        return [value * 1.25, value * 0.75, value + 0.25]
-    return []
 
 
 def check_frozen(kind: type[Mechanism]) -> None:

@@ -14,13 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Integers
 from discreet._core.boundary import sealed
 from discreet._core.errors import DataError, DiscreetError, ParameterError
 from discreet._core.random import public, secure
 from discreet._core.text import aligned, counted, harmless
 from discreet.confidential import Confidential, open_confidential, row_values
-from discreet.domain import Domain, Records, moment_text, require_domain
+from discreet.domain import Domain, moment_text, require_domain
 from discreet.evolution import API, closeness
 from discreet.mechanisms import embedded, settled_api
 from discreet.releases import read_certificate
@@ -42,7 +41,13 @@ def closeness_measures(
         with problems_of(name):
             frame, frequencies = read(source)
             records = api.domain.encode(frame.select(api.domain.names))
-        samples.append(_weighted_points(records, frequencies, api, rng))
+        rows = np.arange(len(records))
+        if len(rows) > _MOST:
+            rows = np.sort(rng.choice(rows, size=_MOST, replace=False, p=frequencies / frequencies.sum()))
+            frequencies = np.ones_like(frequencies)
+        points, places = np.unique(embedded(api, records.take(rows)), axis=0, return_inverse=True)
+        shares = np.bincount(places.reshape(-1), weights=frequencies[rows])
+        samples.append((points, shares / shares.sum()))
     neighbours = min(_NEIGHBOURS, *(len(points) - 1 for points, _ in samples))
     if neighbours < 1:
         raise DataError(None, "has a single point where the API says that records lie", "compare larger tables")
@@ -53,19 +58,6 @@ def closeness_measures(
         Measured(measure=name, of=of, release=release[name], bootstrap=None, holdout=holdout.get(name), how=how)
         for name, how in CLOSENESS.items()
     )
-
-
-def _weighted_points(
-    records: Records, frequencies: Integers, api: API, rng: np.random.Generator
-) -> tuple[Floats, Floats]:
-    """Return the distinct points of a table and the share of each."""
-    rows = np.arange(len(records))
-    if len(rows) > _MOST:
-        rows = np.sort(rng.choice(rows, size=_MOST, replace=False, p=frequencies / frequencies.sum()))
-        frequencies = np.ones_like(frequencies)
-    points, places = np.unique(embedded(api, records.take(rows)), axis=0, return_inverse=True)
-    shares = np.bincount(places.reshape(-1), weights=frequencies[rows])
-    return points, shares / shares.sum()
 
 
 BANNER = "CONFIDENTIAL: computed from the private data"

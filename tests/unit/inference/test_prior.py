@@ -14,21 +14,14 @@ from discreet.inference import prior as prior_module
 from discreet.inference import trees
 from discreet.inference.mechanism_aware import latent_counts
 from discreet.inference.prior import Lattice, Noise, Prior, log_prior
-from discreet.inference.samplers import (
-    SAMPLERS,
-    CountDraws,
-    ReleasedCounts,
-    ReleasedRecords,
-    lowered,
-    near,
-    noisy,
-)
+from discreet.inference.samplers import SAMPLERS, CountDraws, ReleasedCounts, ReleasedRecords, near, noisy
 from discreet.mechanisms import (
     DirichletMultinomial,
     HierarchicalHistogram,
     NoisyTree,
     PerturbedHistogram,
     StabilityHistogram,
+    nearest_probabilities,
 )
 from discreet.privacy import Budget
 
@@ -182,7 +175,7 @@ def told(counts: np.ndarray, records: int, step: int) -> float:
 
     def log(start: float) -> float:
         prior = Prior.nested(np.full(CELLS, 1.0 / CELLS), start=start)
-        lattice = Lattice(records, step, prior, lowered(counts, records), noise.spread)
+        lattice = Lattice(records, step, prior, records * nearest_probabilities(counts / records), noise.spread)
         return lattice.sums(counts.tolist(), lambda y: near(lattice, noise, y)).log
 
     return log(4) - log(math.inf)

@@ -16,7 +16,7 @@ from numpy.random import Generator
 
 import discreet
 from discreet import AddRemove, Checkpoint, Ledger, Output, Replacement, Unit, Watch, release
-from discreet._core.random import approximate, secure, seeded
+from discreet._core.random import ApproximateGenerator, secure, seeded
 from discreet.confidential import Confidential, confidential
 from discreet.confidential.count import public_size
 from discreet.domain import Domain, Integer, OpenLabels
@@ -125,7 +125,7 @@ def test_the_generator_of_a_forecast_meets_no_confidential_table(tmp_path) -> No
     with Run.unpaid(request(Budget(epsilon=1.0))) as run:
         run.assign(mechanism, n=N)
         with pytest.raises(RandomnessError, match="draws noise in floating point"):
-            run.execute(confidential(AGES, DOMAIN), rng=approximate(1))
+            run.execute(confidential(AGES, DOMAIN), rng=ApproximateGenerator(1))
     package = Path(discreet.__file__).parent
     makers = {
         path.name for path in package.rglob("*.py") if "random import approximate" in path.read_text(encoding="utf-8")

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from test_strong_pairs import model
 
 from discreet import AddRemove, plan, read, release, verify
-from discreet._core.random import approximate, seeded
+from discreet._core.random import ApproximateGenerator, seeded
 from discreet.cli.entry import discreet as command
 from discreet.domain import Category, Counts, Domain, Integer, Records
 from discreet.mechanisms import Marginals, pair_losses
@@ -120,8 +120,8 @@ def test_true_losses_lie_within_two_standard_errors() -> None:
     for seed in range(6):
         x = related(seed, 4000, 8, 5, (0.2, 0.5, 0.9)[seed % 3])
         made = Marginals.calibrated(Budget(epsilon=(1.0, 3.0)[seed % 2], delta=1e-6), domain=wide(8), n=x.n)
-        reading: Any = made.reading(made.kernel(x, rng=approximate(seed)), n=x.n)
-        fitted = reading.measured.model(approximate(seed))
+        reading: Any = made.reading(made.kernel(x, rng=ApproximateGenerator(seed)), n=x.n)
+        fitted = reading.measured.model(ApproximateGenerator(seed))
         losses = pair_losses.pair_losses(reading.measured, fitted)
         tables = model_tables(reading.measured, fitted, [pair for _, _, pair in losses])
         for (loss, error, pair), table in zip(losses, tables, strict=True):
@@ -144,7 +144,7 @@ def test_a_relation_of_the_strength_that_is_stated_is_measured_in_half_of_releas
         measured = []
         for seed in range(4):
             x = related(seed, n, columns, columns, min(1.0, factor * stated / (1.0 - 1.0 / 8.0)))
-            reading: Any = made.reading(made.kernel(x, rng=approximate(seed)), n=n)
+            reading: Any = made.reading(made.kernel(x, rng=ApproximateGenerator(seed)), n=n)
             ring = [tuple(sorted((j, (j + 1) % columns))) for j in range(columns - 1)]
             measured += [pair in reading.measured.two_way for pair in ring]
         shares.append(float(np.mean(measured)))
@@ -259,7 +259,7 @@ def test_commands_and_report_repeat_them(folder: Path) -> None:
 def test_what_was_fitted_for_the_losses_is_what_is_drawn() -> None:
     """The rows are those without losses, from the same generator."""
     made = Marginals.calibrated(BUDGET, domain=wide(5), n=3000)
-    y = made.kernel(related(0, 3000, 5, 3, 0.8), rng=approximate(0))
+    y = made.kernel(related(0, 3000, 5, 3, 0.8), rng=ApproximateGenerator(0))
     rows = []
     for asked in (False, True):
         reading, rng = made.reading(y, n=3000), seeded(4)

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from discreet._core.random import approximate, seeded
+from discreet._core.random import ApproximateGenerator, seeded
 from discreet.domain import Counts, Domain, Integer, Records
 from discreet.mechanisms import Marginals
 from discreet.mechanisms.latent_classes import Block, LatentClasses, Within
@@ -55,8 +55,8 @@ def test_a_nearly_determined_pair_is_kept_and_stratified_records_hold_it() -> No
     domain = Domain(columns={f"c{i}": Integer(lower=0, upper=39 if i < 2 else 3) for i in range(6)})
     x = Counts(records=Records(columns=tuple(codes)), frequencies=np.ones(n, dtype=np.int64))
     made = Marginals.calibrated(Budget(epsilon=3.0, delta=1e-6), domain=domain, n=n)
-    reading = made.reading(made.kernel(x, rng=approximate(1)), n=n)
-    released = Records.concatenate(reading.draw(n, rng=approximate(2))).columns
+    reading = made.reading(made.kernel(x, rng=ApproximateGenerator(1)), n=n)
+    released = Records.concatenate(reading.draw(n, rng=ApproximateGenerator(2))).columns
     held, found = (np.bincount(40 * a + b, minlength=1600) / n for a, b in (codes[:2], released[:2]))
     assert 0.5 * np.abs(held - found).sum() < 0.15
     for i, j in combinations(range(2, 6), 2):

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from discreet import Budget
-from discreet._core.random import approximate, seeded
+from discreet._core.random import ApproximateGenerator, seeded
 from discreet.confidential import reveal_to_custodian
 from discreet.domain import Boolean, Category, Counts, Domain, Integer, Numeric, OpenLabels, Records
 from discreet.errors import ParameterError
@@ -121,7 +121,7 @@ def test_a_rehearsal_is_a_release_of_the_reference() -> None:
     assert rehearsal.runs == 3
     errors, measured = [], []
     for seed in range(3):
-        rng = approximate(seed)
+        rng = ApproximateGenerator(seed)
         distinct, often = np.unique(reference.to_numpy(), axis=0, return_counts=True)
         order = {tuple(row): i for i, row in reversed(list(enumerate(reference.rows())))}
         place = np.argsort([order[tuple(row)] for row in distinct.tolist()])
