@@ -96,7 +96,7 @@ def test_fewer_than_400_draws_are_refused_and_the_remedy_is_true(tmp_path: Path)
     options: dict[str, Any] = {"column": "visits", "seed": 7}
     table, grid = {"visits": VISITS}, {"loose": LinearWeights()}
     mechanism = PseudoPosterior(PoissonMean(column="visits"), draws=99)
-    with pytest.raises(ParameterError, match="Raise draws"):
+    with pytest.raises(ParameterError, match="draws times chains must be .* at least 400"):
         frontier(mechanism, table, grid, STATISTICS, folder=tmp_path / "few", **options)
     (point,) = frontier(replace(mechanism, draws=100), table, grid, STATISTICS, folder=tmp_path / "f", **options)
     assert point.failed is None
