@@ -28,6 +28,7 @@ import pytest
 
 import discreet
 from discreet import AddRemove, Budget, Output, Replacement, Unit
+from discreet.audit import density_ratio
 from discreet.audit.release import split as draw_control
 from discreet.confidential import check_table, confidential, confidential_rows, reveal_to_custodian
 from discreet.confidential.database import addressed
@@ -47,7 +48,7 @@ from discreet.domain import (
 )
 from discreet.errors import DataError, DiscreetError
 from discreet.ledger import Ledger, Request
-from discreet.mechanisms import HierarchicalHistogram, Marginals, PerturbedHistogram
+from discreet.mechanisms import DirichletMultinomial, HierarchicalHistogram, Marginals, PerturbedHistogram
 from discreet.planner import plan, plan_together
 from discreet.releases import read, verify
 from discreet.report import write_report
@@ -989,12 +990,25 @@ def split(**options: Any) -> None:
     )
 
 
+def letters(words: str) -> Domain:
+    return Domain(columns={"x": Category(categories=list(words))})
+
+
 def of_mechanisms() -> Iterator[Case]:
     budget, pure = Budget(epsilon=2.0, delta=1e-6), Budget(epsilon=2.0)
     yield Case(
         "columns, and the domain has {}. Declare fewer columns",
         lambda: wide(booleans(129)),
         lambda: wide(booleans(128)),
+    )
+    yield Case(
+        "no two tables of this domain differ. Declare at least two cells",
+        lambda: density_ratio(
+            DirichletMultinomial(domain=letters("a"), size=1, prior=1.0), records=2, epsilon=1.0, releases=2
+        ),
+        lambda: density_ratio(
+            DirichletMultinomial(domain=letters("ab"), size=1, prior=1.0), records=2, epsilon=1.0, releases=2
+        ),
     )
     yield Case(
         "records that the domain declares impossible. Take another",

@@ -26,7 +26,7 @@ import discreet
 from discreet import domain as d
 from discreet import privacy
 from discreet.errors import DiscreetError, Fault
-from discreet.mechanisms import REGISTRY, Mechanism
+from discreet.mechanisms import REGISTRY, DirichletMultinomial, Mechanism
 
 ROOT = Path(discreet.__file__).parent
 PACKAGES = sorted({path.parent.name for path in ROOT.glob("[a-z]*/__init__.py")} - {"testing"})
@@ -94,6 +94,8 @@ CALLS: dict[str, dict[str, Any]] = {
     "transport_distance": {"x": [[1.0], [2.0]], "y": [[1.0], [3.0]], "norm": "sum", "pairs": 100},
     "Request": {"budget": BUDGET, "domain": DOMAIN, "size": 20, "counts": False, "mechanism": "marginals",
                 "kind": "exact", "seeded": True, "part": "p"},
+    "density_ratio": {"mechanism": DirichletMultinomial(domain=DOMAIN, size=2, prior=0.5), "records": 3, "epsilon": 1.0,
+                      "tables": 2, "releases": 3, "neighbours": 2, "error": 0.25, "seed": 1},
     "hellinger": {"x": [1.0, 2.0], "y": [1.0, 3.0], "x_weights": [1.0, 2.0], "y_weights": [1.0, 1.0]},
 }  # fmt: skip
 FIELDS = {"size": 20, "records": 200, "scale": 16.0, "prior": 0.5, "mixing": 0.5, "strength": 1.0, "discount": 0.25,

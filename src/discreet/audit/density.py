@@ -111,8 +111,8 @@ def density_ratio(
     """
     epsilon = real("epsilon", epsilon, least=0, most=100, error=BudgetError)
     error = real("error", error, above=0, below=0.5)
-    for name, number in (("records", records), ("tables", tables), ("releases", releases), ("neighbours", neighbours)):
-        integer(name, number, least=1)
+    records, tables = integer("records", records, least=1), integer("tables", tables, least=1)
+    releases, neighbours = integer("releases", releases, least=1), integer("neighbours", neighbours, least=1)
     rng, promised = seeded(seed), mechanism.guarantee(n=records).delta(epsilon)
     columns: list[tuple[Floats, Counts, Counts]] = []
     for _ in range(tables):

@@ -246,7 +246,7 @@ def frontier(
     if domain is None and not (known is None and holdout is None):
         raise ParameterError("known columns and a holdout are of use with a domain only. Write domain=...")
     choice("column", column, mechanism.synthesiser.sensitive)
-    integer("draws of all chains", mechanism.draws * mechanism.chains, least=LEAST_EFFECTIVE, remedy="Raise draws.")
+    integer("draws times chains", mechanism.draws * mechanism.chains, least=LEAST_EFFECTIVE)
     least = max(mechanism.convergence.effective, LEAST_EFFECTIVE / mechanism.chains)
     mechanism = replace(mechanism, convergence=replace(mechanism.convergence, effective=least))
     intruder: Intruder | None = None

@@ -19,6 +19,7 @@ import pytest
 from discreet._core.random import seeded
 from discreet.errors import FileProblem, ParameterError
 from discreet.pseudo_posterior import (
+    Convergence,
     LinearWeights,
     MappedWeights,
     PoissonMean,
@@ -32,6 +33,7 @@ from discreet.pseudo_posterior import (
     weight_picture,
 )
 from discreet.pseudo_posterior.risk_frontier import FrontierPoint
+from discreet.pseudo_posterior.sampler import PosteriorDraws, Sampler
 from discreet.pseudo_posterior.weights import Risks, Weighting
 
 pytestmark = pytest.mark.chains
@@ -96,10 +98,29 @@ def test_fewer_than_400_draws_are_refused_and_the_remedy_is_true(tmp_path: Path)
     options: dict[str, Any] = {"column": "visits", "seed": 7}
     table, grid = {"visits": VISITS}, {"loose": LinearWeights()}
     mechanism = PseudoPosterior(PoissonMean(column="visits"), draws=99)
-    with pytest.raises(ParameterError, match="Raise draws"):
+    with pytest.raises(ParameterError, match="draws times chains must be .* at least 400"):
         frontier(mechanism, table, grid, STATISTICS, folder=tmp_path / "few", **options)
     (point,) = frontier(replace(mechanism, draws=100), table, grid, STATISTICS, folder=tmp_path / "f", **options)
     assert point.failed is None
+
+
+def test_a_point_of_chains_that_mix_badly_has_no_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even where the limits of the mechanism would take them: 1,000 draws that are worth about 100."""
+    whole, noise = Sampler.draw, seeded(5).normal(size=(4, 250))
+    for i in range(1, 250):
+        noise[:, i] += 0.8 * noise[:, i - 1]
+
+    def slow(sampler: Sampler, weights: Any, **options: Any) -> PosteriorDraws:
+        draws = whole(sampler, weights, **options)
+        return draws if (weights == 1.0).all() else replace(draws, exact=False, watched={"mean": noise})
+
+    monkeypatch.setattr(Sampler, "draw", slow)
+    loose = Convergence(r_hat=math.inf, effective=-math.inf, divergent=1.0, doublings=0)
+    mechanism = PseudoPosterior(PoissonMean(column="visits"), tables=3, draws=250, convergence=loose)
+    (point,) = frontier(mechanism, {"visits": VISITS}, {"loose": LinearWeights()}, STATISTICS, column="visits",
+                        folder=tmp_path / "f", seed=7)  # fmt: skip
+    assert "the effective sample size" in str(point.failed)
+    assert (point.quantile, point.lipschitz) == ((), 0.0)
 
 
 def test_limits_by_effective_draws_are_those_of_the_chain() -> None:

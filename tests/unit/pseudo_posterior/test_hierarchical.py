@@ -97,7 +97,7 @@ def test_the_command_has_it(tmp_path, command) -> None:
     held = pl.DataFrame({"income": income, "region": np.array(["n", "s", "w"])[region], "urban": urban})
     assert run(command(held, DOMAIN, "--model", "hierarchical", "--group", "region", "--sensitive", "income",
                        "--target-epsilon", "20", "--draws", "100", "--warm-up", "200", "--chains", "2",
-                       "--max-divergent", "0.1", "--transform", "identity")) == 0  # fmt: skip
+                       "--max-divergent", "0.1", "--min-effective", "25", "--transform", "identity")) == 0  # fmt: skip
     facts = json.loads((tmp_path / "out" / "certificate.json").read_text())
     assert set(facts["mechanism"]["parameters"]["published_exactly"]) == {"region", "urban"}
     made = pl.read_parquet(tmp_path / "out" / "table-01.parquet").group_by("region").agg(pl.col("income").mean())
