@@ -239,10 +239,7 @@ class Domain:
 
     @property
     def table_domains(self) -> dict[str, Domain]:
-        """The domains of the tables that come in and go out, by name, without the column that names the unit.
-
-        One table alone has no name.
-        """
+        """The domains of the tables that come in and go out, by name, without the unit's column; one has no name."""
         table = self.unit_table
         if table is None or self.units is None:
             return {"": self.row_domain}

@@ -11,12 +11,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet import AddRemove, Budget, read, release, verify
+from discreet import AddRemove, Budget, Ledger, Unit, read, release, verify
 from discreet._core.reading import file_sha256
 from discreet.confidential import check_table, reveal_to_custodian
 from discreet.domain import Boolean, Category, Domain, Integer, UnitTable
 from discreet.errors import DataError, DomainError, FileProblem, ParameterError
 from discreet.inference import ReleaseTakenForSample
+from discreet.releases import writing
 from discreet.releases.certificate import Certificate
 from discreet.releases.writing import IDENTITY_KEY
 
@@ -108,6 +109,30 @@ def test_a_folder_is_read_written_and_verified(folder: Path, tmp_path: Path) -> 
         release(tables(), DOMAIN, BUDGET, size=600, out=folder)
 
 
+def test_a_write_that_dies_leaves_no_table_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = {"age": replace(COLUMNS["age"], out_of_bounds="clip")}
+    owned = Boolean(nulls="category", out_of_bounds="null")
+    persons = UnitTable(unit="id", max_records=3, columns=columns)
+    domain = Domain(units="households", columns={"owned": owned}, tables={"persons": persons})
+    ledger = Ledger.create(tmp_path / "x.sqlite", dataset="x", epsilon=3, delta=1e-3, unit=Unit("id", max_records=3))
+    facts: dict[str, Any] = {"size": 600, "ledger": ledger, "out": tmp_path / "out", "accept": {"other-columns"}}
+    write_table = writing.write_table
+
+    def dies(frames: Any, schema: Any, file: Any, **options: Any) -> Any:
+        if "persons" in str(options["named"]):
+            raise OSError
+        return write_table(frames, schema, file, **options)
+
+    monkeypatch.setattr(writing, "write_table", dies)
+    with pytest.raises(FileProblem):
+        release(tables(), domain, BUDGET, **facts)
+    assert not (tmp_path / "out").exists()
+    monkeypatch.undo()
+    again = release(tables(), domain, BUDGET, **facts)  # the ledger could not pay twice
+    assert again.info["why"].startswith("drawn and paid for by a run that died")
+    assert all(check.agrees for check in verify(tmp_path / "out"))
+
+
 @pytest.mark.parametrize("defect", ["orphan", "too many", "twice", "value"])
 def test_a_table_whose_keys_do_not_match_is_found(folder: Path, defect: str) -> None:
     """Planted in the files and in the hashes and numbers that the certificate states of them."""
@@ -192,7 +217,7 @@ def test_an_order_across_tables_needs_single_values() -> None:
         table = UnitTable(unit="id", max_records=2, columns={"left": column})
         facts = {"units": "homes", "columns": {"built": column}, "tables": {"stays": table}}
         if column is wide:
-            with pytest.raises(DomainError, match="of two tables"):
+            with pytest.raises(DomainError, match="across two tables"):
                 Domain(**facts, order=["built", "left"])
         else:
             assert Domain(**facts, order=["built", "left"]).constraints
