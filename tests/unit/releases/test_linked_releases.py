@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from jsonschema import Draft202012Validator
 
 from discreet import AddRemove, Budget, Ledger, Unit, read, release, verify
 from discreet._core.reading import file_sha256
@@ -167,6 +168,9 @@ def test_a_table_whose_keys_do_not_match_is_found(folder: Path, defect: str) -> 
 def test_a_changed_file_is_refused(folder: Path) -> None:
     document = json.loads((folder / "certificate.json").read_text())
     assert document["released"]["columns"] == ["id", "owned", "age", "sex"]
+    schema = json.loads(Path(writing.__file__).with_name("certificate.schema.json").read_text())
+    Draft202012Validator(schema).validate(document)
+    Draft202012Validator(schema).validate({**document, "domain": {"tables": document["domain"]["tables"]}})
     pl.read_parquet(folder / "persons.parquet").head(5).write_parquet(folder / "persons.parquet")
     with pytest.raises(FileProblem, match="not the file that its certificate"):
         read(folder)
