@@ -113,7 +113,7 @@ def confidential(
     """
     require_domain(domain)
     require_unit(domain, unit, by_unit=by_unit)
-    sources = open_declared(data, domain, unit=unit, other_columns=OTHER_COLUMNS in accept, refused=["names"])
+    sources = open_declared(data, domain, unit=unit, other_columns=OTHER_COLUMNS in accept, refused="names")
     row_unit = unit_of(domain, unit)
     *_, source = sources.values()
     rng = rng or secure()

@@ -129,6 +129,12 @@ class Domain:
     [(0, 1), (2, 3)]
     >>> declared.constraints[1].allowed.astype(int).tolist()
     [[1, 0, 0], [1, 1, 1], [0, 1, 0]]
+
+    >>> from discreet.domain import UnitTable
+    >>> persons = UnitTable(unit="id", max_records=5, columns={"age": domain.columns["age"]})
+    >>> linked = Domain(units="homes", columns={"city": declared.columns["city"]}, tables={"persons": persons})
+    >>> linked.names[:3]
+    ('city', 'number of persons', 'age (1)')
     """
 
     columns: Mapping[str, Column] = field(default_factory=dict)

@@ -93,6 +93,12 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "out"
 
 
+def test_a_folder_with_two_files_of_one_name_is_refused(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "in" / "persons.parquet").touch()
+    with pytest.raises(ParameterError, match="one of each name"):
+        release(tmp_path / "in", DOMAIN, BUDGET, size=600)
+
+
 def test_a_folder_is_read_written_and_verified(folder: Path, tmp_path: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == [
         "certificate.json",
