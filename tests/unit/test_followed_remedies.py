@@ -1192,6 +1192,47 @@ def of_units() -> Iterator[Case]:
     )
 
 
+def of_linked_tables() -> Iterator[Case]:
+    table = UnitTable(unit="who", max_records=2, columns={"x": Integer(lower=0, upper=3, cells=2)})
+
+    def linked(**facts: Any) -> Domain:
+        wide = {"z": Integer(lower=0, upper=3, cells=2)}
+        return Domain(**{"units": "homes", "columns": wide, "tables": {"stays": table}, **facts})
+
+    homes = pl.DataFrame({"who": range(200), "z": [0, 3] * 100})
+    both = {"homes": homes, "stays": homes.rename({"z": "x"})}
+    budget = Budget(epsilon=8.0, delta=1e-3)
+
+    def made(domain: Domain | None = None, **facts: Any) -> Any:
+        return discreet.release(both, domain or linked(), budget, size=200, mechanism="marginals", **facts)
+
+    def page(out: str, **facts: Any) -> Any:
+        made(out=out)
+        return write_report(out, f"{out}.html", **facts)
+
+    yield Case(
+        'a mapping is of several tables, and the domain has one. Declare units = "..." there',
+        lambda: made(Domain(columns={"z": Boolean()})),
+        made,
+    )
+    yield Case(
+        "the domain has the tables {}. Give a mapping, or a folder with one of each name",
+        lambda: confidential(homes, linked()),
+        lambda: confidential(both, linked()),
+    )
+    yield Case("of units has no column. Declare one under [columns.NAME]", lambda: linked(columns={}), linked)
+    yield Case(
+        "needs cells of one value each. Declare these, or leave it out", lambda: linked(order=["z", "x"]), linked
+    )
+    yield Case("several draws are of one long table. Leave tables out", lambda: made(tables=2), made)
+    yield Case(
+        "or its domain: domain.table_domains[NAME]",
+        lambda: compare(homes, made().tables["homes"], linked()),
+        lambda: compare(homes, made().tables["homes"], linked().table_domains["homes"]),
+    )
+    yield Case("Leave the data out, and compare table by table", lambda: page("a", data="homes"), lambda: page("b"))
+
+
 # -- what is followed -------------------------------------------------------------------------------------------------
 
 CASES = [
@@ -1203,6 +1244,7 @@ CASES = [
     *of_releases(),
     *of_mechanisms(),
     *of_units(),
+    *of_linked_tables(),
 ]
 
 

@@ -252,7 +252,7 @@ def check_table(
 
 @enclosed
 def _checked(data: Any, domain: Domain, *, unit: Unit | None, other_columns: bool, examples: int) -> TableCheck:
-    sources, unit, scans = open_declared(data, domain, refused=()), unit_of(domain, unit), list[_Scan]()
+    sources, unit, scans = open_declared(data, domain, refused=""), unit_of(domain, unit), list[_Scan]()
     for name, part in domain.table_domains.items():
         names = part.names if unit is None else tuple(dict.fromkeys([*part.names, unit.column]))
         refusals = wrong_names(sources[name], names, other_columns=other_columns)

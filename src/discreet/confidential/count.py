@@ -71,7 +71,8 @@ def confidential(
         data set, anything that gives Arrow's C stream, or the path of a file (Parquet, CSV, Arrow; with the extra
         ``foreign`` Excel, SPSS, Stata, SAS) or of a folder of Parquet files, or the address of a table or a query
         (``sqlite:///FILE?table=NAME``, ``duckdb:///FILE?query=SELECT ...``, ``postgresql://USER@HOST/DATABASE?table=``).
-        It is counted where it is: of an engine, only the cells that are held and their frequencies come back.
+        It is counted where it is: of an engine, only the cells that are held and their frequencies come back. Of a
+        domain with ``units``, a mapping of both tables by their names, or a folder with one of each name.
     domain : Domain
         Public. Every column it names has to be in the table.
     unit : Unit, optional
@@ -112,7 +113,7 @@ def confidential(
     """
     require_domain(domain)
     require_unit(domain, unit, by_unit=by_unit)
-    sources = open_declared(data, domain, unit=unit, other_columns=OTHER_COLUMNS in accept, refused=["names"])
+    sources = open_declared(data, domain, unit=unit, other_columns=OTHER_COLUMNS in accept, refused="names")
     row_unit = unit_of(domain, unit)
     *_, source = sources.values()
     rng = rng or secure()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from glob import glob, has_magic
@@ -69,12 +69,7 @@ def open_source(data: Any) -> Source:
 
 
 def open_declared(
-    data: Any,
-    domain: Domain,
-    *,
-    unit: Unit | None = None,
-    other_columns: bool = False,
-    refused: Collection[str] = ("names", "types"),
+    data: Any, domain: Domain, *, unit: Unit | None = None, other_columns: bool = False, refused: str = "names, types"
 ) -> dict[str, Source]:
     """Open the tables of a domain, by name, and refuse what their names and types show; no row is read."""
     # One has no name, two are in a mapping or a folder. Raises DataError, FileProblem, ParameterError.
@@ -105,13 +100,13 @@ def _tables_in(data: Any, names: Sequence[str]) -> dict[str, Path]:
     """Return the tables in a folder, by name. Raises ParameterError where it, or a mapping, has others."""
     if names == [""]:
         raise ParameterError('a mapping is of several tables, and the domain has one. Declare units = "..." there')
-    tables = {}
+    files = list[Path]()
     if isinstance(data, (str, PathLike)) and Path(data).is_dir():
-        tables = {file.name.split(".")[0]: file for file in sorted(Path(data).iterdir())}
-    if not set(names) <= set(tables):
+        files = [file for file in Path(data).iterdir() if file.name.split(".")[0] in names]
+    if sorted(file.name.split(".")[0] for file in files) != sorted(names):
         listed = " and ".join(map(repr, names))
         raise ParameterError(f"the domain has the tables {listed}. Give a mapping, or a folder with one of each name")
-    return tables
+    return {file.name.split(".")[0]: file for file in files}
 
 
 def _watched(source: Source) -> Source:

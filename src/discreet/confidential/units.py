@@ -109,16 +109,13 @@ class Holdings:
 
     def held_by(self, owners: Holdings) -> tuple[Integers, int, int]:
         """Return how many rows each owner has, how many rows have none, and how many rows owners have too many."""
-
-        def totals() -> pl.DataFrame:
-            tables = [self._totals(parts).with_columns(pl.lit(side).alias(_ORDER)) for side, parts in sides if parts]
-            sums = [pl.col(FREQUENCY).filter(pl.col(_ORDER) == side).sum().alias(side) for side, _ in sides]
-            return pl.concat(tables, how="vertical_relaxed").group_by(_UNIT).agg(sums)
-
-        sides = (("rows", self._parts), ("owners", owners._parts))
-        if not any(parts for _, parts in sides):
-            return self.held(), 0, 0
-        rows, times = quietly(totals, _unreadable(self.unit)).select("rows", "owners").to_numpy().T
+        sides = {"rows": self._parts, "owners": owners._parts}
+        tables = [pl.DataFrame(schema={_UNIT: pl.Null(), **dict.fromkeys(sides, pl.Int64())})]
+        tables += [part.rename({FREQUENCY: side}) for side, parts in sides.items() for part in parts]
+        totals = quietly(
+            lambda: pl.concat(tables, how="diagonal_relaxed").group_by(_UNIT).sum(), _unreadable(self.unit)
+        )
+        rows, times = totals["rows"].to_numpy(), totals["owners"].to_numpy()
         return rows[times > 0], int(rows[times == 0].sum()), int(np.maximum(times - 1, 0).sum())
 
     def _totals(self, parts: list[pl.DataFrame]) -> pl.DataFrame:

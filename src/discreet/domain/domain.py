@@ -129,6 +129,12 @@ class Domain:
     [(0, 1), (2, 3)]
     >>> declared.constraints[1].allowed.astype(int).tolist()
     [[1, 0, 0], [1, 1, 1], [0, 1, 0]]
+
+    >>> from discreet.domain import UnitTable
+    >>> persons = UnitTable(unit="id", max_records=5, columns={"age": domain.columns["age"]})
+    >>> linked = Domain(units="homes", columns={"city": declared.columns["city"]}, tables={"persons": persons})
+    >>> linked.names[:3]
+    ('city', 'number of persons', 'age (1)')
     """
 
     columns: Mapping[str, Column] = field(default_factory=dict)
@@ -239,10 +245,7 @@ class Domain:
 
     @property
     def table_domains(self) -> dict[str, Domain]:
-        """The domains of the tables that come in and go out, by name, without the column that names the unit.
-
-        One table alone has no name.
-        """
+        """The domains of the tables that come in and go out, by name, without the unit's column; one has no name."""
         table = self.unit_table
         if table is None or self.units is None:
             return {"": self.row_domain}

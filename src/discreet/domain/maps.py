@@ -226,12 +226,9 @@ def settle_rules(domain: Domain) -> None:
     readers = Readers(domain.columns)
     constraints, intervals = compiled(readers, plain)
     if domain.units is not None and domain.unit_table is not None:
-        unit_names = domain.unit_table.own_columns(domain.columns).keys()
-        if mixed := [pair for pair in intervals if len(unit_names & set(pair)) == 1]:
-            raise DomainError(
-                f"columns {mixed[0][0]!r} and {mixed[0][1]!r} are of two tables, which are drawn by "
-                "themselves within cells. Declare cells of one value each, or leave the rule out"
-            )
+        unit_names = set(domain.unit_table.own_columns(domain.columns))
+        if any(len(unit_names & set(pair)) == 1 for pair in intervals):
+            raise DomainError("order across two tables needs cells of one value each. Declare these, or leave it out")
     totals = published(readers, plain["totals"], remaining(readers, constraints))
     settle(domain, constraints=constraints, published=totals, _sorted=intervals)
     settle(domain, repairs=repairs(readers, constraints, plain), dependencies=dependencies(readers, plain))

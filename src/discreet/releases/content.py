@@ -140,8 +140,7 @@ def decoded(
     number: int = 0,
     table: str = "",
 ) -> Frames:
-    """Yield records as frames, after a number of earlier ones; of several tables, as those of one."""
-    # Raises Fault at a record that is declared impossible.
+    """Yield records as frames, after a number of earlier ones. Raises Fault at one that is declared impossible."""
     for chunk in chunks:
         if not domain.allowed(chunk).all():
             raise Fault("record declared impossible", source)

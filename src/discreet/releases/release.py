@@ -59,8 +59,7 @@ class Release:
     ----------
     records : dataframe, list or dict of dataframe, or None
         The released records, as the kind of table that came in: of pandas for pandas, a relation of the same connection
-        for DuckDB, Polars for files. A list of tables from a model, and linked tables by name. None when they are in
-        files.
+        for DuckDB, Polars for files. Several are a list, and linked ones are named. None when they are in files.
     certificate : Certificate
         What was promised.
     info : dict

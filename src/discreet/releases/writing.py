@@ -270,9 +270,8 @@ def write(
             domain = Domain.from_dict(document.facts.domain).row_domain
             ends = {f"{name}{end}": column for name, column in domain.columns.items() for end in ("_from", "_to")}
             options: dict[str, Any] = {"metadata": metadata, "separator": separator}
-            facts = write_table(
-                next(tables), schemas[0], table, named=path, columns={**ends, **domain.columns}, **options
-            )
+            options["columns"] = {**ends, **domain.columns}
+            facts = write_table(next(tables), schemas[0], table, named=path, **options)
             hashes[path] = str(facts.sha256)
             document = document.releasing(tables=[facts])
             paid_for |= document.paid_for

@@ -95,15 +95,15 @@ def _release_values(path: Path, where: Path, promise: Promise) -> dict[str, Any]
         key = certificate.facts.released.partition_by
     rows = declared(promise.mechanism.domain.row_domain)
     words = {name: "; ".join(filter(None, (kind, note))) for name, kind, _, note in rows}
-    values["columns"] = [
+    columns: list[dict[str, Any]] = [
         {"column": name, "words": words.get(name), "type": _type(dtype)}
         | ({"inside": None, "property": "fullpath"} if name == key else {"inside": name, "property": None})
         for name, dtype in no_rows(promise.contents).schema.items()
     ]
     for table, part in zip(tables, cycle(certificate.table_names), strict=False):
         names = no_rows(promise.contents, part).columns
-        table["columns"] = [column for column in values["columns"] if column["column"] in names]
-    return values
+        table["columns"] = [column for column in columns if column["column"] in names]
+    return values | {"columns": columns}
 
 
 def _file(path: Path, release: Path) -> dict[str, Any]:

@@ -232,7 +232,7 @@ def population(promise: Promise, release: Path) -> PopulationPictures:
     mechanism, reason, names = promise.mechanism, "", list[str]()
     if promise.disagreements:
         reason = "Claims of the certificate were not confirmed."
-    elif promise.certificate.several:
+    elif promise.certificate.several and promise.certificate.table_names == [""]:
         reason = "Numbers from several tables are combined: see discreet estimate."
     elif obstacle := no_posterior(mechanism, promise.certificate.facts.records):
         reason = full_sentence(obstacle)

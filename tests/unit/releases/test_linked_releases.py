@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from jsonschema import Draft202012Validator
 
-from discreet import AddRemove, Budget, read, release, verify
+from discreet import AddRemove, Budget, Ledger, Unit, read, release, verify
 from discreet._core.reading import file_sha256
 from discreet.confidential import check_table, reveal_to_custodian
 from discreet.domain import Boolean, Category, Domain, Integer, UnitTable
 from discreet.errors import DataError, DomainError, FileProblem, ParameterError
 from discreet.inference import ReleaseTakenForSample
+from discreet.releases import writing
 from discreet.releases.certificate import Certificate
 from discreet.releases.writing import IDENTITY_KEY
 
@@ -91,6 +93,12 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "out"
 
 
+def test_a_folder_with_two_files_of_one_name_is_refused(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "in" / "persons.parquet").touch()
+    with pytest.raises(ParameterError, match="one of each name"):
+        release(tmp_path / "in", DOMAIN, BUDGET, size=600)
+
+
 def test_a_folder_is_read_written_and_verified(folder: Path, tmp_path: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == [
         "certificate.json",
@@ -106,6 +114,30 @@ def test_a_folder_is_read_written_and_verified(folder: Path, tmp_path: Path) -> 
         require_linked(again.tables)
     with pytest.raises(FileProblem, match="exists already"):
         release(tables(), DOMAIN, BUDGET, size=600, out=folder)
+
+
+def test_a_write_that_dies_leaves_no_table_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = {"age": replace(COLUMNS["age"], out_of_bounds="clip")}
+    owned = Boolean(nulls="category", out_of_bounds="null")
+    persons = UnitTable(unit="id", max_records=3, columns=columns)
+    domain = Domain(units="households", columns={"owned": owned}, tables={"persons": persons})
+    ledger = Ledger.create(tmp_path / "x.sqlite", dataset="x", epsilon=3, delta=1e-3, unit=Unit("id", max_records=3))
+    facts: dict[str, Any] = {"size": 600, "ledger": ledger, "out": tmp_path / "out", "accept": {"other-columns"}}
+    write_table = writing.write_table
+
+    def dies(frames: Any, schema: Any, file: Any, **options: Any) -> Any:
+        if "persons" in str(options["named"]):
+            raise OSError
+        return write_table(frames, schema, file, **options)
+
+    monkeypatch.setattr(writing, "write_table", dies)
+    with pytest.raises(FileProblem):
+        release(tables(), domain, BUDGET, **facts)
+    assert not (tmp_path / "out").exists()
+    monkeypatch.undo()
+    again = release(tables(), domain, BUDGET, **facts)  # the ledger could not pay twice
+    assert again.info["why"].startswith("drawn and paid for by a run that died")
+    assert all(check.agrees for check in verify(tmp_path / "out"))
 
 
 @pytest.mark.parametrize("defect", ["orphan", "too many", "twice", "value"])
@@ -142,6 +174,9 @@ def test_a_table_whose_keys_do_not_match_is_found(folder: Path, defect: str) -> 
 def test_a_changed_file_is_refused(folder: Path) -> None:
     document = json.loads((folder / "certificate.json").read_text())
     assert document["released"]["columns"] == ["id", "owned", "age", "sex"]
+    schema = json.loads(Path(writing.__file__).with_name("certificate.schema.json").read_text())
+    Draft202012Validator(schema).validate(document)
+    Draft202012Validator(schema).validate({**document, "domain": {"tables": document["domain"]["tables"]}})
     pl.read_parquet(folder / "persons.parquet").head(5).write_parquet(folder / "persons.parquet")
     with pytest.raises(FileProblem, match="not the file that its certificate"):
         read(folder)
@@ -192,7 +227,7 @@ def test_an_order_across_tables_needs_single_values() -> None:
         table = UnitTable(unit="id", max_records=2, columns={"left": column})
         facts = {"units": "homes", "columns": {"built": column}, "tables": {"stays": table}}
         if column is wide:
-            with pytest.raises(DomainError, match="of two tables"):
+            with pytest.raises(DomainError, match="across two tables"):
                 Domain(**facts, order=["built", "left"])
         else:
             assert Domain(**facts, order=["built", "left"]).constraints
