@@ -303,9 +303,9 @@ class _Several:
 
     def hidden(self, domain: Domain, tables: Sequence[Released]) -> dict[str, Booleans]:
         """Return which cells of each column may be empty, for all that noise tells."""
-        records, own = self.certificate.facts.records, self.records.names  # each slot has noise of its own
-        parts = [1 if self.table is None or name in own else self.table.number for name in domain.names]
-        return {name: hidden_cells(tables, i, records, parts[i]) for i, name in enumerate(domain.names)}
+        records, tables_of_units = self.certificate.facts.records, (self.records.tables or {}).values()
+        slots = {name: table.number for table in tables_of_units for name in table.columns}  # noise of its own in each
+        return {name: hidden_cells(tables, i, records, slots.get(name, 1)) for i, name in enumerate(domain.names)}
 
     def quantile(
         self, tables: Sequence[Released], place: int, level: float, group: Group | None
