@@ -37,8 +37,8 @@ Places = Callable[..., list[tuple[float, list[str]]]]
 """From names of columns to those of the mechanism's records that tell them, for each share of the records."""
 
 
-def hidden_cells(tables: Sequence[Released], place: int, records: int) -> Booleans:
-    """Return which cells of a column the noise of the tables does not let one tell from empty ones."""
+def hidden_cells(tables: Sequence[Released], place: int, records: int, parts: int = 1) -> Booleans:
+    """Return which cells of a column, a sum of tables, the noise of these does not let one tell from empty ones."""
     size = list(tables[0].domain.columns.values())[place].size or 0
     if not size:
         return np.zeros(0, dtype=bool)
@@ -47,8 +47,8 @@ def hidden_cells(tables: Sequence[Released], place: int, records: int) -> Boolea
     drawn = np.mean([t.cell_variances(place, size) for t in tables], axis=0)
     spread = np.var(counts, axis=0, ddof=1) - drawn * (1.0 + tables[0].drawn / records)
     noise = math.sqrt(max(1e-18, float(np.mean(spread[positive | ~positive.any()]))))
-    noisy = shares / noise  # without negative counts, which are estimated
-    noisy = np.where(noisy < _CLEAR, np.interp(noisy, _CLIPPED, _GRID), noisy)
+    noisy = shares / noise / math.sqrt(parts)  # of each table, without negative counts, which are estimated
+    noisy = math.sqrt(parts) * np.where(noisy < _CLEAR, np.interp(noisy, _CLIPPED, _GRID), noisy)
     return CellEstimates(noisy + (1.0 / noise - noisy.sum()) / size, 1.0, halves(size)).hidden()
 
 

@@ -79,7 +79,6 @@ class Released:
 
 def read_release(release: Any, facts: Any = None, *, weights: str | None = None, unit: str | None = None) -> Released:
     """Read a release, of which only the distinct rows come into memory; with ``weights``, a row counts as so many."""
-    # With unit, a column, it also tells how many of the rows are of each unit.
     urn = n_held = None
     if isinstance(facts, Domain):
         domain = facts

@@ -265,7 +265,7 @@ class _Several:
         return set() if self.table is None else set(self.domain.names) - self.table.columns.keys()
 
     def read(self, used: Sequence[str]) -> tuple[Domain, list[Released]]:
-        """Return some columns of all tables; of tables of units a record is a row, or, where none is used, a unit."""
+        """Return some columns of all tables; where no column of a unit's rows is used, each record is a unit."""
         domain = Domain(columns={name: column for name, column in self.domain.columns.items() if name in used})
         if (table := self.table) is None:
             return domain, [read_release(source, domain) for source in self.sources]
@@ -289,8 +289,8 @@ class _Several:
     @cached_property
     def slot_shares(self) -> list[float]:
         """Which share of the rows of the first table is in each slot."""
-        rows, table = released_table(self.sources[0]).collect(), self.table
-        assert table is not None
+        table: Any = self.table
+        rows = released_table(self.sources[0]).collect()
         slots = rows.select(pl.int_range(pl.len()).over(table.unit)).to_series().to_numpy()
         if (column := table.columns.get(table.slots)) is not None:  # of a panel
             slots = column.encode(rows[table.slots], name=table.slots)
@@ -303,8 +303,9 @@ class _Several:
 
     def hidden(self, domain: Domain, tables: Sequence[Released]) -> dict[str, Booleans]:
         """Return which cells of each column may be empty, for all that noise tells."""
-        records = self.certificate.facts.records
-        return {name: hidden_cells(tables, place, records) for place, name in enumerate(domain.names)}
+        records, tables_of_units = self.certificate.facts.records, (self.records.tables or {}).values()
+        slots = {name: table.number for table in tables_of_units for name in table.columns}  # noise of its own in each
+        return {name: hidden_cells(tables, i, records, slots.get(name, 1)) for i, name in enumerate(domain.names)}
 
     def quantile(
         self, tables: Sequence[Released], place: int, level: float, group: Group | None

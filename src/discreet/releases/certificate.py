@@ -198,6 +198,8 @@ class Certificate:
         """One line: how many records, from how many, under which budget, by which mechanism."""
         rows = self.tables[0].rows
         released = counted(rows, "record") if self.facts.size is not None else f"counts of {counted(rows, 'cell')}"
+        if self.facts.domain.get("tables"):
+            released = f"{counted(rows, 'row')} of {counted(self.facts.size or 0, 'unit')}"
         if "units" in self.facts.domain:
             pairs = zip(self.tables, self.table_names, strict=False)
             released = ", ".join([f"{table.rows:,} {name}" for table, name in pairs])

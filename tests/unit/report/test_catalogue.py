@@ -12,7 +12,7 @@ import pytest
 
 from discreet import Budget, release
 from discreet.cli.entry import run
-from discreet.domain import Category, Domain, Integer
+from discreet.domain import Category, Domain, Integer, UnitTable
 from discreet.errors import FileProblem, ParameterError
 from discreet.releases import Certificate
 from discreet.report.catalogue import as_text, describe, write_description
@@ -43,7 +43,8 @@ def test_the_promise_is_that_of_the_certificate_with_all_digits(released: Path, 
         assert float(said[number]["@value"]) == stated["guarantee"][number]
         assert isinstance(said[number]["@value"], str)  # a number of JSON-LD is rounded to 16 digits, up or down
     assert said["relation"] == "replacement"
-    assert said["records"] == 3000
+    assert (said["records"], said["size"]) == (3000, 5000)
+    assert "unit" not in said
     statement = Certificate.from_dict(stated).statement
     assert said["statement"] == statement
     assert statement in as_text(document)
@@ -133,3 +134,21 @@ def test_only_a_description_is_replaced(released: Path, capsys: pytest.CaptureFi
 def test_the_command_prints_the_document(released: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["describe", str(released), "--as", "dcat"]) == 0
     assert json.loads(capsys.readouterr().out) == describe(released, "dcat")
+
+
+@pytest.mark.parametrize("form", ["croissant", "dcat"])
+def test_a_table_of_units_has_units_and_rows(tmp_path: Path, form: str) -> None:
+    visits = UnitTable(unit="who", max_records=2, columns=DOMAIN.columns)
+    frame, out = AGES.with_columns(who=np.arange(3000) // 2), tmp_path / "visits.parquet"
+    made = release(frame, Domain(tables={"visits": visits}), Budget(epsilon=1, delta=1e-6), size=500, seed=1, out=out)
+    rows = pl.read_parquet(out).height
+    assert made.certificate.summary.startswith(f"{rows:,} rows of 500 units from 1,500")
+    document = describe(out, form)
+    said = json.loads(json.dumps(document).replace("discreet:", ""))["promise"]
+    assert (said["size"], said["records"]) == (500, 1500)
+    assert said["unit"] == {"column": "who", "max_records": 2}
+    if form == "croissant":
+        first = document["recordSet"][0]["field"][0]
+        assert (first["name"], first["description"]) == (
+            "who", "names the unit: a number, the same in all of its up to 2 rows"
+        )  # fmt: skip
