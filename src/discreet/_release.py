@@ -215,7 +215,8 @@ def release(
             calibrated, why = planner.chosen_mechanism(request, facts)
         facts = facts.on(calibrated.domain)
         offer = releases.offer_of(calibrated, request, n, facts.commonness)
-        request = replace(request, budget=request.budget or releases.budget_of(offer.guarantee))
+        budget = request.budget or releases.budget_of(offer.guarantee, request.attack and book)
+        request = replace(request, budget=budget)
     progress = None if isinstance(mechanism, MechanismFamily) else watch.progress
     with (
         locked(*files),

@@ -21,7 +21,9 @@ from mutants import DATA, MUTATED, listed
 
 import discreet
 from discreet import Budget, Output, Unit
+from discreet.domain import Domain, Integer
 from discreet.mechanisms import REGISTRY
+from discreet.releases import guarantee_of
 
 HERE = Path(__file__).parent
 PROGRAM = HERE.parents[1] / "tools" / "verify_certificate"
@@ -187,6 +189,31 @@ def fresh(which: str, folder: Path, **changes: Any) -> tuple[str, Path]:
     asked["accept"] = {"poor-utility", "weak-promise", *asked.get("accept", ())}
     discreet.release(data, out=Output(out, certificate=folder / "c.json"), **asked)
     return (folder / "c.json").read_text(encoding="utf-8"), out
+
+
+@pytest.mark.parametrize("name", ["perturbed-histogram", "smoothed-histogram", "exponential-histogram"])
+@pytest.mark.parametrize(
+    "limit",
+    [
+        discreet.Risk(detection=0.05, false_alarms=0.01),
+        discreet.Risk(detection=0.56, false_alarms=0.5),
+        discreet.Advantage(0.05),
+        discreet.Success(0.62, prior=0.4),
+    ],
+    ids=str,
+)
+def test_it_computes_what_an_attacker_reaches(limit: Any, name: str) -> None:
+    cells = Domain(columns={"cell": Integer(lower=0, upper=19)})
+    table = golden.pl.DataFrame({"cell": [1, 2, 3, 4] * 250})
+    accept = {"poor-utility", "weak-promise"}
+    made = discreet.release(table, cells, limit, size=50, mechanism=name, accept=accept, seed=1)
+    document = made.certificate.to_dict()
+    assert not wrong(json.dumps(document))
+    reached = limit.reached(guarantee_of(made.certificate).profile)
+    for field, value in {limit.limit[0]: reached * (1 - 1e-5), "other": 0.5}.items():
+        lowered = copy.deepcopy(document)
+        lowered["guarantee"]["attack"][field] = value
+        assert "guarantee.attack" in wrong(json.dumps(lowered))
 
 
 @pytest.mark.parametrize("which", FRESH)

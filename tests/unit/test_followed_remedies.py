@@ -27,7 +27,7 @@ import polars as pl
 import pytest
 
 import discreet
-from discreet import AddRemove, Budget, Output, Replacement, Unit
+from discreet import AddRemove, Advantage, Budget, Output, Replacement, Risk, Unit
 from discreet.audit import density_ratio
 from discreet.audit.release import split as draw_control
 from discreet.confidential import check_table, confidential, confidential_rows, reveal_to_custodian
@@ -50,6 +50,7 @@ from discreet.errors import DataError, DiscreetError
 from discreet.ledger import Ledger, Request
 from discreet.mechanisms import DirichletMultinomial, HierarchicalHistogram, Marginals, PerturbedHistogram
 from discreet.planner import plan, plan_together
+from discreet.privacy.guarantee import AttackBudget
 from discreet.releases import read, verify
 from discreet.report import write_report
 from discreet.utility import compare
@@ -941,6 +942,24 @@ def of_releases() -> Iterator[Case]:
         "the budget is what the release may spend. Write Budget(",
         lambda: plan(XY, records=200),
         lambda: plan(XY, BUDGET, records=200),
+    )
+    yield Case(
+        "{} is reached without a release. Allow more",
+        lambda: ask(budget=Risk(detection=0.01, false_alarms=0.05)),
+        lambda: ask(budget=Risk(detection=0.1, false_alarms=0.05)),
+    )
+    accept = {"other-columns", "poor-utility"}
+    verbatim = {"mechanism": "dirichlet-process", "budget": Advantage(0.2), "accept": accept}
+    for less in ({"mechanism": "perturbed-histogram"}, {"budget": Advantage(1e-7)}):
+        yield Case(
+            "Take another mechanism, allow less than {}",
+            lambda: ask(**verbatim),
+            lambda less=less: ask(**{**verbatim, **less}),
+        )
+    yield Case(
+        "{} has other fields. Give {}",
+        lambda: AttackBudget.from_dict({"detection": 0.1}),
+        lambda: AttackBudget.from_dict({"detection": 0.1, "false_alarms": 0.05}),
     )
     yield Case(
         "a page of budgets needs an epsilon above 0. Give epsilon=",

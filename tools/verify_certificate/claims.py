@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import decimal
 import json
+import math
 import re
 from collections.abc import Callable, Iterator
 from fractions import Fraction
@@ -117,12 +118,41 @@ def _numbers(document: dict[str, Any], promise: Promise) -> Iterator[Check]:
         tables = document["mechanism"].get("parameters", document["mechanism"])["tables"]
         fits = exact(guarantee["epsilon_each"]) * tables >= promise.pure
         yield Check("guarantee.epsilon_each", AGREES if fits else LESS, f"{tables} tables of {promise.pure / tables}")
+    if "attack" in guarantee:
+        yield _attack(guarantee["attack"], promise)
     for caveat in guarantee["caveats"]:
         said = re.search(r"(?:verbatim, with|'single-label',) '?probability'?:? (?:Decimal\(')?([^'\s]+)", str(caveat))
         if said and promise.alone is not None:  # in words to the digits that it has, in a code to those of a float
             fits = number(Fraction(said[1])) >= promise.alone * (1 - mpf(10) ** (-2 if isinstance(caveat, str) else -9))
             detail = f"a label of one record: {mpmath.nstr(promise.alone, 6)}, stated {said[1]}"
             yield Check("guarantee.caveats", AGREES if fits else LESS, detail)
+
+
+def _attack(attack: dict[str, Any], promise: Promise) -> Check:
+    """Compare what the best attacker is said to reach with the profile, each delta of which bounds a detection."""
+    values = {name: number(exact(value)) for name, value in attack.items()}
+    claimed, share = [*values.values(), mpf(0)][:2]
+    if values.keys() == {"advantage"}:
+        reached = promise.delta(Fraction(0))
+    elif values.keys() == {"success", "prior"}:
+        share = min(share, 1 - share)
+        odds = Fraction(int(mpmath.log((1 - share) / share) * 2**90), 2**90)  # rounded down
+        reached = 1 - share + share * promise.delta(odds)
+    elif values.keys() == {"detection", "false_alarms"}:
+
+        def bound(epsilon: Fraction) -> Any:
+            delta, growth = promise.delta(epsilon), mpmath.exp(number(epsilon))
+            return min(growth * share + delta, 1 - (1 - share - delta) / growth)
+
+        low, high = Fraction(0), Fraction(max(20, math.ceil(-mpmath.log(share))))
+        while (reached := bound(low)) > claimed and high - low > Fraction(1, 2**50):  # it falls, and then rises
+            middle = (low + high) / 2
+            low, high = (middle, high) if bound(middle + (high - low) / 2**20) < bound(middle) else (low, middle)
+    else:
+        return Check("guarantee.attack", WRONG, "it is not known")
+    said = f"reached: {mpmath.nstr(reached, 12)}, stated: {mpmath.nstr(claimed, 12)}"
+    less = CANNOT if claimed >= reached * (1 - promise.rough) else LESS
+    return Check("guarantee.attack", AGREES if claimed >= reached else less, said)
 
 
 def verify(text: str, data: Path | None = None) -> list[Check]:

@@ -176,13 +176,11 @@ def _least(facts: Facts, delta: Fraction) -> Iterator[tuple[str, str, Any]]:
     if facts.mechanism == "dirichlet-multinomial":
         strength = drawn(parameters["prior"]) * facts.finite_cells()
         yield "prior-share", "share", strength / (n + strength)
-    if facts.mechanism in {"pitman-yor", "dirichlet-process"}:
+    if facts.mechanism in {"pitman-yor", "dirichlet-process", "urn-histogram"}:
         theta, sigma = raised(drawn(parameters["strength"]), 20), drawn(parameters["discount"])
         yield "verbatim-share", "probability", (n - sigma) / (theta + n)
-        yield "verbatim-share", "expected", facts.size * (n - sigma) / (theta + n)
-    if facts.mechanism == "urn-histogram":
-        theta, sigma = raised(drawn(parameters["strength"]), 20), drawn(parameters["discount"])
-        yield "all-verbatim", "expected", facts.size * (n - sigma) / (theta + n)
+        for code in ("verbatim-share", "all-verbatim"):
+            yield code, "expected", facts.size * (n - sigma) / (theta + n)
 
 
 def _count_columns(facts: Facts) -> list[str]:

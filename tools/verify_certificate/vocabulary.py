@@ -17,19 +17,16 @@ FIELDS: dict[str, tuple[str, str]] = {  # of each object: the fields that it mus
     "relation": ("name group", ""),
     "unit": ("column max_records", ""),
     "public_inputs": ("", "reference points api.table api.prompts"),
-    "guarantee": ("epsilon delta pure_epsilon kind theorem exact assumptions caveats profile", "epsilon_each"),
+    "guarantee": ("epsilon delta pure_epsilon kind theorem exact assumptions caveats profile", "epsilon_each attack"),
     "released": ("columns tables outcome share_from_data", "pairs_measured merged_cells partitions partition_by"),
     "released.tables": ("file rows sha256", ""),
     "ledger": ("dataset entry head", ""),
 }
 PARAMETERS: dict[str, tuple[str, str]] = {
-    "pitman-yor": ("strength discount sampler", ""),
-    "dirichlet-process": ("strength discount sampler", ""),
+    **dict.fromkeys(("pitman-yor", "dirichlet-process"), ("strength discount sampler", "")),
     "dirichlet-multinomial": ("prior", ""),
-    "smoothed-histogram": ("mixing", ""),
-    "reveal-or-obscure": ("mixing", ""),
+    **dict.fromkeys(("smoothed-histogram", "reveal-or-obscure", "subsampled-randomised-response"), ("mixing", "")),
     "data-specific-reveal-or-obscure": ("draw_epsilon schedule", ""),
-    "subsampled-randomised-response": ("mixing", ""),
     "perturbed-histogram": ("scale noise sampling projection", ""),
     "hierarchical-histogram": ("scale noise sampling levels", ""),
     "signed-measure": ("scale noise sampling", "points"),
@@ -74,41 +71,24 @@ CHOICES = {
 RANDOMNESS = {"operating-system", "operating-system-and-jax", "seeded", "seeded-cut"}
 PROFILE = [Fraction(1, 100), Fraction(1, 10), Fraction(1, 4), Fraction(1, 2), *map(Fraction, (1, 2, 4, 8))]
 
-CHOSEN = {
-    name: choices.split()
-    for names, choices in (
-        ("pitman-yor dirichlet-process", "base-measure strength discount"),
-        ("dirichlet-multinomial", "cells prior"),
-        ("smoothed-histogram reveal-or-obscure subsampled-randomised-response", "cells mixing-probability"),
-        ("data-specific-reveal-or-obscure", "cells schedule"),
-        ("exponential-histogram", "cells loss"),
-        ("urn-histogram", "strength discount"),
-        ("stability-histogram stabilised-pitman-yor", "scale threshold"),
-        ("perturbed-histogram gaussian-smoothed-histogram laplace-projection-sampler", "cells noise"),
-        ("hierarchical-histogram signed-measure", "cells noise"),
-        ("private-evolution", "api number-of-steps population noise"),
-        ("marginals", "columns their-cells workload units noise"),
-    )
-    for name in names.split()
-}
+_OF = (  # names of mechanisms, what their promise assumes to be chosen without the data, and their caveats
+    ("pitman-yor dirichlet-process", "base-measure strength discount", "verbatim-share"),
+    ("dirichlet-multinomial", "cells prior", "prior-share"),
+    ("smoothed-histogram reveal-or-obscure", "cells mixing-probability", "uniform-share"),
+    ("subsampled-randomised-response", "cells mixing-probability", "uniform-share"),
+    ("data-specific-reveal-or-obscure", "cells schedule", "uniform-at-most"),
+    ("exponential-histogram", "cells loss", "share-elsewhere"),
+    ("urn-histogram", "strength discount", "all-verbatim delta-constant random-number"),
+    ("stability-histogram stabilised-pitman-yor", "scale threshold", "rare-labels single-label free-draws"),
+    ("perturbed-histogram gaussian-smoothed-histogram laplace-projection-sampler", "cells noise", "free-draws"),
+    ("hierarchical-histogram signed-measure", "cells noise", "free-draws"),
+    ("private-evolution", "api number-of-steps population noise", "api-without-data free-draws"),
+    ("marginals", "columns their-cells workload units noise", "free-draws"),
+)
+CHOSEN = {name: chosen.split() for names, chosen, _ in _OF for name in names.split()}
 """What a promise assumes to have been chosen without the data; where points or a threshold are chosen, they too."""
 
-BELONGS = {
-    name: codes.split()
-    for names, codes in (
-        ("pitman-yor dirichlet-process", "verbatim-share"),
-        ("dirichlet-multinomial", "prior-share"),
-        ("smoothed-histogram reveal-or-obscure subsampled-randomised-response", "uniform-share"),
-        ("data-specific-reveal-or-obscure", "uniform-at-most"),
-        ("exponential-histogram", "share-elsewhere"),
-        ("urn-histogram", "all-verbatim delta-constant random-number"),
-        ("stability-histogram stabilised-pitman-yor", "rare-labels single-label free-draws"),
-        ("perturbed-histogram gaussian-smoothed-histogram laplace-projection-sampler", "free-draws"),
-        ("hierarchical-histogram signed-measure marginals", "free-draws"),
-        ("private-evolution", "api-without-data free-draws"),
-    )
-    for name in names.split()
-}
+BELONGS = {name: caveats.split() for names, _, caveats in _OF for name in names.split()}
 """The caveats of each mechanism, whatever its parameters."""
 
 CAVEATS = {  # the fields of each, beside its code
@@ -121,17 +101,12 @@ CAVEATS = {  # the fields of each, beside its code
     "free-draws": "noisy",
     "place-around-points": "points",
     "place-in-leaf": "cells",
-    "prior-share": "share",
     "published-shares": "column source sample",
     "random-number": "size",
     "rare-labels": "threshold open",
-    "share-elsewhere": "share",
     "single-label": "probability",
-    "uniform-at-most": "share",
-    "uniform-share": "share",
+    **dict.fromkeys(("prior-share", "share-elsewhere", "uniform-at-most", "uniform-share"), "share"),
     "verbatim-share": "at_most expected probability size",
-    **dict.fromkeys(
-        ("api-without-data", "conditional-independence", "delta-constant", "delta-is-bound", "no-step"), ""
-    ),
-    **dict.fromkeys(("tables-together", "unused-slots"), ""),
+    **dict.fromkeys(("api-without-data", "conditional-independence", "delta-constant", "delta-is-bound"), ""),
+    **dict.fromkeys(("no-step", "tables-together", "unused-slots"), ""),
 }

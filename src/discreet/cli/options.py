@@ -179,7 +179,7 @@ def budget_of(options: dict[str, Any]) -> Any:
     """Return the privacy budget, or what an attacker may reach. Raises ParameterError unless one of them is given."""
     values = {name: options.pop(name) for name in BUDGET}
     delta = values.pop("delta")
-    shares = {name: _shares(value) for name, value in values.items() if value is not None}
+    shares = {name: _fractions(value) for name, value in values.items() if value is not None}
     match (*shares, delta != 0.0), [*shares.values()]:
         case ("epsilon", _), _:
             return discreet.Budget(epsilon=values["epsilon"], delta=delta)
@@ -197,7 +197,7 @@ def budget_of(options: dict[str, Any]) -> Any:
     )
 
 
-def _shares(value: Any) -> list[float]:
+def _fractions(value: Any) -> list[float]:
     """Return shares that are written as 0.05 or as 5 %, with "at" between two; none where one is neither."""
     parts = [part.strip() for part in str(value).split("at")]
     try:

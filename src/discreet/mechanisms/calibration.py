@@ -14,7 +14,7 @@ from discreet._core.errors import Infeasible, ParameterError
 from discreet._core.numeric import least_integer, least_real, written
 from discreet._core.text import as_written, rounded_up
 from discreet.mechanisms.noise import LAPLACE, LAWS, NoiseLaw, law_named
-from discreet.privacy import AnyBudget, Budget, Guarantee, Relation, ThresholdedLaplace
+from discreet.privacy import AnyBudget, Budget, Guarantee, Profile, Relation, ThresholdedLaplace
 
 if TYPE_CHECKING:
     from discreet.domain import Domain
@@ -91,6 +91,13 @@ class Search:
         """Return what the mechanism at some values promises for the table."""
         guarantee: Guarantee = self.mechanism(**values).guarantee(self.relation, n=self.n)
         return guarantee
+
+
+def threshold_excess(budget: AnyBudget, profile: Profile) -> float:
+    """Return by what a profile is above a budget; a limit of an attacker leaves a billionth to labels of one record."""
+    if isinstance(budget, Budget):
+        return budget.excess(profile)
+    return max(budget.excess(profile), Budget(epsilon=100.0, delta=1e-9).excess(profile))
 
 
 def require_budget(guarantee: Guarantee, budget: AnyBudget, request: str, **nearest: float) -> None:
@@ -203,7 +210,7 @@ def least_threshold(search: Search, *, composed: bool = False) -> Any:
         raise Infeasible(f"{budget} with noise of any scale", nearest)
     if search.parameters.get("scale") is None:
         search = search.with_parameters(scale=least)
-    enough = THRESHOLD.solution(lambda threshold: budget.excess(search.guarantee(threshold=threshold).profile))
+    enough = THRESHOLD.solution(lambda t: threshold_excess(budget, search.guarantee(threshold=t).profile))
     if search.parameters.get("threshold") is None:
         search = search.with_parameters(threshold=enough or THRESHOLD.high)
     guarantee, scale, threshold = search.guarantee(), search.parameters["scale"], search.parameters["threshold"]

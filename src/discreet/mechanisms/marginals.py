@@ -22,7 +22,7 @@ from discreet._core.random import seeded
 from discreet._core.text import as_written
 from discreet.domain import Commonness, Counts, Parts, Units, inner_half
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, Outputs, PartsMechanism, listed, require_relation
-from discreet.mechanisms.calibration import THRESHOLD, Free, Search, require_budget
+from discreet.mechanisms.calibration import THRESHOLD, Free, Search, require_budget, threshold_excess
 from discreet.mechanisms.chosen_tables import (
     ChosenTables,
     KeptLabels,
@@ -410,7 +410,7 @@ class Marginals(WideFacts, PartsMechanism):
         if count:
             noise = mechanism._pair(search.relation, search.n)
             candidate = partial(replace, mechanism)
-            least = THRESHOLD.solution(lambda t: budget.excess(candidate(threshold=t)._thresholded(noise)))
+            least = THRESHOLD.solution(lambda t: threshold_excess(budget, candidate(threshold=t)._thresholded(noise)))
             if least is not None:
                 mechanism = candidate(threshold=fixed.get("threshold") or least)
                 request, nearest = f"{request} and threshold {mechanism.threshold:,}", {"threshold >=": least}

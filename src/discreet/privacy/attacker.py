@@ -96,7 +96,7 @@ class Risk(AttackBudget):
     >>> from discreet.privacy import DiscreteGaussianPair
     >>> risk = Risk(detection=0.05, false_alarms=0.01)
     >>> round(risk.reached(DiscreteGaussianPair(scale=10.0)), 4)
-    0.0132
+    0.0144
     """
 
     detection: float

@@ -133,9 +133,9 @@ class AttackBudget(ABC):
         return {f"{self.limit[0]} >=": limit} if limit < 1.0 else {}
 
     def part(self, parts: int) -> Self:
-        """Return what each of some parts may add to guessing."""
+        """Return what the noise may add to guessing, where others of the parts add next to nothing."""
         name, limit = self.limit
-        return replace(self, **{name: self.guessing + (limit - self.guessing) / parts})  # type: ignore[type-var]
+        return replace(self, **{name: limit - 0.01 * (limit - self.guessing)})  # type: ignore[type-var]
 
 
 AnyBudget = Budget | AttackBudget

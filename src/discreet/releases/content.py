@@ -180,14 +180,14 @@ SEEDED = ("seeded", "seeded-cut")
 _PROFILE_EPSILONS = (0.01, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 
 
-def headline(guarantee: Guarantee, budget: Budget | None) -> float:
-    """Return the epsilon that is stated, or the budget's, or the lowest at which delta is 1e-9 or at its floor."""
+def headline(guarantee: Guarantee, budget: Budget | None, delta: float = 1e-9) -> float:
+    """Return the epsilon that is stated, or the budget's, or the lowest at a delta, or where that has its floor."""
     if guarantee.stated is not None:
         return guarantee.stated[0]
     if budget is not None:
         return budget.epsilon
     floor = guarantee.delta(math.inf)
-    return guarantee.epsilon(min(1.0, max(1e-9, floor * (1 + 1e-6))))
+    return guarantee.epsilon(min(1.0, max(delta, floor * (1 + 1e-6))))
 
 
 def promise(

@@ -84,9 +84,10 @@ def weak_attack(request: Request, guarantee: Guarantee) -> str:
     return wording.weak_promise(budget_of(guarantee), guarantee.n, content.LARGEST_EPSILON, wanted=str(request.attack))
 
 
-def budget_of(guarantee: Guarantee) -> Budget:
-    """Return the budget that a guarantee meets, where none was asked for."""
-    epsilon = content.headline(guarantee, None)
+def budget_of(guarantee: Guarantee, ledger: Any = None) -> Budget:
+    """Return the budget that a guarantee meets, where none was asked for: of a tenth of the delta that a ledger has."""
+    delta = 1e-9 if ledger is None else min(1e-9, 0.1 * ledger.status().left["delta"])
+    epsilon = content.headline(guarantee, None, delta)
     return Budget(epsilon=min(100.0, epsilon), delta=0.0 if guarantee.stated else guarantee.delta(epsilon))
 
 

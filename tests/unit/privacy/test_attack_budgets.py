@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import norm
 
 from discreet import Advantage, Budget, Risk, Success
-from discreet.domain import Domain, Integer
+from discreet.domain import Domain, Integer, OpenLabels
 from discreet.errors import BudgetError, Infeasible
 from discreet.mechanisms import named
 from discreet.privacy import AttackBudget, ConstantProfile, DiscreteGaussianPair, Profile
@@ -123,6 +123,19 @@ def test_what_a_refusal_names_is_enough(name: str, limit: Risk) -> None:
     (first, value) = next(item for item in refused.value.nearest.items() if item[0].split(" ")[0] in limit.to_dict())
     enough = AttackBudget.from_dict(limit.to_dict() | {first.removesuffix(" >="): value * (1 + 1e-12)})
     assert named(name).calibrated(enough, domain=words, n=500, **given).guarantee(n=500).meets(enough)
+
+
+@pytest.mark.parametrize("name", ["stability-histogram", "marginals"])
+@pytest.mark.parametrize("limit", [*LIMITS, SKEWED], ids=str)
+def test_a_threshold_is_not_bought_with_labels_of_one_record(name: str, limit: Risk) -> None:
+    words = Domain(
+        columns={"word": OpenLabels(), **({"cell": Integer(lower=0, upper=9)} if name == "marginals" else {})}
+    )
+    profile = named(name).calibrated(limit, domain=words, n=50_000).guarantee(n=50_000).profile
+    assert profile.delta(math.inf) <= 1e-9
+    assert limit.reached(profile) <= limit.limit[1]
+    if name != "marginals" or limit.limit[1] < 0.6:  # whose noise has a least scale
+        assert limit.reached(profile) >= limit.guessing + 0.95 * (limit.limit[1] - limit.guessing)
 
 
 def test_numbers_out_of_range_are_refused() -> None:

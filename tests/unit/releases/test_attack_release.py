@@ -81,6 +81,15 @@ def test_a_ledger_is_charged_what_the_mechanism_costs(tmp_path: Path) -> None:
         release(TABLE, AGES, Advantage(0.5), **known)
 
 
+@pytest.mark.parametrize(("delta", "noise"), [(0.0, "laplace"), (1e-12, "laplace"), (1e-12, "gaussian")])
+def test_a_ledger_of_less_delta_pays_at_its_own(delta: float, noise: str, tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path / "ledger.sqlite", dataset="ages", epsilon=3.0, delta=delta)
+    known = {"relation": Replacement(records=1000), "size": 100, "mechanism": "perturbed-histogram", "noise": noise}
+    made = release(TABLE, AGES, Advantage(0.1), ledger=ledger, **known)
+    assert made.certificate.delta <= delta / 10
+    assert ledger.status().spent["epsilon"] == pytest.approx(made.certificate.epsilon)
+
+
 def test_a_mechanism_that_is_given_is_held_to_the_limit() -> None:
     from discreet.mechanisms import named
 
