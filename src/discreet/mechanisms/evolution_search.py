@@ -120,7 +120,8 @@ def chosen_evolution(search: Search, *, named: bool) -> Any:
     if chosen["steps"] > 1 and gaussian:
         chosen.setdefault("variant", "practical")
     if "population" not in fixed:
-        most = MOST_CANDIDATES if chosen.get("variant") == "practical" else _MOST_PROJECTED
+        many = chosen["steps"] == 1 or chosen.get("variant") == "practical"
+        most = MOST_CANDIDATES if many else _MOST_PROJECTED
         chosen["population"] = max(1, min(chosen["population"], most // api.variations_each()))
     evolution = _solved(search.with_parameters(**chosen))
     if evolution.variant == "practical" and gaussian and "threshold" not in fixed:
