@@ -18,7 +18,7 @@ from discreet.mechanisms.populations import MOST_CANDIDATES, EvolutionFacts
 from discreet.papers import pe25
 
 _CANDIDATES = {True: 64.0, False: 10.0}  # of a step, times the root of n over noise; fewer where an API takes long
-_MOST_CANDIDATES = 3.0  # times n over noise
+_MOST_PER_RATIO = 3.0  # times n over noise
 _MOST_STEPS = 10
 _VOTES = ((3_000.0, 4), (12_000.0, 2), (math.inf, 1))  # of a record, up to so much n over noise
 _NARROW = (600.0, 16), *_VOTES  # likewise, in one column or two
@@ -60,8 +60,8 @@ def predicted_loss(facts: EvolutionFacts, n: int) -> float:
     else:
         least = max(0.5, float(facts.threshold)) / deviation
         noise = candidates * deviation * math.exp(-0.5 * least * least) / math.sqrt(2.0 * math.pi)
-        lost = noise / (votes + noise)  # votes of noise in a step; those for variations of what had votes are near it
-        moved = lost**facts.steps + _NEAR * sum(lost**step for step in range(1, facts.steps))
+        noisy = noise / (votes + noise)  # votes of noise in a step; those for variations of what had votes are near it
+        moved = noisy**facts.steps + _NEAR * sum(noisy**step for step in range(1, facts.steps))
     return float(min(1.0, moved + width))
 
 
@@ -107,23 +107,23 @@ def chosen_evolution(search: Search, *, named: bool) -> Any:
     gaussian = fixed.get("noise", "gaussian") == "gaussian"
     if {"steps", "population"} <= fixed.keys():
         return _with_scales(_solved(search), search, named=named)
-    once = _solved(search.with_parameters(population=1, steps=1))
-    told = n / _of_one_vote(once, search)
-    candidates = min(_CANDIDATES[api.quick] * math.sqrt(told), _MOST_CANDIDATES * told)
+    single = _solved(search.with_parameters(population=1, steps=1))
+    ratio = n / _of_one_vote(single, search)
+    candidates = min(_CANDIDATES[api.quick] * math.sqrt(ratio), _MOST_PER_RATIO * ratio)
     columns, cells = len(domain.columns), domain.size or math.inf
-    chosen: dict[str, Any] = {"steps": max(2, min(2 * columns - 1, _MOST_STEPS))}
+    settings: dict[str, Any] = {"steps": max(2, min(2 * columns - 1, _MOST_STEPS))}
     if 2 * cells <= candidates:  # each cell becomes a candidate: a further step is more noise
-        candidates, chosen["steps"] = _DRAWS * max(candidates, cells * api.variations_each()), 1
+        candidates, settings["steps"] = _DRAWS * max(candidates, cells * api.variations_each()), 1
     elif gaussian and not {"nearest", "unit_votes"} & fixed.keys():
-        chosen["nearest"] = next(votes for most, votes in (_VOTES, _NARROW)[columns <= 2] if told <= most)
-    chosen = {"population": max(1, round(candidates / api.variations_each()))} | chosen | fixed
-    if chosen["steps"] > 1 and gaussian:
-        chosen.setdefault("variant", "practical")
+        settings["nearest"] = next(votes for most, votes in (_VOTES, _NARROW)[columns <= 2] if ratio <= most)
+    settings = {"population": max(1, round(candidates / api.variations_each()))} | settings | fixed
+    if settings["steps"] > 1 and gaussian:
+        settings.setdefault("variant", "practical")
     if "population" not in fixed:
-        many = chosen["steps"] == 1 or chosen.get("variant") == "practical"
-        most = MOST_CANDIDATES if many else _MOST_PROJECTED
-        chosen["population"] = max(1, min(chosen["population"], most // api.variations_each()))
-    evolution = _solved(search.with_parameters(**chosen))
+        unbounded = settings["steps"] == 1 or settings.get("variant") == "practical"
+        most = MOST_CANDIDATES if unbounded else _MOST_PROJECTED
+        settings["population"] = max(1, min(settings["population"], most // api.variations_each()))
+    evolution = _solved(search.with_parameters(**settings))
     if evolution.variant == "practical" and gaussian and "threshold" not in fixed:
         evolution = replace(evolution, threshold=round(_LEAST_VOTES * evolution.scale))
     return _with_scales(evolution, search, named=named)

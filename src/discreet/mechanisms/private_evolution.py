@@ -122,9 +122,9 @@ class PrivateEvolution(EvolutionFacts, SteppedMechanism):
     ``min(64 sqrt(r), 3 r)`` candidates (10 in place of 64 for an API that takes long), and a record votes for 4 of
     them, for 2 or 1 above r = 3,000 or 12,000, for 16 below r = 600 in one or two columns. The variant is practical,
     and fewer votes than 1.25 times the scale count as none. One step is projected, and is taken where a finite domain
-    has less than half as many cells as that has candidates. What is asked for stays; where both steps and population
-    are, a record has one vote. A box or a ball asked for by name has the theorem's finest scale ``alpha = D
-    sigma^(1/max(d, 2))`` for the noise found.
+    has less than half as many cells as that has candidates. Parameters that are given stay; with both steps and
+    population given, a record has one vote. A box or a ball asked for by name has the theorem's finest scale ``alpha =
+    D sigma^(1/max(d, 2))`` for the noise found.
 
     References
     ----------

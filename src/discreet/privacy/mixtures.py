@@ -138,7 +138,7 @@ class MinimumPairs(Profile):
     def _excesses(self) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
         """Losses and ``k f(b, r)``: where neighbours have one smallest count, and where they have two."""
         i, q = self._same
-        same = (i + 1, q, i, q)
+        equal = (i + 1, q, i, q)
         i, q, r, top = self._next
         pairs = [(i, q, i - 1, r), (i, q, i, r), (top, q, top + 1, r)]  # that lost, kept, gained
         if self.cells > 2:
@@ -146,7 +146,7 @@ class MinimumPairs(Profile):
         both = [(pair, pair[2:] + pair[:2]) for pair in pairs]  # the two neighbours, in both orders
         losses = np.array([[self._loss(*pair) for pair in orders] for orders in both])
         shares = np.array([[self._f(*pair[2:]) for pair in orders] for orders in both])
-        return (self._loss(*same), self._f(*same[2:])), (losses, shares)
+        return (self._loss(*equal), self._f(*equal[2:])), (losses, shares)
 
     def _one(self, epsilon: float) -> float:
         """Return the exact delta of one draw at ``epsilon``, rounded up."""
@@ -157,11 +157,11 @@ class MinimumPairs(Profile):
             gap = loss - epsilon + _ROUNDING * (np.abs(loss) + epsilon)
             return np.asarray(share * e * np.expm1(np.maximum(0.0, gap)))
 
-        same, others = self._excesses
-        lost, least, gained, *more = excess(*others)
-        deltas = [excess(*same), lost + gained + (k - 2) * least]
+        equal, unequal = self._excesses
+        loss, rest, gain, *third = excess(*unequal)
+        deltas = [excess(*equal), loss + gain + (k - 2) * rest]
         if k > 2:
-            deltas.append(lost + more[0] + more[1] + (k - 3) * least)
+            deltas.append(loss + third[0] + third[1] + (k - 3) * rest)
         best = max(float(d.max(initial=0.0)) for d in deltas)
         return min(1.0, up(best / (float(k) * self.n) * (1.0 + 1e-14), 4))
 
