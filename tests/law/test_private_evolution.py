@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from itertools import combinations_with_replacement, pairwise, permutations, product
+from itertools import combinations, combinations_with_replacement, pairwise, permutations, product
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,7 +21,7 @@ from discreet.confidential import confidential, confidential_rows
 from discreet.domain import Counts, Domain, Integer, Numeric, Records
 from discreet.domain import records as records_module
 from discreet.domain.records import Units
-from discreet.errors import FileProblem, Infeasible, ParameterError
+from discreet.errors import FileProblem, Infeasible, ParameterError, PoorUtility
 from discreet.evolution import API, Callables
 from discreet.ledger import Request
 from discreet.mechanisms import PitmanYor, PrivateEvolution
@@ -433,19 +433,46 @@ def test_calibration_is_tight(noise: str, relation: str) -> None:
     assert 1 <= made.population < 10_000
 
 
-def test_few_steps_are_taken_with_the_numbers_of_the_theory() -> None:
-    made = PrivateEvolution.calibrated(Budget(epsilon=1.0, delta=1e-4), domain=square(), n=1000, api="box")
-    assert 1 <= made.steps <= 8  # the theory's 14, ceil(2 log 1000), are twice as far from tables of points
-    assert made.nearest == 4
-    sigma = made.scale / 1000 / math.sqrt(4)
+SIX = Domain(columns={f"c{place}": Integer(lower=0, upper=9) for place in range(6)})
+
+
+@pytest.mark.parametrize("relation", ["replacement", "add-remove"])
+@pytest.mark.parametrize(("n", "epsilon", "votes"), [(1000, 0.5, 4), (20_000, 1.0, 2), (100_000, 8.0, 1)])
+def test_what_is_free_follows_from_public_numbers(n: int, epsilon: float, votes: int, relation: Any) -> None:
+    budget = Budget(epsilon=epsilon, delta=1e-6)
+    made = PrivateEvolution.calibrated(budget, domain=SIX, n=n, relation=relation)
+    once = PrivateEvolution.calibrated(budget, domain=SIX, n=n, relation=relation, steps=1, population=1)
+    told = n / once.scale
+    assert (made.steps, made.nearest, made.variant) == (10, votes, "practical")
+    assert made.population == round(min(64 * math.sqrt(told), 3 * told) / made.api.variations_each())  # type: ignore[union-attr]
+    assert made.threshold == round(1.25 * made.scale)
+    assert made.guarantee(Relation(name=relation), n=n).meets(budget)
+
+
+def test_what_is_free_in_narrow_domains() -> None:
+    budget = Budget(epsilon=1.0, delta=1e-4)
+    made = PrivateEvolution.calibrated(budget, domain=square(), n=1000, api="box")
+    assert (made.steps, made.nearest) == (3, 16)  # the theory's 14 steps are twice as far from tables of points
     api: Any = made.api
-    assert api.alpha == pytest.approx(api.diameter * math.sqrt(sigma))
-    usual = 1 / sigma / math.sqrt(api.variations_each())
-    assert any(made.population == pytest.approx(share * usual, abs=1.0) for share in (0.25, 0.5, 1.0))
+    assert api.alpha == pytest.approx(api.diameter * math.sqrt(made.scale / 1000 / 4))
     finite = Domain(columns={"x": Integer(lower=0, upper=9)})
-    assert PrivateEvolution.calibrated(Budget(epsilon=1.0, delta=1e-4), domain=finite, n=1000).steps == 1
+    assert PrivateEvolution.calibrated(budget, domain=finite, n=1000).steps == 1
     with pytest.raises(Infeasible):
         PrivateEvolution.calibrated(Budget(epsilon=1.0), domain=square(), n=1000, api="box")
+
+
+def test_who_is_told_to_take_steps_can() -> None:
+    rng = seeded(1)
+    kind = rng.integers(0, 3, 4000)
+    data = pl.DataFrame({name: np.clip(3 * kind + rng.integers(0, 4, 4000), 0, 9) for name in SIX.columns})
+    asked = {"mechanism": "private-evolution", "budget": Budget(epsilon=1.0, delta=1e-5), "size": 4000, "seed": 3}
+    with pytest.raises(PoorUtility, match="Take steps: leave out steps=0"):
+        discreet.release(data, SIX, steps=0, **asked)
+    made = discreet.release(data, SIX, **asked).records
+    pairs = [data.group_by(a, b).len(name="n").join(made.group_by(a, b).len(name="m"), on=[a, b], how="full")
+             for a, b in combinations(SIX.columns, 2)]  # fmt: skip
+    apart = [float((pair["n"].fill_null(0) - pair["m"].fill_null(0)).abs().sum()) / 8000 for pair in pairs]
+    assert float(np.mean(apart)) < 0.3  # by the former rule .5
 
 
 def test_a_release_is_certified_and_recomputed(tmp_path: Path) -> None:

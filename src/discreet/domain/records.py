@@ -235,12 +235,12 @@ def inner_half(column: Column, codes: Codes) -> Floats:
     return np.asarray((inner if inner.any() else finite)[place], dtype=np.float64)
 
 
-def invented_records(domain: Domain, *, power: float = 1.0) -> Records:
-    """Draw 4,096 records of an invented table, each column by itself, by weights of :func:`inner_half` to a power."""
+def invented_records(domain: Domain) -> Records:
+    """Draw 4,096 records of an invented table, each column by itself, by weights of :func:`inner_half`."""
     rng = seeded(0)
     columns = []
     for column, codes in zip(domain.columns.values(), domain.draw_base(_DRAWN, rng).columns, strict=True):
-        weight = inner_half(column, codes) ** power
+        weight = inner_half(column, codes)
         columns.append(codes[rng.choice(_DRAWN, size=_DRAWN, p=weight / weight.sum())])
     return Records(columns=tuple(columns))
 

@@ -19,7 +19,7 @@ from discreet.evolution import EvolvedStep
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, KernelOutput, SteppedMechanism, Votes
 from discreet.mechanisms.bounded_lipschitz import transport_available
 from discreet.mechanisms.calibration import Search
-from discreet.mechanisms.evolution_search import EvolutionSearch, is_slow, predicted_loss, remedies
+from discreet.mechanisms.evolution_search import chosen_evolution, is_slow, predicted_loss, remedies
 from discreet.mechanisms.forecast import Forecast, Traits
 from discreet.mechanisms.likelihood import NoLikelihood
 from discreet.mechanisms.noise import GAUSSIAN, LAPLACE, law_named
@@ -117,14 +117,14 @@ class PrivateEvolution(EvolutionFacts, SteppedMechanism):
 
     Releases draw noise with OpenDP's exact samplers, so floating point costs nothing.
 
-    ``calibrated`` solves for the least scale, and takes what is free with the least predicted displacement. The steps
-    are chosen from 0, 1, 2, 3, 4, 6, 8 and the theory's ``max(1, ceil(2 log(n epsilon)))`` (PE25, section 6), by
-    evolutions on two invented tables; then the variant, and a quarter, half or all of the population of Theorem 4.1. A
-    record then votes for 4 candidates, with Gaussian noise. One step, with one vote, is taken where a finite domain has
-    no more cells than that has candidates. An API that takes long, or has more than 64 coordinates, is not tried out:
-    the theory's numbers are taken. For the noise found, a box or a ball asked for by name has the theorem's finest
-    scale ``alpha = D sigma^(1/max(d, 2))``. The projection variant takes a population of at most 32,768 candidates
-    unless told otherwise: far above, probabilities are only near the nearest, and take minutes.
+    ``calibrated`` solves for the least scale, and takes what is free by a rule of public numbers: of n over the noise
+    of one step with one vote, ``r``, and of the columns, ``d``. There are ``max(2, min(2 d - 1, 10))`` steps of
+    ``min(64 sqrt(r), 3 r)`` candidates (10 in place of 64 for an API that takes long), and a record votes for 4 of
+    them, for 2 or 1 above r = 3,000 or 12,000, for 16 below r = 600 in one or two columns. The variant is practical,
+    and fewer votes than 1.25 times the scale count as none. One step is projected, and is taken where a finite domain
+    has less than half as many cells as that has candidates. Parameters that are given stay; with both steps and
+    population given, a record has one vote. A box or a ball asked for by name has the theorem's finest scale ``alpha =
+    D sigma^(1/max(d, 2))`` for the noise found.
 
     References
     ----------
@@ -373,6 +373,6 @@ class PrivateEvolution(EvolutionFacts, SteppedMechanism):
         parameters = {name: value for name, value in search.parameters.items() if value is not None}
         api = settled_api(parameters.get("api", "table"), search.domain)
         named = isinstance(parameters.get("api"), str)
-        evolution = EvolutionSearch(replace(search, parameters={**parameters, "api": api}), named=named).solution()
+        evolution = chosen_evolution(replace(search, parameters={**parameters, "api": api}), named=named)
         evolution._require_solver()
         return evolution

@@ -134,25 +134,35 @@ class MinimumPairs(Profile):
             yield i, q, i, r  # a cell that changed nothing but its weight
             yield top, q, top, r
 
+    @cached_property
+    def _excesses(self) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
+        """Losses and ``k f(b, r)``: where neighbours have one smallest count, and where they have two."""
+        i, q = self._same
+        equal = (i + 1, q, i, q)
+        i, q, r, top = self._next
+        pairs = [(i, q, i - 1, r), (i, q, i, r), (top, q, top + 1, r)]  # that lost, kept, gained
+        if self.cells > 2:
+            pairs += [(i, q, i + 1, r), (top, q, top, r)]
+        both = [(pair, pair[2:] + pair[:2]) for pair in pairs]  # the two neighbours, in both orders
+        losses = np.array([[self._loss(*pair) for pair in orders] for orders in both])
+        shares = np.array([[self._f(*pair[2:]) for pair in orders] for orders in both])
+        return (self._loss(*equal), self._f(*equal[2:])), (losses, shares)
+
     def _one(self, epsilon: float) -> float:
         """Return the exact delta of one draw at ``epsilon``, rounded up."""
         e, k = math.exp(epsilon), self.cells
 
-        def excess(a: Any, q: Any, b: Any, r: Any) -> Any:
+        def excess(loss: Floats, share: Floats) -> Floats:
             """Return ``(k f(a, q) - e^eps k f(b, r))_+``, without cancellation but next to the loss itself."""
-            loss = self._loss(a, q, b, r)
             gap = loss - epsilon + _ROUNDING * (np.abs(loss) + epsilon)
-            return self._f(b, r) * e * np.expm1(np.maximum(0.0, gap))
+            return np.asarray(share * e * np.expm1(np.maximum(0.0, gap)))
 
-        i, q = self._same
-        best = float(excess(i + 1, q, i, q).max(initial=0.0))
-        i, q, r, top = self._next
-        for order in (excess, lambda a, q, b, r: excess(b, r, a, q)):
-            lost, least = order(i, q, i - 1, r), order(i, q, i, r)
-            deltas = [lost + order(top, q, top + 1, r) + (k - 2) * least]
-            if k > 2:
-                deltas.append(lost + order(i, q, i + 1, r) + order(top, q, top, r) + (k - 3) * least)
-            best = max(best, *(float(d.max(initial=0.0)) for d in deltas))
+        equal, unequal = self._excesses
+        loss, rest, gain, *third = excess(*unequal)
+        deltas = [excess(*equal), loss + gain + (k - 2) * rest]
+        if k > 2:
+            deltas.append(loss + third[0] + third[1] + (k - 3) * rest)
+        best = max(float(d.max(initial=0.0)) for d in deltas)
         return min(1.0, up(best / (float(k) * self.n) * (1.0 + 1e-14), 4))
 
 

@@ -130,7 +130,7 @@ def test_the_generator_of_a_forecast_meets_no_confidential_table(tmp_path) -> No
     makers = {
         path.name for path in package.rglob("*.py") if "random import approximate" in path.read_text(encoding="utf-8")
     }
-    assert makers == {"evolution_search.py", "predicted.py"}  # of public and invented tables
+    assert makers == {"predicted.py"}  # of public and invented tables
 
 
 def test_what_is_charged_is_the_promise_of_the_object_that_runs(tmp_path) -> None:
