@@ -339,7 +339,8 @@ class ChosenTables:
         counted = [cells.sums(table.counts(total)[0]) for table, cells, _ in columns]
         sums = [counts * weight for counts, weight in zip(counted, weights, strict=True)]
         for pair, (variances, counts) in two_way.items():
-            for axis, i in [(axis, pair[axis]) for axis in use.axes(pair)]:
+            # an axis tells of its column where the table counts all that use its slot
+            for axis, i in [(axis, i) for axis, i in enumerate(pair) if use.share(pair) > use.used[i] - 1e-9]:
                 used = float(use.used[i])
                 weight = used**2 / variances.sum(axis=1 - axis)
                 sums[i], weights[i] = sums[i] + counts.sum(axis=1 - axis) / used * weight, weights[i] + weight
@@ -357,18 +358,19 @@ class ChosenTables:
         return np.rint(self.total * self._independent((i, j))).astype(np.int64)
 
     def _independent(self, pair: Pair) -> Floats:
-        return self._use.independent(pair, self._use.margins_of(pair, self.coarse, self._margins))
+        return self._use.share(pair) * np.outer(*self._margins[pair])
 
     @cached_property
-    def _margins(self) -> dict[tuple[int, int], Floats]:
-        return self._use.margins(self.coarse, {}, self.merged, 0.0)
+    def _margins(self) -> dict[Pair, tuple[Floats, Floats]]:
+        return self._use.margins(self.coarse, self.merged, {}, 0.0)
 
     @cached_property
     def _worth(self) -> tuple[Integers, Integers, Integers, Booleans]:
         levels = [[cells.count for cells in level] for level in (self.merged, self.fine)]
         shapes, finer = [[(counts[i], counts[j]) for i, j in self.candidates] for counts in levels]
         units = sum([tables.units for tables in self.three_way])
-        return self.facts.allocation.worth(self._gains(), shapes, finer, self.facts.scale, self.total, units)
+        alike = self._use.alike(self.candidates)
+        return self.facts.allocation.worth(self._gains(), shapes, finer, self.facts.scale, self.total, units, alike)
 
     @cached_property
     def repeats(self) -> list[tuple[int, int]]:

@@ -24,6 +24,7 @@ from discreet.mechanisms.latent_classes import (
     Pair,
     PairTable,
     Within,
+    centred,
     denoised,
     fitted,
     fitted_to,
@@ -120,28 +121,24 @@ class MeasuredTables:
         return self.choice.shares(self.one_way, self.two_way, self.use, self.total)
 
     @cached_property
-    def _margins(self) -> dict[tuple[int, int], Floats]:
-        """Where records are of units, each column's probabilities among those who use a slot."""
+    def _margins(self) -> dict[Pair, tuple[Floats, Floats]]:
+        """The probabilities of the columns of pairs; of slots, among those who use both."""
         shares = {pair: (variances, counts / self.total) for pair, (variances, counts) in self.two_way.items()}
-        return self.use.margins(self._coarse, shares, self.choice.merged, self.facts.scale / self.total)
+        return self.use.margins(self._coarse, self.choice.merged, shares, self.facts.scale / self.total)
 
     @cached_property
     def expected(self) -> dict[Pair, Floats]:
         """The measured two-way tables as counts of independent columns, as if all used both slots."""
-        return {pair: self.total * np.outer(*self._margins_of(pair)) for pair in self.two_way}
-
-    def _margins_of(self, pair: Pair) -> tuple[Floats, Floats]:
-        return self.use.margins_of(pair, self._coarse, self._margins)
+        return {pair: self.total * np.outer(*self._margins[pair]) for pair in self.two_way}
 
     @cached_property
     def excess(self) -> dict[Pair, PairTable]:
         """What their counts are more than these: of the true excess, rows and columns sum to 0."""
         tables = {}
-        for (i, j), (variances, counts) in self.two_way.items():
-            errors = self.facts.scale * np.sqrt(variances) / self.use.share((i, j))
-            margins = self._margins_of((i, j))
-            excess = self.use.excess((i, j), counts, margins, self.choice.merged[i], total=self.total)
-            tables[i, j] = PairTable(excess, errors)
+        for pair, (variances, counts) in self.two_way.items():
+            share = self.use.share(pair)
+            errors = self.facts.scale * np.sqrt(variances) / share
+            tables[pair] = PairTable(centred(counts / share - self.expected[pair]), errors)
         return tables
 
     def tables(self) -> list[Counted]:
@@ -221,7 +218,7 @@ class MeasuredTables:
         for pair, table in ({} if self._drawn else self.excess).items():
             space = [(0, len(columns[i]) - len(self._coarse[i])) for i in pair]
             share = self.use.share(pair)
-            noisy[pair] = np.pad(share * (np.outer(*self._margins_of(pair)) + table.excess / self.total), space)
+            noisy[pair] = np.pad(share * (np.outer(*self._margins[pair]) + table.excess / self.total), space)
             weights[pair] = np.pad((self.total / (share * table.error)) ** 2, space)
         targets = {pair: self.use.whole(pair, table, columns) for pair, table in targets.items()}
         possible = None if self.facts.slots is None else partial(self.use.possible, columns, rng=rng)
@@ -242,10 +239,11 @@ class MeasuredTables:
             modelled = (free[pair[0]].inside * model.shares) @ free[pair[1]].inside.T / self.use.share(pair)
             if pair not in self.choice.clear:
                 modelled = self.choice.summed(pair, modelled)
-            margins = self._margins_of(pair)
-            a, b = [cells.sums(self._shares(i, coarse)) for (i, cells), coarse in zip(columns, margins, strict=True)]
+            margins = zip(columns, self._margins[pair], strict=True)
+            a, b = [cells.sums(self._shares(i, coarse)) for (i, cells), coarse in margins]
             error = self.facts.scale / q / self.total / self.use.share(pair)
-            noisy = np.outer(a, b) + self.use.excess(pair, self.noisy[pair] / self.total, (a, b), columns[0][1])
+            independent = np.outer(a, b)
+            noisy = independent + centred(self.noisy[pair] / self.total / self.use.share(pair) - independent)
             if float(((noisy - modelled) ** 2).mean()) < _CONTRADICTED * error**2:
                 continue
             table = nearest_probabilities(noisy.ravel()).reshape(noisy.shape)
@@ -285,7 +283,7 @@ class MeasuredTables:
         """Return positive probabilities of nearly the columns' own: near a draw, or of tables with less noise."""
         targets = {}
         for (i, j), excess in (self._drawn or denoised(self.excess, self.choice.counts)).items():
-            table, margins = self.expected[i, j] + excess, self._margins_of((i, j))
+            table, margins = self.expected[i, j] + excess, self._margins[i, j]
             if not self._drawn:
                 targets[i, j] = fitted_to(np.maximum(table, 1e-3 * self.expected[i, j]), *margins, 5)
                 continue
