@@ -282,7 +282,7 @@ def test_all_units_of_a_class_use_the_same_slots(mixed: bool, monkeypatch: pytes
 def test_tables_of_a_kind_are_weighed_together() -> None:
     """Exact: rows of a kind are the sum of the shares that use their slots, of a panel and without units 1."""
     shares, slots = np.array([0.5, 0.3, 0.2]), np.array([0, -1, 1, 1, 2, 2, 3, 3])
-    use = SlotUse(slots, {1: shares}, np.array([1.0, 1.0, 1.0, 1.0, 0.5, 0.5, 0.2, 0.2]))
+    use = SlotUse(slots, {1: shares}, np.array([1.0, 1.0, 1.0, 1.0, 0.5, 0.5, 0.2, 0.2]), nested=True)
     pairs = [(0, 1), (0, 4), (2, 3), (6, 7), (2, 5), (4, 7), (3, 4)]
     assert use.alike(pairs) == pytest.approx([1.0, 0.5, 1.2, 1.2, 0.7, 0.7, 0.5])
-    assert SlotUse(np.zeros(3, dtype=np.int64), {}, np.ones(3)).alike([(0, 1)]) == 1.0
+    assert SlotUse(np.zeros(3, dtype=np.int64), {}, np.ones(3), nested=False).alike([(0, 1)]) == 1.0

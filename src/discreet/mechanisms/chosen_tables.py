@@ -355,10 +355,7 @@ class ChosenTables:
 
     def expected(self, i: int, j: int) -> Integers:
         """Return the two-way table that the one-way tables would make of independent columns, in whole records."""
-        return np.rint(self.total * self._independent((i, j))).astype(np.int64)
-
-    def _independent(self, pair: Pair) -> Floats:
-        return self._use.share(pair) * np.outer(*self._margins[pair])
+        return np.rint(self.total * (self._use.share((i, j)) * np.outer(*self._margins[i, j]))).astype(np.int64)
 
     @cached_property
     def _margins(self) -> dict[Pair, tuple[Floats, Floats]]:
@@ -415,7 +412,7 @@ class ChosenTables:
         rows, columns = [facts.scale**2 / self.one_way[k].units * self._merged_variances[k] for k in (i, j)]
         noise = np.outer(rows, b**2) + np.outer(a**2, columns)
         noise *= self._use.share((i, j)) ** 2
-        expected = self.total * self._independent((i, j))
+        expected = self.total * (self._use.share((i, j)) * np.outer(*self._margins[i, j]))
         usual = facts.scale**2 * 2.0 * len(facts.pairs) / facts.units  # squared error, half the units
         lost = expected * usual / (expected + usual) + noise
         return float(np.minimum(HALF_FOLDED * np.sqrt(lost), expected + HALF_FOLDED * np.sqrt(noise)).sum())

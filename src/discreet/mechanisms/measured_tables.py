@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -26,7 +26,6 @@ from discreet.mechanisms.latent_classes import (
     Within,
     centred,
     denoised,
-    fitted,
     fitted_to,
     nearest_table,
 )
@@ -89,7 +88,8 @@ class MeasuredTables:
             shape = [cells.count for cells in choice.cells((i, j))]
             self.noisy[i, j] = (next(parts) / float(q * q)).reshape(shape)
             error = self.facts.scale / q * math.sqrt(self.noisy[i, j].size) / self.total
-            self.use.learn((i, j), self.noisy[i, j] / self.total, error)
+            if self.use.shares:
+                self.use.learn((i, j), self.noisy[i, j] / self.total, error)
             variances = choice.summed((i, j), np.full(shape, 1.0 / float(q * q)))
             self.two_way[i, j] = variances, choice.summed((i, j), self.noisy[i, j])
         self.dependencies = tuple([(i, j, released_cells(self, i, j)) for i, j in self.facts.domain.dependencies])
@@ -160,12 +160,8 @@ class MeasuredTables:
 
     def column_shares(self) -> list[Floats]:
         """Return each column's probabilities: of merged cells by all tables, within them by its own."""
-        return [self._shares(i, coarse) for i, coarse in enumerate(self._coarse)]
-
-    def _shares(self, i: int, coarse: Floats) -> Floats:
-        """Return the probabilities of a column's cells by those of its merged cells."""
-        cells = self.choice.merged[i]
-        return coarse[cells.cell_of] * cells.within(self._fine[i])
+        columns = zip(self.choice.merged, self._coarse, self._fine, strict=True)
+        return [coarse[cells.cell_of] * cells.within(fine) for cells, coarse, fine in columns]
 
     @cached_property
     def _fine(self) -> list[Floats]:
@@ -182,7 +178,8 @@ class MeasuredTables:
                 allowed = np.zeros_like(targets[i, j])
                 allowed[self.choice.merged[i].cell_of[x], self.choice.merged[j].cell_of[y]] = 1.0
                 targets[i, j] *= allowed
-        shares, inside = self._classes(targets, rng)
+        tables = {} if self._drawn else self.excess
+        shares, inside = self.use.classes(self._coarse, targets, tables, self._margins, self.total, rng)
         exact = {i for columns in facts.joint for i in columns} | facts.given_cells.keys()  # by cell, not merged ones
         for totals in facts.domain.published:
             if totals.column is not None and totals.group is not None:
@@ -212,19 +209,6 @@ class MeasuredTables:
             model = model.where(column, condition)
         return replace(model, dependencies=self.dependencies)
 
-    def _classes(self, targets: Mapping[Pair, Floats], rng: np.random.Generator) -> tuple[Floats, list[Floats]]:
-        """Return the shares of classes, and the probabilities of merged cells in each: about 0 of slots not used."""
-        columns, noisy, weights = self.use.with_absence(self._coarse), dict[Pair, Floats](), dict[Pair, Floats]()
-        for pair, table in ({} if self._drawn else self.excess).items():
-            space = [(0, len(columns[i]) - len(self._coarse[i])) for i in pair]
-            share = self.use.share(pair)
-            noisy[pair] = np.pad(share * (np.outer(*self._margins[pair]) + table.excess / self.total), space)
-            weights[pair] = np.pad((self.total / (share * table.error)) ** 2, space)
-        targets = {pair: self.use.whole(pair, table, columns) for pair, table in targets.items()}
-        possible = None if self.facts.slots is None else partial(self.use.possible, columns, rng=rng)
-        shares, inside = fitted(columns, targets, noisy, weights, rng=rng, possible=possible)
-        return shares, [cells[: len(column)] + 1e-200 for cells, column in zip(inside, self._coarse, strict=True)]
-
     def _strong(self, model: LatentClasses, rng: np.random.Generator) -> dict[Pair, Floats]:
         """Return tables of pairs that a model misses by more than noise, the clearest first and without circles."""
         # Each is the nearest table without negative counts, on fine cells. What noise does to it is found by adding
@@ -235,12 +219,12 @@ class MeasuredTables:
         for pair, q in self.choice.pairs:
             if not free.keys() >= set(pair):
                 continue
-            columns = list(zip(pair, self.choice.cells(pair), strict=True))
             modelled = (free[pair[0]].inside * model.shares) @ free[pair[1]].inside.T / self.use.share(pair)
             if pair not in self.choice.clear:
                 modelled = self.choice.summed(pair, modelled)
-            margins = zip(columns, self._margins[pair], strict=True)
-            a, b = [cells.sums(self._shares(i, coarse)) for (i, cells), coarse in margins]
+            runs, masses = [self.choice.merged[i] for i in pair], [self._fine[i] for i in pair]
+            sides = zip(runs, masses, self.choice.cells(pair), self._margins[pair], strict=True)
+            a, b = [cells.sums(side[run.cell_of] * run.within(mass)) for run, mass, cells, side in sides]
             error = self.facts.scale / q / self.total / self.use.share(pair)
             independent = np.outer(a, b)
             noisy = independent + centred(self.noisy[pair] / self.total / self.use.share(pair) - independent)
