@@ -258,3 +258,29 @@ def test_shares_of_slots_are_those_of_the_number_of_rows() -> None:
     assert reading.measured.use.used.tolist() == pytest.approx([1.0, *np.repeat(exact, 2).tolist()], abs=0.01)
     assert all(first >= second for first, second in pairwise(reading.measured.use.used[1::2]))
     assert math.isclose(reading.measured.total, 4000.0)
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_all_units_of_a_class_use_the_same_slots(mixed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a class has a number of rows, it has no values in later slots. Planted: classes that mix numbers."""
+    frame, domain = visits(2000)
+    mechanism = Marginals(domain=domain, records=2000, scale=20.0, units=4000)
+    reading: Any = mechanism.reading(mechanism.kernel(reveal(confidential(frame, domain)), rng=seeded(0)), n=2000)
+    if mixed:
+        possible = SlotUse.possible
+        monkeypatch.setattr(SlotUse, "possible", lambda *args, **rest: np.ones_like(possible(*args, **rest)))
+    model = reading.measured.model(seeded(0))
+    number, *columns = [block.inside for block in sorted(model.blocks, key=lambda block: block.columns)]
+    assert all(column.sum(axis=0).max() > 0.5 for column in columns)
+    used = number[1:].sum(axis=0), number[2:].sum(axis=0)  # of slots 2 and 3
+    gaps = [np.abs((columns[2 * slot].sum(axis=0) > 1e-9) - used[slot - 1]).max() for slot in (1, 2)]
+    assert (max(gaps) > 0.01) == mixed
+
+
+def test_tables_of_a_kind_are_weighed_together() -> None:
+    """Exact: rows of a kind are the sum of the shares that use their slots, of a panel and without units 1."""
+    shares, slots = np.array([0.5, 0.3, 0.2]), np.array([0, -1, 1, 1, 2, 2, 3, 3])
+    use = SlotUse(slots, {1: shares}, np.array([1.0, 1.0, 1.0, 1.0, 0.5, 0.5, 0.2, 0.2]), nested=True)
+    pairs = [(0, 1), (0, 4), (2, 3), (6, 7), (2, 5), (4, 7), (3, 4)]
+    assert use.alike(pairs) == pytest.approx([1.0, 0.5, 1.2, 1.2, 0.7, 0.7, 0.5])
+    assert SlotUse(np.zeros(3, dtype=np.int64), {}, np.ones(3), nested=False).alike([(0, 1)]) == 1.0

@@ -339,7 +339,8 @@ class ChosenTables:
         counted = [cells.sums(table.counts(total)[0]) for table, cells, _ in columns]
         sums = [counts * weight for counts, weight in zip(counted, weights, strict=True)]
         for pair, (variances, counts) in two_way.items():
-            for axis, i in [(axis, pair[axis]) for axis in use.axes(pair)]:
+            # an axis tells of its column where the table counts all that use its slot
+            for axis, i in [(axis, i) for axis, i in enumerate(pair) if use.share(pair) > use.used[i] - 1e-9]:
                 used = float(use.used[i])
                 weight = used**2 / variances.sum(axis=1 - axis)
                 sums[i], weights[i] = sums[i] + counts.sum(axis=1 - axis) / used * weight, weights[i] + weight
@@ -354,21 +355,19 @@ class ChosenTables:
 
     def expected(self, i: int, j: int) -> Integers:
         """Return the two-way table that the one-way tables would make of independent columns, in whole records."""
-        return np.rint(self.total * self._independent((i, j))).astype(np.int64)
-
-    def _independent(self, pair: Pair) -> Floats:
-        return self._use.independent(pair, self._use.margins_of(pair, self.coarse, self._margins))
+        return np.rint(self.total * (self._use.share((i, j)) * np.outer(*self._margins[i, j]))).astype(np.int64)
 
     @cached_property
-    def _margins(self) -> dict[tuple[int, int], Floats]:
-        return self._use.margins(self.coarse, {}, self.merged, 0.0)
+    def _margins(self) -> dict[Pair, tuple[Floats, Floats]]:
+        return self._use.margins(self.coarse, self.merged, {}, 0.0)
 
     @cached_property
     def _worth(self) -> tuple[Integers, Integers, Integers, Booleans]:
         levels = [[cells.count for cells in level] for level in (self.merged, self.fine)]
         shapes, finer = [[(counts[i], counts[j]) for i, j in self.candidates] for counts in levels]
         units = sum([tables.units for tables in self.three_way])
-        return self.facts.allocation.worth(self._gains(), shapes, finer, self.facts.scale, self.total, units)
+        alike = self._use.alike(self.candidates)
+        return self.facts.allocation.worth(self._gains(), shapes, finer, self.facts.scale, self.total, units, alike)
 
     @cached_property
     def repeats(self) -> list[tuple[int, int]]:
@@ -413,7 +412,7 @@ class ChosenTables:
         rows, columns = [facts.scale**2 / self.one_way[k].units * self._merged_variances[k] for k in (i, j)]
         noise = np.outer(rows, b**2) + np.outer(a**2, columns)
         noise *= self._use.share((i, j)) ** 2
-        expected = self.total * self._independent((i, j))
+        expected = self.total * (self._use.share((i, j)) * np.outer(*self._margins[i, j]))
         usual = facts.scale**2 * 2.0 * len(facts.pairs) / facts.units  # squared error, half the units
         lost = expected * usual / (expected + usual) + noise
         return float(np.minimum(HALF_FOLDED * np.sqrt(lost), expected + HALF_FOLDED * np.sqrt(noise)).sum())

@@ -200,7 +200,7 @@ class Link(NamedTuple):
         """Return a merged cell for each record, by its merged cell of the other column and its class."""
         # Stratified numbers of records are rounded one after the other. What rounding leaves goes half to the next
         # class and half to the next cell of the other column, so that the tables with both nearly have their shares.
-        factors = self.factors if self.present.all() else np.vstack((self.factors, np.ones(self.factors.shape[1])))
+        factors = np.vstack((self.factors, np.ones(self.factors.shape[1])))  # last, of records without the other column
         (rows, columns), number = factors.shape, inside.shape[1]
         groups = parents * number + classes
         order = np.lexsort((rng.random(len(groups)), groups))
@@ -344,16 +344,16 @@ class LatentClasses:
                 for j in [j for end, j in neighbours if end == i and j not in joint]:
                     block = blocks.pop((j,))
                     inside, table = block.inside, tables[i, j] if (i, j) in tables else tables[j, i].T
-                    both = joint[i] * (inside.sum(axis=0) > _LEAST)
+                    masses = joint[i] * (inside.sum(axis=0) > _LEAST)
                     present = joint[i].sum(axis=0) > _LEAST * self.shares
-                    target = table * (both.sum(axis=1) / table.sum(axis=1))[:, None]
-                    factors = target / np.maximum(both @ inside.T, _LEAST)
+                    target = table * (masses.sum(axis=1) / table.sum(axis=1))[:, None]
+                    factors = target / np.maximum(masses @ inside.T, _LEAST)
                     for _ in range(_FITTED):
-                        parts = both / np.maximum(factors @ inside, 1e-300)
+                        parts = masses / np.maximum(factors @ inside, 1e-300)
                         factors *= target / np.maximum(factors * (parts @ inside.T), _LEAST)
                         factors /= factors.max()
-                    linked = inside * (factors.T @ (both / np.maximum(factors @ inside, 1e-300)))
-                    joint[j] = np.where(present, linked, inside * self.shares)
+                    moved = inside * (factors.T @ (masses / np.maximum(factors @ inside, 1e-300)))
+                    joint[j] = np.where(present, moved, inside * self.shares)
                     columns.append(j)
                     blocks[j,] = replace(block, link=Link(i, cell_of[i], factors, present))
         return replace(self, blocks=tuple(blocks.values()))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -24,8 +24,8 @@ from discreet.mechanisms.latent_classes import (
     Pair,
     PairTable,
     Within,
+    centred,
     denoised,
-    fitted,
     fitted_to,
     nearest_table,
 )
@@ -88,7 +88,8 @@ class MeasuredTables:
             shape = [cells.count for cells in choice.cells((i, j))]
             self.noisy[i, j] = (next(parts) / float(q * q)).reshape(shape)
             error = self.facts.scale / q * math.sqrt(self.noisy[i, j].size) / self.total
-            self.use.learn((i, j), self.noisy[i, j] / self.total, error)
+            if self.use.shares:
+                self.use.learn((i, j), self.noisy[i, j] / self.total, error)
             variances = choice.summed((i, j), np.full(shape, 1.0 / float(q * q)))
             self.two_way[i, j] = variances, choice.summed((i, j), self.noisy[i, j])
         self.dependencies = tuple([(i, j, released_cells(self, i, j)) for i, j in self.facts.domain.dependencies])
@@ -120,28 +121,24 @@ class MeasuredTables:
         return self.choice.shares(self.one_way, self.two_way, self.use, self.total)
 
     @cached_property
-    def _margins(self) -> dict[tuple[int, int], Floats]:
-        """Where records are of units, each column's probabilities among those who use a slot."""
+    def _margins(self) -> dict[Pair, tuple[Floats, Floats]]:
+        """The probabilities of the columns of pairs; of slots, among those who use both."""
         shares = {pair: (variances, counts / self.total) for pair, (variances, counts) in self.two_way.items()}
-        return self.use.margins(self._coarse, shares, self.choice.merged, self.facts.scale / self.total)
+        return self.use.margins(self._coarse, self.choice.merged, shares, self.facts.scale / self.total)
 
     @cached_property
     def expected(self) -> dict[Pair, Floats]:
         """The measured two-way tables as counts of independent columns, as if all used both slots."""
-        return {pair: self.total * np.outer(*self._margins_of(pair)) for pair in self.two_way}
-
-    def _margins_of(self, pair: Pair) -> tuple[Floats, Floats]:
-        return self.use.margins_of(pair, self._coarse, self._margins)
+        return {pair: self.total * np.outer(*self._margins[pair]) for pair in self.two_way}
 
     @cached_property
     def excess(self) -> dict[Pair, PairTable]:
         """What their counts are more than these: of the true excess, rows and columns sum to 0."""
         tables = {}
-        for (i, j), (variances, counts) in self.two_way.items():
-            errors = self.facts.scale * np.sqrt(variances) / self.use.share((i, j))
-            margins = self._margins_of((i, j))
-            excess = self.use.excess((i, j), counts, margins, self.choice.merged[i], total=self.total)
-            tables[i, j] = PairTable(excess, errors)
+        for pair, (variances, counts) in self.two_way.items():
+            share = self.use.share(pair)
+            errors = self.facts.scale * np.sqrt(variances) / share
+            tables[pair] = PairTable(centred(counts / share - self.expected[pair]), errors)
         return tables
 
     def tables(self) -> list[Counted]:
@@ -163,12 +160,8 @@ class MeasuredTables:
 
     def column_shares(self) -> list[Floats]:
         """Return each column's probabilities: of merged cells by all tables, within them by its own."""
-        return [self._shares(i, coarse) for i, coarse in enumerate(self._coarse)]
-
-    def _shares(self, i: int, coarse: Floats) -> Floats:
-        """Return the probabilities of a column's cells by those of its merged cells."""
-        cells = self.choice.merged[i]
-        return coarse[cells.cell_of] * cells.within(self._fine[i])
+        columns = zip(self.choice.merged, self._coarse, self._fine, strict=True)
+        return [coarse[cells.cell_of] * cells.within(fine) for cells, coarse, fine in columns]
 
     @cached_property
     def _fine(self) -> list[Floats]:
@@ -185,7 +178,8 @@ class MeasuredTables:
                 allowed = np.zeros_like(targets[i, j])
                 allowed[self.choice.merged[i].cell_of[x], self.choice.merged[j].cell_of[y]] = 1.0
                 targets[i, j] *= allowed
-        shares, inside = self._classes(targets, rng)
+        tables = {} if self._drawn else self.excess
+        shares, inside = self.use.classes(self._coarse, targets, tables, self._margins, self.total, rng)
         exact = {i for columns in facts.joint for i in columns} | facts.given_cells.keys()  # by cell, not merged ones
         for totals in facts.domain.published:
             if totals.column is not None and totals.group is not None:
@@ -215,19 +209,6 @@ class MeasuredTables:
             model = model.where(column, condition)
         return replace(model, dependencies=self.dependencies)
 
-    def _classes(self, targets: Mapping[Pair, Floats], rng: np.random.Generator) -> tuple[Floats, list[Floats]]:
-        """Return the shares of classes, and the probabilities of merged cells in each: about 0 of slots not used."""
-        columns, noisy, weights = self.use.with_absence(self._coarse), dict[Pair, Floats](), dict[Pair, Floats]()
-        for pair, table in ({} if self._drawn else self.excess).items():
-            space = [(0, len(columns[i]) - len(self._coarse[i])) for i in pair]
-            share = self.use.share(pair)
-            noisy[pair] = np.pad(share * (np.outer(*self._margins_of(pair)) + table.excess / self.total), space)
-            weights[pair] = np.pad((self.total / (share * table.error)) ** 2, space)
-        targets = {pair: self.use.whole(pair, table, columns) for pair, table in targets.items()}
-        possible = None if self.facts.slots is None else partial(self.use.possible, columns, rng=rng)
-        shares, inside = fitted(columns, targets, noisy, weights, rng=rng, possible=possible)
-        return shares, [cells[: len(column)] + 1e-200 for cells, column in zip(inside, self._coarse, strict=True)]
-
     def _strong(self, model: LatentClasses, rng: np.random.Generator) -> dict[Pair, Floats]:
         """Return tables of pairs that a model misses by more than noise, the clearest first and without circles."""
         # Each is the nearest table without negative counts, on fine cells. What noise does to it is found by adding
@@ -238,14 +219,15 @@ class MeasuredTables:
         for pair, q in self.choice.pairs:
             if not free.keys() >= set(pair):
                 continue
-            columns = list(zip(pair, self.choice.cells(pair), strict=True))
             modelled = (free[pair[0]].inside * model.shares) @ free[pair[1]].inside.T / self.use.share(pair)
             if pair not in self.choice.clear:
                 modelled = self.choice.summed(pair, modelled)
-            margins = self._margins_of(pair)
-            a, b = [cells.sums(self._shares(i, coarse)) for (i, cells), coarse in zip(columns, margins, strict=True)]
+            runs, masses = [self.choice.merged[i] for i in pair], [self._fine[i] for i in pair]
+            sides = zip(runs, masses, self.choice.cells(pair), self._margins[pair], strict=True)
+            a, b = [cells.sums(side[run.cell_of] * run.within(mass)) for run, mass, cells, side in sides]
             error = self.facts.scale / q / self.total / self.use.share(pair)
-            noisy = np.outer(a, b) + self.use.excess(pair, self.noisy[pair] / self.total, (a, b), columns[0][1])
+            independent = np.outer(a, b)
+            noisy = independent + centred(self.noisy[pair] / self.total / self.use.share(pair) - independent)
             if float(((noisy - modelled) ** 2).mean()) < _CONTRADICTED * error**2:
                 continue
             table = nearest_probabilities(noisy.ravel()).reshape(noisy.shape)
@@ -285,7 +267,7 @@ class MeasuredTables:
         """Return positive probabilities of nearly the columns' own: near a draw, or of tables with less noise."""
         targets = {}
         for (i, j), excess in (self._drawn or denoised(self.excess, self.choice.counts)).items():
-            table, margins = self.expected[i, j] + excess, self._margins_of((i, j))
+            table, margins = self.expected[i, j] + excess, self._margins[i, j]
             if not self._drawn:
                 targets[i, j] = fitted_to(np.maximum(table, 1e-3 * self.expected[i, j]), *margins, 5)
                 continue

@@ -115,14 +115,16 @@ class Allocation:
         scale: float,
         records: float,
         reserved: int = 0,
+        alike: Floats | float = 1.0,
     ) -> tuple[Integers, Integers, Integers, Booleans]:
         """Return which tables of two columns to measure, their ``q``, that of one-way tables, and which are finer."""
         # A table left out costs its score, one that is measured its noise. Taken in the order of their scores by what
         # noise costs in them, as many are measured as make the sum least if every unit helps most (c^(2/3) of cost c):
         # on finer cells where these win back more. What k cells of a column lose falls with k^2.
-        # shapes, finer: first those of outcomes, which are measured without a score, on finer cells.
-        first_scored = len(shapes) - len(scores)
-        cost, fine_cost = [np.array([table_cost(a, b) for a, b in level]) for level in (shapes, finer)]
+        # shapes, finer: first those of outcomes, which are measured without a score, on finer cells. alike: how many
+        # tables are read as one with each: it leaves out that part of their score, and their noise is independent.
+        first_scored, lighter = len(shapes) - len(scores), alike**-1.5
+        cost, fine_cost = [lighter * np.array([table_cost(a, b) for a, b in level]) for level in (shapes, finer)]
         dearer = fine_cost - cost
         losses = [np.array([1.0 / a**2 + 1.0 / b**2 for a, b in level]) for level in (shapes, finer)]
         outcomes = np.flatnonzero(fine_cost[:first_scored] > 0.0)
@@ -133,10 +135,11 @@ class Allocation:
         clear_outcomes = dearer[outcomes] > 0.0
         cost, dearer, losses = cost[first_scored:], dearer[first_scored:], [level[first_scored:] for level in losses]
         won = _WON * scores**2 / records * (losses[0] - losses[1])
+        won, scores = [values / np.broadcast_to(alike, len(shapes))[first_scored:] for values in (won, scores)]
         order = np.argsort(-scores / np.maximum(cost, 1e-9) ** (2.0 / 3.0), kind="stable")
         order = order[(scores[order] > 0.0) & (cost[order] > 0.0)]
         columns, tables, numbers = len(self.cost), len(order), [0]
-        cost = np.concatenate((self.cost, cost[order]))
+        cost = np.concatenate((self.cost * np.mean(lighter), cost[order]))
         copies = np.concatenate((self.copies, np.ones(tables, dtype=np.int64)))
         spent = np.concatenate((self.first.astype(np.float64) ** 2, np.zeros(tables)))
         while numbers[-1] < tables:  # every number up to 100, then in steps of 2 %
