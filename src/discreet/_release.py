@@ -170,8 +170,7 @@ def release(
     refuse_same(data, reference, *parameters.values())
     base, unit = _domain_and_unit(data, domain, unit, outcome)
     calibrated = _calibrated(mechanism, base, parameters, watch)
-    if parameters.get("tables") == 1:  # as without it
-        del parameters["tables"]
+    parameters = {name: value for name, value in parameters.items() if (name, value) != ("tables", 1)}  # as without it
     if mechanism is None and "tables" in parameters:
         kinds = map(mechanisms.named, mechanisms.first_names())
         mechanism = next(kind.name for kind in kinds if "tables" in mechanisms.parameter_names(kind))

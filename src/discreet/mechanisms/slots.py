@@ -145,7 +145,8 @@ class SlotUse:
         """Return which cells, of columns with absence one after the other, each class has: it uses the same slots."""
         by_slot = [self.used[self.slots == slot][0] for slot in range(1, self.slots.max() + 1)]
         uses = rng.random((classes, 1 if self.nested else len(by_slot))) < by_slot
-        uses[~uses.any(axis=1)] = True
+        if not self.nested:  # of a panel, no unit has no row
+            uses[~uses.any(axis=1)] = True
         parts = [np.ones((len(column), classes), dtype=bool) for column in columns]
         for (i, column), slot in product(enumerate(columns), range(1, len(by_slot) + 1)):
             says = self._says(i, slot)
@@ -172,5 +173,5 @@ class SlotUse:
         if i not in self.shares:
             return None
         if self.nested:
-            return np.arange(-len(self.shares[i]), 0) >= slot - 1 - self.slots.max()
+            return np.arange(-len(self.shares[i]), 0) >= slot - 1 - int(self.slots.max())
         return np.array([False, True]) if list(self.shares).index(i) == slot - 1 else None
