@@ -1035,6 +1035,11 @@ def of_mechanisms() -> Iterator[Case]:
         lambda: ask(RULED, given='x = true, y = "b"', **TWO),
     )
     yield Case(
+        "take steps: leave out steps=0",
+        lambda: ask(mechanism="private-evolution", steps=0),
+        lambda: ask(mechanism="private-evolution"),
+    )
+    yield Case(
         "label_shares needs the column of the labels. Write by_label=...",
         lambda: evolve(LABELLED, label_shares="0.5,0.5"),
         lambda: evolve(LABELLED, label_shares="0.5,0.5", by_label="y"),
