@@ -272,24 +272,25 @@ class LatentClasses:
         blocks = (*self.blocks[:place], block, *self.blocks[place + 1 :])
         return replace(self, shares=shares / shares.sum(), blocks=blocks)
 
-    def raked(self, targets: Mapping[int, Floats]) -> LatentClasses:
+    def raked(self, targets: Mapping[int, Floats], uses: Mapping[int, Booleans]) -> LatentClasses:
         """Return the model with given probabilities of some columns: cells are reweighted alike in every class."""
         # targets: by the number of the column, not drawn by merged cells; what no cell of its block has counts for
-        # nothing.
+        # nothing. uses: which classes use the slot of a column; the others keep its cells.
         model = self
         columns = [
-            (place, number, targets[column])
+            (place, number, targets[column], uses[column])
             for place, block in enumerate(self.blocks)
             for number, column in enumerate(block.columns)
             if column in targets
         ]
-        for place, number, target in columns * _RAKED:
-            block = model.blocks[place]
+        for place, number, target, used in columns * _RAKED:
+            block, shares = model.blocks[place], model.shares * used
             codes = block.codes[number]
-            current = np.bincount(codes, weights=block.inside @ model.shares, minlength=len(target))
+            current = np.bincount(codes, weights=block.inside @ shares, minlength=len(target))
             possible = np.where(np.bincount(codes, minlength=len(target)) > 0, target, 0.0)
-            factor = (possible / max(float(possible.sum()), 1e-300)) / np.maximum(current, 1e-300)
-            joint = block.inside * model.shares * factor[codes][:, None] + 1e-300
+            mass = 1.0 if used.all() else float(shares.sum())
+            factor = (mass * possible / max(float(possible.sum()), 1e-300)) / np.maximum(current, 1e-300)
+            joint = block.inside * model.shares * np.where(used, factor[codes][:, None], 1.0) + 1e-300
             shares = joint.sum(axis=0)
             model = model._with_block(place, replace(block, inside=joint / shares), shares)
         return model

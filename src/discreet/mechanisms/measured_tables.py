@@ -197,7 +197,8 @@ class MeasuredTables:
                 blocks.append(Block(columns, (np.unique(cells.cell_of, return_index=True)[1],), parts, within))
             else:
                 blocks.append(self._joint_block(columns, len(shares), inside, fine))
-        model = LatentClasses(shares, tuple(blocks)).raked({i: fine[i] for i in exact - facts.given_cells.keys()})
+        uses = {i: cells.sum(axis=0) > 0.5 for i, cells in enumerate(inside)}
+        model = LatentClasses(shares, tuple(blocks)).raked({i: fine[i] for i in exact - facts.given_cells.keys()}, uses)
         if not self._drawn and (strong := self._strong(model, rng)):
             links = {pair: table for pair, table in strong.items() if self.last.isdisjoint(pair)}
             model = model.linked(links, [cells.cell_of for cells in self.choice.fine])
