@@ -9,7 +9,7 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ class Job:
     confidential: bool = False
     next_address: str = ""  # where one goes on
     back: str = "/home"  # where it was asked for
+    python: str = ""  # the same in Python
     done: int = 0
     total: int = 0
     out: str = ""
@@ -77,9 +78,7 @@ class Jobs:
         """Those that have not ended."""
         return [job for job in self._jobs.values() if job.running]
 
-    async def start(
-        self, title: str, arguments: Sequence[str], *, done: Callable[[Job], None] | None = None, **facts: Any
-    ) -> Job:
+    async def start(self, title: str, arguments: Sequence[str], **facts: Any) -> Job:
         """Start a command in the folder of the page."""
         job = Job(len(self._jobs) + 1, title, tuple(arguments), self.folder, **facts)
         self._jobs[job.number] = job
@@ -97,7 +96,7 @@ class Jobs:
             start_new_session=True,  # Ctrl-C in the terminal is for the page, which ends them itself
             limit=_LONGEST,
         )
-        job.task = asyncio.create_task(_follow(job, done))
+        job.task = asyncio.create_task(_follow(job))
         return job
 
     async def answer(self, title: str, arguments: Sequence[str], **facts: Any) -> Job:
@@ -124,7 +123,7 @@ def interrupt(job: Job) -> None:
             job.process.send_signal(signal.SIGINT)
 
 
-async def _follow(job: Job, done: Callable[[Job], None] | None) -> None:
+async def _follow(job: Job) -> None:
     """Read what a command says until it ends."""
 
     async def errors() -> None:
@@ -138,5 +137,3 @@ async def _follow(job: Job, done: Callable[[Job], None] | None) -> None:
     out, _ = await asyncio.gather(job.process.stdout.read(), errors())
     job.out = out.decode(errors="replace")
     job.status = await job.process.wait()
-    if done is not None:
-        done(job)

@@ -40,79 +40,114 @@ class ReleaseForm:
             key: str(values.get(key, "")).strip() for key in ("tables", "mechanism", "unit", "max_records", "seed")
         }
         accept = tuple(code for code in (*_ACCEPTED, "other-columns") if values.get(code))
-        names = {"epsilon": "epsilon", "size": "the number of records to release", "delta": "delta"}
-        for key, words in names.items():
-            _require_number(texts[key] or ("0" if key == "delta" else ""), words)
-        return cls(**{**texts, "delta": texts["delta"] or "0", **facts}, accept=accept)
+        texts |= {"delta": texts["delta"] or "0", "tables": texts["tables"] if texts["tables"] != "1" else ""}
+        texts |= {} if texts["unit"] else {"max_records": ""}
+        needed = {"epsilon": "epsilon", "size": "the number of records to release", "delta": "delta"}
+        other = {"tables": "the number of tables", "max_records": "the most rows of a person", "seed": "a seed"}
+        for key, words in (needed | other).items():
+            if key in needed or texts[key]:
+                _require_number(texts[key], words)
+        return cls(**{**texts, **facts}, accept=accept)
 
     def arguments(self) -> list[str]:
         """Return the command, without the name of the program."""
-        options = {
-            "domain": self.domain,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "size": self.size,
-            "tables": self.tables if self.tables not in ("", "1") else "",
-            "mechanism": self.mechanism,
-            "unit": self.unit,
-            "max-records": self.max_records if self.unit else "",
-            "ledger": self.ledger,
-            "dataset": self.dataset,
-            "seed": self.seed,
-            "out": self.out,
-        }
         flags = [_ACCEPTED[code] for code in self.accept if code in _ACCEPTED]
         flags += ["--ignore-other-columns"] * ("other-columns" in self.accept)
-        listed = [part for key, text in options.items() if text for part in (f"--{key}", text)]
-        return ["release", self.data, *listed, *flags]
+        facts = {"domain": self.domain, "epsilon": self.epsilon, "delta": self.delta, "size": self.size}
+        facts |= {
+            "tables": self.tables,
+            "mechanism": self.mechanism,
+            "unit": self.unit,
+            "max_records": self.max_records,
+        }
+        facts |= {"ledger": self.ledger, "dataset": self.dataset, "seed": self.seed, "out": self.out}
+        return ["release", self.data, *_options(**facts), *flags]
 
     def python(self) -> str:
         """Return the release in Python."""
-        budget = f"discreet.Budget(epsilon={self.epsilon}, delta={self.delta})"
-        words = {"size": self.size, "tables": self.tables if self.tables not in ("", "1") else ""}
-        words |= {key: json.dumps(getattr(self, key)) for key in ("mechanism",) if getattr(self, key)}
-        if self.unit:
-            words["unit"] = f"discreet.Unit({json.dumps(self.unit)}, max_records={self.max_records})"
-        if self.ledger:
-            words["ledger"] = f"discreet.Ledger({json.dumps(self.ledger)}, {json.dumps(self.dataset)})"
-        if self.accept:
-            words["accept"] = "{" + ", ".join(json.dumps(code) for code in self.accept) + "}"
-        words |= {"seed": self.seed, "out": json.dumps(self.out)}
-        keywords = ", ".join(f"{key}={text}" for key, text in words.items() if text)
-        names = f"{json.dumps(self.data)}, {json.dumps(self.domain)}"
-        return f"import discreet\n\ndiscreet.release({names}, {budget}, {keywords})"
+        numbers = {key: Code(getattr(self, key)) for key in ("size", "tables", "seed")}
+        unit = _call("discreet.Unit", self.unit, max_records=Code(self.max_records)) if self.unit else ""
+        ledger = _call("discreet.Ledger", self.ledger, self.dataset) if self.ledger else ""
+        accept = "{" + ", ".join(json.dumps(code) for code in self.accept) + "}" if self.accept else ""
+        objects = {"unit": Code(unit), "ledger": Code(ledger), "accept": Code(accept)}
+        budget = Code(f"discreet.Budget(epsilon={self.epsilon}, delta={self.delta})")
+        facts = {**numbers, "mechanism": self.mechanism, **objects, "out": self.out}
+        return _program(_call("discreet.release", self.data, self.domain, budget, **facts))
 
 
-def plan_arguments(values: Mapping[str, Any], domain: str, page: str, ledger: str) -> list[str]:
-    """Return the command that writes the page of budgets. Raises ParameterError where a number is none."""
-    texts = {key: str(values.get(key, "")).strip() for key in ("records", "epsilon", "delta", "size", "max-records")}
+def plan_request(values: Mapping[str, Any], domain: str, page: str, ledger: str) -> tuple[list[str], str]:
+    """Return the command that writes the page of budgets, and the Python. Raises ParameterError for a word."""
+    texts = {key: str(values.get(key, "")).strip() for key in ("records", "epsilon", "delta", "size")}
     for key, words in {"records": "the number of records", "epsilon": "epsilon"}.items():
         _require_number(texts[key], words)
-    options = [part for key, text in texts.items() if text for part in (f"--{key}", text)]
-    return ["plan", "--domain", domain, *options, *(["--ledger", ledger] if ledger else []), "--html", page]
+    budget = f"discreet.Budget(epsilon={texts['epsilon']}, delta={texts['delta'] or 0})"
+    numbers = {"records": texts["records"], "size": texts["size"]}
+    paid = _call("write_page", "plan.html", ledger=ledger)
+    python = _call("discreet.plan", domain, Code(budget), **{key: Code(text) for key, text in numbers.items() if text})
+    return ["plan", *_options(domain=domain, **texts, ledger=ledger, html=page)], _program(f"{python}.{paid}")
 
 
-def estimate_arguments(values: Mapping[str, Any], released: str) -> list[str]:
-    """Return the command that answers a question about a release."""
-    number, column = str(values.get("functional", "mean")).strip(), str(values.get("column", "")).strip()
-    options = {"column": column, "functional": number, "by": str(values.get("by", "")).strip()}
-    return ["estimate", released, *[part for key, text in options.items() if text for part in (f"--{key}", text)]]
+def check_python(data: str, domain: str) -> str:
+    """Return the comparison of a table with its declaration in Python."""
+    imports = "from discreet.confidential import check_table, reveal_to_custodian\nfrom discreet.domain import Domain"
+    checked = _call("check_table", data, Code(_call("Domain.read", domain)), accept=Code('{"other-columns"}'))
+    return f"{imports}\n\nprint(reveal_to_custodian({checked}))"
 
 
-def estimate_python(values: Mapping[str, Any], released: str) -> str:
-    """Return a question about a release in Python."""
-    facts = {"column": values.get("column"), "by": values.get("by")}
-    keywords = "".join(f", {key}={json.dumps(text)}" for key, text in facts.items() if text)
-    number = json.dumps([part.strip() for part in str(values.get("functional", "mean")).split(",")])
-    return f"import discreet\n\nprint(discreet.read({json.dumps(released)}).estimate({number}{keywords}))"
+def ledger_python(place: str, dataset: str, epsilon: str, delta: str) -> str:
+    """Return the making of a ledger in Python."""
+    return _program(_call("discreet.Ledger.create", place, dataset=dataset, epsilon=Code(epsilon), delta=Code(delta)))
 
 
-def regress_python(values: Mapping[str, Any], released: str) -> str:
-    """Return a regression in Python."""
-    kind = str(values.get("kind", ""))
-    given = f", kind={json.dumps(kind)}" if kind else ""
-    formula = json.dumps(str(values.get("formula", "")))
-    return f"import discreet\n\nprint(discreet.read({json.dumps(released)}).regress({formula}{given}))"
+def report_python(released: str, data: str = "", domain: str = "") -> str:
+    """Return the report of a release in Python."""
+    written = _call("write_report", released, "report.html", data=data, domain=domain)
+    return f"from discreet.report import write_report\n\n{written}"
+
+
+def verify_python(certificate: str, data: str) -> str:
+    """Return the check of a certificate in Python."""
+    return _program(f"print({_call('discreet.verify', certificate, data=data)})")
+
+
+def question(values: Mapping[str, Any], released: str) -> tuple[list[str], str]:
+    """Return the command that answers a question about a release, a number or a regression, and the Python."""
+    texts = {key: str(values.get(key, "")).strip() for key in ("functional", "column", "by", "formula", "kind", "unit")}
+    release = _call("discreet.read", released)
+    if "formula" in values:
+        asked = _call("regress", texts["formula"], kind=texts["kind"])
+        return ["regress", *_options(kind=texts["kind"]), "--", released, texts["formula"]], _shown(release, asked)
+    numbers = Code(json.dumps([part.strip() for part in texts["functional"].split(",")]))
+    asked = _call("estimate", numbers, column=texts["column"], by=texts["by"])
+    options = _options(column=texts["column"], functional=texts["functional"], by=texts["by"])
+    return ["estimate", released, *options], _shown(release, asked)
+
+
+class Code(str):
+    """A text that is Python already."""
+
+    __slots__ = ()
+
+
+def _call(function: str, *arguments: str, **keywords: str) -> str:
+    """Write a call; keywords without a text are left out."""
+    listed = [argument if isinstance(argument, Code) else json.dumps(argument) for argument in arguments]
+    texts = {key: text if isinstance(text, Code) else json.dumps(text) for key, text in keywords.items() if text}
+    return f"{function}({', '.join([*listed, *(f'{key}={text}' for key, text in texts.items())])})"
+
+
+def _program(text: str) -> str:
+    return f"import discreet\n\n{text}"
+
+
+def _shown(release: str, asked: str) -> str:
+    return _program(f"print({release}.{asked})")
+
+
+def _options(**texts: str) -> list[str]:
+    """Return options of a command; those without a text are left out, and no text is taken for an option."""
+    pairs = [(f"--{key.replace('_', '-')}", text) for key, text in texts.items() if text]
+    return [part for name, text in pairs for part in ([f"{name}={text}"] if text.startswith("-") else [name, text])]
 
 
 def in_shell(arguments: list[str]) -> str:

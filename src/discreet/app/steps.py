@@ -185,10 +185,11 @@ class Steps:
         values, page = await _form(request), self._scratch_page()
         try:
             domain = self.workspace.domain_file.name
-            arguments = requests.plan_arguments(_single(values), domain, str(page), ledger)
+            arguments, python = requests.plan_request(_single(values), domain, str(page), ledger)
         except DiscreetError as problem:
             return self.page("plan.html", "Plan", step="plan", problem=str(problem), status=400, ledger=ledger)
-        return _to(await self.jobs.start("Plan", arguments, page=page, next_address="/release", back="/plan"))
+        facts: dict[str, Any] = {"page": page, "python": python, "back": "/plan"}
+        return _to(await self.jobs.start("Plan", arguments, next_address="/release", **facts))
 
     async def release(self, request: Request) -> Response:
         """Ask for a release, show it as a command and in Python, and make it."""
@@ -215,22 +216,22 @@ class Steps:
             facts |= {"command": requests.in_shell(form.arguments()), "python": form.python()}
             return self.page("release.html", title, step="release", **facts)
         address = f"/read/{quote(out, safe='')}"
-        job = await self.jobs.start(title, form.arguments(), next_address=address, back="/release")
+        shown = {"python": form.python(), "back": "/release"}
+        job = await self.jobs.start(title, form.arguments(), next_address=address, **shown)
         return _to(job)
 
     async def ledger(self, request: Request) -> Response:
         """Make a ledger."""
-        values = _single(await _form(request))
-        options = [
-            part for key in ("dataset", "epsilon", "delta") for part in (f"--{key}", values.get(key, "").strip())
+        values, place = _single(await _form(request)), self.workspace.ledger_file.name
+        texts = [values.get(key, "").strip() for key in ("dataset", "epsilon", "delta")]
+        arguments = [
+            "ledger",
+            "init",
+            place,
+            *map("=".join, zip(("--dataset", "--epsilon", "--delta"), texts, strict=True)),
         ]
-        job = await self.jobs.start(
-            "Make a ledger",
-            ["ledger", "init", self.workspace.ledger_file.name, *options],
-            next_address="/release",
-            back="/release",
-        )
-        return _to(job)
+        facts = {"python": requests.ledger_python(place, *texts), "back": "/release"}
+        return _to(await self.jobs.start("Make a ledger", arguments, next_address="/release", **facts))
 
     # -- what was released --------------------------------------------------------------------------------------------
 
@@ -250,22 +251,18 @@ class Steps:
         """Write the report of a release: public, or beside the confidential table."""
         release, page = self._release_of(request), self._scratch_page()
         arguments, beside = ["report", release.name, "--out", str(page)], "beside" in await _form(request)
-        if beside:
-            arguments += ["--data", self._data, "--domain", self.workspace.domain_file.name]
+        table = (self._data, self.workspace.domain_file.name) if beside else ("", "")
+        arguments += ["--data", table[0], "--domain", table[1]] if beside else []
         title = "Released beside confidential" if beside else "Report"
         address = f"/read/{quote(release.name, safe='')}"
-        return _to(await self.jobs.start(title, arguments, page=page, confidential=beside, next_address=address))
+        facts: dict[str, Any] = {"page": page, "confidential": beside, "back": address}
+        facts |= {"python": requests.report_python(release.name, *table)}
+        return _to(await self.jobs.start(title, arguments, next_address=address, **facts))
 
     async def question(self, request: Request) -> Response:
         """Answer a question about a release, a number or a regression."""
         release, values = self._release_of(request), _single(await _form(request))
-        if "formula" in values:
-            arguments = ["regress", release.name, values["formula"].strip()]
-            arguments += ["--kind", values["kind"]] if values.get("kind") else []
-            python = requests.regress_python(values, release.name)
-        else:
-            arguments = requests.estimate_arguments(values, release.name)
-            python = requests.estimate_python(values, release.name)
+        arguments, python = requests.question(values, release.name)
         job = await self.jobs.answer("Estimate", arguments)
         facts = {"release": release, "columns": release.certificate.facts.released.columns}
         result = {"job": job, "python": python, "values": values}
@@ -277,7 +274,8 @@ class Steps:
         arguments = ["verify", str(release.certificate_path.relative_to(self.workspace.folder))]
         arguments += [] if release.path.is_dir() else ["--data", release.name]
         address = f"/read/{quote(release.name, safe='')}"
-        return _to(await self.jobs.start("Verify", arguments, next_address=address))
+        python = requests.verify_python(arguments[1], "" if release.path.is_dir() else release.name)
+        return _to(await self.jobs.start("Verify", arguments, next_address=address, back=address, python=python))
 
     # -- jobs ---------------------------------------------------------------------------------------------------------
 
