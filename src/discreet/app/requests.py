@@ -94,9 +94,14 @@ def check_python(data: str, domain: str) -> str:
     return f"{imports}\n\nprint(reveal_to_custodian({checked}))"
 
 
-def ledger_python(place: str, dataset: str, epsilon: str, delta: str) -> str:
-    """Return the making of a ledger in Python."""
-    return _program(_call("discreet.Ledger.create", place, dataset=dataset, epsilon=Code(epsilon), delta=Code(delta)))
+def ledger_request(values: Mapping[str, Any], place: str) -> tuple[list[str], str]:
+    """Return the command that makes a ledger, and the Python."""
+    texts = {key: str(values.get(key, "")).strip() for key in ("dataset", "epsilon", "delta", "unit", "max_records")}
+    texts |= {} if texts["unit"] else {"max_records": ""}
+    unit = _call("discreet.Unit", texts["unit"], max_records=Code(texts["max_records"])) if texts["unit"] else ""
+    numbers = {key: Code(texts[key]) for key in ("epsilon", "delta")}
+    made = _call("discreet.Ledger.create", place, dataset=texts["dataset"], **numbers, unit=Code(unit))
+    return ["ledger", "init", place, *_options(**texts)], _program(made)
 
 
 def report_python(released: str, data: str = "", domain: str = "") -> str:

@@ -198,7 +198,7 @@ class Steps:
         facts = {**found, "columns": [*kinds], "values": {}, "command": None, "python": None}
         title = "Release"
         if request.method == "GET":
-            facts |= {"values": dict(request.query_params)}
+            facts |= {"values": {**(found["ledger"] or {}).get("covers", {}), **request.query_params}}
             return self.page("release.html", title, step="release", **facts)
         values = _single(await _form(request))
         paid: dict[str, str] = {}
@@ -223,14 +223,8 @@ class Steps:
     async def ledger(self, request: Request) -> Response:
         """Make a ledger."""
         values, place = _single(await _form(request)), self.workspace.ledger_file.name
-        texts = [values.get(key, "").strip() for key in ("dataset", "epsilon", "delta")]
-        arguments = [
-            "ledger",
-            "init",
-            place,
-            *map("=".join, zip(("--dataset", "--epsilon", "--delta"), texts, strict=True)),
-        ]
-        facts = {"python": requests.ledger_python(place, *texts), "back": "/release"}
+        arguments, python = requests.ledger_request(values, place)
+        facts = {"python": python, "back": "/release"}
         return _to(await self.jobs.start("Make a ledger", arguments, next_address="/release", **facts))
 
     # -- what was released --------------------------------------------------------------------------------------------

@@ -81,7 +81,9 @@ class Workspace:
         if not self.ledger_file.exists():
             return None
         with Ledger(self.ledger_file) as book:
-            return {"dataset": book.dataset, "text": str(book.status())}
+            status = book.status()
+            unit = {key: str(status.covers[key]) for key in ("unit", "max_records") if status.covers["unit"]}
+            return {"dataset": book.dataset, "text": str(status), "covers": unit}
 
     def releases(self) -> list[ReleasedFile]:
         """Return the releases in the folder, by name; files that are links are left aside."""

@@ -41,6 +41,14 @@ def test_a_release_says_the_same_twice() -> None:
     assert (written["size"], written["tables"], written["seed"]) == ("500", "20", "7")
 
 
+def test_a_ledger_of_persons() -> None:
+    values = {"dataset": "d", "epsilon": "3", "delta": "0", "unit": "id", "max_records": "5"}
+    arguments, python = requests.ledger_request(values, "t.ledger")
+    assert arguments[:3] == ["ledger", "init", "t.ledger"]
+    assert arguments[-4:] == ["--unit", "id", "--max-records", "5"]
+    assert keywords(python)["unit"] == "discreet.Unit('id', max_records=5)"
+
+
 def test_one_table_and_no_unit_are_the_usual() -> None:
     form = requests.ReleaseForm.parse({**FORM, "tables": "1", "max_records": "3"}, **FILES)
     assert options(form.arguments())["tables"] == 1
@@ -71,7 +79,11 @@ def test_a_question_says_the_same_twice() -> None:
 
 def test_all_python_is_python() -> None:
     _, plan = requests.plan_request({"records": "100", "epsilon": "1"}, "t.toml", "/x/p.html", "t.ledger")
-    programs = [plan, requests.check_python("t.csv", "t.toml"), requests.ledger_python("l", "d", "1", "0")]
+    programs = [
+        plan,
+        requests.check_python("t.csv", "t.toml"),
+        requests.ledger_request({"dataset": "d", "epsilon": "1"}, "l")[1],
+    ]
     programs += [requests.report_python("s", "t.csv", "t.toml"), requests.verify_python("s.certificate.json", "s")]
     for program in programs:
         ast.parse(program)
