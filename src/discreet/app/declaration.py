@@ -42,7 +42,7 @@ ENTRIES = (
     FormField("step", "Step", ("datetime", "time", "duration"), "such as 1h or 15min"),
     FormField("digits", "Digits after the point", ("decimal",), "such as 2"),
     FormField("categories", "Categories", ("category",), "one per line", "lines"),
-    FormField("ordered", "Their order means something", ("category",), form="flag"),
+    FormField("ordered", "They have an order, and are listed in it", ("category",), form="flag"),
     FormField("cells", "Cells", (*_NUMBERS, *_TIMES), "how many; empty: chosen for you", more=True),
     FormField(
         "atoms",
@@ -53,19 +53,19 @@ ENTRIES = (
         more=True,
     ),
     FormField("format", "How it is written", ("date", "datetime", "time"), "such as %m/%d/%Y", more=True),
-    FormField("decimal_mark", "Sign before decimals", ("numeric", "decimal"), "such as ,", more=True),
-    FormField("thousands", "Sign between thousands", _NUMBERS, "such as .", more=True),
+    FormField("decimal_mark", "Decimal mark", ("numeric", "decimal"), "such as ,", more=True),
+    FormField("thousands", "Thousands separator", _NUMBERS, "such as .", more=True),
     FormField("true", "Text for true", ("boolean",), "such as Y", more=True),
     FormField("false", "Text for false", ("boolean",), "such as N", more=True),
     FormField(
         "null_values", "Texts that are nulls", tuple(KINDS), "with commas, such as NA, refused", "list", more=True
     ),
-    FormField("nulls", "A null is one more category", tuple(KINDS), form="flag"),
+    FormField("nulls", "Count nulls (missing values) as one more category", tuple(KINDS), form="flag"),
     FormField(
         "out_of_bounds",
         "A value that does not fit",
         tuple(KINDS),
-        "clip: the nearest; other: the label other; null: a null",
+        "clip: the nearest value; other: the label other; null: a null; error: refuse the table",
         "choice",
         ("", "clip", "null", "other", "error"),
         more=True,

@@ -91,7 +91,8 @@ _TABLE: dict[str, Callable[[Any], Any]] = {
                     "for pure differential privacy.", default=0.0),
     "risk": option("--risk", str, "In place of --epsilon: '5 % at 1 %', where the best attacker who raises 1 % false "
                    "alarms is to detect at most 5 % of true cases.", metavar="TEXT"),
-    "advantage": option("--advantage", str, "In place of --epsilon: detections beyond false alarms.",
+    "advantage": option("--advantage", str, "In place of --epsilon: how much more often an attacker may detect "
+                        "than raise a false alarm.",
                         metavar="SHARE"),
     "success": option("--success", str, "In place of --epsilon: how often an attacker may be right.",
                       metavar="SHARE"),
