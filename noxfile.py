@@ -39,7 +39,7 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def types(session: nox.Session) -> None:
     """Types: mypy, strict."""
-    session.install("-e", ".", *GROUPS["lint"], *GROUPS["test"])
+    session.install("-e", ".[app]", *GROUPS["lint"], *GROUPS["test"])
     session.run("mypy")
 
 
