@@ -2,9 +2,10 @@
 
 The server listens on 127.0.0.1 alone, which other users of the machine and every page of the web can reach, too. So
 each request has to name this server as its host (DNS rebinding), whatever changes something has to come from its own
-pages (other origins), and all but the first page needs the cookie. The token is exchanged once. It is never an argument
-of a process: the terminal shows it behind the ``#`` of an address, which browsers send to nobody, or it stands in a
-file that only its owner can read.
+pages (other origins), and all but the first page needs the cookie. Browsers send a cookie to every port of a host, so
+this one is for a path that nobody can guess: another server on the machine never sees it. The token is exchanged once.
+It is never an argument of a process: the terminal shows it behind the ``#`` of an address, which browsers send to
+nobody, or it stands in a file that only its owner can read.
 """
 
 from __future__ import annotations
@@ -21,6 +22,12 @@ Handler = Callable[[Any, Any, Any], Awaitable[None]]
 
 OPEN = frozenset({"/", "/enter", "/app.css", "/app.js"})
 """What is answered without a cookie: nothing that tells of a file."""
+
+EMBEDDED = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; frame-ancestors 'self'; "
+    "form-action 'none'; base-uri 'none'"
+)
+"""The policy of a page that a command wrote, which has a stricter one within."""
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -41,6 +48,7 @@ class Access:
     def __init__(self, port: int) -> None:
         self.port, self.token = port, secrets.token_urlsafe(32)
         self._cookie, self._used = secrets.token_urlsafe(32), False
+        self.base = f"/{secrets.token_urlsafe(16)}"
 
     @property
     def address(self) -> str:
@@ -54,7 +62,7 @@ class Access:
 
     @property
     def cookie_name(self) -> str:
-        """The name of the cookie; browsers share cookies between the ports of a host."""
+        """The name of the cookie, which differs by port, since browsers share cookies between the ports of a host."""
         return f"discreet-{self.port}"
 
     def exchange(self, token: str) -> bool:
@@ -65,7 +73,7 @@ class Access:
 
     def admit(self, response: Response) -> Response:
         """Give a browser the cookie."""
-        response.set_cookie(self.cookie_name, self._cookie, httponly=True, samesite="strict", path="/")
+        response.set_cookie(self.cookie_name, self._cookie, httponly=True, samesite="strict", path=self.base)
         return response
 
     def refusal(self, request: Request) -> str | None:
@@ -73,12 +81,13 @@ class Access:
         host = request.headers.get("host", "")
         if host not in self.hosts:
             return "This server is not known by that name."
-        if request.headers.get("sec-fetch-site") == "cross-site" and request.url.path != "/":
+        path = request.scope["path"]
+        if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin") and path != "/":
             return "Another site asked for this page."
         if request.method not in ("GET", "HEAD") and request.headers.get("origin") != f"http://{host}":
             return "Another site sent this form."
         given = request.cookies.get(self.cookie_name, "")
-        if request.url.path not in OPEN and not hmac.compare_digest(given.encode(), self._cookie.encode()):
+        if path not in OPEN and not hmac.compare_digest(given.encode(), self._cookie.encode()):
             return "Open the page from the terminal that started it: its address is used up, or was never used here."
         return None
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import shlex
 import signal
 import sys
@@ -35,6 +36,7 @@ class Job:
     total: int = 0
     out: str = ""
     err: str = ""
+    text: str = ""  # of the page that it wrote, which is not left on the disk
     status: int | None = None
     process: Any = field(default=None, repr=False)
     task: Any = field(default=None, repr=False)
@@ -82,33 +84,42 @@ class Jobs:
         """Start a command in the folder of the page."""
         job = Job(len(self._jobs) + 1, title, tuple(arguments), self.folder, **facts)
         self._jobs[job.number] = job
-        job.process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-P",
-            "-c",
-            _PROGRAM,
-            *job.arguments,
-            cwd=self.folder,
-            env={**os.environ, "DISCREET_PROGRESS": "lines", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C in the terminal is for the page, which ends them itself
-            limit=_LONGEST,
-        )
-        job.task = asyncio.create_task(_follow(job))
+        try:
+            job.process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-P",
+                "-c",
+                _PROGRAM,
+                *job.arguments,
+                cwd=self.folder,
+                env={**os.environ, "DISCREET_PROGRESS": "lines", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                start_new_session=True,  # Ctrl-C in the terminal is for the page, which ends them itself
+                limit=_LONGEST,
+            )
+        except (OSError, ValueError):  # a NUL character, or more than a command may have
+            job.status, job.err = 2, "The command could not be started. Shorten what you typed.\n"
+        else:
+            job.task = asyncio.create_task(_follow(job))
         return job
 
     async def answer(self, title: str, arguments: Sequence[str], **facts: Any) -> Job:
         """Run a command to its end."""
         job = await self.start(title, arguments, **facts)
-        await job.task
+        if job.task is not None:
+            await job.task
         return job
 
-    async def end(self) -> None:
-        """Interrupt all commands, as Ctrl-C does, and wait for them."""
+    def interrupt(self) -> None:
+        """Interrupt all commands, as Ctrl-C does."""
         for job in self.running:
             interrupt(job)
+
+    async def end(self) -> None:
+        """Interrupt all commands, and wait for them."""
+        self.interrupt()
         for job in self.running:
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(asyncio.shield(job.task), timeout=10)
@@ -129,11 +140,16 @@ async def _follow(job: Job) -> None:
     async def errors() -> None:
         async for line in job.process.stderr:
             text = line.decode(errors="replace")
-            if text.startswith("progress "):
-                job.done, job.total = map(int, text.split()[1:3])
+            if progress := re.match(r"progress (\d+) (\d+)$", text):
+                job.done, job.total = map(int, progress.groups())
             else:
                 job.err += text
 
-    out, _ = await asyncio.gather(job.process.stdout.read(), errors())
-    job.out = out.decode(errors="replace")
-    job.status = await job.process.wait()
+    try:
+        out, _ = await asyncio.gather(job.process.stdout.read(), errors())
+        job.out = out.decode(errors="replace")
+        if job.page is not None and job.page.is_file():
+            job.text = await asyncio.to_thread(job.page.read_text, encoding="utf-8")
+            job.page.unlink()
+    finally:
+        job.status = await job.process.wait()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import socket
 import tempfile
 import webbrowser
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -63,10 +64,9 @@ def serve(path: str | os.PathLike[str], *, open_browser: bool = True, say: Calla
             server.should_exit = True
 
         application = application_of(steps, access, end)
-        config = uvicorn.Config(
-            application, access_log=False, log_level="warning", server_header=False, timeout_graceful_shutdown=1
-        )
-        server = uvicorn.Server(config)
+        quiet: dict[str, Any] = {"access_log": False, "log_level": "warning", "server_header": False}
+        plain: dict[str, Any] = {"ws": "none", "http": "h11", "proxy_headers": False, "backlog": 16}
+        server = uvicorn.Server(uvicorn.Config(application, **quiet, **plain, timeout_graceful_shutdown=1))
         say(f"The page is at {access.address}#{access.token}")
         say("This address can be used once. Close the page, or press Ctrl-C, to end.")
         if open_browser:
@@ -74,8 +74,30 @@ def serve(path: str | os.PathLike[str], *, open_browser: bool = True, say: Calla
             with together(opener, inputs=(), private=True) as (file,):
                 file.write(opener_text(access.address, access.token).encode())
             webbrowser.open(opener.as_uri())
-        server.run(sockets=[listener])
+        with _ended_by_signals(end):
+            try:
+                server.run(sockets=[listener])
+            finally:
+                steps.jobs.interrupt()  # also where a second Ctrl-C left no time for more
     say("The page has ended.")
+
+
+@contextmanager
+def _ended_by_signals(end: Callable[[], None]) -> Iterator[None]:
+    """Let SIGTERM, and SIGHUP of a terminal that is closed, end the server and clear up."""
+
+    def leave(number: int, _: Any) -> None:
+        end()
+        if number == signal.SIGTERM:  # the server has handled it, and says so again
+            raise SystemExit(128 + number)
+
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = [signal.signal(number, leave) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
 
 
 def application_of(steps: Any, access: Any, end: Callable[[], None]) -> Any:
@@ -84,7 +106,7 @@ def application_of(steps: Any, access: Any, end: Callable[[], None]) -> Any:
     from starlette.middleware import Middleware
     from starlette.requests import Request
     from starlette.responses import StreamingResponse
-    from starlette.routing import Route
+    from starlette.routing import Mount, Route
 
     from discreet.app.access import Guard
 
@@ -121,11 +143,7 @@ def application_of(steps: Any, access: Any, end: Callable[[], None]) -> Any:
         await steps.jobs.end()
 
     both = ["GET", "POST"]
-    routes = [
-        Route("/", steps.entrance),
-        Route("/enter", steps.enter, methods=["POST"]),
-        Route("/app.css", steps.style),
-        Route("/app.js", steps.script),
+    pages = [
         Route("/alive", alive),
         Route("/home", steps.home),
         Route("/declare", steps.declare, methods=both),
@@ -142,5 +160,12 @@ def application_of(steps: Any, access: Any, end: Callable[[], None]) -> Any:
         Route("/jobs/{number:int}/facts", steps.job_facts),
         Route("/jobs/{number:int}/page", steps.job_page),
         Route("/jobs/{number:int}/cancel", steps.cancel, methods=["POST"]),
+    ]
+    routes = [
+        Route("/", steps.entrance),
+        Route("/enter", steps.enter, methods=["POST"]),
+        Route("/app.css", steps.style),
+        Route("/app.js", steps.script),
+        Mount(access.base, routes=pages),
     ]
     return Starlette(routes=routes, middleware=[Middleware(Guard, access=access)], lifespan=lifespan)

@@ -18,14 +18,14 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from discreet._core.errors import DiscreetError
 from discreet._core.files import together
 from discreet.app import requests
-from discreet.app.access import Access
+from discreet.app.access import EMBEDDED, Access
 from discreet.app.declaration import ENTRIES, KEEP_OUT, Declared, declared, from_fields
 from discreet.app.jobs import Job, Jobs, interrupt
 from discreet.app.workspace import Workspace
 from discreet.domain import KINDS, write_toml
 
 _MOST_BYTES = 2**20  # of a form
-_EMBEDDED = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; frame-ancestors 'self'"
+_MOST_TOKEN = 2**10
 
 
 class Steps:
@@ -55,6 +55,7 @@ class Steps:
         shared["folder"] = self.workspace.folder.name
         released = self.workspace.released
         shared |= {"released": released and released.name, "quote": quote, "problem": None, "shell": requests.in_shell}
+        shared["base"] = self.access.base
         text = self._templates.get_template(template).render({**shared, **facts})
         return HTMLResponse(text, status_code=status)
 
@@ -72,17 +73,18 @@ class Steps:
 
     async def enter(self, request: Request) -> Response:
         """Exchange the token for a cookie."""
-        values = await _form(request)
+        values = await _form(request, _MOST_TOKEN)
         if not self.access.exchange(_text(values, "token")):
             return Response("This address was used before, or is not the one in the terminal.", status_code=403)
-        return self.access.admit(JSONResponse({"next": "/home"}))
+        return self.access.admit(JSONResponse({"next": f"{self.access.base}/home"}))
 
     # -- the file, what is known of it, and its declaration -----------------------------------------------------------
 
     async def home(self, _: Request) -> Response:
         """Show what there is: the declaration, the ledger, and releases; or the release that the page is about."""
         if self.workspace.released is not None:
-            return RedirectResponse(f"/read/{quote(self.workspace.released.name, safe='')}", status_code=303)
+            address = f"{self.access.base}/read/{quote(self.workspace.released.name, safe='')}"
+            return RedirectResponse(address, status_code=303)
         found = await asyncio.to_thread(self._found)
         return self.page("home.html", "Your table", step="home", **found)
 
@@ -122,7 +124,8 @@ class Steps:
         """The name of the confidential file. Raises HTTPException where the page is about a release."""
         if self.workspace.data is None:
             raise HTTPException(404)
-        return self.workspace.data.name
+        name = self.workspace.data.name
+        return f"./{name}" if name.startswith("-") else name
 
     async def _declared(self) -> Declared:
         """Return the declaration that is there, or one in which every column waits."""
@@ -174,7 +177,7 @@ class Steps:
         job = await self.jobs.start(
             "Check the table", arguments, confidential=True, next_address="/plan", back="/declare"
         )
-        return _to(job)
+        return self._to(job)
 
     async def plan(self, request: Request) -> Response:
         """Show what budgets buy."""
@@ -189,16 +192,20 @@ class Steps:
         except DiscreetError as problem:
             return self.page("plan.html", "Plan", step="plan", problem=str(problem), status=400, ledger=ledger)
         facts: dict[str, Any] = {"page": page, "python": python, "back": "/plan"}
-        return _to(await self.jobs.start("Plan", arguments, next_address="/release", **facts))
+        return self._to(await self.jobs.start("Plan", arguments, next_address="/release", **facts))
 
     async def release(self, request: Request) -> Response:
         """Ask for a release, show it as a command and in Python, and make it."""
         found = await asyncio.to_thread(self._found)
-        kinds = await self._columns()
+        try:
+            kinds = await self._columns()
+        except DiscreetError as problem:
+            return self.page("message.html", "Release", step="release", problem=str(problem), status=400)
         facts = {**found, "columns": [*kinds], "values": {}, "command": None, "python": None}
         title = "Release"
         if request.method == "GET":
-            facts |= {"values": {**(found["ledger"] or {}).get("covers", {}), **request.query_params}}
+            covers = (found["ledger"] or {}).get("covers", {})
+            facts |= {"values": {**covers, "epsilon": request.query_params.get("epsilon", "1")}}
             return self.page("release.html", title, step="release", **facts)
         values = _single(await _form(request))
         paid: dict[str, str] = {}
@@ -218,14 +225,14 @@ class Steps:
         address = f"/read/{quote(out, safe='')}"
         shown = {"python": form.python(), "back": "/release"}
         job = await self.jobs.start(title, form.arguments(), next_address=address, **shown)
-        return _to(job)
+        return self._to(job)
 
     async def ledger(self, request: Request) -> Response:
         """Make a ledger."""
         values, place = _single(await _form(request)), self.workspace.ledger_file.name
         arguments, python = requests.ledger_request(values, place)
         facts = {"python": python, "back": "/release"}
-        return _to(await self.jobs.start("Make a ledger", arguments, next_address="/release", **facts))
+        return self._to(await self.jobs.start("Make a ledger", arguments, next_address="/release", **facts))
 
     # -- what was released --------------------------------------------------------------------------------------------
 
@@ -251,7 +258,7 @@ class Steps:
         address = f"/read/{quote(release.name, safe='')}"
         facts: dict[str, Any] = {"page": page, "confidential": beside, "back": address}
         facts |= {"python": requests.report_python(release.name, *table)}
-        return _to(await self.jobs.start(title, arguments, next_address=address, **facts))
+        return self._to(await self.jobs.start(title, arguments, next_address=address, **facts))
 
     async def question(self, request: Request) -> Response:
         """Answer a question about a release, a number or a regression."""
@@ -269,7 +276,7 @@ class Steps:
         arguments += [] if release.path.is_dir() else ["--data", release.name]
         address = f"/read/{quote(release.name, safe='')}"
         python = requests.verify_python(arguments[1], "" if release.path.is_dir() else release.name)
-        return _to(await self.jobs.start("Verify", arguments, next_address=address, back=address, python=python))
+        return self._to(await self.jobs.start("Verify", arguments, next_address=address, back=address, python=python))
 
     # -- jobs ---------------------------------------------------------------------------------------------------------
 
@@ -291,31 +298,29 @@ class Steps:
     async def job_page(self, request: Request) -> Response:
         """Return the page that a command wrote, which stands by itself."""
         job = self._job_of(request)
-        if job.page is None or not job.page.is_file():
+        if not job.text:
             raise HTTPException(404)
-        text = await asyncio.to_thread(job.page.read_text, encoding="utf-8")
-        return HTMLResponse(text, headers={"Content-Security-Policy": _EMBEDDED})
+        return HTMLResponse(job.text, headers={"Content-Security-Policy": EMBEDDED})
 
     async def cancel(self, request: Request) -> Response:
         """Interrupt a command."""
         interrupt(job := self._job_of(request))
-        return _to(job)
+        return self._to(job)
+
+    def _to(self, job: Job) -> Response:
+        return RedirectResponse(f"{self.access.base}/jobs/{job.number}", status_code=303)
 
     def _scratch_page(self) -> Path:
         """Return where a command may write a page that is gone when the server ends."""
         return self.scratch / f"{secrets.token_hex(8)}.html"
 
 
-def _to(job: Job) -> Response:
-    return RedirectResponse(f"/jobs/{job.number}", status_code=303)
-
-
-async def _form(request: Request) -> Mapping[str, list[str]]:
+async def _form(request: Request, most: int = _MOST_BYTES) -> Mapping[str, list[str]]:
     """Return the fields of a form, of at most a mebibyte."""
     body = b""
     async for part in request.stream():
         body += part
-        if len(body) > _MOST_BYTES:
+        if len(body) > most:
             raise HTTPException(413)
     return parse_qs(body.decode(errors="replace"), keep_blank_values=True)
 

@@ -91,7 +91,8 @@ class Workspace:
         for entry in sorted(self.folder.iterdir()):
             if entry.is_symlink() or not (entry.is_dir() or entry.name.endswith(_CERTIFICATE)):
                 continue
-            if (release := _release_of(entry)) is not None and not release.path.is_symlink():
+            release = _release_of(entry)
+            if release is not None and not release.path.is_symlink() and release.path != self.data:
                 found[release.path] = release
         return [*found.values()]
 
@@ -111,9 +112,11 @@ class Workspace:
 
 def _release_of(entry: Path) -> ReleasedFile | None:
     """Return the release that a folder is, or that a certificate is of; None where it is neither."""
-    with contextlib.suppress(DiscreetError, OSError):
-        if entry.is_dir():
+    with contextlib.suppress(DiscreetError, OSError, ValueError):  # whoever wrote it
+        if entry.is_dir() and certificate_in(entry).is_file():
             return ReleasedFile(entry, Certificate.read(entry), certificate_in(entry))
+        if not entry.is_file():  # a pipe would wait for ever
+            return None
         certificate = Certificate.read(entry)
         path = entry.with_name(Path(str(certificate.tables[0].file)).name)
         return ReleasedFile(path, certificate, entry) if path.is_file() else None

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import click
@@ -143,7 +143,12 @@ def progress_bar(total: int | None, quiet: bool, parts: str | None = None, *, af
     # Drawing starts after some seconds. The counts it shows are public, but for chains: how often and how long they are
     # run depends on the data, and is visible only to the custodian running it.
     if total is not None and os.environ.get("DISCREET_PROGRESS") == "lines":  # for a program that reads them
-        yield lambda done, of=None: print(f"progress {done} {of or total}", file=sys.stderr, flush=True)  # noqa: T201
+
+        def tell_progress(done: int, of: int | None = None) -> None:
+            with suppress(OSError):  # that nobody listens stops no release
+                print(f"progress {done} {of or total}", file=sys.stderr, flush=True)  # noqa: T201
+
+        yield tell_progress
         return
     if quiet or total is None or not sys.stderr.isatty():
         yield None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import html
 import http.client
+import json
 import os
 import re
 import shlex
@@ -15,13 +16,13 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import numpy as np
 import polars as pl
 import pytest
 
-from discreet import Budget, release
+from discreet import Budget, Ledger, release
 from discreet.cli.entry import run
 from discreet.domain import Domain, Integer
 
@@ -41,6 +42,7 @@ class Browser:
     port: int
     token: str
     cookie: str = ""
+    base: str = ""  # the path of all pages but the first
     headers: dict[str, str] = field(default_factory=dict)
 
     def ask(self, path: str, fields: dict[str, str] | None = None, **headers: str) -> tuple[int, str, dict[str, str]]:
@@ -50,6 +52,7 @@ class Browser:
         sent |= {name.replace("_", "-"): text for name, text in headers.items()}
         body = None if fields is None else urlencode(fields)
         with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)) as connection:
+            path = path if path in ("/", "/enter") or path.startswith(self.base or "?") else self.base + path
             connection.request("GET" if fields is None else "POST", path, body, {k: v for k, v in sent.items() if v})
             answer = connection.getresponse()
             headers_back = {name.lower(): text for name, text in answer.getheaders()}
@@ -57,7 +60,8 @@ class Browser:
 
     def enter(self) -> int:
         """Exchange the token for the cookie."""
-        status, _, headers = self.ask("/enter", {"token": self.token})
+        status, text, headers = self.ask("/enter", {"token": self.token})
+        self.base = json.loads(text)["next"].removesuffix("/home") if status == 200 else self.base
         self.cookie = headers.get("set-cookie", "").partition(";")[0] or self.cookie
         return status
 
@@ -73,10 +77,11 @@ class Browser:
         raise AssertionError("the command never ended")
 
 
-def opened(path: Path) -> Browser:
+def opened(path: Path, **environment: str) -> Browser:
     program = "from discreet.cli import main; main()"
     arguments = [sys.executable, "-c", program, "app", str(path), "--no-browser"]
-    process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    shown = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "env": {**os.environ, **environment}}
+    process = subprocess.Popen(arguments, text=True, **shown)
     assert process.stdout is not None
     found = re.search(r"http://127\.0\.0\.1:(\d+)/#(\S+)", line := process.stdout.readline())
     assert found is not None, line
@@ -111,7 +116,7 @@ def page(folder: Path) -> Iterator[Browser]:
 
 def test_strangers_are_not_answered(page: Browser) -> None:
     """No cookie, a used token, another origin, another host's name, another site, and a cookie that is guessed."""
-    stranger = Browser(page.process, page.port, page.token)
+    stranger = Browser(page.process, page.port, page.token, base=page.base)
     assert stranger.ask("/home")[0] == 403
     assert stranger.enter() == 403  # the token was used
     assert stranger.cookie == ""
@@ -120,7 +125,8 @@ def test_strangers_are_not_answered(page: Browser) -> None:
     assert page.ask("/home")[0] == 200
     assert page.ask("/home", Host="evil.example")[0] == 403  # DNS rebinding
     assert page.ask("/home", Host=f"127.0.0.1:{page.port + 1}")[0] == 403
-    assert page.ask("/home", Sec_Fetch_Site="cross-site")[0] == 403
+    for site in ("cross-site", "same-site"):  # other ports of the machine are the same site
+        assert page.ask("/home", Sec_Fetch_Site=site)[0] == 403
     for origin in ("http://evil.example", "null", "", f"http://127.0.0.1:{page.port + 1}"):
         assert page.ask("/ledger", {"dataset": "x", "epsilon": "1", "delta": "0"}, Origin=origin)[0] == 403
     status, text, headers = stranger.ask("/")  # what everybody may see
@@ -130,8 +136,15 @@ def test_strangers_are_not_answered(page: Browser) -> None:
 
 
 def test_a_second_tab_has_the_cookie_and_it_is_out_of_reach(page: Browser) -> None:
+    """Browsers send a cookie to all ports of a host: this one is for a path that no other server is asked for."""
     assert page.ask("/home", Sec_Fetch_Site="same-origin")[0] == 200
     assert page.cookie.startswith(f"discreet-{page.port}=")
+    browser = opened(Path(page.process.args[-2]))  # type: ignore[index]
+    try:
+        header = browser.ask("/enter", {"token": browser.token})[2]["set-cookie"]
+        assert re.search(r"HttpOnly; Path=/[\w-]{20,}; SameSite=strict", header)
+    finally:
+        closed(browser)
 
 
 def test_the_token_is_in_no_argument_of_a_process(page: Browser) -> None:
@@ -210,7 +223,7 @@ def test_from_a_file_to_a_report(page: Browser, folder: Path) -> None:
     for beside in ({}, {"beside": "1"}):
         text = page.finish("/read/synthetic.parquet/report", beside)
         assert ("Confidential: for you alone" in text) == bool(beside)
-        frame = re.search(r'src="(/jobs/\d+/page)"', text)
+        frame = re.search(r'src="(/[^"]*/jobs/\d+/page)"', text)
         assert frame is not None
         status, report, headers = page.ask(frame[1])
         assert (status, "Privacy report" in report) == (200, True)
@@ -237,6 +250,50 @@ def test_what_is_too_much_or_wrong_is_refused_in_a_sentence(page: Browser) -> No
     assert page.ask("/plan", {"records": "many", "epsilon": "1"})[0] == 400
     assert page.ask("/declare/check", {"x": "y" * 2**21})[0] == 413
     assert "not allow" in page.finish("/release", {**BUDGET, "epsilon": "9", "out": "dear.parquet"})
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_it_leaves_nothing_and_spends_nothing_however_it_ends(tmp_path: Path, number: int) -> None:
+    """A release that just began, and a page with numbers of the table: neither outlives the server."""
+    pl.DataFrame({"age": np.arange(2000) % 80 + 18}).write_csv(tmp_path / "t.csv")
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    browser = opened(tmp_path / "t.csv", TMPDIR=str(scratch))
+    assert browser.enter() == 200
+    browser.ask("/declare", {"0.type": "integer", "0.lower": "18", "0.upper": "99"})
+    browser.finish("/ledger", {"dataset": "s", "epsilon": "3", "delta": "1e-5"})
+    assert browser.ask("/release", {**BUDGET, "out": "x.parquet"})[0] == 303
+    browser.process.send_signal(number)
+    browser.process.communicate(timeout=30)
+    assert list(scratch.iterdir()) == []
+    for _ in range(100):
+        with Ledger(tmp_path / "t.ledger") as book:
+            states = {event["state"] for event in book.log() if event["entry"]}
+        if states <= {"released", "forfeited", "cancelled"}:
+            break
+        time.sleep(0.1)
+    assert (tmp_path / "x.parquet").exists() or "forfeited" not in states
+
+
+def test_a_command_that_cannot_start_has_ended(page: Browser) -> None:
+    for name in ("a\0b", "x" * 200_000):
+        assert "could not be started" in page.finish("/ledger", {"dataset": name, "epsilon": "1", "delta": "0"})
+
+
+def test_a_certificate_of_a_stranger_disables_nothing(page: Browser, folder: Path) -> None:
+    domain = Domain(columns={"age": Integer(lower=0, upper=9)})
+    table = pl.DataFrame({"age": [1, 2, 3, 4] * 500})
+    release(table, domain, Budget(epsilon=1.0), size=9, mechanism="perturbed-histogram", out=folder / "p.parquet")
+    text = (folder / "p.certificate.json").read_text()
+    for number, name in enumerate(["", "/", ".", "..", HOSTILE]):
+        (folder / f"q{number}.certificate.json").write_text(text.replace('"p.parquet"', json.dumps(name)))
+    os.mkfifo(folder / "f.certificate.json")
+    status, listed, _ = page.ask("/home")
+    assert status == 200
+    assert "p.parquet" in listed
+    assert page.ask(f"/read/{quote(HOSTILE, safe='')}")[0] == 404  # the table itself is no release
+    for path in folder.glob("[qf]*.certificate.json"):
+        path.unlink()
 
 
 def test_a_cancelled_release_costs_what_the_ledger_says(tmp_path: Path) -> None:
@@ -272,7 +329,7 @@ def test_a_release_alone_is_read_without_the_steps(tmp_path: Path) -> None:
     try:
         assert browser.enter() == 200
         status, _, headers = browser.ask("/home")
-        assert (status, headers["location"]) == (303, "/read/one.parquet")
+        assert (status, headers["location"]) == (303, f"{browser.base}/read/one.parquet")
         text = browser.ask("/read/one.parquet")[1]
         assert "Beside the confidential table" not in text
         assert "Declare" not in text

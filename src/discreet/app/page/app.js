@@ -16,7 +16,8 @@
     enter(find("entrance"));
     return;
   }
-  new EventSource("/alive");  // while it is open, so is a window
+  const base = document.body.dataset.base;
+  new EventSource(`${base}/alive`);  // while it is open, so is a window
 
   const declare = (form) => {
     let waiting = 0, sent = 0;
@@ -51,7 +52,7 @@
   if (find("declaration")) declare(find("declaration"));
 
   const follow = async (job) => {
-    const answer = await fetch(`/jobs/${job.dataset.number}/facts`, { credentials: "same-origin" });
+    const answer = await fetch(`${base}/jobs/${job.dataset.number}/facts`, { credentials: "same-origin" });
     if (!answer.ok) return;
     const { running, done, total } = await answer.json();
     if (!running) {
@@ -70,7 +71,7 @@
   const carry = () => {  // the budget that was chosen on the page of budgets goes on to the release
     const page = inner.contentDocument, number = page && page.getElementById("number");
     if (!number) return;
-    const put = () => { next.href = `/release?epsilon=${encodeURIComponent(number.value)}`; };
+    const put = () => { next.href = `${base}/release?epsilon=${encodeURIComponent(number.value)}`; };
     for (const kind of ["input", "change"]) page.addEventListener(kind, () => setTimeout(put));
     put();
   };
