@@ -213,7 +213,7 @@ def release(
     if (n := facts.n) is not None:
         if calibrated is None:
             calibrated, why = planner.chosen_mechanism(request, facts)
-        facts = facts.on(calibrated.domain)
+        facts = replace(facts, domain=calibrated.domain)
         offer = releases.offer_of(calibrated, request, n, facts.commonness)
         request = replace(request, budget=request.budget or releases.budget_of(offer.guarantee))
     progress = None if isinstance(mechanism, MechanismFamily) else watch.progress
@@ -229,7 +229,7 @@ def release(
         if calibrated is None:
             calibrated, why = planner.chosen_mechanism(request, facts)
         if calibrated.domain != facts.domain:
-            closed, facts = read(facts.on(calibrated.domain))
+            closed, facts = read(replace(facts, domain=calibrated.domain))
         closed = with_public(closed, mechanisms.public_inputs(calibrated), domain=calibrated.domain)
         offer = offer or releases.offer_of(calibrated, request, facts.n or 0, facts.commonness)
         why = ". ".join([*notes, *planner.chosen_cells(base, calibrated.domain), why])

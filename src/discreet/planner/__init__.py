@@ -9,7 +9,6 @@ if TYPE_CHECKING:
         PublicFacts,
         chosen_cells,
         chosen_mechanism,
-        plans_of_slots,
         require_complete,
         require_current,
         said_before,

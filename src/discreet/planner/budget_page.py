@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -14,7 +13,7 @@ import numpy as np
 
 from discreet import wording
 from discreet._core.errors import ParameterError
-from discreet._core.page import rendered, require_page, write_own
+from discreet._core.page import FilePath, rendered, require_page, write_own
 from discreet._core.text import about, as_written, counted, counted_up, full_sentence, rounded_up
 from discreet.domain import Column, Domain
 from discreet.ledger import Ledger, ledger_for, left_after
@@ -36,14 +35,7 @@ _OPTION = "--"
 Plans = Sequence[tuple["Plan", PairErrors | None]]
 
 
-def write_budget_page(
-    plan: Plan,
-    out: str | os.PathLike[str],
-    *,
-    ledger: Ledger | str | os.PathLike[str] | None,
-    dataset: str | None,
-    progress: Callable[[int, int], None] | None,
-) -> Path:
+def write_budget_page(plan: Plan, out: FilePath, ledger: Any, dataset: str | None, progress: Any) -> Path:
     """Write the page. The arguments are those of :meth:`Plan.write_page`."""
     comparison = plan.comparison
     place = ledger.place if isinstance(ledger, Ledger) else ledger

@@ -19,16 +19,8 @@ from discreet._core.text import about
 from discreet.confidential import public_table, require_unit
 from discreet.domain import Commonness, Domain
 from discreet.ledger import Replacement, Request
-from discreet.mechanisms import (
-    SAMPLINGS,
-    Mechanism,
-    SteppedMechanism,
-    first_names,
-    named,
-    parameter_names,
-    require_kept,
-)
-from discreet.privacy import AnyBudget, Unit
+from discreet.mechanisms import SAMPLINGS, Mechanism, first_names, named, parameter_names, require_kept
+from discreet.privacy import AnyBudget
 from discreet.releases import POOR_UTILITY, poor_utility
 
 if TYPE_CHECKING:
@@ -120,27 +112,24 @@ def with_units(request: Request, *single_rows: Any, names: Sequence[str] | None 
     if domain.tables:
         require_unit(domain, unit)
     from discreet.domain import UnitTable
-    from discreet.mechanisms import check_columns
 
-    try:
-        _require_rows_of_units(request, *single_rows)
-        finite = with_cells(domain, keeper, n=1, budget=request.required_budget())
-        rows = UnitTable(unit=unit.column, max_records=unit.max_records, columns=finite.columns)
-        by_unit = replace(finite, columns={}, tables={"records": rows})
-        check_columns(by_unit)
-        require_kept(keeper.name, by_unit, keeps=True)
-    except (DomainError, ParameterError) as reason:
-        return request, [f"rows are released by themselves, and not as those of one {unit.column}: {reason}"]
-    return replace(request, domain=by_unit, unit=None), chosen_cells(domain, finite)
-
-
-def _require_rows_of_units(request: Request, *single_rows: Any) -> None:
-    pure, workload = request.required_budget().pure, {"workload", "given"} & set(request.parameters)
-    if any((*single_rows, request.counts, request.output.partitions, workload, pure)):
-        raise ParameterError(
-            "counts, parts, references, workloads, closed tables, mechanisms that are given, plans of several releases "
-            "and budgets of delta 0 are of single rows"
-        )
+    budget, workload = request.required_budget(), {"workload", "given"} & set(request.parameters)
+    reason = (
+        "counts, parts, references, workloads, closed tables, mechanisms that are given, plans of several releases "
+        "and budgets of delta 0 are of single rows"
+    )
+    if not any((*single_rows, request.counts, request.output.partitions, workload, budget.pure)):
+        try:
+            finite = with_cells(domain, keeper, n=1, budget=budget)
+            rows = UnitTable(unit=unit.column, max_records=unit.max_records, columns=finite.columns)
+            by_unit = replace(finite, columns={}, tables={"records": rows})
+            mechanisms.check_columns(by_unit)
+            require_kept(keeper.name, by_unit, keeps=True)
+        except (DomainError, ParameterError) as problem:
+            reason = str(problem)
+        else:
+            return replace(request, domain=by_unit, unit=None), chosen_cells(domain, finite)
+    return request, [f"rows are released by themselves, and not as those of one {unit.column}: {reason}"]
 
 
 def _cut(domain: Domain, names: list[str], cells: int, *, judged: bool = False) -> Domain:
@@ -212,7 +201,7 @@ def chosen_cells(declared: Domain, used: Domain) -> list[str]:
 
 def said_before(mechanism: Mechanism, request: Request, *, n: int, reference: Any = None) -> list[str]:
     """Say what a mechanism's steps will do, and compare them with no step at all and with a histogram."""
-    if not isinstance(mechanism, SteppedMechanism):
+    if not isinstance(mechanism, mechanisms.SteppedMechanism):
         return []
     lines = [str(mechanism.announcement())]
     if not mechanism.steps:
@@ -267,20 +256,6 @@ class PublicFacts:
         if self.reference is None:
             return None
         return planner.Reference(self.reference).commonness(self.domain)
-
-    def on(self, domain: Domain) -> PublicFacts:
-        """Return these facts on other cells."""
-        return replace(self, domain=domain)
-
-
-def plans_of_slots(domain: str | os.PathLike[str], budget: AnyBudget, numbers: Sequence[int], **facts: Any) -> Any:
-    """Return a plan for each most number of rows of a unit, of the table of units in a domain or of its columns."""
-    plain, plans = Domain.read(domain).to_dict(), {}
-    for most in numbers:
-        tables = {name: {**table, "max_records": most} for name, table in plain.get("tables", {}).items()}
-        unit = None if tables else Unit(planner.UNIT, max_records=most)
-        plans[most] = planner.plan(Domain.from_dict({**plain, "tables": tables}), budget, unit=unit, **facts)
-    return plans
 
 
 def require_complete(request: Request) -> None:

@@ -248,7 +248,7 @@ class Plan:
         """
         from discreet.planner.budget_page import write_budget_page
 
-        return write_budget_page(self, out, ledger=ledger, dataset=dataset, progress=progress)
+        return write_budget_page(self, out, ledger, dataset, progress)
 
     def rows(self) -> list[tuple[str, ...]]:
         """Return the table's cells as text, one row for each private step with its best reading.

@@ -196,7 +196,7 @@ def read_study(path: str | os.PathLike[str]) -> tuple[list[Request], list[float]
             raise ParameterError(f"each [[release]] must have {wrong!r}, of the right type. Check the file")
         facts = {key: value for key, value in table.items() if key not in ("domain", "share")}
         requests.append(_request(**facts, domain=Domain.read(Path(path).parent / table["domain"])))
-        shares.append(_checked_share(table.get("share", 1.0)))
+        shares.append(real("share", table.get("share", 1.0), above=0, most=1e6))
     return requests, shares
 
 
@@ -256,13 +256,9 @@ def _require_one_table(requests: Sequence[Request]) -> None:
         )
 
 
-def _checked_share(share: Any) -> float:
-    return real("share", share, above=0, most=1e6)
-
-
 def _fractions(shares: Sequence[float]) -> list[float]:
     """Return the fractions of the whole that shares are."""
-    checked = list(map(_checked_share, shares))
+    checked = [real("share", share, above=0, most=1e6) for share in shares]
     return [share / math.fsum(checked) for share in checked]
 
 
