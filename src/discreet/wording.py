@@ -276,41 +276,29 @@ NOT_FORMAL = "Not formal differential privacy: a local, asymptotic epsilon of"
 SEEDED = "Seeded run, not for publication; with fresh randomness: "
 
 
-def statement(
-    kind: str,
-    epsilon: float,
-    delta: float,
-    *,
-    relation: str,
-    group: int,
-    unit: str | None,
-    protected: Sequence[str],
-    one_table: float | None,
-    tables: int,
-    seeded: bool,
-    rows: int = 1,
-    linked: Sequence[str | None] = (None,),
-) -> str:
-    """Return the promise in one sentence; one that is asymptotic is not formal differential privacy, and says so."""
-    # unit and protected: the column whose values are units, and the columns that it is about, where it is so.
-    # rows: the most rows of a unit that are one record. linked: the names of both of its tables.
-    mark, bound = SEEDED * seeded, rounded_up(epsilon, 6)
+def statement(certificate: Any) -> str:
+    """Return a certificate's promise in a sentence; an asymptotic one is not formal differential privacy, it says."""
+    facts, tables, parameters = certificate.facts, len(certificate.tables), certificate.facts.mechanism.parameters
+    kind, group, delta = facts.guarantee.kind, facts.relation.group, certificate.delta
+    mark, bound = SEEDED * certificate.seeded, rounded_up(certificate.epsilon, 6)
     if kind == "asymptotic":
-        if one_table is not None and tables > 1:
-            bound = f"{rounded_up(one_table, 6)} for each of {tables} tables, {bound} for all of them together"
+        if (each := facts.guarantee.epsilon_each) is not None and tables > 1:
+            bound = f"{rounded_up(each, 6)} for each of {tables} tables, {bound} for all of them together"
         return f"{mark}{NOT_FORMAL} {bound}, estimated from the confidential table itself."
     target, values, remaining = "one record", "values", "records"
     if group > 1:
         target, values = f"one unit of up to {group} records", "sets of records"
-    if rows > 1:
-        target, values, remaining = f"one unit of up to {rows} rows", "sets of rows", "units"
-    if linked[0] is not None:
-        target, values, remaining = f"one of the {linked[0]} with all its {linked[1]}", "sets of rows", linked[0]
+    elif facts.unit is not None and facts.unit.max_records > 1:  # all rows of a unit are one record
+        target, values, remaining = f"one unit of up to {facts.unit.max_records} rows", "sets of rows", "units"
+    if "units" in facts.domain:
+        remaining, rows = certificate.table_names
+        target, values = f"one of the {remaining} with all its {rows}", "sets of rows"
     tested = f"whether {target} is in the table"
-    if relation != "add-remove":
+    if facts.relation.name != "add-remove":
         holder = f"{target} has"
-        if unit is not None:
+        if (unit := parameters.get("unit")) is not None:
             holder, values = f"the records with one value of {unit} have", "sets of values"
+        protected = parameters["synthesised"] if parameters.get("published_exactly") else ()
         tested = f"which of two {values} {holder}{' in ' * bool(protected)}{', '.join(protected)}"
     return (
         f"{mark}{'Whatever' if kind == 'unconditional' else UNPROVED} the other {remaining}, an attacker who tests "

@@ -110,21 +110,7 @@ class Certificate:
     @property
     def statement(self) -> str:
         """The promise in one sentence."""
-        facts, parameters = self.facts, self.facts.mechanism.parameters
-        return wording.statement(
-            facts.guarantee.kind,
-            self.epsilon,
-            self.delta,
-            relation=facts.relation.name,
-            group=facts.relation.group,
-            unit=parameters.get("unit"),
-            rows=facts.unit.max_records if facts.unit is not None and facts.relation.group == 1 else 1,
-            protected=parameters["synthesised"] if parameters.get("published_exactly") else (),
-            one_table=facts.guarantee.epsilon_each,
-            tables=len(self.tables),
-            linked=[facts.domain.get("units"), *facts.domain.get("tables", ())],
-            seeded=self.seeded,
-        )
+        return wording.statement(self)
 
     @property
     def outcome(self) -> str:
