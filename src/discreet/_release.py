@@ -324,8 +324,7 @@ def _with_files(request: Request, calibrated: Mechanism | None, *, inputs: tuple
     if output.path is not None:
         room = (request.size or 0) * len((request.domain or Domain(columns={})).names) // 8  # a field: about a bit
         others = [Path(steps.path) for steps in (checkpoint,) if steps is not None]
-        kind: dict[str, bool] = {"several": several, "parts": parts}
-        files = releases.place(output.path, output.certificate, **kind, inputs=inputs, outputs=others, room=room)
+        files = releases.place(output, several=several, inputs=inputs, outputs=others, room=room)
         if several or parts:
             files = files[:1]
         elif files[0].exists():

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from discreet._core.text import rounded_up
-from discreet.privacy import Code
+from discreet.privacy import Code, Guarantee
 from discreet.releases.content import SEEDED
 from discreet.releases.facts import CertificateFacts
 from discreet.wording import NOT_FORMAL, RANDOMNESS, UNPROVED
@@ -87,11 +87,11 @@ def is_oldest(facts: CertificateFacts) -> bool:
     return facts.earlier is not None and facts.library.version == "0.1.0"
 
 
-def epsilons_of(facts: CertificateFacts) -> dict[str, Any]:
-    """Return at which epsilons a certificate of tables by version 0.1.0 states its profile; nothing of others."""
+def profile_of(facts: CertificateFacts, guarantee: Guarantee) -> dict[str, Any]:
+    """Return the profile as a certificate of tables by version 0.1.0 states it; nothing of others."""
     if not is_oldest(facts) or facts.guarantee.epsilon_each is None:
         return {}
-    return {"epsilons": tuple(e for e in _TABLE_EPSILONS if e < facts.guarantee.epsilon)}
+    return {"profile": [[e, guarantee.delta(e)] for e in _TABLE_EPSILONS if e < facts.guarantee.epsilon]}
 
 
 def sentences(facts: CertificateFacts, today: CertificateFacts, statement: str) -> Iterator[tuple[str, Any, Any, bool]]:

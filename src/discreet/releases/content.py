@@ -192,13 +192,7 @@ def headline(guarantee: Guarantee, budget: Budget | None) -> float:
 
 
 def promise(
-    mechanism: Mechanism,
-    guarantee: Guarantee,
-    epsilon: float,
-    *,
-    unit: str | None,
-    attack: AttackBudget | None = None,
-    epsilons: tuple[float, ...] = _PROFILE_EPSILONS,
+    mechanism: Mechanism, guarantee: Guarantee, epsilon: float, *, unit: object, attack: AttackBudget | None
 ) -> GuaranteeFacts:
     """Return the ``guarantee`` of a certificate at an epsilon, or at the guarantee's own, with its profile."""
     delta, epsilon_each = guarantee.delta(epsilon), None
@@ -212,7 +206,7 @@ def promise(
         delta=delta,
         epsilon_each=epsilon_each,
         attack=attack,
-        profile=[[e, guarantee.delta(e)] for e in epsilons],
+        profile=[[e, guarantee.delta(e)] for e in _PROFILE_EPSILONS],
         **{**guarantee.to_dict(), "assumptions": list(guarantee.assumptions), "caveats": caveats},
     )
 

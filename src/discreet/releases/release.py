@@ -17,7 +17,7 @@ from discreet._core.errors import DataError, FileProblem, MissingExtra, Paramete
 from discreet._core.files import require_settled
 from discreet._core.text import counted, harmless, paragraph, sentence
 from discreet.domain import Domain
-from discreet.ledger import Request, Run
+from discreet.ledger import Output, Request, Run
 from discreet.mechanisms import REGISTRY
 from discreet.releases.certificate import Certificate, certificate_in
 from discreet.releases.content import certified_mechanism
@@ -238,7 +238,7 @@ class Release:
         if self.records is None:
             raise FileProblem(out, f"this release was written to {self.path}", "copy that file and its certificate")
         frames = [releases.as_polars(table) for table in _listed(self.records)]
-        paths = place(out, certificate, several=self.certificate.several, inputs=())
+        paths = place(Output(out, certificate=certificate), several=self.certificate.several, inputs=())
         tables = (iter([frame]) for frame in frames)
         run = Run.unpaid(Request())  # what it cost was paid when it was made
         document = write(tables, [dict(frame.schema) for frame in frames], self.certificate, paths, inputs=(), run=run)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import math
-import os
 import re
 import signal
 import threading
@@ -25,6 +24,7 @@ from discreet._core.checks import real
 from discreet._core.errors import BudgetError, DiscreetError, FileProblem, ParameterError, Refused
 from discreet._core.files import require_settled
 from discreet._core.lazy import pl
+from discreet._core.page import FilePath
 from discreet._core.reading import file_sha256
 from discreet._core.text import as_written
 from discreet.confidential import open_source
@@ -148,10 +148,7 @@ class Check:
 
 @sealed
 def verify(
-    certificate: Certificate | str | os.PathLike[str],
-    *,
-    data: str | os.PathLike[str] | None = None,
-    seconds: float = SECONDS,
+    certificate: Certificate | FilePath, *, data: FilePath | None = None, seconds: float = SECONDS
 ) -> list[Check]:
     """Recompute everything a certificate claims.
 
@@ -215,15 +212,9 @@ def guarantee_of(certificate: Certificate) -> Guarantee:
 
 def promised_now(certificate: Certificate, mechanism: Mechanism, guarantee: Guarantee) -> Certificate:
     """Return a certificate with the ``guarantee`` that it should have."""
-    facts = certificate.facts
-    promised = promise(
-        mechanism,
-        guarantee,
-        float(facts.guarantee.epsilon),
-        unit=None if facts.unit is None else facts.unit.column,
-        attack=facts.guarantee.attack,
-        **certificate_v1.epsilons_of(facts),
-    )
+    facts, stated = certificate.facts, certificate.facts.guarantee
+    promised = promise(mechanism, guarantee, float(stated.epsilon), unit=facts.unit, attack=stated.attack)
+    promised = replace(promised, **certificate_v1.profile_of(facts, guarantee))
     return replace(certificate, facts=replace(facts, guarantee=promised))
 
 
@@ -445,9 +436,7 @@ def _check_links(certificate: Certificate, folder: Path) -> Iterator[Check]:
     yield from _check_values(certificate, rows.join(units, on=table.unit), files[1])
 
 
-def _check_file(
-    certificate: Certificate, facts: FileFacts, data: str | os.PathLike[str], part: str = ""
-) -> list[Check]:
+def _check_file(certificate: Certificate, facts: FileFacts, data: FilePath, part: str = "") -> list[Check]:
     """Compare a file with what is stated of it, one of linked tables; of several, one that was changed is not read."""
     require_settled(data)
     name = str(facts.file) if certificate.several else "released"

@@ -41,22 +41,16 @@ NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
 def place(
-    out: str | os.PathLike[str],
-    certificate: str | os.PathLike[str] | None,
-    *,
-    several: bool,
-    inputs: tuple[Any, ...],
-    parts: bool = False,
-    outputs: Sequence[Path] = (),
-    room: int = 0,
+    output: Output, *, several: bool, inputs: tuple[Any, ...], outputs: Sequence[Path] = (), room: int = 0
 ) -> tuple[Path, Path]:
     """Return where a release of ``room`` bytes and its certificate go: files or a new folder. Raises FileProblem."""
-    path = Path(out)
+    out: Any = output.path
+    path, parts = Path(out), output.partitions is not None
     if several or parts:
         name, content = FOLDER_CERTIFICATE, "a folder of tables"
         if parts:
             name, content = PARTS_CERTIFICATE, "a release in parts"
-        if certificate is not None:
+        if output.certificate is not None:
             raise ParameterError(f"{content} holds its certificate. Leave out the certificate's name")
         if os.path.lexists(path):
             raise FileProblem(
@@ -74,7 +68,7 @@ def place(
         raise FileProblem(out, f"a file of {form.kind} is read, and not written", remedy)
     if form.kind == "arrow":
         pyarrow("writing an Arrow file")
-    paths = path, certificate_path(path, certificate)
+    paths = path, certificate_path(path, output.certificate)
     check_outputs([*paths, *outputs], inputs)
     for file in paths:
         check_writable(file, room * (file is path), inputs)
