@@ -89,16 +89,11 @@ def plans_around(
 
 
 def page(
-    plans: Plans,
-    current: int,
-    *,
-    ledger: Ledger | None = None,
-    arguments: Mapping[str, str] | None = None,
-    rehearsal: Rehearsal | None = None,
+    plans: Plans, current: int, *, ledger: Ledger | None = None, arguments: Any = (), rehearsal: Rehearsal | None = None
 ) -> str:
     """Return the page as text; ``arguments``: those of the ledger, as a release has them."""
     comparison = plans[current][0].comparison
-    budgets = budget_texts(plans, ledger=ledger, arguments=arguments or {}, rehearsal=rehearsal)
+    budgets = budget_texts(plans, ledger=ledger, arguments=arguments, rehearsal=rehearsal)
     by_mechanism = groupby(budgets, key=lambda texts: texts["mechanism"])
     errors = comparison.errors_without_privacy.items()
     data = {
@@ -127,16 +122,12 @@ def page(
 
 
 def budget_texts(
-    plans: Plans,
-    *,
-    ledger: Ledger | None = None,
-    arguments: Mapping[str, str] | None = None,
-    rehearsal: Rehearsal | None = None,
+    plans: Plans, *, ledger: Ledger | None = None, arguments: Any = (), rehearsal: Rehearsal | None = None
 ) -> list[dict[str, Any]]:
     """Return what the page shows of each budget: numbers as they are written, sentences, and lengths up to 100."""
     budgets: list[dict[str, Any]] = []
     for (plan, pairs), remainder in zip(plans, _left([plan for plan, _ in plans], ledger), strict=True):
-        texts = _texts(plan, arguments or {})
+        texts = _texts(plan, dict(arguments))
         texts |= {"risks": list(_risks(plan, budgets)), "left": remainder, "pairs": None, "pairsUnknown": []}
         if pairs is None or rehearsal is None:
             texts["pairsUnknown"] = _unknown_pairs(plan)

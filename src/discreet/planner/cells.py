@@ -20,7 +20,6 @@ from discreet.confidential import public_table, require_unit
 from discreet.domain import Commonness, Domain
 from discreet.ledger import Replacement, Request
 from discreet.mechanisms import SAMPLINGS, Mechanism, first_names, named, parameter_names, require_kept
-from discreet.privacy import AnyBudget
 from discreet.releases import POOR_UTILITY, poor_utility
 
 if TYPE_CHECKING:
@@ -68,14 +67,7 @@ def calibrated(
 
 
 def with_cells(
-    domain: Domain,
-    mechanism_type: type[Mechanism],
-    *,
-    n: int,
-    budget: AnyBudget,
-    size: int | None = None,
-    group: int = 1,
-    **fixed: Any,
+    domain: Domain, mechanism_type: type[Mechanism], *, n: int, size: int | None = None, **sizes: Any
 ) -> Domain:
     """Return the domain with cells for every continuous numeric column, where the mechanism needs them."""
     # They are the power of two of the least error that is predicted without a reference, or what the mechanism says.
@@ -90,7 +82,7 @@ def with_cells(
         def judged(cells: int) -> Mechanism:
             _cut(domain, columns, cells)  # refused where a column cannot have them
             plain = _cut(domain, columns, cells, judged=True)
-            mechanism: Mechanism = mechanism_type.calibrated(budget, domain=plain, n=n, size=size, group=group, **fixed)
+            mechanism: Mechanism = mechanism_type.calibrated(domain=plain, n=n, size=size, **sizes)
             return mechanism
 
         declared = [column.size for name, column in domain.columns.items() if name not in columns]

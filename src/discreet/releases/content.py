@@ -21,6 +21,7 @@ from discreet.privacy import AttackBudget, Budget, Code, Guarantee, Relation
 from discreet.releases.facts import CertificateFacts, GuaranteeFacts, UnitFacts
 
 Frames = Iterator["pl.DataFrame"]
+Progress = Callable[..., None] | None
 
 
 class MechanismFamily(ABC):
@@ -105,12 +106,7 @@ def no_rows(contents: Contents, table: str = "") -> pl.DataFrame:
 
 
 def released_frames(
-    mechanism: Mechanism,
-    contents: Contents,
-    reading: Reading,
-    *,
-    rng: np.random.Generator,
-    progress: Callable[..., None] | None = None,
+    mechanism: Mechanism, contents: Contents, reading: Reading, *, rng: np.random.Generator, progress: Progress = None
 ) -> Iterator[Frames]:
     """Yield the released tables, each a stream of frames: public post-processing."""
     if contents.size is None:
@@ -136,7 +132,7 @@ def decoded(
     *,
     rng: np.random.Generator,
     source: str,
-    progress: Callable[..., None] | None = None,
+    progress: Progress = None,
     number: int = 0,
     table: str = "",
 ) -> Frames:

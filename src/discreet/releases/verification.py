@@ -32,19 +32,10 @@ from discreet.domain import Domain
 from discreet.mechanisms import Contents, Mechanism, public_inputs
 from discreet.privacy import Guarantee
 from discreet.releases import certificate_v1
+from discreet.releases import table as reading
 from discreet.releases.certificate import Certificate, share
 from discreet.releases.content import SEEDED, certified_release, promise, utility_facts
 from discreet.releases.facts import CertificateFacts, FileFacts
-from discreet.releases.table import (
-    file_text,
-    misfits,
-    parts_of,
-    problems,
-    released_columns,
-    scanned,
-    scanned_parts,
-    unreadable,
-)
 from discreet.releases.writing import IDENTITY_KEY, MANIFEST
 from discreet.wording import SENTENCES, losses_of
 
@@ -385,18 +376,18 @@ def _check_parts(certificate: Certificate, folder: Path) -> list[Check]:
     if not folder.is_dir():
         raise FileProblem(folder, "its certificate is that of a release in parts", "give the folder")
     try:
-        parts = parts_of(folder, certificate)
+        parts = reading.parts_of(folder, certificate)
     except FileProblem as problem:
         return [Check(what=MANIFEST, claimed=written, found=problem.problem, agrees=False)]
     checks = [
         Check(what=name, claimed=written, found=problem or written, agrees=problem is None)
-        for name, problem in problems(folder, parts, certificate)
+        for name, problem in reading.problems(folder, parts, certificate)
     ]
     checks.append(_compare("released.partitions", released.partitions, len(parts)))
     if all(check.agrees for check in checks):
-        scan = scanned_parts(folder)
-        rows = quietly(lambda: int(scan.select(pl.len()).collect().item()), unreadable())
-        columns = quietly(lambda: scan.collect_schema().names(), unreadable())
+        scan = reading.scanned_parts(folder)
+        rows = quietly(lambda: int(scan.select(pl.len()).collect().item()), reading.unreadable())
+        columns = quietly(lambda: scan.collect_schema().names(), reading.unreadable())
         checks.append(_compare("released.rows (in the parts)", released.tables[0].rows, rows))
         checks.append(_compare("released.columns (in the parts)", released.columns, columns))
         keys = [unquote(key.partition("=")[0]) for part in parts for key in part.split("/")[:-1]]
@@ -420,17 +411,19 @@ def _check_folder(certificate: Certificate, folder: Path) -> list[Check]:
 def _check_links(certificate: Certificate, folder: Path) -> Iterator[Check]:
     """Compare the keys of linked tables, and all values of rows that have their unit's own columns."""
     domain, files = Domain.from_dict(certificate.facts.domain), [str(table.file) for table in certificate.tables]
-    units, rows = [scanned(folder / Path(file).name) for file in files]
+    units, rows = [reading.scanned(folder / Path(file).name) for file in files]
     table = domain.unit_table
     assert table is not None
     key, most = [table.unit], table.number
-    keys = quietly(lambda: units.select(pl.col(*key).n_unique()).collect().item(), unreadable())
+    keys = quietly(lambda: units.select(pl.col(*key).n_unique()).collect().item(), reading.unreadable())
     yield _compare(f"{files[0]}.{table.unit} (in the file)", certificate.facts.size, keys)
-    orphans = quietly(lambda: rows.join(units, on=key, how="anti").collect().height, unreadable())
+    orphans = quietly(lambda: rows.join(units, on=key, how="anti").collect().height, reading.unreadable())
     yield _compare(f"{files[1]}.{table.unit} without {domain.units} (in the file)", 0, orphans)
     if table.slots in table.columns:  # a panel, of which each is one row of a unit
         key, most = [table.unit, table.slots], 1
-    largest = quietly(lambda: rows.group_by(key).len().select(pl.col("len").max()).collect().item() or 0, unreadable())
+    largest = quietly(
+        lambda: rows.group_by(key).len().select(pl.col("len").max()).collect().item() or 0, reading.unreadable()
+    )
     place = f"{files[1]}.rows of {', '.join(key)} (in the file)"
     yield Check(what=place, claimed=most, found=largest, agrees=largest <= most)
     yield from _check_values(certificate, rows.join(units, on=table.unit), files[1])
@@ -446,20 +439,20 @@ def _check_file(certificate: Certificate, facts: FileFacts, data: FilePath, part
     form = formats.format_of(data)
     if not checks[0].agrees and form is not None and form.kind == "csv":  # its rows may be those that were written
         csv = form
-        table = quietly(lambda: formats.scanned(data, csv).collect(), unreadable())
+        table = quietly(lambda: formats.scanned(data, csv).collect(), reading.unreadable())
         if hashlib.sha256(table.write_csv(separator=csv.separator).encode()).hexdigest() == facts.sha256:
             checks = [replace(checks[0], found=SAME_ROWS)]
     if form is None or not form.texts:
         columns, form = list(open_source(data).names), form or formats.PARQUET
     else:  # a file that was cut is told by its hash, and not how to complete it
-        columns = list(quietly(scanned(data).collect_schema, unreadable()))
+        columns = list(quietly(reading.scanned(data).collect_schema, reading.unreadable()))
     count, broken = pl.len(), FileProblem(data, "it is not a readable table", "give the released file")
     rows = quietly(lambda: int(formats.scanned(data, form).select(count).collect().item()), broken)
-    checks.append(_compare(f"{name}.columns (in the file)", released_columns(certificate, part), columns))
+    checks.append(_compare(f"{name}.columns (in the file)", reading.released_columns(certificate, part), columns))
     checks.append(_compare(f"{name}.rows (in the file)", facts.rows, rows))
     if checks[1].agrees and part in certificate.table_names[:1]:  # rows of units are looked at with their own columns
         checks += _check_values(certificate, data, name, part)
-    identity = file_text(data, IDENTITY_KEY)
+    identity = reading.file_text(data, IDENTITY_KEY)
     if not form.texts and (identity, certificate.identity) != (None, None):
         checks.append(_compare(f"{name}.identity (in the file)", certificate.identity, identity))
     return checks
@@ -467,6 +460,6 @@ def _check_file(certificate: Certificate, facts: FileFacts, data: FilePath, part
 
 def _check_values(certificate: Certificate, data: Any, name: str, part: str = "") -> Iterator[Check]:
     """Compare every value of a released table with its declaration; none is quoted."""
-    for column, problem in misfits(data, certificate, part).items():
+    for column, problem in reading.misfits(data, certificate, part).items():
         place, found = f"{name}.values of {column} (in the file)", problem or "as declared"
         yield Check(what=place, claimed="as declared", found=found, agrees=not problem)
