@@ -105,12 +105,13 @@ def with_units(request: Request, *single_rows: Any, names: Sequence[str] | None 
         require_unit(domain, unit)
     from discreet.domain import UnitTable
 
-    budget, workload = request.required_budget(), {"workload", "given"} & set(request.parameters)
+    budget, workload = request.attack or request.budget, {"workload", "given"} & set(request.parameters)
+    pure = budget is not None and budget.pure
     reason = (
         "counts, parts, references, workloads, closed tables, mechanisms that are given, plans of several releases "
         "and budgets of delta 0 are of single rows"
     )
-    if not any((*single_rows, request.counts, request.output.partitions, workload, budget.pure)):
+    if not any((*single_rows, request.counts, request.output.partitions, workload, pure)):
         try:
             finite = with_cells(domain, keeper, n=1, budget=budget)
             rows = UnitTable(unit=unit.column, max_records=unit.max_records, columns=finite.columns)
