@@ -224,7 +224,7 @@ def release(
         else _paid(payer, request, calibrated) as run,
     ):
         if waiting is not None:
-            return releases.go_on(run, calibrated, waiting, file=files[0], rng=rng, progress=progress)
+            return releases.go_on(run, calibrated, waiting, rng=rng, progress=progress)
         closed, facts = read(facts)
         if calibrated is None:
             calibrated, why = planner.chosen_mechanism(request, facts)
@@ -241,8 +241,7 @@ def release(
             offer,
             rng=rng,
             progress=progress,
-            file=next(iter(files), None),
-            digest=digest,
+            output_file=(files[0], digest) if files else None,
             info={
                 **releases.utility_facts(calibrated, offer.n, offer.forecast),
                 "mechanism": calibrated.name,
@@ -318,7 +317,7 @@ def _with_files(request: Request, calibrated: Mechanism | None, *, inputs: tuple
     if calibrated is not None:
         several = calibrated.contents(request.relation.records or 1).tables is not None
     several = several or (request.domain is not None and request.domain.units is not None)
-    parts = output.partitions is not None
+    parts, announce = output.partitions is not None, request.watch.announce or (lambda _: None)
     releases.require_parts(output, request.domain, records=not (several or request.counts))
     files: tuple[Path, ...] = ()
     if output.path is not None:
@@ -328,15 +327,14 @@ def _with_files(request: Request, calibrated: Mechanism | None, *, inputs: tuple
         if several or parts:
             files = files[:1]
         elif files[0].exists():
-            _say(request.watch, f"{files[0]} exists and will be replaced. The earlier release spent privacy of its own")
+            announce(f"{files[0]} exists and will be replaced. The earlier release spent privacy of its own")
     if checkpoint is not None:
         check_outputs([*files, Path(checkpoint.path)], inputs)
         check_writable(Path(checkpoint.path))
         if done := mechanisms.checkpoint_state(checkpoint.path)[0]:
-            _say(
-                request.watch,
+            announce(
                 f"{checkpoint.path} holds {counted(done, 'step')}, taken as released. The file must be of this same "
-                f"table{'. Where all are done, the table is not asked again' * checkpoint.redraw}",
+                f"table{'. Where all are done, the table is not asked again' * checkpoint.redraw}"
             )
     return replace(request, out=files)
 
@@ -399,11 +397,6 @@ def _paid(ledger: Ledger | PlannedRelease | None, request: Request, calibrated: 
     if calibrated is not None:
         request = replace(request, kind=calibrated.guarantee(request.between, n=1).kind)
     return ledger.pay(request)
-
-
-def _say(watch: Watch, text: str) -> None:
-    if watch.announce is not None:
-        watch.announce(text)
 
 
 def _announce(request: Request, offer: Offer, why: str, facts: planner.PublicFacts, announce: Any) -> None:

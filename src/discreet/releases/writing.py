@@ -161,7 +161,7 @@ def require_parts(output: Output, domain: Domain | None, *, records: bool) -> No
 # A kernel's output waits beside the name of its release until that is written: where a run dies, the next one goes on.
 
 
-def save_output(file: Path, output: Any, document: Certificate, digest: str, run: Run) -> Any:
+def save_output(file: Path, digest: str, output: Any, document: Certificate, run: Run) -> Any:
     """Save a kernel's output with what is certified so far, and the digest of its request; return the output."""
     none_yet = FileFacts(file=None, rows=0, sha256=None)
     values = {"request": digest, "certificate": document.releasing(tables=[none_yet]).to_dict(), "output": output}

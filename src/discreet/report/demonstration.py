@@ -68,11 +68,6 @@ def demo(out: Path, *, say: Callable[[str], None] = print) -> dict[str, Any]:
     write_report(synthetic, confidential, data=data, domain=declared, measures=_MEASURES)
     say(f"\nOpen {public} in a browser: what the release promises, and to whom.")
     say(f"{confidential} also shows the confidential table, as only its custodian may.")
-    return {
-        "confidential": str(data),
-        "domain": str(declared),
-        "synthetic": str(synthetic),
-        "certificate": str(result.certificate_path),
-        "report": str(public),
-        "report_confidential": str(confidential),
-    }
+    files = {"confidential": data, "domain": declared, "synthetic": synthetic, "certificate": result.certificate_path}
+    files |= {"report": public, "report_confidential": confidential}
+    return {name: str(path) for name, path in files.items()}
