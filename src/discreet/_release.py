@@ -251,9 +251,6 @@ def release(
         )
 
 
-# -- what was given -----------------------------------------------------------------------------------------------
-
-
 def _domain_and_unit(data: Any, domain: Any, unit: Unit | None, outcome: Any) -> tuple[Domain, Unit | None]:
     """Return the declared domain and the privacy unit; a table that is closed was counted with its own."""
     if not isinstance(data, Confidential):
@@ -339,9 +336,6 @@ def _with_files(request: Request, calibrated: Mechanism | None, *, inputs: tuple
     return replace(request, out=files)
 
 
-# -- the table --------------------------------------------------------------------------------------------------------
-
-
 def _reader(
     data: Any, request: Request, calibrated: Mechanism | None, rng: np.random.Generator, *, opened: bool
 ) -> Callable[[planner.PublicFacts], tuple[Confidential[Any], planner.PublicFacts]]:
@@ -383,9 +377,6 @@ def _reader(
         return table, replace(facts, n=n)
 
     return closed
-
-
-# -- payment, and what is said ----------------------------------------------------------------------------------------
 
 
 def _paid(ledger: Ledger | PlannedRelease | None, request: Request, calibrated: Mechanism | None) -> Run:

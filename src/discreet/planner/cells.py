@@ -229,8 +229,6 @@ def said_before(mechanism: Mechanism, request: Request, *, n: int, reference: An
     return lines
 
 
-# The mechanism of a request, chosen by the plan or by its name.
-
 _NO_PARAMETERS = {"cells", "group", "n"}
 """What a mechanism is calibrated with, besides its own parameters."""
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from discreet import mechanisms, wording
 from discreet._core.boundary import sealed
-from discreet._core.errors import DiscreetError, MissingExtra, Refused
+from discreet._core.errors import DiscreetError, Refused
 from discreet._core.numeric import least_integer
 from discreet._core.text import about, as_written, counted
 from discreet.domain import Domain
@@ -270,23 +270,22 @@ def considered(name: str, comparison: PlanRequest, fixed: dict[str, Any], *, siz
     except DiscreetError as error:
         if fixed.keys() - {"sampling"} and not isinstance(error, Refused):
             raise
-        extra = error.extra if isinstance(error, MissingExtra) else None
-        return Option(name=name, comparison=comparison, refused=str(error).removeprefix(f"{name} "), extra=extra)
+        why, extra = str(error).removeprefix(f"{name} "), getattr(error, "extra", None)
+        return Option(name=name, comparison=comparison, refused=why, extra=extra)
     domain = mechanism.domain
     forecast = mechanism.forecast(comparison.n, comparison.reference.commonness(domain))
     wide, expected = (domain.size or 0) > _MANY_CELLS, comparison.size * forecast.released_share
-    refused = None
+    option = Option(name=name, comparison=comparison, mechanism=mechanism, forecast=forecast, fixed=fixed, sized=sized)
     if forecast.lost >= _HOPELESS and wide:
         refused = wording.lost(forecast)
     elif forecast.slow:
         refused = "its error would take minutes to predict. Ask for it by name"
     elif expected < 1.0:
         refused = f"{about(expected, 2)} of {counted(comparison.size, 'draw')} would be released within the budget"
-    if refused is not None:
+    else:
+        refused = weak_attack(comparison.request, cast("Guarantee", option.guarantee))
+    if refused:
         return Option(name=name, comparison=comparison, refused=refused)
-    option = Option(name=name, comparison=comparison, mechanism=mechanism, forecast=forecast, fixed=fixed, sized=sized)
-    if weak := weak_attack(comparison.request, cast("Guarantee", option.guarantee)):
-        return Option(name=name, comparison=comparison, refused=weak)
     if option.poor and wide:  # its error takes seconds to predict, and it would be refused
         return option
     return predicted(option, max(2, forecast.draws // 8))
@@ -339,9 +338,6 @@ def _largest_size(option: Option, mechanism: Mechanism) -> int:
     return low
 
 
-# What to do instead where a table has too many cells: how many a budget carries.
-
-
 def carried_cells(n: int, budget: AnyBudget, group: int = 1) -> int:
     """Return the most cells, or 0, of which noise within a budget puts at most a fifth of ``n`` records elsewhere."""
     scales: list[tuple[float, float, NoiseLaw]] = []
@@ -372,8 +368,6 @@ def fewer_cells(comparison: PlanRequest) -> str | None:
     together = ", all columns counted together" * (len(domain.columns) > 1)
     return f"{counted(n, 'record')} at {budget} support about {most:,} cells{together}. Declare fewer"
 
-
-# What would be enough in its place: each remedy is tried, by a plan of its own.
 
 _EPSILONS = (0.1, 0.2, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0)  # that are tried where one is too little
 _DELTA = 1e-9  # likewise, in place of 0

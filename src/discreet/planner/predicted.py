@@ -204,9 +204,6 @@ def summed(domain: Domain, errors: Mapping[str, float]) -> float:
     return sum(weights.get(name, 1.0) * (error / scales.get(name, 1.0)) for name, error in errors.items())
 
 
-# -- one column -------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class _Sampling:
     """How many records of a domain are drawn from a law, and whether stratified."""
@@ -320,9 +317,6 @@ def _distribution(x: Floats, places: Any, masses: Floats) -> Floats:
     """Return the distribution function of masses at some places of a grid."""
     total: Floats = np.cumsum(np.bincount(places, weights=masses, minlength=len(x)))
     return np.minimum(total / total[-1], 1.0) if total[-1] > 0 else total
-
-
-# -- pairs of columns -------------------------------------------------------------------------------------------------
 
 
 class PairErrors(NamedTuple):

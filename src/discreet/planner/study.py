@@ -232,8 +232,7 @@ def plan_together(requests: Sequence[Request], budget: Budget, *, shares: Sequen
         budgets = _largest_budgets(complete, budget, fractions, start)
         revised = list(map(_completed, candidates, budgets))
         if revised == complete:
-            parts = map(_planned_part, requests, budgets, map(_calibrated, complete, budgets))
-            return Together(budget=budget, parts=tuple(parts))
+            return Together(budget=budget, parts=tuple(map(_planned_part, requests, complete, budgets)))
         complete = revised
         # the mechanisms that the first round chose stay
         candidates = [replace(request, mechanism=c.mechanism) for request, c in zip(requests, complete, strict=True)]
@@ -284,10 +283,10 @@ def _calibrated(complete: Request, budget: Budget) -> Mechanism:
     return calibrated(name, comparison.domain, with_sampling(named(name), complete.parameters), **comparison.sizes)
 
 
-def _planned_part(request: Request, budget: Budget, mechanism: Mechanism) -> PlannedPart:
+def _planned_part(request: Request, complete: Request, budget: Budget) -> PlannedPart:
     comparison = _comparison(request, budget)
     declared = hashlib.sha256(comparison.domain.to_toml().encode()).hexdigest()
-    return PlannedPart(request=comparison.request, mechanism=mechanism, domain_sha256=declared)
+    return PlannedPart(request=comparison.request, mechanism=_calibrated(complete, budget), domain_sha256=declared)
 
 
 def _largest_budgets(

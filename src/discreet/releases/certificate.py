@@ -193,8 +193,7 @@ class Certificate:
         return (
             f"{released} from {declared}{self.facts.records:,}, epsilon {rounded_up(self.epsilon, 6)}, "
             f"delta {rounded_up(self.delta)}, {self.facts.mechanism.name}"
-            + ", seeded: not for publication"
-            * self.seeded
+            f"{', seeded: not for publication' * self.seeded}"
         )
 
     def __repr__(self) -> str:

@@ -74,9 +74,6 @@ def _of_tables(document: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-# What such a certificate claims, beside what is found now.
-
-
 def claims_of(facts: CertificateFacts) -> Mapping[str, Any]:
     """Return the guarantee of an earlier certificate as it was read."""
     return _mapping(_mapping(facts.earlier).get("guarantee"))

@@ -62,9 +62,6 @@ def contents_of(mechanism: Mechanism, n: int, *, size: int | None, counts: bool 
     return replace(contents, size=number, rows=range(fewest, most + 1), columns=columns)
 
 
-# What a certificate names, from the public facts in it.
-
-
 def certified_mechanism(facts: CertificateFacts) -> Mechanism:
     """Return the mechanism that a certificate states. Raises ParameterError of an unknown name, or its parameters."""
     return mechanisms.certified_type(facts.mechanism.name).from_parameters(
@@ -169,8 +166,6 @@ def utility_facts(mechanism: Mechanism, n: int, forecast: Forecast | None = None
     }
 
 
-# What a certificate promises, in numbers and codes.
-
 SEEDED = ("seeded", "seeded-cut")
 """What a certificate says of randomness where a seed was used."""
 
@@ -215,8 +210,6 @@ def delta_caveats(delta: float, n: int) -> list[Code]:
 LARGEST_EPSILON = 10.0
 """Above this epsilon a release must be asked for explicitly."""
 
-
-# The gate of utility: what share of a release is not from the data, and what would help.
 
 POOR_UTILITY = 0.2
 """Above this share of records that carry nothing of the data, a release must be asked for explicitly."""

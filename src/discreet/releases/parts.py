@@ -120,9 +120,6 @@ class PartWriter:
             return [FileFacts(file=name, rows=parquet_rows(file), sha256=file_sha256(file)) for name, file in drafted]
 
 
-# -- each by itself ---------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class PartMaker:
     """Makes part after part, in any order: a function of a part's number, which can be sent to another process."""
@@ -163,9 +160,6 @@ def _from_workers(maker: PartMaker, workers: Workers, folder: Path) -> Iterator[
         raise FileProblem(
             folder, "a worker did not finish its part", "read the error of its engine. No file was written"
         ) from error
-
-
-# -- one after the other ----------------------------------------------------------------------------------------------
 
 
 def _cut(frames: Frames, sizes: list[int]) -> Iterator[Frames]:

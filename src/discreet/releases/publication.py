@@ -58,7 +58,7 @@ def offer_of(mechanism: Mechanism, request: Request, n: int, profile: Commonness
     require_kind(guarantee, request.accept)
     if (budget := request.attack or request.budget) is not None:
         mechanisms.require_budget(guarantee, budget, f"{budget} with {mechanism.name} {mechanism.parameters()}")
-    if request.attack is not None and (why := weak_attack(request, guarantee)):
+    if why := weak_attack(request, guarantee):
         raise Refused(why)
     forecast = mechanism.forecast(n, profile)
     if "poor-utility" not in request.accept:

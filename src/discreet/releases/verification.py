@@ -42,8 +42,6 @@ from discreet.wording import SENTENCES, losses_of
 SAME_ROWS = "other bytes of the same rows"
 """Stands for the hash of a released file that was saved again, where its rows are those that were released."""
 
-# A limit on how long a recomputation may take: what a certificate claims may be dear to check, whoever wrote it.
-
 SECONDS = 60.0
 """How long verifying takes at most, unless more time is given."""
 
@@ -74,9 +72,6 @@ def within(seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, handler)
-
-
-# Claims of earlier versions that turned out to be wrong. They stand in ``errata.toml``.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,8 +37,6 @@ MANIFEST = "_manifest.json"
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 """What stands for a missing value in the name of a folder."""
 
-# Where a release goes, and what it may replace: another release, whole.
-
 
 def place(
     output: Output, *, several: bool, inputs: tuple[Any, ...], outputs: Sequence[Path] = (), room: int = 0
@@ -100,8 +98,6 @@ def require_whole_pair(path: Path, where: Path) -> None:
         problem = f"it exists and is not the certificate of {'a release' if facts is None else path.name}"
     raise FileProblem(wrong, problem, "give another name: out=... or out=Output(..., certificate=...)")
 
-
-# The names of folders that hold the value of a column: ``COLUMN=value``, escaped as Hive does.
 
 _SPECIAL = frozenset("\"#%'*/:=?\\{[]^\x7f") | frozenset(map(chr, range(32)))
 MOST_LABELS = 1000
@@ -218,9 +214,6 @@ def _unpacked(archive: ZipFile, value: dict[str, Any]) -> Any:
         case {":records": records, ":frequencies": frequencies}:
             return Counts(records=records, frequencies=frequencies)
     return value
-
-
-# Writing.
 
 
 def metadata_of(document: Certificate, certificate: Path) -> dict[str, str]:

@@ -68,8 +68,6 @@ def place_in_ledger(path: FilePath, dataset: str | None, *, certificate: Path, s
     return spending | {"others": rows, "left_out": len(others) - len(rows), "broken": bool(problems)}
 
 
-# A ledger as one HTML page: what is spent and left, what that means, and every entry.
-
 _MOST_STEPS = 400  # of the picture
 
 

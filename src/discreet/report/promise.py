@@ -116,8 +116,6 @@ def joint(promises: tuple[Promise, ...]) -> Joint | None:
     return Joint(promises=promises, profile=profile, epsilon=epsilon, epsilon_sum=total, delta=delta)
 
 
-# The best attacker and the privacy profile, as charts and tables of texts that are rounded to the safe side.
-
 _EPSILONS = (0.0, 0.01, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 
 

@@ -209,8 +209,6 @@ def picture(released: Any, certificate: Certificate, out: str | os.PathLike[str]
     )
 
 
-# What a release tells of the population, in pictures with intervals: from the release and its certificate alone.
-
 LEVEL = 0.95
 _DRAWS = 400
 _MOST_CELLS = 1_000  # a posterior of more takes seconds
