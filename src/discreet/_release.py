@@ -51,7 +51,6 @@ _MOVED = {
     "checkpoint": "out=Output(checkpoint=...)",
     **{name: f"out=Output(..., {name}=...)" for name in ("certificate", "partitions", "partition_by", "workers")},
 }
-"""Arguments of version 0.1 and 0.2.0.dev0, and where they are now."""
 
 
 @sealed

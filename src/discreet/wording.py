@@ -144,9 +144,6 @@ def _either(remedies: Iterable[str]) -> str:
     return sentence(", ".join([*helps, "or accept poor utility (accept={'poor-utility'})"]))
 
 
-# What is promised and assumed, what is to be known besides, and what an output told: codes, and their sentences.
-
-
 def _chosen(what: Sequence[str]) -> str:
     """Return that *what* were chosen without looking at the data."""
     words = [_CHOSEN.get(name, f"the {name.replace('-', ' ')}") for name in what]
@@ -317,9 +314,6 @@ def told(codes: Iterable[Code]) -> str:
     """Return what an output told, as sentences without the last full stop."""
     texts = list(map(str, codes))
     return ". ".join([*texts[:1], *map(sentence, texts[1:])])
-
-
-# A report of a release: what kind of guarantee it is, and what its delta means.
 
 
 def tightness(guarantee: Guarantee) -> str:

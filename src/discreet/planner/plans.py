@@ -34,7 +34,6 @@ _MOVED = {
     "delta": "Budget(epsilon=..., delta=...), the second argument",
     "group": "unit=Unit(..., max_records=...)",
 }
-"""Arguments of earlier versions, and where they are now."""
 
 
 @sealed

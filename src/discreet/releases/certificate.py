@@ -19,7 +19,6 @@ from discreet._core.errors import DiscreetError, FileProblem, ParameterError
 from discreet._core.files import require_settled
 from discreet._core.reading import read_json
 from discreet._core.text import alarm, counted, harmless, listing, paragraph, rounded_up
-from discreet.domain import Domain
 from discreet.releases.content import POOR_UTILITY, SEEDED, certified_mechanism, utility_facts
 from discreet.releases.facts import CertificateFacts, FileFacts
 
@@ -240,8 +239,3 @@ def share(value: Any) -> float | None:
     """Return a share that a document states, or None where it is none."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return float(value) if number and 0.0 <= value <= 1.0 else None
-
-
-def as_json(domain: Domain) -> Any:
-    """Return a domain's declaration as JSON values: dates and times in ISO form, which ``from_dict`` reads back."""
-    return json.loads(json.dumps(domain.to_dict(), default=lambda date: date.isoformat()))

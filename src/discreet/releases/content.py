@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -67,6 +68,11 @@ def certified_mechanism(facts: CertificateFacts) -> Mechanism:
     return mechanisms.certified_type(facts.mechanism.name).from_parameters(
         facts.mechanism.parameters, domain=Domain.from_dict(facts.domain), records=facts.records, size=facts.size
     )
+
+
+def as_json(domain: Domain) -> Any:
+    """Return a domain's declaration as JSON values: dates and times in ISO form, which ``from_dict`` reads back."""
+    return json.loads(json.dumps(domain.to_dict(), default=lambda date: date.isoformat()))
 
 
 def certified_contents(mechanism: Mechanism, facts: CertificateFacts) -> Contents:

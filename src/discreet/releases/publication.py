@@ -25,7 +25,7 @@ from discreet.mechanisms import Contents, Forecast, Mechanism
 from discreet.privacy import Budget, Code, Guarantee, require_kind
 from discreet.releases import content
 from discreet.releases import facts as fields
-from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, SCHEMA, Certificate, as_json
+from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, SCHEMA, Certificate
 from discreet.releases.content import Frames, Progress
 from discreet.releases.facts import CertificateFacts, FileFacts
 from discreet.releases.release import Release
@@ -171,7 +171,7 @@ def _promised(run: Run, offer: Offer, facts: Provenance, *, seeded: bool) -> Cer
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         identity=None if seeded else fresh_identity(),  # a seeded release is the same, byte for byte
         mechanism=fields.MechanismFacts(name=mechanism.name, parameters=mechanism.parameters()),
-        domain=as_json(mechanism.domain),
+        domain=content.as_json(mechanism.domain),
         records=guarantee.n,
         size=offer.contents.size,
         relation=fields.RelationFacts(name=relation.name, group=relation.group),

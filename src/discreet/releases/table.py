@@ -229,8 +229,6 @@ def released_counts(table: pl.DataFrame, domain: Domain) -> Floats:
     return counts
 
 
-# The values of a released table, each beside its declaration. No value is quoted.
-
 _UNCHANGED = "give the file that was released"
 
 

@@ -347,11 +347,9 @@ def _sink_parquet(frames: Frames, schema: dict[str, Any], file: Any, metadata: M
             raise
 
     try:
-        register_io_source(source, schema=schema).sink_parquet(
-            file,
-            compression_level=1,  # as small as the usual 3, to a percent, and quicker
-            metadata=None if metadata is None else dict(metadata),
-        )
+        sink = register_io_source(source, schema=schema).sink_parquet
+        # level 1: as small as the usual 3, to a percent, and quicker
+        sink(file, compression_level=1, metadata=None if metadata is None else dict(metadata))
     except Exception:
         if failure:
             raise failure[0] from None
