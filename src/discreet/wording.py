@@ -109,20 +109,18 @@ def weak_promise(budget: Budget, n: int | None, limit: float, wanted: str = "") 
     """Return why a budget is refused that promises next to nothing, and what to do; nothing of one that promises."""
     # wanted: in words what an attacker may reach, where that was asked for in place of a budget.
     accepted = "or accept a weak promise (accept={'weak-promise'})"
-    less = [f"Take an epsilon of at most {as_written(limit)}", f"Take a delta far below 1/{n:,}" if n else ""]
-    if wanted:
-        less = [f"Take another mechanism, allow less than {wanted}"] * 2
+    instead = wanted and f"Take another mechanism, allow less than {wanted}"
     if budget.epsilon > limit:
         odds = about(math.exp(min(700.0, budget.epsilon)), 2)
         return (
             f"epsilon {as_written(budget.epsilon)} promises next to nothing: one record may make an output {odds} "
-            f"times as likely. {less[0]}, {accepted}"
+            f"times as likely. {instead or f'Take an epsilon of at most {as_written(limit)}'}, {accepted}"
         )
     if n is not None and budget.delta * n > 1.0:
         exposed = counted(math.ceil(budget.delta * n), "record")
         return (
             f"delta {as_written(budget.delta)} allows that {exposed} of {n:,} are published outright. "
-            f"{less[1]}, {accepted}"
+            f"{instead or f'Take a delta far below 1/{n:,}'}, {accepted}"
         )
     return ""
 
@@ -260,8 +258,6 @@ def said(code: str, numbers: Mapping[str, Any]) -> str:
         return " ".join([code, *(f"({key} {value})" for key, value in numbers.items())])
 
 
-# Where the randomness of a release came from, what is promised in one sentence, and what a certificate shows.
-
 SHOWS = (
     "This certificate can be recomputed from the public facts in it, and shows whether a released file was changed by "
     "accident. It does not show who wrote it, and cannot prove that the mechanism was run as stated. Every other "
@@ -343,8 +339,6 @@ def exception(delta: float, n: int) -> str:
         f"random, in full, would have a delta of 1 in {n:,}. This one is {times} smaller."
     )
 
-
-# A page of budgets: what an attacker reaches, what a release promises, and what it does not.
 
 LIKE = {
     True: "a table like the public reference",

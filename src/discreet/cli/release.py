@@ -65,21 +65,13 @@ def release(data: str, domain_file: str, tables: int, sampling: str | None, as_j
     if certificate.poor is not None:
         alarm(certificate.poor, err=as_json)
     if as_json:
-        show(
-            {
-                "poor": certificate.poor,
-                "out": str(result.path),
-                "certificate": str(result.certificate_path),
-                "rows": sum(table.rows for table in certificate.tables),
-                "mechanism": facts.mechanism.to_dict(),
-                "relation": facts.relation.to_dict(),
-                "guarantee": facts.guarantee.to_dict(),
-                "statement": certificate.statement,
-                "released": {"outcome": certificate.outcome, "share_from_data": facts.released.share_from_data},
-                "randomness": facts.randomness,
-                **{key: result.info[key] for key in result.info if key != "mechanism"},
-            }
-        )
+        where = {"out": str(result.path), "certificate": str(result.certificate_path)}
+        document: dict[str, Any] = {"poor": certificate.poor, **where}
+        document["rows"] = sum(table.rows for table in certificate.tables)
+        document |= {name: getattr(facts, name).to_dict() for name in ("mechanism", "relation", "guarantee")}
+        outcome = {"outcome": certificate.outcome, "share_from_data": facts.released.share_from_data}
+        document |= {"statement": certificate.statement, "released": outcome, "randomness": facts.randomness}
+        show(document | {key: result.info[key] for key in result.info if key != "mechanism"})
         return
     echo(certificate.text)
     files = certificate.tables

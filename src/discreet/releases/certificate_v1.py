@@ -94,18 +94,13 @@ def profile_of(facts: CertificateFacts, guarantee: Guarantee) -> dict[str, Any]:
 def sentences(facts: CertificateFacts, today: CertificateFacts, statement: str) -> Iterator[tuple[str, Any, Any, bool]]:
     """Yield the claims that a certificate makes in words: its place, its text, that of today, and whether it holds."""
     text, promised, oldest = claims_of(facts).get("statement"), today.guarantee, is_oldest(facts)
-    stated = _numbers_in(
-        " ".join([rounded_up(promised.epsilon, 6), rounded_up(promised.delta) * (promised.delta > 0.0)])
-    )
+    stated = _numbers_in(f"{rounded_up(promised.epsilon, 6)} {rounded_up(promised.delta) * (promised.delta > 0.0)}")
     stated += [float(today.relation.group)] * (today.relation.group > 1)
     allowed = [*stated, *_numbers_in(statement), float(len(today.released.tables)), promised.epsilon_each or 0.0]
     marks = [{"asymptotic": NOT_FORMAL, "empirical": UNPROVED * (not oldest)}.get(promised.kind, "")]
     marks += [SEEDED_RUN] * (today.randomness in SEEDED)
-    holds = (
-        isinstance(text, str)
-        and all(mark in text for mark in marks)
-        and _same(_numbers_in(text), stated, allowed, NOISE)
-    )
+    marked = isinstance(text, str) and all(mark in text for mark in marks)
+    holds = marked and _same(_numbers_in(str(text)), stated, allowed, NOISE)
     yield "guarantee.statement", text, statement, holds
     unsaid = "epsilon-large" * (oldest and promised.epsilon_each is not None)
     for key in ("assumptions", "caveats"):
