@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections.abc import Mapping
@@ -189,7 +190,7 @@ def _plan_together(study: str, out: str | None, as_json: bool, options: dict[str
     requests, shares = planner.read_study(study)
     result = planner.plan_together(requests, budget, shares=shares)
     if out is not None:
-        _write_new(out, planner.written(result.to_dict()), [study])
+        _write_new(out, json.dumps(result.to_dict(), indent=2, allow_nan=False) + "\n", [study])
     if as_json:
         show({"out": out, "verdict": result.verdict, **result.to_dict()})
         return
@@ -205,7 +206,7 @@ def _tell_plan(verdict: list[str], text: str, file: str | None) -> None:
         echo(f"wrote {file}")
 
 
-def _write_new(out: str, content: bytes, inputs: list[Any]) -> None:
+def _write_new(out: str, text: str, inputs: list[Any]) -> None:
     """Write a file, and refuse one that exists."""
     from discreet._core.files import together
 
@@ -214,7 +215,7 @@ def _write_new(out: str, content: bytes, inputs: list[Any]) -> None:
             raise FileProblem(out, "it exists already, and declared facts are not overwritten", "give another name")
 
     with together(Path(out), inputs=inputs, check=require_new) as (file,):
-        file.write(content)
+        file.write(text.encode())
 
 
 @command()
@@ -380,7 +381,7 @@ def init(data: str | None, code_book: str | None, out: str | None, as_json: bool
     known = {name: book.columns[name] for name in schema if name in book.columns}
     template, csv = book.notes() + Domain.template(schema, known=known), form is not None and form.texts
     if out is not None:
-        _write_new(out, template.encode(), [path for path in (source, code_book) if path is not None])
+        _write_new(out, template, [path for path in (source, code_book) if path is not None])
     declared = parsed_toml(template).get("columns", {}) if code_book else {}
     blanks = {name: [key for key, fact in facts.items() if fact == BLANK] for name, facts in declared.items()}
     missing = {name: keys for name, keys in blanks.items() if keys}

@@ -112,11 +112,8 @@ def page(
         "samples": [error_texts(comparison.domain, *error)[0] for error in errors],
         "chosen": wording.chosen_at([(name, [texts["epsilon"] for texts in group]) for name, group in by_mechanism]),
         "like": wording.LIKE[comparison.reference.table is not None],
-        "unit": wording.unit,
-        "about": about,
-        "as_written": as_written,
-        "counted": counted,
         "data": data,
+        **{function.__name__: function for function in (wording.unit, about, as_written, counted)},
     }
     return rendered("discreet.planner", "budgets.html", facts, script="budgets.js", style="budgets.css")
 

@@ -7,7 +7,6 @@ needed to compute the guarantee again, and whoever reads it does.
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -326,8 +325,3 @@ def _part_budget(total: Budget, share: float, factor: float) -> Budget:
     """Return the budget of one release, of six digits."""
     delta = min(0.5 * factor, _FLOOR) * share * total.delta
     return Budget(epsilon=float(rounded_down(factor * share * total.epsilon, 6)), delta=float(rounded_down(delta, 6)))
-
-
-def written(document: Mapping[str, Any]) -> bytes:
-    """Return a plan as the bytes of its file."""
-    return (json.dumps(document, indent=2, allow_nan=False) + "\n").encode()

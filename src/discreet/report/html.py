@@ -205,7 +205,7 @@ def _confidential(
     used = page["domain"] if domain is None else public_domain(domain, data=data).row_domain
     if used.names != page["domain"].names:
         raise ParameterError("the domain names other columns than the certificate. Give the domain of the release")
-    bins = {name: column.bins for name, column in page["columns"].items()}
+    bins = {name: column[0] for name, column in page["columns"].items()}
     shares: Any = reveal_to_custodian(confidential_shares(data, used, bins))
     # Distances are between records; a table of counts has none.
     compared = None if page["counts"] else reveal_to_custodian(compare(data, release, used, **options))
