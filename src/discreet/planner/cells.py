@@ -290,8 +290,7 @@ def chosen_mechanism(request: Request, facts: PublicFacts) -> tuple[Mechanism, s
     if isinstance(parameters.get("points"), (str, os.PathLike)):
         parameters["points"] = public_table(os.fspath(parameters["points"]), facts.domain)
     sizes = {"n": facts.n, "budget": request.required_budget(), "size": request.size, "group": request.group}
-    relation = request.between.name
-    mechanism = calibrated(mechanism_type.name, facts.domain, parameters, relation=relation, **sizes)
+    mechanism = calibrated(request.mechanism, facts.domain, parameters, relation=request.between.name, **sizes)
     why = f"{request.mechanism}: {('asked for', 'draws several tables')[request.several]}"
     if request.parameters.get("sampling") == "stratified" and not mechanism.forecast(facts.n or 0).stratified:
         why += ". It draws records as its law demands, so that stratified has no effect"

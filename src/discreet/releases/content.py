@@ -95,9 +95,6 @@ def certified_release(facts: CertificateFacts) -> tuple[Mechanism, Contents, Gua
     return mechanism, certified_contents(mechanism, facts), guarantee
 
 
-# What follows the private step: tables as streams of frames, and what the output tells. The reading is that of a twin.
-
-
 def no_rows(contents: Contents, table: str = "") -> pl.DataFrame:
     """Return a table of no rows, with the names and types of those that are released; of several, all without one."""
     domain = contents.domain
@@ -111,7 +108,7 @@ def no_rows(contents: Contents, table: str = "") -> pl.DataFrame:
 def released_frames(
     mechanism: Mechanism, contents: Contents, reading: Reading, *, rng: np.random.Generator, progress: Progress = None
 ) -> Iterator[Frames]:
-    """Yield the released tables, each a stream of frames: public post-processing."""
+    """Yield the released tables, each a stream of frames: public post-processing of the reading of a twin."""
     if contents.size is None:
         estimates = reading.estimates()
         if estimates is None:

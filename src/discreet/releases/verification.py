@@ -416,9 +416,8 @@ def _check_links(certificate: Certificate, folder: Path) -> Iterator[Check]:
     yield _compare(f"{files[1]}.{table.unit} without {domain.units} (in the file)", 0, orphans)
     if table.slots in table.columns:  # a panel, of which each is one row of a unit
         key, most = [table.unit, table.slots], 1
-    largest = quietly(
-        lambda: rows.group_by(key).len().select(pl.col("len").max()).collect().item() or 0, reading.unreadable()
-    )
+    longest = rows.group_by(key).len().select(pl.col("len").max())
+    largest = quietly(lambda: longest.collect().item() or 0, reading.unreadable())
     place = f"{files[1]}.rows of {', '.join(key)} (in the file)"
     yield Check(what=place, claimed=most, found=largest, agrees=largest <= most)
     yield from _check_values(certificate, rows.join(units, on=table.unit), files[1])
