@@ -275,8 +275,8 @@ def statement(certificate: Any) -> str:
     kind, group, delta = facts.guarantee.kind, facts.relation.group, certificate.delta
     mark, bound = SEEDED * certificate.seeded, rounded_up(certificate.epsilon, 6)
     if kind == "asymptotic":
-        if (each := facts.guarantee.epsilon_each) is not None and tables > 1:
-            bound = f"{rounded_up(each, 6)} for each of {tables} tables, {bound} for all of them together"
+        if (epsilon := facts.guarantee.epsilon_each) is not None and tables > 1:
+            bound = f"{rounded_up(epsilon, 6)} for each of {tables} tables, {bound} for all of them together"
         return f"{mark}{NOT_FORMAL} {bound}, estimated from the confidential table itself."
     target, values, remaining = "one record", "values", "records"
     if group > 1:

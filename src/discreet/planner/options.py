@@ -246,12 +246,12 @@ def _ranked(options: Sequence[Option]) -> tuple[Option, ...]:
     def order(option: Option) -> tuple[Any, ...]:
         return *group(option), rank(option), (option.share_not_from_data or 0.0) * (option.w1 is None)
 
-    leader, *others = sorted(options, key=order)
+    leader, *followers = sorted(options, key=order)
     if leader.w1 is None or leader.analysed:
-        return leader, *others
+        return leader, *followers
     most = (1.0 + _NEAR) * leader.w1 + _NEAR * leader.comparison.without_privacy
-    rivals = [o for o in others if o.w1 is not None and o.w1 <= most and o.analysed and group(o) == group(leader)]
-    return tuple(sorted([leader, *others], key=lambda option: option is not next(iter(rivals), leader)))
+    rivals = [o for o in followers if o.w1 is not None and o.w1 <= most and o.analysed and group(o) == group(leader)]
+    return tuple(sorted([leader, *followers], key=lambda option: option is not next(iter(rivals), leader)))
 
 
 def rank(option: Option) -> float:

@@ -32,8 +32,8 @@ def taken_for_sample(certificate: Certificate) -> ReleaseTakenForSample | None:
     facts, released = certificate.facts, certificate.tables[0].rows
     if facts.unit is not None and facts.relation.group == 1:  # units, not their rows
         released = facts.size or 0
-    known = facts.mechanism.name in REGISTRY and not facts.mechanism.parameters.get("tables")
-    if not known or facts.size is None or not released or not facts.records:
+    registered = facts.mechanism.name in REGISTRY and not facts.mechanism.parameters.get("tables")
+    if not registered or facts.size is None or not released or not facts.records:
         return None
     mechanism = certified_mechanism(facts)
     likelihood, cells = mechanism.likelihood(), mechanism.domain.size or 0
