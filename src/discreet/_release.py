@@ -51,7 +51,6 @@ _MOVED = {
     "checkpoint": "out=Output(checkpoint=...)",
     **{name: f"out=Output(..., {name}=...)" for name in ("certificate", "partitions", "partition_by", "workers")},
 }
-"""Arguments of version 0.1 and 0.2.0.dev0, and where they are now."""
 
 
 @sealed
@@ -212,7 +211,7 @@ def release(
     if (n := facts.n) is not None:
         if calibrated is None:
             calibrated, why = planner.chosen_mechanism(request, facts)
-        facts = facts.on(calibrated.domain)
+        facts = replace(facts, domain=calibrated.domain)
         offer = releases.offer_of(calibrated, request, n, facts.commonness)
         budget = request.budget or releases.budget_of(offer.guarantee, request.attack and book)
         request = replace(request, budget=budget)
@@ -224,12 +223,12 @@ def release(
         else _paid(payer, request, calibrated) as run,
     ):
         if waiting is not None:
-            return releases.go_on(run, calibrated, waiting, file=files[0], rng=rng, progress=progress)
+            return releases.go_on(run, calibrated, waiting, rng=rng, progress=progress)
         closed, facts = read(facts)
         if calibrated is None:
             calibrated, why = planner.chosen_mechanism(request, facts)
         if calibrated.domain != facts.domain:
-            closed, facts = read(facts.on(calibrated.domain))
+            closed, facts = read(replace(facts, domain=calibrated.domain))
         closed = with_public(closed, mechanisms.public_inputs(calibrated), domain=calibrated.domain)
         offer = offer or releases.offer_of(calibrated, request, facts.n or 0, facts.commonness)
         why = ". ".join([*notes, *planner.chosen_cells(base, calibrated.domain), why])
@@ -241,8 +240,7 @@ def release(
             offer,
             rng=rng,
             progress=progress,
-            file=next(iter(files), None),
-            digest=digest,
+            output_file=(files[0], digest) if files else None,
             info={
                 **releases.utility_facts(calibrated, offer.n, offer.forecast),
                 "mechanism": calibrated.name,
@@ -250,9 +248,6 @@ def release(
                 "share_not_from_data": offer.forecast.lost,
             },
         )
-
-
-# -- what was given -----------------------------------------------------------------------------------------------
 
 
 def _domain_and_unit(data: Any, domain: Any, unit: Unit | None, outcome: Any) -> tuple[Domain, Unit | None]:
@@ -318,31 +313,26 @@ def _with_files(request: Request, calibrated: Mechanism | None, *, inputs: tuple
     if calibrated is not None:
         several = calibrated.contents(request.relation.records or 1).tables is not None
     several = several or (request.domain is not None and request.domain.units is not None)
-    parts = output.partitions is not None
+    parts, announce = output.partitions is not None, request.watch.announce or (lambda _: None)
     releases.require_parts(output, request.domain, records=not (several or request.counts))
     files: tuple[Path, ...] = ()
     if output.path is not None:
         room = (request.size or 0) * len((request.domain or Domain(columns={})).names) // 8  # a field: about a bit
         others = [Path(steps.path) for steps in (checkpoint,) if steps is not None]
-        kind: dict[str, bool] = {"several": several, "parts": parts}
-        files = releases.place(output.path, output.certificate, **kind, inputs=inputs, outputs=others, room=room)
+        files = releases.place(output, several=several, inputs=inputs, outputs=others, room=room)
         if several or parts:
             files = files[:1]
         elif files[0].exists():
-            _say(request.watch, f"{files[0]} exists and will be replaced. The earlier release spent privacy of its own")
+            announce(f"{files[0]} exists and will be replaced. The earlier release spent privacy of its own")
     if checkpoint is not None:
         check_outputs([*files, Path(checkpoint.path)], inputs)
         check_writable(Path(checkpoint.path))
         if done := mechanisms.checkpoint_state(checkpoint.path)[0]:
-            _say(
-                request.watch,
+            announce(
                 f"{checkpoint.path} holds {counted(done, 'step')}, taken as released. The file must be of this same "
-                f"table{'. Where all are done, the table is not asked again' * checkpoint.redraw}",
+                f"table{'. Where all are done, the table is not asked again' * checkpoint.redraw}"
             )
     return replace(request, out=files)
-
-
-# -- the table --------------------------------------------------------------------------------------------------------
 
 
 def _reader(
@@ -388,9 +378,6 @@ def _reader(
     return closed
 
 
-# -- payment, and what is said ----------------------------------------------------------------------------------------
-
-
 def _paid(ledger: Ledger | PlannedRelease | None, request: Request, calibrated: Mechanism | None) -> Run:
     """Return the run of a request, paid for where there is a ledger."""
     if ledger is None:
@@ -400,11 +387,6 @@ def _paid(ledger: Ledger | PlannedRelease | None, request: Request, calibrated: 
     if calibrated is not None:
         request = replace(request, kind=calibrated.guarantee(request.between, n=1).kind)
     return ledger.pay(request)
-
-
-def _say(watch: Watch, text: str) -> None:
-    if watch.announce is not None:
-        watch.announce(text)
 
 
 def _announce(request: Request, offer: Offer, why: str, facts: planner.PublicFacts, announce: Any) -> None:

@@ -109,20 +109,18 @@ def weak_promise(budget: Budget, n: int | None, limit: float, wanted: str = "") 
     """Return why a budget is refused that promises next to nothing, and what to do; nothing of one that promises."""
     # wanted: in words what an attacker may reach, where that was asked for in place of a budget.
     accepted = "or accept a weak promise (accept={'weak-promise'})"
-    less = [f"Take an epsilon of at most {as_written(limit)}", f"Take a delta far below 1/{n:,}" if n else ""]
-    if wanted:
-        less = [f"Take another mechanism, allow less than {wanted}"] * 2
+    instead = wanted and f"Take another mechanism, allow less than {wanted}"
     if budget.epsilon > limit:
         odds = about(math.exp(min(700.0, budget.epsilon)), 2)
         return (
             f"epsilon {as_written(budget.epsilon)} promises next to nothing: one record may make an output {odds} "
-            f"times as likely. {less[0]}, {accepted}"
+            f"times as likely. {instead or f'Take an epsilon of at most {as_written(limit)}'}, {accepted}"
         )
     if n is not None and budget.delta * n > 1.0:
         exposed = counted(math.ceil(budget.delta * n), "record")
         return (
             f"delta {as_written(budget.delta)} allows that {exposed} of {n:,} are published outright. "
-            f"{less[1]}, {accepted}"
+            f"{instead or f'Take a delta far below 1/{n:,}'}, {accepted}"
         )
     return ""
 
@@ -142,9 +140,6 @@ def no_records(expected: float, size: int) -> str:
 def _either(remedies: Iterable[str]) -> str:
     helps = [REMEDIES[remedy] for remedy in remedies]
     return sentence(", ".join([*helps, "or accept poor utility (accept={'poor-utility'})"]))
-
-
-# What is promised and assumed, what is to be known besides, and what an output told: codes, and their sentences.
 
 
 def _chosen(what: Sequence[str]) -> str:
@@ -263,8 +258,6 @@ def said(code: str, numbers: Mapping[str, Any]) -> str:
         return " ".join([code, *(f"({key} {value})" for key, value in numbers.items())])
 
 
-# Where the randomness of a release came from, what is promised in one sentence, and what a certificate shows.
-
 SHOWS = (
     "This certificate can be recomputed from the public facts in it, and shows whether a released file was changed by "
     "accident. It does not show who wrote it, and cannot prove that the mechanism was run as stated. Every other "
@@ -276,41 +269,29 @@ NOT_FORMAL = "Not formal differential privacy: a local, asymptotic epsilon of"
 SEEDED = "Seeded run, not for publication; with fresh randomness: "
 
 
-def statement(
-    kind: str,
-    epsilon: float,
-    delta: float,
-    *,
-    relation: str,
-    group: int,
-    unit: str | None,
-    protected: Sequence[str],
-    one_table: float | None,
-    tables: int,
-    seeded: bool,
-    rows: int = 1,
-    linked: Sequence[str | None] = (None,),
-) -> str:
-    """Return the promise in one sentence; one that is asymptotic is not formal differential privacy, and says so."""
-    # unit and protected: the column whose values are units, and the columns that it is about, where it is so.
-    # rows: the most rows of a unit that are one record. linked: the names of both of its tables.
-    mark, bound = SEEDED * seeded, rounded_up(epsilon, 6)
+def statement(certificate: Any) -> str:
+    """Return a certificate's promise in a sentence; an asymptotic one is not formal differential privacy, it says."""
+    facts, tables, parameters = certificate.facts, len(certificate.tables), certificate.facts.mechanism.parameters
+    kind, group, delta = facts.guarantee.kind, facts.relation.group, certificate.delta
+    mark, bound = SEEDED * certificate.seeded, rounded_up(certificate.epsilon, 6)
     if kind == "asymptotic":
-        if one_table is not None and tables > 1:
-            bound = f"{rounded_up(one_table, 6)} for each of {tables} tables, {bound} for all of them together"
+        if (epsilon := facts.guarantee.epsilon_each) is not None and tables > 1:
+            bound = f"{rounded_up(epsilon, 6)} for each of {tables} tables, {bound} for all of them together"
         return f"{mark}{NOT_FORMAL} {bound}, estimated from the confidential table itself."
     target, values, remaining = "one record", "values", "records"
     if group > 1:
         target, values = f"one unit of up to {group} records", "sets of records"
-    if rows > 1:
-        target, values, remaining = f"one unit of up to {rows} rows", "sets of rows", "units"
-    if linked[0] is not None:
-        target, values, remaining = f"one of the {linked[0]} with all its {linked[1]}", "sets of rows", linked[0]
+    elif facts.unit is not None and facts.unit.max_records > 1:  # all rows of a unit are one record
+        target, values, remaining = f"one unit of up to {facts.unit.max_records} rows", "sets of rows", "units"
+    if "units" in facts.domain:
+        remaining, rows = certificate.table_names
+        target, values = f"one of the {remaining} with all its {rows}", "sets of rows"
     tested = f"whether {target} is in the table"
-    if relation != "add-remove":
+    if facts.relation.name != "add-remove":
         holder = f"{target} has"
-        if unit is not None:
+        if (unit := parameters.get("unit")) is not None:
             holder, values = f"the records with one value of {unit} have", "sets of values"
+        protected = parameters["synthesised"] if parameters.get("published_exactly") else ()
         tested = f"which of two {values} {holder}{' in ' * bool(protected)}{', '.join(protected)}"
     return (
         f"{mark}{'Whatever' if kind == 'unconditional' else UNPROVED} the other {remaining}, an attacker who tests "
@@ -329,9 +310,6 @@ def told(codes: Iterable[Code]) -> str:
     """Return what an output told, as sentences without the last full stop."""
     texts = list(map(str, codes))
     return ". ".join([*texts[:1], *map(sentence, texts[1:])])
-
-
-# A report of a release: what kind of guarantee it is, and what its delta means.
 
 
 def tightness(guarantee: Guarantee) -> str:
@@ -361,8 +339,6 @@ def exception(delta: float, n: int) -> str:
         f"random, in full, would have a delta of 1 in {n:,}. This one is {times} smaller."
     )
 
-
-# A page of budgets: what an attacker reaches, what a release promises, and what it does not.
 
 LIKE = {
     True: "a table like the public reference",

@@ -19,7 +19,7 @@ from discreet.cli.entry import run
 from discreet.domain import Domain, Integer
 from discreet.errors import DiscreetError, Fault
 from discreet.ledger import Request
-from discreet.planner.study import Together, plan_together, written
+from discreet.planner.study import Together, plan_together
 from discreet.privacy import Budget
 
 BUDGET = ("--epsilon", 5, "--delta", 0.1, "--accept-poor-utility", "--accept-weak-promise")
@@ -218,7 +218,7 @@ def document() -> str:
         Request(part=name, mechanism=mechanism, domain=domain, relation=Replacement(records=500), size=20)
         for name, mechanism in (("a", "gaussian-smoothed-histogram"), ("b", "stability-histogram"))
     ]
-    return written(plan_together(requests, Budget(epsilon=1.0, delta=1e-6)).to_dict()).decode()
+    return json.dumps(plan_together(requests, Budget(epsilon=1.0, delta=1e-6)).to_dict())
 
 
 def test_plan(rng: random.Random, tmp_path: Path) -> None:

@@ -61,9 +61,6 @@ def _as_option(match: re.Match[str], options: set[str]) -> str:
     return f"{match[0]} (in Python)"
 
 
-# Printing: whatever a file or a path held, a terminal shows it and does not obey it.
-
-
 def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
     """Print text of one or several lines, control characters in it as escapes."""
     click.echo(_shown(text, err=err), err=err, nl=nl, color=False)
@@ -99,9 +96,6 @@ def answer(as_json: bool, document: dict[str, Any], *texts: str) -> None:
         echo(text)
 
 
-# Groups of commands: errors of the library are told in the language of the command that met them.
-
-
 class Complaint(click.ClickException):
     """An error of the library, told in the language of the command that met it."""
 
@@ -132,9 +126,6 @@ class Commands(click.Group):
         except DiscreetError as error:
             command = self.commands.get(ctx.invoked_subcommand or "")
             raise Complaint(in_options(str(error), command), error.exit_status) from None
-
-
-# A bar on a terminal.
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections.abc import Mapping
@@ -65,21 +66,13 @@ def release(data: str, domain_file: str, tables: int, sampling: str | None, as_j
     if certificate.poor is not None:
         alarm(certificate.poor, err=as_json)
     if as_json:
-        show(
-            {
-                "poor": certificate.poor,
-                "out": str(result.path),
-                "certificate": str(result.certificate_path),
-                "rows": sum(table.rows for table in certificate.tables),
-                "mechanism": facts.mechanism.to_dict(),
-                "relation": facts.relation.to_dict(),
-                "guarantee": facts.guarantee.to_dict(),
-                "statement": certificate.statement,
-                "released": {"outcome": certificate.outcome, "share_from_data": facts.released.share_from_data},
-                "randomness": facts.randomness,
-                **{key: result.info[key] for key in result.info if key != "mechanism"},
-            }
-        )
+        where = {"out": str(result.path), "certificate": str(result.certificate_path)}
+        document: dict[str, Any] = {"poor": certificate.poor, **where}
+        document["rows"] = sum(table.rows for table in certificate.tables)
+        document |= {name: getattr(facts, name).to_dict() for name in ("mechanism", "relation", "guarantee")}
+        outcome = {"outcome": certificate.outcome, "share_from_data": facts.released.share_from_data}
+        document |= {"statement": certificate.statement, "released": outcome, "randomness": facts.randomness}
+        show(document | {key: result.info[key] for key in result.info if key != "mechanism"})
         return
     echo(certificate.text)
     files = certificate.tables
@@ -135,7 +128,7 @@ def plan(
     if len(max_records) > 1 or shares:
         if html is not None:
             raise ParameterError("--html is for a single --max-records. Leave it out")
-        _compare_slots(planner.plans_of_slots(domain_file, budget, max_records, **facts), shares, as_json)
+        _compare_slots(domain_file, max_records, shares, as_json, {"budget": budget, **facts})
         return 0
     with progress_bar(1, as_json, "mechanisms") as progress:
         unit = discreet.Unit(planner.UNIT, max_records=max_records[0]) if max_records else None
@@ -150,8 +143,17 @@ def plan(
     return 0 if result.feasible else Infeasible.exit_status
 
 
-def _compare_slots(plans: Mapping[int, Any], shares: tuple[float, ...], as_json: bool) -> None:
+def _compare_slots(
+    domain_file: str, numbers: tuple[int, ...], shares: tuple[float, ...], as_json: bool, facts: dict[str, Any]
+) -> None:
     """Print what numbers of rows of a unit cost and, where it is public how many units have, which share they cut."""
+    from discreet.domain import Domain
+
+    plain, plans = Domain.read(domain_file).to_dict(), dict[int, Any]()
+    for most in numbers:  # of the table of units in the domain, or of its columns
+        tables = {name: {**table, "max_records": most} for name, table in plain.get("tables", {}).items()}
+        unit = None if tables else discreet.Unit(planner.UNIT, max_records=most)
+        plans[most] = discreet.plan(Domain.from_dict({**plain, "tables": tables}), unit=unit, **facts)
     total = real("the sum of rows per unit", sum(n * share for n, share in enumerate(shares, 1)), least=0) or 1.0
     rows_cut = {most: sum(max(0, n - most) * share for n, share in enumerate(shares, 1)) for most in plans}
     cuts = {most: rows_cut[most] / total if shares else None for most in plans}
@@ -166,8 +168,8 @@ def _compare_slots(plans: Mapping[int, Any], shares: tuple[float, ...], as_json:
             notes.append(f"max_records {most}: {why}")
             continue
         values = len(table.held_columns) * (1 + table.number) / 2  # of a unit of an invented table
-        facts = best.share_not_from_data, best.w1 / values, cuts[most]
-        texts = ["-" if fact is None else f"{100 * fact:.2f}%" for fact in facts]
+        parts = best.share_not_from_data, best.w1 / values, cuts[most]
+        texts = ["-" if part is None else f"{100 * part:.2f}%" for part in parts]
         rows.append([str(most), str(len(comparison.domain.columns)), *texts])
     notes.append(
         "Error of a value: W1 on a scale from 0 to 1, the mean of the columns of all rows that stay, predicted for an "
@@ -181,8 +183,6 @@ def _compare_slots(plans: Mapping[int, Any], shares: tuple[float, ...], as_json:
 
 def _plan_together(study: str, out: str | None, as_json: bool, options: dict[str, Any]) -> None:
     """Plan several releases, print them, and write them where a file is named."""
-    from discreet._core.files import together
-
     budget = common.budget_of(options)
     for name, value in options.items():
         if value is not None:
@@ -190,8 +190,7 @@ def _plan_together(study: str, out: str | None, as_json: bool, options: dict[str
     requests, shares = planner.read_study(study)
     result = planner.plan_together(requests, budget, shares=shares)
     if out is not None:
-        with together(Path(out), inputs=(study,), check=lambda: _require_new(out)) as (file,):
-            file.write(planner.written(result.to_dict()))
+        _write_new(out, json.dumps(result.to_dict(), indent=2, allow_nan=False) + "\n", [study])
     if as_json:
         show({"out": out, "verdict": result.verdict, **result.to_dict()})
         return
@@ -207,10 +206,16 @@ def _tell_plan(verdict: list[str], text: str, file: str | None) -> None:
         echo(f"wrote {file}")
 
 
-def _require_new(out: str) -> None:
-    """Refuse a file that exists."""
-    if os.path.lexists(out):
-        raise FileProblem(out, "it exists already, and declared facts are not overwritten", "give another name")
+def _write_new(out: str, text: str, inputs: list[Any]) -> None:
+    """Write a file, and refuse one that exists."""
+    from discreet._core.files import together
+
+    def require_new() -> None:
+        if os.path.lexists(out):
+            raise FileProblem(out, "it exists already, and declared facts are not overwritten", "give another name")
+
+    with together(Path(out), inputs=inputs, check=require_new) as (file,):
+        file.write(text.encode())
 
 
 @command()
@@ -236,13 +241,14 @@ def privacy(
     if (epsilon is None) == (delta is None):
         raise ParameterError("give either --epsilon or --delta. The other one is computed")
     sizes = {"records": options["records"], "size": options["size"]}
+    relation, revealed = options["relation"], dict[str, Any]()
     if data is not None:
-        if options["relation"] != "replacement":
+        if relation != "replacement":
             raise ParameterError("--data is for --relation replacement only. Leave one of them out")
-        _state(*_instance(mechanism, data, epsilon, sizes, options, as_json), as_json=as_json)
-        return
-    public = {"domain": _domain(options["domain_file"]), "relation": options["relation"], **common.parameters(options)}
-    calibrated, guarantee = mechanisms.stated(mechanism, **sizes, **public)
+        calibrated, guarantee, revealed = _instance(mechanism, data, epsilon, sizes, options)
+    else:
+        public = {"domain": _domain(options["domain_file"]), "relation": relation, **common.parameters(options)}
+        calibrated, guarantee = mechanisms.stated(mechanism, **sizes, **public)
     if epsilon is None:
         epsilon = guarantee.epsilon(delta or 0.0)
         if math.isinf(epsilon):
@@ -252,12 +258,15 @@ def privacy(
     else:
         delta = guarantee.delta(epsilon)
     facts = {"mechanism": mechanism, **sizes, "parameters": calibrated.parameters(), "epsilon": epsilon, "delta": delta}
-    _state({**facts, **_promise(guarantee)}, as_json=as_json)
+    facts |= _promise(guarantee)
+    if as_json and revealed:
+        facts |= {"confidential": True, **{name: part.to_dict() for name, part in revealed.items()}}
+    _state(facts, *revealed.values(), as_json=as_json)
 
 
 def _instance(
-    mechanism: str, data: str, epsilon: float | None, sizes: dict[str, Any], options: dict[str, Any], as_json: bool
-) -> tuple[Any, ...]:
+    mechanism: str, data: str, epsilon: float | None, sizes: dict[str, Any], options: dict[str, Any]
+) -> tuple[Any, Any, dict[str, Any]]:
     """Return a mechanism's guarantee and, marked as confidential, what its release of a table reveals of that table."""
     source, domain_file = common.located(data, options), options["domain_file"]
     if domain_file is not None:
@@ -273,13 +282,9 @@ def _instance(
     calibrated, guarantee = mechanisms.stated(mechanism, domain=domain, **sizes, **public)
     table = confidential.confidential(source, domain, accept={"other-columns"})
     revealed = common.audit.instance_guarantee(table, calibrated, epsilon=epsilon, n=sizes["records"])
-    instance = confidential.reveal_to_custodian(revealed)
-    choices = confidential.reveal_to_custodian(common.audit.paper_choices(table, epsilon=epsilon, size=sizes["size"]))
-    facts = {"mechanism": mechanism, **sizes, "parameters": calibrated.parameters(), "epsilon": epsilon}
-    facts |= {"delta": guarantee.delta(epsilon), **_promise(guarantee)}
-    if as_json:
-        facts |= {"confidential": True, "instance": instance.to_dict(), "paper_choices": choices.to_dict()}
-    return facts, instance, choices
+    choices = common.audit.paper_choices(table, epsilon=epsilon, size=sizes["size"])
+    parts: dict[str, Any] = {"instance": revealed, "paper_choices": choices}
+    return calibrated, guarantee, {name: confidential.reveal_to_custodian(part) for name, part in parts.items()}
 
 
 @command()
@@ -326,7 +331,7 @@ def _state(facts: dict[str, Any], *texts: Any, as_json: bool) -> None:
 def _value_text(value: Any) -> str:
     match value:
         case bool():
-            return "yes" if value else "no"
+            return ("no", "yes")[value]
         case int():
             return f"{value:,}"
         case float():
@@ -376,15 +381,10 @@ def init(data: str | None, code_book: str | None, out: str | None, as_json: bool
     known = {name: book.columns[name] for name in schema if name in book.columns}
     template, csv = book.notes() + Domain.template(schema, known=known), form is not None and form.texts
     if out is not None:
-        from discreet._core.files import together
-
-        inputs = [each for each in (source, code_book) if each is not None]
-        with together(Path(out), inputs=inputs, check=lambda: _require_new(out)) as (file,):
-            file.write(template.encode())
-    missing = {}
-    for name, facts in parsed_toml(template).get("columns", {}).items() if code_book else ():
-        if blanks := [key for key, fact in facts.items() if fact == BLANK]:
-            missing[name] = blanks
+        _write_new(out, template, [path for path in (source, code_book) if path is not None])
+    declared = parsed_toml(template).get("columns", {}) if code_book else {}
+    blanks = {name: [key for key, fact in facts.items() if fact == BLANK] for name, facts in declared.items()}
+    missing = {name: keys for name, keys in blanks.items() if keys}
     if as_json:
         show({"out": out, "template": template, "missing": missing})
     elif out is None:

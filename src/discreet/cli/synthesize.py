@@ -51,14 +51,7 @@ from discreet.cli.options import LEDGER, PATH, command, confidential, option, ps
         "control of the attacks.")  # fmt: skip
 @shared("ignore-other-columns", *LEDGER, "accept", "accept-weak-promise")
 @option("--seed", int, "Make the tables reproducible, and mark them as not for publication.")
-def synthesize(
-    data: str,
-    sensitive: tuple[str, ...],
-    target_epsilon: float | None,
-    bound: float | None,
-    as_json: bool,
-    **options: Any,
-) -> None:
+def synthesize(data: str, target_epsilon: float | None, bound: float | None, as_json: bool, **options: Any) -> None:
     """Write synthetic tables of the confidential table DATA, with its SENSITIVE columns drawn from a fitted model.
 
     With --target-epsilon, the risk-weighted pseudo-posterior is used. Its epsilon is local and asymptotic. Asking for
@@ -74,15 +67,13 @@ def synthesize(
 
     attack = {"folder": options.pop("frontier"), **{name: options.pop(name) for name in ("known", "holdout")}}
     out, domain_file, empirical = (options.pop(name) for name in ("out", "domain_file", "accept_empirical"))
-    _check_goal(target_epsilon, bound, out, attack, accept_empirical=empirical)
+    _check_goal(target_epsilon, bound, out, attack, empirical=empirical)
     domain = confidential.public_domain(domain_file, data=data)
     model = {name: options.pop(name) for name in ("model", "clusters", "transform", "group")}
     columns = {name: options[name] for name in ("survey_weight", "unit")}
-    synthesiser = pseudo_posterior.synthesiser_for(domain, sensitive, **model, **columns)
+    synthesiser = pseudo_posterior.synthesiser_for(domain, options.pop("sensitive"), **model, **columns)
     if options["min_effective"] is None:
-        options["min_effective"] = 25.0
-        if bound is None:  # what is measured is a maximum over draws
-            options["min_effective"] = 100.0
+        options["min_effective"] = (25.0, 100.0)[bound is None]  # without one, a maximum over draws is measured
     seed, settings = options.pop("seed"), _settings_of(options)
     if out is None:
         if not (options["ledger"] is None and options["dataset"] is None):
@@ -116,12 +107,7 @@ def synthesize(
 
 
 def _check_goal(
-    target_epsilon: float | None,
-    bound: float | None,
-    out: str | None,
-    attack: dict[str, Any],
-    *,
-    accept_empirical: bool,
+    target_epsilon: float | None, bound: float | None, out: str | None, attack: dict[str, Any], *, empirical: bool
 ) -> None:
     """Refuse what does not go together, and chains whose guarantee nobody accepted."""
     frontier = attack["folder"]
@@ -131,7 +117,7 @@ def _check_goal(
         )
     if (out is None) != (frontier is not None):
         raise ParameterError("--frontier takes the place of --out. Write --out where tables are to be released")
-    if bound is not None and not accept_empirical:
+    if bound is not None and not empirical:
         raise GuaranteeKindError(
             "with --bound the tables come from Markov chains, and the guarantee holds only if these draw from the "
             "exact posterior, which cannot be shown. To publish them all the same, write --accept-empirical"

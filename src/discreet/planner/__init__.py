@@ -9,7 +9,6 @@ if TYPE_CHECKING:
         PublicFacts,
         chosen_cells,
         chosen_mechanism,
-        plans_of_slots,
         require_complete,
         require_current,
         said_before,
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from discreet.planner.options import UNIT, Option, PlanRequest
     from discreet.planner.plans import Plan, plan, planned, wrapped
     from discreet.planner.predicted import Reference, predicted_w1, width_error
-    from discreet.planner.study import Together, plan_together, read_study, written
+    from discreet.planner.study import Together, plan_together, read_study
 
 __all__ = ["plan"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -14,7 +13,7 @@ import numpy as np
 
 from discreet import wording
 from discreet._core.errors import ParameterError
-from discreet._core.page import rendered, require_page, write_own
+from discreet._core.page import FilePath, rendered, require_page, write_own
 from discreet._core.text import about, as_written, counted, counted_up, full_sentence, rounded_up
 from discreet.domain import Column, Domain
 from discreet.ledger import Ledger, ledger_for, left_after
@@ -36,14 +35,7 @@ _OPTION = "--"
 Plans = Sequence[tuple["Plan", PairErrors | None]]
 
 
-def write_budget_page(
-    plan: Plan,
-    out: str | os.PathLike[str],
-    *,
-    ledger: Ledger | str | os.PathLike[str] | None,
-    dataset: str | None,
-    progress: Callable[[int, int], None] | None,
-) -> Path:
+def write_budget_page(plan: Plan, out: FilePath, ledger: Any, dataset: str | None, progress: Any) -> Path:
     """Write the page. The arguments are those of :meth:`Plan.write_page`."""
     comparison = plan.comparison
     place = ledger.place if isinstance(ledger, Ledger) else ledger
@@ -97,16 +89,11 @@ def plans_around(
 
 
 def page(
-    plans: Plans,
-    current: int,
-    *,
-    ledger: Ledger | None = None,
-    arguments: Mapping[str, str] | None = None,
-    rehearsal: Rehearsal | None = None,
+    plans: Plans, current: int, *, ledger: Ledger | None = None, arguments: Any = (), rehearsal: Rehearsal | None = None
 ) -> str:
     """Return the page as text; ``arguments``: those of the ledger, as a release has them."""
     comparison = plans[current][0].comparison
-    budgets = budget_texts(plans, ledger=ledger, arguments=arguments or {}, rehearsal=rehearsal)
+    budgets = budget_texts(plans, ledger=ledger, arguments=arguments, rehearsal=rehearsal)
     by_mechanism = groupby(budgets, key=lambda texts: texts["mechanism"])
     errors = comparison.errors_without_privacy.items()
     data = {
@@ -125,26 +112,19 @@ def page(
         "samples": [error_texts(comparison.domain, *error)[0] for error in errors],
         "chosen": wording.chosen_at([(name, [texts["epsilon"] for texts in group]) for name, group in by_mechanism]),
         "like": wording.LIKE[comparison.reference.table is not None],
-        "unit": wording.unit,
-        "about": about,
-        "as_written": as_written,
-        "counted": counted,
         "data": data,
+        **{function.__name__: function for function in (wording.unit, about, as_written, counted)},
     }
     return rendered("discreet.planner", "budgets.html", facts, script="budgets.js", style="budgets.css")
 
 
 def budget_texts(
-    plans: Plans,
-    *,
-    ledger: Ledger | None = None,
-    arguments: Mapping[str, str] | None = None,
-    rehearsal: Rehearsal | None = None,
+    plans: Plans, *, ledger: Ledger | None = None, arguments: Any = (), rehearsal: Rehearsal | None = None
 ) -> list[dict[str, Any]]:
     """Return what the page shows of each budget: numbers as they are written, sentences, and lengths up to 100."""
     budgets: list[dict[str, Any]] = []
     for (plan, pairs), remainder in zip(plans, _left([plan for plan, _ in plans], ledger), strict=True):
-        texts = _texts(plan, arguments or {})
+        texts = _texts(plan, dict(arguments))
         texts |= {"risks": list(_risks(plan, budgets)), "left": remainder, "pairs": None, "pairsUnknown": []}
         if pairs is None or rehearsal is None:
             texts["pairsUnknown"] = _unknown_pairs(plan)

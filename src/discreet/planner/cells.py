@@ -19,16 +19,7 @@ from discreet._core.text import about
 from discreet.confidential import public_table, require_unit
 from discreet.domain import Commonness, Domain
 from discreet.ledger import Replacement, Request
-from discreet.mechanisms import (
-    SAMPLINGS,
-    Mechanism,
-    SteppedMechanism,
-    first_names,
-    named,
-    parameter_names,
-    require_kept,
-)
-from discreet.privacy import AnyBudget, Unit
+from discreet.mechanisms import SAMPLINGS, Mechanism, first_names, named, parameter_names, require_kept
 from discreet.releases import POOR_UTILITY, poor_utility
 
 if TYPE_CHECKING:
@@ -76,14 +67,7 @@ def calibrated(
 
 
 def with_cells(
-    domain: Domain,
-    mechanism_type: type[Mechanism],
-    *,
-    n: int,
-    budget: AnyBudget,
-    size: int | None = None,
-    group: int = 1,
-    **fixed: Any,
+    domain: Domain, mechanism_type: type[Mechanism], *, n: int, size: int | None = None, **sizes: Any
 ) -> Domain:
     """Return the domain with cells for every continuous numeric column, where the mechanism needs them."""
     # They are the power of two of the least error that is predicted without a reference, or what the mechanism says.
@@ -98,7 +82,7 @@ def with_cells(
         def judged(cells: int) -> Mechanism:
             _cut(domain, columns, cells)  # refused where a column cannot have them
             plain = _cut(domain, columns, cells, judged=True)
-            mechanism: Mechanism = mechanism_type.calibrated(budget, domain=plain, n=n, size=size, group=group, **fixed)
+            mechanism: Mechanism = mechanism_type.calibrated(domain=plain, n=n, size=size, **sizes)
             return mechanism
 
         declared = [column.size for name, column in domain.columns.items() if name not in columns]
@@ -120,27 +104,25 @@ def with_units(request: Request, *single_rows: Any, names: Sequence[str] | None 
     if domain.tables:
         require_unit(domain, unit)
     from discreet.domain import UnitTable
-    from discreet.mechanisms import check_columns
 
-    try:
-        _require_rows_of_units(request, *single_rows)
-        finite = with_cells(domain, keeper, n=1, budget=request.required_budget())
-        rows = UnitTable(unit=unit.column, max_records=unit.max_records, columns=finite.columns)
-        by_unit = replace(finite, columns={}, tables={"records": rows})
-        check_columns(by_unit)
-        require_kept(keeper.name, by_unit, keeps=True)
-    except (DomainError, ParameterError) as reason:
-        return request, [f"rows are released by themselves, and not as those of one {unit.column}: {reason}"]
-    return replace(request, domain=by_unit, unit=None), chosen_cells(domain, finite)
-
-
-def _require_rows_of_units(request: Request, *single_rows: Any) -> None:
-    pure, workload = request.required_budget().pure, {"workload", "given"} & set(request.parameters)
-    if any((*single_rows, request.counts, request.output.partitions, workload, pure)):
-        raise ParameterError(
-            "counts, parts, references, workloads, closed tables, mechanisms that are given, plans of several releases "
-            "and budgets of delta 0 are of single rows"
-        )
+    budget, workload = request.attack or request.budget, {"workload", "given"} & set(request.parameters)
+    pure = budget is not None and budget.pure
+    reason = (
+        "counts, parts, references, workloads, closed tables, mechanisms that are given, plans of several releases "
+        "and budgets of delta 0 are of single rows"
+    )
+    if not any((*single_rows, request.counts, request.output.partitions, workload, pure)):
+        try:
+            finite = with_cells(domain, keeper, n=1, budget=budget)
+            rows = UnitTable(unit=unit.column, max_records=unit.max_records, columns=finite.columns)
+            by_unit = replace(finite, columns={}, tables={"records": rows})
+            mechanisms.check_columns(by_unit)
+            require_kept(keeper.name, by_unit, keeps=True)
+        except (DomainError, ParameterError) as problem:
+            reason = str(problem)
+        else:
+            return replace(request, domain=by_unit, unit=None), chosen_cells(domain, finite)
+    return request, [f"rows are released by themselves, and not as those of one {unit.column}: {reason}"]
 
 
 def _cut(domain: Domain, names: list[str], cells: int, *, judged: bool = False) -> Domain:
@@ -212,7 +194,7 @@ def chosen_cells(declared: Domain, used: Domain) -> list[str]:
 
 def said_before(mechanism: Mechanism, request: Request, *, n: int, reference: Any = None) -> list[str]:
     """Say what a mechanism's steps will do, and compare them with no step at all and with a histogram."""
-    if not isinstance(mechanism, SteppedMechanism):
+    if not isinstance(mechanism, mechanisms.SteppedMechanism):
         return []
     lines = [str(mechanism.announcement())]
     if not mechanism.steps:
@@ -247,8 +229,6 @@ def said_before(mechanism: Mechanism, request: Request, *, n: int, reference: An
     return lines
 
 
-# The mechanism of a request, chosen by the plan or by its name.
-
 _NO_PARAMETERS = {"cells", "group", "n"}
 """What a mechanism is calibrated with, besides its own parameters."""
 
@@ -267,20 +247,6 @@ class PublicFacts:
         if self.reference is None:  # what predicts is not loaded for nothing
             return None
         return planner.Reference(self.reference).commonness(self.domain)
-
-    def on(self, domain: Domain) -> PublicFacts:
-        """Return these facts on other cells."""
-        return replace(self, domain=domain)
-
-
-def plans_of_slots(domain: str | os.PathLike[str], budget: AnyBudget, numbers: Sequence[int], **facts: Any) -> Any:
-    """Return a plan for each most number of rows of a unit, of the table of units in a domain or of its columns."""
-    plain, plans = Domain.read(domain).to_dict(), {}
-    for most in numbers:
-        tables = {name: {**table, "max_records": most} for name, table in plain.get("tables", {}).items()}
-        unit = None if tables else Unit(planner.UNIT, max_records=most)
-        plans[most] = planner.plan(Domain.from_dict({**plain, "tables": tables}), budget, unit=unit, **facts)
-    return plans
 
 
 def require_complete(request: Request) -> None:
@@ -324,8 +290,7 @@ def chosen_mechanism(request: Request, facts: PublicFacts) -> tuple[Mechanism, s
     if isinstance(parameters.get("points"), (str, os.PathLike)):
         parameters["points"] = public_table(os.fspath(parameters["points"]), facts.domain)
     sizes = {"n": facts.n, "budget": request.required_budget(), "size": request.size, "group": request.group}
-    relation = request.between.name
-    mechanism = calibrated(mechanism_type.name, facts.domain, parameters, relation=relation, **sizes)
+    mechanism = calibrated(request.mechanism, facts.domain, parameters, relation=request.between.name, **sizes)
     why = f"{request.mechanism}: {('asked for', 'draws several tables')[request.several]}"
     if request.parameters.get("sampling") == "stratified" and not mechanism.forecast(facts.n or 0).stratified:
         why += ". It draws records as its law demands, so that stratified has no effect"

@@ -10,17 +10,21 @@ from typing import Any, cast
 
 from discreet import mechanisms, wording
 from discreet._core.boundary import sealed
-from discreet._core.errors import DiscreetError, MissingExtra, Refused
+from discreet._core.errors import DiscreetError, Refused
 from discreet._core.numeric import least_integer
 from discreet._core.text import about, as_written, counted
 from discreet.domain import Domain
 from discreet.ledger import Request
-from discreet.mechanisms import Forecast, Mechanism, NoiseLaw, named
-from discreet.planner.cells import calibrated
+from discreet.mechanisms import Forecast, Mechanism, NoiseLaw, first_names, named
+from discreet.planner.cells import calibrated, with_sampling
 from discreet.planner.predicted import Reference, predicted_errors, sampling_errors, summed
 from discreet.privacy import AnyBudget, Guarantee, Relation, Unit
 from discreet.releases import POOR_UTILITY, headline, weak_attack
 
+_NOT_TRIED = "not tried out, which takes long for a wide table. Ask for it by name"
+_CLOSE = 2.0  # times the least predicted error, up to which it is predicted again with all draws
+_CHEAP = 16  # draws a prediction takes at most, from which on each of them is quick
+_NEAR = 0.05  # of the least predicted error and of a sample's: that much more where a release can be analysed
 _HOPELESS = 0.9  # share that is not from the data, from which on the error is not predicted where that takes long
 _MANY_CELLS = 1 << 20
 _PRECISION = 0.01  # of the largest size
@@ -134,6 +138,13 @@ class Option:
         return (self.share_not_from_data or 0.0) > POOR_UTILITY
 
     @property
+    def last_resort(self) -> bool:
+        """Whether it is only chosen where nothing else would do."""
+        # Records are confidential ones; or, without a reference, rare ones are left out: an invented table has none.
+        traits = named(self.name).traits
+        return traits.verbatim or (traits.leaves_out and self.comparison.reference.table is None)
+
+    @property
     def analysed(self) -> bool:
         """Whether :func:`discreet.inference.posterior` knows how its releases depend on the table."""
         return self.mechanism is not None and not mechanisms.no_posterior(self.mechanism, self.comparison.n)
@@ -199,6 +210,55 @@ def private_step(mechanism: Mechanism) -> tuple[Any, ...]:
     return type(mechanism).log_prob, {name: value for name, value in values.items() if value is not None}
 
 
+def compared(
+    comparison: PlanRequest, *, sized: bool, progress: Callable[[int, int], None] | None = None
+) -> tuple[Option, ...]:
+    """Return an option for each mechanism of a request, best first."""
+    names = first_names() if comparison.mechanisms is None else list(comparison.mechanisms)
+    options: list[Option] = []
+    wide = False  # whether one that is good for a table of many columns was found
+    for name in names:
+        traits, parameters = named(name).traits, with_sampling(named(name), comparison.request.parameters)
+        if wide and traits.tried_out and not comparison.declares_more:
+            option = Option(name=name, comparison=comparison, refused=_NOT_TRIED)
+        else:
+            option = considered(name, comparison, parameters, sized=sized)
+        options.append(option)
+        good = option.mechanism is not None and not option.poor
+        wide = wide or (comparison.mechanisms is None and traits.least_columns > 1 and good)
+        if progress is not None:
+            progress(len(options), len(names))
+    close = _CLOSE * min((option.w1 for option in options if option.w1 is not None), default=0.0)
+    for place, option in enumerate(options):  # a contender is predicted from all draws, where they take no time
+        cheap = option.forecast is not None and option.forecast.draws >= _CHEAP
+        if cheap and option.w1 is not None and option.w1 <= close:
+            options[place] = predicted(option)
+    return _ranked(options)
+
+
+def _ranked(options: Sequence[Option]) -> tuple[Option, ...]:
+    """Return the options, best first: by predicted error, but one near the best that can be analysed goes first."""
+    enough = any(not (option.mechanism is None or option.poor or option.last_resort) for option in options)
+
+    def group(option: Option) -> tuple[bool, bool, bool]:
+        return option.mechanism is None, option.poor, enough and option.last_resort
+
+    def order(option: Option) -> tuple[Any, ...]:
+        return *group(option), rank(option), (option.share_not_from_data or 0.0) * (option.w1 is None)
+
+    leader, *followers = sorted(options, key=order)
+    if leader.w1 is None or leader.analysed:
+        return leader, *followers
+    most = (1.0 + _NEAR) * leader.w1 + _NEAR * leader.comparison.without_privacy
+    rivals = [o for o in followers if o.w1 is not None and o.w1 <= most and o.analysed and group(o) == group(leader)]
+    return tuple(sorted([leader, *followers], key=lambda option: option is not next(iter(rivals), leader)))
+
+
+def rank(option: Option) -> float:
+    """Return a prediction to three digits: those that agree in them are ties, and the registry's order decides."""
+    return math.inf if option.w1 is None else float(about(option.w1, 3))
+
+
 def considered(name: str, comparison: PlanRequest, fixed: dict[str, Any], *, sized: bool) -> Option:
     """Calibrate a mechanism and predict its error with a few draws of its noise, or say why not."""
     least = named(name).traits.least_columns
@@ -210,23 +270,22 @@ def considered(name: str, comparison: PlanRequest, fixed: dict[str, Any], *, siz
     except DiscreetError as error:
         if fixed.keys() - {"sampling"} and not isinstance(error, Refused):
             raise
-        extra = error.extra if isinstance(error, MissingExtra) else None
-        return Option(name=name, comparison=comparison, refused=str(error).removeprefix(f"{name} "), extra=extra)
+        why, extra = str(error).removeprefix(f"{name} "), getattr(error, "extra", None)
+        return Option(name=name, comparison=comparison, refused=why, extra=extra)
     domain = mechanism.domain
     forecast = mechanism.forecast(comparison.n, comparison.reference.commonness(domain))
     wide, expected = (domain.size or 0) > _MANY_CELLS, comparison.size * forecast.released_share
-    refused = None
+    option = Option(name=name, comparison=comparison, mechanism=mechanism, forecast=forecast, fixed=fixed, sized=sized)
     if forecast.lost >= _HOPELESS and wide:
         refused = wording.lost(forecast)
     elif forecast.slow:
         refused = "its error would take minutes to predict. Ask for it by name"
     elif expected < 1.0:
         refused = f"{about(expected, 2)} of {counted(comparison.size, 'draw')} would be released within the budget"
-    if refused is not None:
+    else:
+        refused = weak_attack(comparison.request, cast("Guarantee", option.guarantee))
+    if refused:
         return Option(name=name, comparison=comparison, refused=refused)
-    option = Option(name=name, comparison=comparison, mechanism=mechanism, forecast=forecast, fixed=fixed, sized=sized)
-    if weak := weak_attack(comparison.request, cast("Guarantee", option.guarantee)):
-        return Option(name=name, comparison=comparison, refused=weak)
     if option.poor and wide:  # its error takes seconds to predict, and it would be refused
         return option
     return predicted(option, max(2, forecast.draws // 8))
@@ -279,9 +338,6 @@ def _largest_size(option: Option, mechanism: Mechanism) -> int:
     return low
 
 
-# What to do instead where a table has too many cells: how many a budget carries.
-
-
 def carried_cells(n: int, budget: AnyBudget, group: int = 1) -> int:
     """Return the most cells, or 0, of which noise within a budget puts at most a fifth of ``n`` records elsewhere."""
     scales: list[tuple[float, float, NoiseLaw]] = []
@@ -313,19 +369,15 @@ def fewer_cells(comparison: PlanRequest) -> str | None:
     return f"{counted(n, 'record')} at {budget} support about {most:,} cells{together}. Declare fewer"
 
 
-# What would be enough in its place: each remedy is tried, by a plan of its own.
-
 _EPSILONS = (0.1, 0.2, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0)  # that are tried where one is too little
 _DELTA = 1e-9  # likewise, in place of 0
 _MOST_LEFT_OUT = 8  # columns
 
 
-def tried_remedies(
-    comparison: PlanRequest, options: Sequence[Option], options_of: Callable[[PlanRequest], Sequence[Option]]
-) -> list[str]:
+def tried_remedies(comparison: PlanRequest, options: Sequence[Option]) -> list[str]:
     """Return sentences, each with a change that a plan of its own finds to be enough; none where none was found."""
     # Mechanisms whose calibration tries many settings out are left aside, and so are tables with a reference; with
-    # declared relations, which name columns, none is left out. options_of makes the plan of a request.
+    # declared relations, which name columns, none is left out.
     columns, budget = comparison.domain.columns, comparison.budget
     if comparison.reference.table is not None or comparison.request.attack is not None:
         return []
@@ -333,7 +385,7 @@ def tried_remedies(
 
     def enough(**changes: Any) -> bool:
         request = replace(comparison.request, **changes)
-        trial = options_of(replace(comparison, request=request, mechanisms=quick))
+        trial = compared(replace(comparison, request=request, mechanisms=quick), sized=False)
         return any(option.mechanism is not None and not option.poor for option in trial)
 
     outcome = comparison.domain.outcome

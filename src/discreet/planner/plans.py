@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import shutil
 import textwrap
@@ -18,27 +17,15 @@ from discreet._core.errors import Infeasible
 from discreet._core.text import about, alarm, aligned, counted, listing, percent, rounded_up, sentence, table
 from discreet.domain import Domain
 from discreet.ledger import Ledger, Replacement, Request
-from discreet.mechanisms import Mechanism, first_names, named, shown_cells
-from discreet.planner.cells import chosen_cells, require_current, with_sampling, with_units
-from discreet.planner.options import (
-    Option,
-    PlanRequest,
-    considered,
-    fewer_cells,
-    predicted,
-    private_step,
-    tried_remedies,
-)
+from discreet.mechanisms import Mechanism, shown_cells
+from discreet.planner.cells import chosen_cells, require_current, with_units
+from discreet.planner.options import Option, PlanRequest, compared, fewer_cells, private_step, rank, tried_remedies
 from discreet.planner.predicted import Reference
 from discreet.privacy import AnyBudget, Budget, Unit
 from discreet.releases import poor_utility
 
 _HEADER = ("mechanism", "", "not from data", "predicted W1", "times a sample's", "largest size", "parameters")
-_NOT_TRIED = "not tried out, which takes long for a wide table. Ask for it by name"
 _UNLIKE = 0.05  # of the range of a column
-_CLOSE = 2.0  # times the least predicted error, up to which it is predicted again with all draws
-_CHEAP = 16  # draws a prediction takes at most, from which on each of them is quick
-_NEAR = 0.05  # of the least predicted error and of a sample's: that much more where a release can be analysed
 _TERMINAL = (100, 24)  # where the output goes to a file or another program
 _NARROWEST = 40
 
@@ -47,7 +34,6 @@ _MOVED = {
     "delta": "Budget(epsilon=..., delta=...), the second argument",
     "group": "unit=Unit(..., max_records=...)",
 }
-"""Arguments of earlier versions, and where they are now."""
 
 
 @sealed
@@ -121,10 +107,10 @@ class Plan:
         missing = f". {sentence(self.missing)}" if self.missing else ""
         if best.w1 is None:
             return f"{best.name}: errors are not predicted for records that are mostly not from the data{missing}"
-        better = [option for option in rivals if _rank(option) < _rank(best)]
+        better = [option for option in rivals if rank(option) < rank(best)]
         least, compared, sample, following, unlike = "least predicted W1", "mechanisms that", "", "", ""
         # better ones may come later for no other reason than that they cannot be analysed
-        if best.analysed and not all(option.analysed or option.poor or _is_last_resort(option) for option in better):
+        if best.analysed and not all(option.analysed or option.poor or option.last_resort for option in better):
             least = "near the least predicted W1, and its records can be analysed; W1"
         elif better:
             compared = "mechanisms that keep rare records, repeat none verbatim and"
@@ -195,9 +181,7 @@ class Plan:
     @cached_property
     def remedies(self) -> list[str]:
         """What would be enough: a larger epsilon, or columns to leave out; each is tried, by a plan of its own."""
-        return tried_remedies(
-            self.comparison, self.options, lambda request: planned(request, largest_sizes=False).options
-        )
+        return tried_remedies(self.comparison, self.options)
 
     @property
     def _refused(self) -> dict[str, list[str]]:
@@ -263,7 +247,7 @@ class Plan:
         """
         from discreet.planner.budget_page import write_budget_page
 
-        return write_budget_page(self, out, ledger=ledger, dataset=dataset, progress=progress)
+        return write_budget_page(self, out, ledger, dataset, progress)
 
     def rows(self) -> list[tuple[str, ...]]:
         """Return the table's cells as text, one row for each private step with its best reading.
@@ -400,60 +384,7 @@ def planned(
     comparison: PlanRequest, *, largest_sizes: bool, progress: Callable[[int, int], None] | None = None
 ) -> Plan:
     """Return the plan of a request."""
-    names = first_names() if comparison.mechanisms is None else list(comparison.mechanisms)
-    options: list[Option] = []
-    wide = False  # whether one that is good for a table of many columns was found
-    for name in names:
-        traits, parameters = named(name).traits, with_sampling(named(name), comparison.request.parameters)
-        if wide and traits.tried_out and not comparison.declares_more:
-            option = Option(name=name, comparison=comparison, refused=_NOT_TRIED)
-        else:
-            option = considered(name, comparison, parameters, sized=largest_sizes)
-        options.append(option)
-        good = option.mechanism is not None and not option.poor
-        wide = wide or (comparison.mechanisms is None and traits.least_columns > 1 and good)
-        if progress is not None:
-            progress(len(options), len(names))
-    close = _CLOSE * min((option.w1 for option in options if option.w1 is not None), default=0.0)
-    for place, option in enumerate(options):  # a contender is predicted from all draws, where they take no time
-        cheap = option.forecast is not None and option.forecast.draws >= _CHEAP
-        if cheap and option.w1 is not None and option.w1 <= close:
-            options[place] = predicted(option)
-    return Plan(comparison=comparison, options=_ranked(options))
-
-
-def _ranked(options: Sequence[Option]) -> tuple[Option, ...]:
-    """Return the options, best first: by predicted error, but one near the best that can be analysed goes first."""
-    last = {option.name for option in options if _is_last_resort(option)}
-    enough = any(option.mechanism is not None and not option.poor for option in options if option.name not in last)
-
-    def group(option: Option) -> tuple[bool, bool, bool]:
-        return option.mechanism is None, option.poor, enough and option.name in last
-
-    def order(option: Option) -> tuple[Any, ...]:
-        share = (option.share_not_from_data or 0.0) * (option.w1 is None)
-        return *group(option), _rank(option), share
-
-    ranked = sorted(options, key=order)
-    leader = ranked[0]
-    if leader.w1 is not None:
-        most = (1.0 + _NEAR) * leader.w1 + _NEAR * leader.comparison.without_privacy
-        contenders = [o for o in ranked if o.w1 is not None and o.w1 <= most and group(o) == group(leader)]
-        best = next((option for option in contenders if option.analysed), leader)
-        ranked.sort(key=lambda option: option is not best)
-    return tuple(ranked)
-
-
-def _rank(option: Option) -> float:
-    """Return a prediction to three digits: those that agree in them are ties, and the registry's order decides."""
-    return math.inf if option.w1 is None else float(about(option.w1, 3))
-
-
-def _is_last_resort(option: Option) -> bool:
-    """Return whether a mechanism is only chosen where nothing else would do."""
-    # Records are confidential ones; or, without a reference, rare ones are left out: an invented table has none.
-    traits = named(option.name).traits
-    return traits.verbatim or (traits.leaves_out and option.comparison.reference.table is None)
+    return Plan(comparison=comparison, options=compared(comparison, sized=largest_sizes, progress=progress))
 
 
 def _estimate(value: float | None, digits: int = 4, *, none: str = "-") -> str:

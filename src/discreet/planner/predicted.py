@@ -125,9 +125,9 @@ def predicted_errors(
         runs = 1
     # where the kernel draws the records, their counts are its own
     exact = forecast.stratified or not (forecast.rest or mechanism.contents(n).size is None)
-    sample = _Sampling(max(1.0, size * forecast.released_share), len(domain.columns), exact)
+    sample = _Sampling(domain, max(1.0, size * forecast.released_share), exact)
     laws = list(zip(*released_shares(mechanism, support, shares, n=n, runs=runs), strict=True))
-    errors = _errors(domain, support, shares, laws, sample, reference)
+    errors = _errors(support, shares, laws, sample, reference)
     if reference.table is None:
         errors = {name: width + errors[name] for name, width in _width_errors(domain).items()}
     return errors
@@ -137,7 +137,7 @@ def sampling_errors(domain: Domain, size: int, reference: Reference) -> dict[str
     """Return the errors that independent records drawn from the table itself are predicted to have: without privacy."""
     support, shares = _with_absence(domain, *reference.shares(domain))
     laws = [list[_Shares]() for _ in domain.columns]  # those of the table itself
-    return _errors(domain, support, shares, laws, _Sampling(float(size), len(domain.columns)), reference)
+    return _errors(support, shares, laws, _Sampling(domain, float(size)), reference)
 
 
 def released_shares(
@@ -204,15 +204,12 @@ def summed(domain: Domain, errors: Mapping[str, float]) -> float:
     return sum(weights.get(name, 1.0) * (error / scales.get(name, 1.0)) for name, error in errors.items())
 
 
-# -- one column -------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class _Sampling:
-    """How many records are drawn from a law, in how many columns, and whether stratified."""
+    """How many records of a domain are drawn from a law, and whether stratified."""
 
+    domain: Domain
     size: float
-    columns: int
     stratified: bool = False
 
     def variance(self, law: Floats, start: Floats, mass: Floats) -> Floats:
@@ -224,22 +221,17 @@ class _Sampling:
             return independent
         fraction = np.mod(self.size * start, 1.0)
         boundary = fraction * (1.0 - fraction)
-        if self.columns > 1:
-            boundary = np.full(len(law), self.size ** (1.0 - 1.0 / self.columns) / 6.0)
+        if (columns := len(self.domain.columns)) > 1:
+            boundary = np.full(len(law), self.size ** (1.0 - 1.0 / columns) / 6.0)
         inside = np.maximum(0.0, self.size * (law - start) * (start + mass - law) / np.maximum(mass, 1e-300))
         return np.asarray(np.minimum(independent, (boundary + inside) / self.size**2))
 
 
 def _errors(
-    domain: Domain,
-    support: Records,
-    shares: Floats,
-    laws: Sequence[Sequence[_Shares]],
-    sample: _Sampling,
-    reference: Reference,
+    support: Records, shares: Floats, laws: Sequence[Sequence[_Shares]], sample: _Sampling, reference: Reference
 ) -> dict[str, float]:
     """Return the predicted error of each column in its own unit: of labels, ranks over ``K - 1``."""
-    errors = {}
+    domain, errors = sample.domain, {}
     for (name, column), codes, released in zip(domain.columns.items(), support.columns, laws, strict=True):
         table, weight = (codes, shares), 1.0
         if domain.tables:  # a unit that has no such row has no error in it
@@ -325,9 +317,6 @@ def _distribution(x: Floats, places: Any, masses: Floats) -> Floats:
     """Return the distribution function of masses at some places of a grid."""
     total: Floats = np.cumsum(np.bincount(places, weights=masses, minlength=len(x)))
     return np.minimum(total / total[-1], 1.0) if total[-1] > 0 else total
-
-
-# -- pairs of columns -------------------------------------------------------------------------------------------------
 
 
 class PairErrors(NamedTuple):

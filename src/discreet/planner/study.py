@@ -7,7 +7,6 @@ needed to compute the guarantee again, and whoever reads it does.
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -196,7 +195,7 @@ def read_study(path: str | os.PathLike[str]) -> tuple[list[Request], list[float]
             raise ParameterError(f"each [[release]] must have {wrong!r}, of the right type. Check the file")
         facts = {key: value for key, value in table.items() if key not in ("domain", "share")}
         requests.append(_request(**facts, domain=Domain.read(Path(path).parent / table["domain"])))
-        shares.append(_checked_share(table.get("share", 1.0)))
+        shares.append(real("share", table.get("share", 1.0), above=0, most=1e6))
     return requests, shares
 
 
@@ -232,8 +231,7 @@ def plan_together(requests: Sequence[Request], budget: Budget, *, shares: Sequen
         budgets = _largest_budgets(complete, budget, fractions, start)
         revised = list(map(_completed, candidates, budgets))
         if revised == complete:
-            parts = map(_planned_part, requests, budgets, map(_calibrated, complete, budgets))
-            return Together(budget=budget, parts=tuple(parts))
+            return Together(budget=budget, parts=tuple(map(_planned_part, requests, complete, budgets)))
         complete = revised
         # the mechanisms that the first round chose stay
         candidates = [replace(request, mechanism=c.mechanism) for request, c in zip(requests, complete, strict=True)]
@@ -256,13 +254,9 @@ def _require_one_table(requests: Sequence[Request]) -> None:
         )
 
 
-def _checked_share(share: Any) -> float:
-    return real("share", share, above=0, most=1e6)
-
-
 def _fractions(shares: Sequence[float]) -> list[float]:
     """Return the fractions of the whole that shares are."""
-    checked = list(map(_checked_share, shares))
+    checked = [real("share", share, above=0, most=1e6) for share in shares]
     return [share / math.fsum(checked) for share in checked]
 
 
@@ -288,10 +282,10 @@ def _calibrated(complete: Request, budget: Budget) -> Mechanism:
     return calibrated(name, comparison.domain, with_sampling(named(name), complete.parameters), **comparison.sizes)
 
 
-def _planned_part(request: Request, budget: Budget, mechanism: Mechanism) -> PlannedPart:
+def _planned_part(request: Request, complete: Request, budget: Budget) -> PlannedPart:
     comparison = _comparison(request, budget)
     declared = hashlib.sha256(comparison.domain.to_toml().encode()).hexdigest()
-    return PlannedPart(request=comparison.request, mechanism=mechanism, domain_sha256=declared)
+    return PlannedPart(request=comparison.request, mechanism=_calibrated(complete, budget), domain_sha256=declared)
 
 
 def _largest_budgets(
@@ -331,8 +325,3 @@ def _part_budget(total: Budget, share: float, factor: float) -> Budget:
     """Return the budget of one release, of six digits."""
     delta = min(0.5 * factor, _FLOOR) * share * total.delta
     return Budget(epsilon=float(rounded_down(factor * share * total.epsilon, 6)), delta=float(rounded_down(delta, 6)))
-
-
-def written(document: Mapping[str, Any]) -> bytes:
-    """Return a plan as the bytes of its file."""
-    return (json.dumps(document, indent=2, allow_nan=False) + "\n").encode()

@@ -5,16 +5,11 @@ from typing import TYPE_CHECKING
 from discreet._core.lazy import door
 
 if TYPE_CHECKING:
-    from discreet.releases.certificate import (
-        FOLDER_CERTIFICATE,
-        PARTS_CERTIFICATE,
-        Certificate,
-        as_json,
-        certificate_in,
-    )
+    from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, Certificate, certificate_in
     from discreet.releases.content import (
         POOR_UTILITY,
         MechanismFamily,
+        as_json,
         certified_mechanism,
         certified_release,
         contents_of,

@@ -19,7 +19,6 @@ from discreet._core.errors import DiscreetError, FileProblem, ParameterError
 from discreet._core.files import require_settled
 from discreet._core.reading import read_json
 from discreet._core.text import alarm, counted, harmless, listing, paragraph, rounded_up
-from discreet.domain import Domain
 from discreet.releases.content import POOR_UTILITY, SEEDED, certified_mechanism, utility_facts
 from discreet.releases.facts import CertificateFacts, FileFacts
 
@@ -110,21 +109,7 @@ class Certificate:
     @property
     def statement(self) -> str:
         """The promise in one sentence."""
-        facts, parameters = self.facts, self.facts.mechanism.parameters
-        return wording.statement(
-            facts.guarantee.kind,
-            self.epsilon,
-            self.delta,
-            relation=facts.relation.name,
-            group=facts.relation.group,
-            unit=parameters.get("unit"),
-            rows=facts.unit.max_records if facts.unit is not None and facts.relation.group == 1 else 1,
-            protected=parameters["synthesised"] if parameters.get("published_exactly") else (),
-            one_table=facts.guarantee.epsilon_each,
-            tables=len(self.tables),
-            linked=[facts.domain.get("units"), *facts.domain.get("tables", ())],
-            seeded=self.seeded,
-        )
+        return wording.statement(self)
 
     @property
     def outcome(self) -> str:
@@ -209,8 +194,7 @@ class Certificate:
         return (
             f"{released} from {declared}{self.facts.records:,}, epsilon {rounded_up(self.epsilon, 6)}, "
             f"delta {rounded_up(self.delta)}, {self.facts.mechanism.name}"
-            + ", seeded: not for publication"
-            * self.seeded
+            f"{', seeded: not for publication' * self.seeded}"
         )
 
     def __repr__(self) -> str:
@@ -257,8 +241,3 @@ def share(value: Any) -> float | None:
     """Return a share that a document states, or None where it is none."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return float(value) if number and 0.0 <= value <= 1.0 else None
-
-
-def as_json(domain: Domain) -> Any:
-    """Return a domain's declaration as JSON values: dates and times in ISO form, which ``from_dict`` reads back."""
-    return json.loads(json.dumps(domain.to_dict(), default=lambda date: date.isoformat()))

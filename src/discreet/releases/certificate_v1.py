@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from discreet._core.text import rounded_up
-from discreet.privacy import Code
+from discreet.privacy import Code, Guarantee
 from discreet.releases.content import SEEDED
 from discreet.releases.facts import CertificateFacts
 from discreet.wording import NOT_FORMAL, RANDOMNESS, UNPROVED
@@ -74,9 +74,6 @@ def _of_tables(document: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-# What such a certificate claims, beside what is found now.
-
-
 def claims_of(facts: CertificateFacts) -> Mapping[str, Any]:
     """Return the guarantee of an earlier certificate as it was read."""
     return _mapping(_mapping(facts.earlier).get("guarantee"))
@@ -87,28 +84,23 @@ def is_oldest(facts: CertificateFacts) -> bool:
     return facts.earlier is not None and facts.library.version == "0.1.0"
 
 
-def epsilons_of(facts: CertificateFacts) -> dict[str, Any]:
-    """Return at which epsilons a certificate of tables by version 0.1.0 states its profile; nothing of others."""
+def profile_of(facts: CertificateFacts, guarantee: Guarantee) -> dict[str, Any]:
+    """Return the profile as a certificate of tables by version 0.1.0 states it; nothing of others."""
     if not is_oldest(facts) or facts.guarantee.epsilon_each is None:
         return {}
-    return {"epsilons": tuple(e for e in _TABLE_EPSILONS if e < facts.guarantee.epsilon)}
+    return {"profile": [[e, guarantee.delta(e)] for e in _TABLE_EPSILONS if e < facts.guarantee.epsilon]}
 
 
 def sentences(facts: CertificateFacts, today: CertificateFacts, statement: str) -> Iterator[tuple[str, Any, Any, bool]]:
     """Yield the claims that a certificate makes in words: its place, its text, that of today, and whether it holds."""
     text, promised, oldest = claims_of(facts).get("statement"), today.guarantee, is_oldest(facts)
-    stated = _numbers_in(
-        " ".join([rounded_up(promised.epsilon, 6), rounded_up(promised.delta) * (promised.delta > 0.0)])
-    )
+    stated = _numbers_in(f"{rounded_up(promised.epsilon, 6)} {rounded_up(promised.delta) * (promised.delta > 0.0)}")
     stated += [float(today.relation.group)] * (today.relation.group > 1)
     allowed = [*stated, *_numbers_in(statement), float(len(today.released.tables)), promised.epsilon_each or 0.0]
     marks = [{"asymptotic": NOT_FORMAL, "empirical": UNPROVED * (not oldest)}.get(promised.kind, "")]
     marks += [SEEDED_RUN] * (today.randomness in SEEDED)
-    holds = (
-        isinstance(text, str)
-        and all(mark in text for mark in marks)
-        and _same(_numbers_in(text), stated, allowed, NOISE)
-    )
+    marked = isinstance(text, str) and all(mark in text for mark in marks)
+    holds = marked and _same(_numbers_in(str(text)), stated, allowed, NOISE)
     yield "guarantee.statement", text, statement, holds
     unsaid = "epsilon-large" * (oldest and promised.epsilon_each is not None)
     for key in ("assumptions", "caveats"):

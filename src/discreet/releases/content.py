@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +22,7 @@ from discreet.privacy import AttackBudget, Budget, Code, Guarantee, Relation
 from discreet.releases.facts import CertificateFacts, GuaranteeFacts, UnitFacts
 
 Frames = Iterator["pl.DataFrame"]
+Progress = Callable[..., None] | None
 
 
 class MechanismFamily(ABC):
@@ -61,14 +63,16 @@ def contents_of(mechanism: Mechanism, n: int, *, size: int | None, counts: bool 
     return replace(contents, size=number, rows=range(fewest, most + 1), columns=columns)
 
 
-# What a certificate names, from the public facts in it.
-
-
 def certified_mechanism(facts: CertificateFacts) -> Mechanism:
     """Return the mechanism that a certificate states. Raises ParameterError of an unknown name, or its parameters."""
     return mechanisms.certified_type(facts.mechanism.name).from_parameters(
         facts.mechanism.parameters, domain=Domain.from_dict(facts.domain), records=facts.records, size=facts.size
     )
+
+
+def as_json(domain: Domain) -> Any:
+    """Return a domain's declaration as JSON values: dates and times in ISO form, which ``from_dict`` reads back."""
+    return json.loads(json.dumps(domain.to_dict(), default=lambda date: date.isoformat()))
 
 
 def certified_contents(mechanism: Mechanism, facts: CertificateFacts) -> Contents:
@@ -91,9 +95,6 @@ def certified_release(facts: CertificateFacts) -> tuple[Mechanism, Contents, Gua
     return mechanism, certified_contents(mechanism, facts), guarantee
 
 
-# What follows the private step: tables as streams of frames, and what the output tells. The reading is that of a twin.
-
-
 def no_rows(contents: Contents, table: str = "") -> pl.DataFrame:
     """Return a table of no rows, with the names and types of those that are released; of several, all without one."""
     domain = contents.domain
@@ -105,14 +106,9 @@ def no_rows(contents: Contents, table: str = "") -> pl.DataFrame:
 
 
 def released_frames(
-    mechanism: Mechanism,
-    contents: Contents,
-    reading: Reading,
-    *,
-    rng: np.random.Generator,
-    progress: Callable[..., None] | None = None,
+    mechanism: Mechanism, contents: Contents, reading: Reading, *, rng: np.random.Generator, progress: Progress = None
 ) -> Iterator[Frames]:
-    """Yield the released tables, each a stream of frames: public post-processing."""
+    """Yield the released tables, each a stream of frames: public post-processing of the reading of a twin."""
     if contents.size is None:
         estimates = reading.estimates()
         if estimates is None:
@@ -136,7 +132,7 @@ def decoded(
     *,
     rng: np.random.Generator,
     source: str,
-    progress: Callable[..., None] | None = None,
+    progress: Progress = None,
     number: int = 0,
     table: str = "",
 ) -> Frames:
@@ -172,8 +168,6 @@ def utility_facts(mechanism: Mechanism, n: int, forecast: Forecast | None = None
     }
 
 
-# What a certificate promises, in numbers and codes.
-
 SEEDED = ("seeded", "seeded-cut")
 """What a certificate says of randomness where a seed was used."""
 
@@ -191,13 +185,7 @@ def headline(guarantee: Guarantee, budget: Budget | None, delta: float = 1e-9) -
 
 
 def promise(
-    mechanism: Mechanism,
-    guarantee: Guarantee,
-    epsilon: float,
-    *,
-    unit: str | None,
-    attack: AttackBudget | None = None,
-    epsilons: tuple[float, ...] = _PROFILE_EPSILONS,
+    mechanism: Mechanism, guarantee: Guarantee, epsilon: float, *, unit: object, attack: AttackBudget | None
 ) -> GuaranteeFacts:
     """Return the ``guarantee`` of a certificate at an epsilon, or at the guarantee's own, with its profile."""
     delta, epsilon_each = guarantee.delta(epsilon), None
@@ -211,7 +199,7 @@ def promise(
         delta=delta,
         epsilon_each=epsilon_each,
         attack=attack,
-        profile=[[e, guarantee.delta(e)] for e in epsilons],
+        profile=[[e, guarantee.delta(e)] for e in _PROFILE_EPSILONS],
         **{**guarantee.to_dict(), "assumptions": list(guarantee.assumptions), "caveats": caveats},
     )
 
@@ -224,8 +212,6 @@ def delta_caveats(delta: float, n: int) -> list[Code]:
 LARGEST_EPSILON = 10.0
 """Above this epsilon a release must be asked for explicitly."""
 
-
-# The gate of utility: what share of a release is not from the data, and what would help.
 
 POOR_UTILITY = 0.2
 """Above this share of records that carry nothing of the data, a release must be asked for explicitly."""

@@ -37,10 +37,7 @@ _POINTS = {"type": "array", "items": {**_POINT, "minItems": 2, "maxItems": 2}}
 
 
 def _rule(
-    schema: Mapping[str, Any] | None = None,
-    *kinds: type,
-    part: type[Facts | Code | AttackBudget] | None = None,
-    where: str | None = None,
+    schema: Mapping[str, Any] | None = None, *kinds: type, part: type | None = None, where: str | None = None
 ) -> dict[str, Any]:
     """Return what holds of a field: its JSON Schema, by default that of its ``part``."""
     # With kinds it is checked as a certificate is read; else it holds whatever was read. It is written where another

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -23,11 +23,11 @@ from discreet._core.formats import parquet_rows
 from discreet._core.lazy import pl
 from discreet._core.random import Key, keyed, public_key
 from discreet._core.reading import file_sha256
-from discreet.domain import Domain, Records
+from discreet.domain import Domain
 from discreet.ledger import Run, Workers
 from discreet.mechanisms import CellShares, Contents, Mechanism, Portion, Reading
 from discreet.releases.certificate import PARTS_CERTIFICATE, Certificate
-from discreet.releases.content import Frames, decoded, no_rows, released_frames
+from discreet.releases.content import Frames, Progress, decoded, no_rows, released_frames
 from discreet.releases.facts import FileFacts
 from discreet.releases.writing import MANIFEST, folders_of, metadata_of, write_part
 
@@ -40,7 +40,7 @@ def write_parts(
     *,
     rng: np.random.Generator,
     run: Run,
-    progress: Callable[..., None] | None,
+    progress: Progress,
 ) -> Certificate:
     """Write a release into a folder that appears whole, or not at all; return the certificate that is in it."""
     folder, output = run.request.out[0], run.request.output
@@ -75,19 +75,14 @@ def write_parts(
         with together(draft / MANIFEST) as (file,):
             file.write(text)
         rows = sum(part.rows for part in parts.values())
-        document = document.releasing(
-            tables=[FileFacts(file=MANIFEST, rows=rows, sha256=sha256(text).hexdigest())],
-            partitions=len(parts),
-            partition_by=output.partition_by,
-        )
+        tables = [FileFacts(file=MANIFEST, rows=rows, sha256=sha256(text).hexdigest())]
+        document = document.releasing(tables=tables, partitions=len(parts), partition_by=output.partition_by)
         with together(draft / PARTS_CERTIFICATE) as (file,):
             file.write(document.to_json().encode())
     return document
 
 
-def _collected(
-    attempts: Iterable[list[FileFacts]], progress: Callable[..., None] | None
-) -> dict[str | None, FileFacts]:
+def _collected(attempts: Iterable[list[FileFacts]], progress: Progress) -> dict[str | None, FileFacts]:
     """Return parts by name, however often each was made."""
     parts: dict[str | None, FileFacts] = {}
     rows = 0
@@ -125,9 +120,6 @@ class PartWriter:
             return [FileFacts(file=name, rows=parquet_rows(file), sha256=file_sha256(file)) for name, file in drafted]
 
 
-# -- each by itself ---------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class PartMaker:
     """Makes part after part, in any order: a function of a part's number, which can be sent to another process."""
@@ -143,14 +135,11 @@ class PartMaker:
     def __call__(self, number: int) -> list[FileFacts]:
         """Write a part, and return the names of its files with their numbers of rows and hashes."""
         rng = keyed(self.key, number)
-        frames = decoded(self.domain, self.records(number, rng=rng), rng=rng, source="a part of a release")
-        return self.writer(number, frames)
-
-    def records(self, number: int, *, rng: np.random.Generator) -> Iterator[Records]:
-        """Draw the records of a part; the key says which points of the sample are its own."""
         first_label = 1 + number * (1 + self.size // self.count)
+        # the key says which points of the sample are its own
         portion = Portion((number + self.key[0]) % self.count, self.count, self.start, first_label)
-        return self.shares.draw(self.size, rng=rng, portion=portion)
+        records = self.shares.draw(self.size, rng=rng, portion=portion)
+        return self.writer(number, decoded(self.domain, records, rng=rng, source="a part of a release"))
 
 
 def _from_workers(maker: PartMaker, workers: Workers, folder: Path) -> Iterator[list[FileFacts]]:
@@ -171,9 +160,6 @@ def _from_workers(maker: PartMaker, workers: Workers, folder: Path) -> Iterator[
         raise FileProblem(
             folder, "a worker did not finish its part", "read the error of its engine. No file was written"
         ) from error
-
-
-# -- one after the other ----------------------------------------------------------------------------------------------
 
 
 def _cut(frames: Frames, sizes: list[int]) -> Iterator[Frames]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from importlib.metadata import version
 from itertools import cycle
@@ -25,8 +25,8 @@ from discreet.mechanisms import Contents, Forecast, Mechanism
 from discreet.privacy import Budget, Code, Guarantee, require_kind
 from discreet.releases import content
 from discreet.releases import facts as fields
-from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, SCHEMA, Certificate, as_json
-from discreet.releases.content import Frames
+from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, SCHEMA, Certificate
+from discreet.releases.content import Frames, Progress
 from discreet.releases.facts import CertificateFacts, FileFacts
 from discreet.releases.release import Release
 from discreet.releases.writing import require_parts, save_output, write
@@ -58,7 +58,7 @@ def offer_of(mechanism: Mechanism, request: Request, n: int, profile: Commonness
     require_kind(guarantee, request.accept)
     if (budget := request.attack or request.budget) is not None:
         mechanisms.require_budget(guarantee, budget, f"{budget} with {mechanism.name} {mechanism.parameters()}")
-    if request.attack is not None and (why := weak_attack(request, guarantee)):
+    if why := weak_attack(request, guarantee):
         raise Refused(why)
     forecast = mechanism.forecast(n, profile)
     if "poor-utility" not in request.accept:
@@ -97,14 +97,14 @@ def carry_out(
     offer: Offer,
     *,
     rng: np.random.Generator,
-    progress: Callable[..., None] | None = None,
+    progress: Progress = None,
     info: dict[str, Any] | None = None,
-    file: Path | None = None,
-    digest: str = "",
+    output_file: tuple[Path, str] | None = None,
     waiting: tuple[Certificate, Any] | None = None,
 ) -> Release:
     """Run a mechanism on confidential data once, by a run that is entered, and return what may be published."""
-    # file: where the kernel's output waits until it is written. waiting: that of a run that died; no table is opened.
+    # output_file: where the kernel's output waits until it is written, with the digest of its request. waiting: that of
+    # a run that died; no table is opened.
     # Raises Refused when the chains of a model did not converge, or FileProblem when the output cannot be written.
     mechanism, contents, request = offer.mechanism, offer.contents, run.request
     if mechanism.parameters() != offer.parameters:
@@ -118,8 +118,8 @@ def carry_out(
         document.to_json()  # what cannot be written is found before anything is drawn
         run.assign(mechanism, n=offer.n)
         output = run.execute(confidential, rng=rng)
-        if file is not None and not request.seeded:
-            output = save_output(file, output, document, digest, run)
+        if output_file is not None and not request.seeded:
+            output = save_output(*output_file, output, document, run)
     reading = twin.reading(output, n=offer.n)
     draws = public(rng)
     outcome = reading.outcome() or mechanisms.Outcome(())
@@ -172,7 +172,7 @@ def _promised(run: Run, offer: Offer, facts: Provenance, *, seeded: bool) -> Cer
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         identity=None if seeded else fresh_identity(),  # a seeded release is the same, byte for byte
         mechanism=fields.MechanismFacts(name=mechanism.name, parameters=mechanism.parameters()),
-        domain=as_json(mechanism.domain),
+        domain=content.as_json(mechanism.domain),
         records=guarantee.n,
         size=offer.contents.size,
         relation=fields.RelationFacts(name=relation.name, group=relation.group),

@@ -17,15 +17,13 @@ from discreet._core.errors import DataError, FileProblem, MissingExtra, Paramete
 from discreet._core.files import require_settled
 from discreet._core.text import counted, harmless, paragraph, sentence
 from discreet.domain import Domain
-from discreet.ledger import Request, Run
+from discreet.ledger import Output, Request, Run
 from discreet.mechanisms import REGISTRY
 from discreet.releases.certificate import Certificate, certificate_in
 from discreet.releases.content import certified_mechanism
 from discreet.releases.writing import CERTIFICATE_KEY, certificate_path, place, write
 
-# What is wrong with taking released records for a sample: a standard error made so is too small, by a known factor.
-
-_VISIBLE = 1.025
+_VISIBLE = 1.025  # by what factor a standard error is too small that takes released records for a sample
 
 
 def taken_for_sample(certificate: Certificate) -> ReleaseTakenForSample | None:
@@ -34,9 +32,8 @@ def taken_for_sample(certificate: Certificate) -> ReleaseTakenForSample | None:
     facts, released = certificate.facts, certificate.tables[0].rows
     if facts.unit is not None and facts.relation.group == 1:  # units, not their rows
         released = facts.size or 0
-    if facts.mechanism.parameters.get("tables") or facts.size is None or not released or not facts.records:
-        return None
-    if facts.mechanism.name not in REGISTRY:
+    registered = facts.mechanism.name in REGISTRY and not facts.mechanism.parameters.get("tables")
+    if not registered or facts.size is None or not released or not facts.records:
         return None
     mechanism = certified_mechanism(facts)
     likelihood, cells = mechanism.likelihood(), mechanism.domain.size or 0
@@ -237,7 +234,7 @@ class Release:
         if self.records is None:
             raise FileProblem(out, f"this release was written to {self.path}", "copy that file and its certificate")
         frames = [releases.as_polars(table) for table in _listed(self.records)]
-        paths = place(out, certificate, several=self.certificate.several, inputs=())
+        paths = place(Output(out, certificate=certificate), several=self.certificate.several, inputs=())
         tables = (iter([frame]) for frame in frames)
         run = Run.unpaid(Request())  # what it cost was paid when it was made
         document = write(tables, [dict(frame.schema) for frame in frames], self.certificate, paths, inputs=(), run=run)
@@ -301,9 +298,6 @@ def _listed(records: Any) -> list[Any]:
         case list():
             return records
     return [records]
-
-
-# The analyst's door: a released table and its certificate as one object, once they are known to belong together.
 
 
 @sealed

@@ -95,8 +95,6 @@ def _parsed(frame: pl.DataFrame, certificate: Certificate) -> pl.DataFrame:
     return pl.DataFrame(parts)
 
 
-# A release in parts: a folder of Parquet files, and the list of them with their hashes.
-
 _REMEDY = "get the folder again, whole, from where it was released"
 
 
@@ -181,9 +179,6 @@ def scanned_parts(folder: Path) -> pl.LazyFrame:
     return pl.concat(scans).select(certificate.facts.released.columns)
 
 
-# What belongs together: a release, and the certificate that was written with it.
-
-
 def require_own(certificate: Certificate, path: Any) -> None:
     """Refuse a file beside another file's certificate; what is no path is passed over. Raises FileProblem."""
     if not isinstance(path, (str, os.PathLike)):
@@ -210,8 +205,6 @@ def require_own(certificate: Certificate, path: Any) -> None:
             )
 
 
-# Reading a released table of counts: cell by cell of its domain.
-
 _COUNT = "count"
 
 
@@ -235,8 +228,6 @@ def released_counts(table: pl.DataFrame, domain: Domain) -> Floats:
     counts[place.to_numpy()] = values
     return counts
 
-
-# The values of a released table, each beside its declaration. No value is quoted.
 
 _UNCHANGED = "give the file that was released"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import math
-import os
 import re
 import signal
 import threading
@@ -25,6 +24,7 @@ from discreet._core.checks import real
 from discreet._core.errors import BudgetError, DiscreetError, FileProblem, ParameterError, Refused
 from discreet._core.files import require_settled
 from discreet._core.lazy import pl
+from discreet._core.page import FilePath
 from discreet._core.reading import file_sha256
 from discreet._core.text import as_written
 from discreet.confidential import open_source
@@ -32,26 +32,15 @@ from discreet.domain import Domain
 from discreet.mechanisms import Contents, Mechanism, public_inputs
 from discreet.privacy import Guarantee
 from discreet.releases import certificate_v1
+from discreet.releases import table as reading
 from discreet.releases.certificate import Certificate, share
 from discreet.releases.content import SEEDED, certified_release, promise, utility_facts
 from discreet.releases.facts import CertificateFacts, FileFacts
-from discreet.releases.table import (
-    file_text,
-    misfits,
-    parts_of,
-    problems,
-    released_columns,
-    scanned,
-    scanned_parts,
-    unreadable,
-)
 from discreet.releases.writing import IDENTITY_KEY, MANIFEST
 from discreet.wording import SENTENCES, losses_of
 
 SAME_ROWS = "other bytes of the same rows"
 """Stands for the hash of a released file that was saved again, where its rows are those that were released."""
-
-# A limit on how long a recomputation may take: what a certificate claims may be dear to check, whoever wrote it.
 
 SECONDS = 60.0
 """How long verifying takes at most, unless more time is given."""
@@ -83,9 +72,6 @@ def within(seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, handler)
-
-
-# Claims of earlier versions that turned out to be wrong. They stand in ``errata.toml``.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,10 +134,7 @@ class Check:
 
 @sealed
 def verify(
-    certificate: Certificate | str | os.PathLike[str],
-    *,
-    data: str | os.PathLike[str] | None = None,
-    seconds: float = SECONDS,
+    certificate: Certificate | FilePath, *, data: FilePath | None = None, seconds: float = SECONDS
 ) -> list[Check]:
     """Recompute everything a certificate claims.
 
@@ -215,15 +198,9 @@ def guarantee_of(certificate: Certificate) -> Guarantee:
 
 def promised_now(certificate: Certificate, mechanism: Mechanism, guarantee: Guarantee) -> Certificate:
     """Return a certificate with the ``guarantee`` that it should have."""
-    facts = certificate.facts
-    promised = promise(
-        mechanism,
-        guarantee,
-        float(facts.guarantee.epsilon),
-        unit=None if facts.unit is None else facts.unit.column,
-        attack=facts.guarantee.attack,
-        **certificate_v1.epsilons_of(facts),
-    )
+    facts, stated = certificate.facts, certificate.facts.guarantee
+    promised = promise(mechanism, guarantee, float(stated.epsilon), unit=facts.unit, attack=stated.attack)
+    promised = replace(promised, **certificate_v1.profile_of(facts, guarantee))
     return replace(certificate, facts=replace(facts, guarantee=promised))
 
 
@@ -394,18 +371,18 @@ def _check_parts(certificate: Certificate, folder: Path) -> list[Check]:
     if not folder.is_dir():
         raise FileProblem(folder, "its certificate is that of a release in parts", "give the folder")
     try:
-        parts = parts_of(folder, certificate)
+        parts = reading.parts_of(folder, certificate)
     except FileProblem as problem:
         return [Check(what=MANIFEST, claimed=written, found=problem.problem, agrees=False)]
     checks = [
         Check(what=name, claimed=written, found=problem or written, agrees=problem is None)
-        for name, problem in problems(folder, parts, certificate)
+        for name, problem in reading.problems(folder, parts, certificate)
     ]
     checks.append(_compare("released.partitions", released.partitions, len(parts)))
     if all(check.agrees for check in checks):
-        scan = scanned_parts(folder)
-        rows = quietly(lambda: int(scan.select(pl.len()).collect().item()), unreadable())
-        columns = quietly(lambda: scan.collect_schema().names(), unreadable())
+        scan = reading.scanned_parts(folder)
+        rows = quietly(lambda: int(scan.select(pl.len()).collect().item()), reading.unreadable())
+        columns = quietly(lambda: scan.collect_schema().names(), reading.unreadable())
         checks.append(_compare("released.rows (in the parts)", released.tables[0].rows, rows))
         checks.append(_compare("released.columns (in the parts)", released.columns, columns))
         keys = [unquote(key.partition("=")[0]) for part in parts for key in part.split("/")[:-1]]
@@ -429,25 +406,24 @@ def _check_folder(certificate: Certificate, folder: Path) -> list[Check]:
 def _check_links(certificate: Certificate, folder: Path) -> Iterator[Check]:
     """Compare the keys of linked tables, and all values of rows that have their unit's own columns."""
     domain, files = Domain.from_dict(certificate.facts.domain), [str(table.file) for table in certificate.tables]
-    units, rows = [scanned(folder / Path(file).name) for file in files]
+    units, rows = [reading.scanned(folder / Path(file).name) for file in files]
     table = domain.unit_table
     assert table is not None
     key, most = [table.unit], table.number
-    keys = quietly(lambda: units.select(pl.col(*key).n_unique()).collect().item(), unreadable())
+    keys = quietly(lambda: units.select(pl.col(*key).n_unique()).collect().item(), reading.unreadable())
     yield _compare(f"{files[0]}.{table.unit} (in the file)", certificate.facts.size, keys)
-    orphans = quietly(lambda: rows.join(units, on=key, how="anti").collect().height, unreadable())
+    orphans = quietly(lambda: rows.join(units, on=key, how="anti").collect().height, reading.unreadable())
     yield _compare(f"{files[1]}.{table.unit} without {domain.units} (in the file)", 0, orphans)
     if table.slots in table.columns:  # a panel, of which each is one row of a unit
         key, most = [table.unit, table.slots], 1
-    largest = quietly(lambda: rows.group_by(key).len().select(pl.col("len").max()).collect().item() or 0, unreadable())
+    longest = rows.group_by(key).len().select(pl.col("len").max())
+    largest = quietly(lambda: longest.collect().item() or 0, reading.unreadable())
     place = f"{files[1]}.rows of {', '.join(key)} (in the file)"
     yield Check(what=place, claimed=most, found=largest, agrees=largest <= most)
     yield from _check_values(certificate, rows.join(units, on=table.unit), files[1])
 
 
-def _check_file(
-    certificate: Certificate, facts: FileFacts, data: str | os.PathLike[str], part: str = ""
-) -> list[Check]:
+def _check_file(certificate: Certificate, facts: FileFacts, data: FilePath, part: str = "") -> list[Check]:
     """Compare a file with what is stated of it, one of linked tables; of several, one that was changed is not read."""
     require_settled(data)
     name = str(facts.file) if certificate.several else "released"
@@ -457,20 +433,20 @@ def _check_file(
     form = formats.format_of(data)
     if not checks[0].agrees and form is not None and form.kind == "csv":  # its rows may be those that were written
         csv = form
-        table = quietly(lambda: formats.scanned(data, csv).collect(), unreadable())
+        table = quietly(lambda: formats.scanned(data, csv).collect(), reading.unreadable())
         if hashlib.sha256(table.write_csv(separator=csv.separator).encode()).hexdigest() == facts.sha256:
             checks = [replace(checks[0], found=SAME_ROWS)]
     if form is None or not form.texts:
         columns, form = list(open_source(data).names), form or formats.PARQUET
     else:  # a file that was cut is told by its hash, and not how to complete it
-        columns = list(quietly(scanned(data).collect_schema, unreadable()))
+        columns = list(quietly(reading.scanned(data).collect_schema, reading.unreadable()))
     count, broken = pl.len(), FileProblem(data, "it is not a readable table", "give the released file")
     rows = quietly(lambda: int(formats.scanned(data, form).select(count).collect().item()), broken)
-    checks.append(_compare(f"{name}.columns (in the file)", released_columns(certificate, part), columns))
+    checks.append(_compare(f"{name}.columns (in the file)", reading.released_columns(certificate, part), columns))
     checks.append(_compare(f"{name}.rows (in the file)", facts.rows, rows))
     if checks[1].agrees and part in certificate.table_names[:1]:  # rows of units are looked at with their own columns
         checks += _check_values(certificate, data, name, part)
-    identity = file_text(data, IDENTITY_KEY)
+    identity = reading.file_text(data, IDENTITY_KEY)
     if not form.texts and (identity, certificate.identity) != (None, None):
         checks.append(_compare(f"{name}.identity (in the file)", certificate.identity, identity))
     return checks
@@ -478,6 +454,6 @@ def _check_file(
 
 def _check_values(certificate: Certificate, data: Any, name: str, part: str = "") -> Iterator[Check]:
     """Compare every value of a released table with its declaration; none is quoted."""
-    for column, problem in misfits(data, certificate, part).items():
+    for column, problem in reading.misfits(data, certificate, part).items():
         place, found = f"{name}.values of {column} (in the file)", problem or "as declared"
         yield Check(what=place, claimed="as declared", found=found, agrees=not problem)

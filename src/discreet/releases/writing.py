@@ -37,26 +37,18 @@ MANIFEST = "_manifest.json"
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 """What stands for a missing value in the name of a folder."""
 
-# Where a release goes, and what it may replace: another release, whole.
-
 
 def place(
-    out: str | os.PathLike[str],
-    certificate: str | os.PathLike[str] | None,
-    *,
-    several: bool,
-    inputs: tuple[Any, ...],
-    parts: bool = False,
-    outputs: Sequence[Path] = (),
-    room: int = 0,
+    output: Output, *, several: bool, inputs: tuple[Any, ...], outputs: Sequence[Path] = (), room: int = 0
 ) -> tuple[Path, Path]:
     """Return where a release of ``room`` bytes and its certificate go: files or a new folder. Raises FileProblem."""
-    path = Path(out)
+    out: Any = output.path
+    path, parts = Path(out), output.partitions is not None
     if several or parts:
         name, content = FOLDER_CERTIFICATE, "a folder of tables"
         if parts:
             name, content = PARTS_CERTIFICATE, "a release in parts"
-        if certificate is not None:
+        if output.certificate is not None:
             raise ParameterError(f"{content} holds its certificate. Leave out the certificate's name")
         if os.path.lexists(path):
             raise FileProblem(
@@ -74,7 +66,7 @@ def place(
         raise FileProblem(out, f"a file of {form.kind} is read, and not written", remedy)
     if form.kind == "arrow":
         pyarrow("writing an Arrow file")
-    paths = path, certificate_path(path, certificate)
+    paths = path, certificate_path(path, output.certificate)
     check_outputs([*paths, *outputs], inputs)
     for file in paths:
         check_writable(file, room * (file is path), inputs)
@@ -106,8 +98,6 @@ def require_whole_pair(path: Path, where: Path) -> None:
         problem = f"it exists and is not the certificate of {'a release' if facts is None else path.name}"
     raise FileProblem(wrong, problem, "give another name: out=... or out=Output(..., certificate=...)")
 
-
-# The names of folders that hold the value of a column: ``COLUMN=value``, escaped as Hive does.
 
 _SPECIAL = frozenset("\"#%'*/:=?\\{[]^\x7f") | frozenset(map(chr, range(32)))
 MOST_LABELS = 1000
@@ -167,7 +157,7 @@ def require_parts(output: Output, domain: Domain | None, *, records: bool) -> No
 # A kernel's output waits beside the name of its release until that is written: where a run dies, the next one goes on.
 
 
-def save_output(file: Path, output: Any, document: Certificate, digest: str, run: Run) -> Any:
+def save_output(file: Path, digest: str, output: Any, document: Certificate, run: Run) -> Any:
     """Save a kernel's output with what is certified so far, and the digest of its request; return the output."""
     none_yet = FileFacts(file=None, rows=0, sha256=None)
     values = {"request": digest, "certificate": document.releasing(tables=[none_yet]).to_dict(), "output": output}
@@ -224,9 +214,6 @@ def _unpacked(archive: ZipFile, value: dict[str, Any]) -> Any:
         case {":records": records, ":frequencies": frequencies}:
             return Counts(records=records, frequencies=frequencies)
     return value
-
-
-# Writing.
 
 
 def metadata_of(document: Certificate, certificate: Path) -> dict[str, str]:
@@ -359,11 +346,9 @@ def _sink_parquet(frames: Frames, schema: dict[str, Any], file: Any, metadata: M
             raise
 
     try:
-        register_io_source(source, schema=schema).sink_parquet(
-            file,
-            compression_level=1,  # as small as the usual 3, to a percent, and quicker
-            metadata=None if metadata is None else dict(metadata),
-        )
+        sink = register_io_source(source, schema=schema).sink_parquet
+        # level 1: as small as the usual 3, to a percent, and quicker
+        sink(file, compression_level=1, metadata=None if metadata is None else dict(metadata))
     except Exception:
         if failure:
             raise failure[0] from None

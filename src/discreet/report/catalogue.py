@@ -72,12 +72,8 @@ def _release_values(path: Path, where: Path, promise: Promise) -> dict[str, Any]
     certificate, sample, page = promise.certificate, taken_for_sample(promise.certificate), _file(where, path)
     notes = (promise.stated.poor, sample and sentence(f"{sample}."), *promise.caveats, *promise.verbatim)
     limits = [harmless(text) for text in notes if text]
-    values: dict[str, Any] = {
-        "promise": promise,
-        "epsilon": repr(float(promise.epsilon)),
-        "delta": repr(float(promise.delta)),
-    }
-    values["kind"] = wording.KINDS[promise.guarantee.kind]
+    values: dict[str, Any] = {"promise": promise, "kind": wording.KINDS[promise.guarantee.kind]}
+    values |= {name: repr(float(getattr(promise, name))) for name in ("epsilon", "delta")}
     values |= {"limits": limits, "sentences": " ".join(["", *limits]), "summary": sentence(certificate.summary)}
     values["identity"] = certificate.identity and f"urn:discreet:release:{quote(str(certificate.identity))}"
     files = [path]

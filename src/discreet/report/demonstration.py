@@ -41,26 +41,22 @@ def demo(out: Path, *, say: Callable[[str], None] = print) -> dict[str, Any]:
     size = f"{counted(len(visits), 'person-year')} and {counted(visits.shape[1], 'column')}"
     say(f"A table of {size} plays the confidential table.")
 
-    command = (
-        f"discreet release {data} --domain {declared} --epsilon 1 --delta 1e-9 --size 5000 --tables 20 "
+    say(
+        f"\n$ discreet release {data} --domain {declared} --epsilon 1 --delta 1e-9 --size 5000 --tables 20 "
         f"--mechanism marginals --out {synthetic}"
     )
-    say(f"\n$ {command}")
     result = release(
         data, Domain.read(declared), Budget(epsilon=1.0, delta=1e-9), size=5000, tables=20, mechanism="marginals",
         out=synthetic, watch=Watch(announce=lambda _: None),
     )  # fmt: skip
-    promise = str(result.certificate).splitlines()[0]
-    say(f"wrote {result.certificate.summary}.\n{promise}")
+    say(f"wrote {result.certificate.summary}.\n{str(result.certificate).splitlines()[0]}")
 
-    command = f"discreet estimate {synthetic} --column mdvis --functional '{','.join(_SHARES)}'"
-    say(f"\n$ {command}")
+    say(f"\n$ discreet estimate {synthetic} --column mdvis --functional '{','.join(_SHARES)}'")
     estimates = read(synthetic).estimate(list(_SHARES), column="mdvis")
     say(str(estimates).partition("\n- ")[0])
     say("Shares of person-years by visits to a doctor, from the synthetic tables and the certificate alone.")
 
-    command = f"discreet verify {synthetic}"
-    say(f"\n$ {command}")
+    say(f"\n$ discreet verify {synthetic}")
     checks = [check for check in verify(synthetic) if not check.stated]
     say(f"{sum(check.agrees for check in checks)} of {len(checks)} claims agree.")
 
@@ -68,11 +64,6 @@ def demo(out: Path, *, say: Callable[[str], None] = print) -> dict[str, Any]:
     write_report(synthetic, confidential, data=data, domain=declared, measures=_MEASURES)
     say(f"\nOpen {public} in a browser: what the release promises, and to whom.")
     say(f"{confidential} also shows the confidential table, as only its custodian may.")
-    return {
-        "confidential": str(data),
-        "domain": str(declared),
-        "synthetic": str(synthetic),
-        "certificate": str(result.certificate_path),
-        "report": str(public),
-        "report_confidential": str(confidential),
-    }
+    files = {"confidential": data, "domain": declared, "synthetic": synthetic, "certificate": result.certificate_path}
+    files |= {"report": public, "report_confidential": confidential}
+    return {name: str(path) for name, path in files.items()}

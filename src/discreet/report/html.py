@@ -18,18 +18,9 @@ from discreet._core.text import about, full_sentence
 from discreet.confidential import public_domain, reveal_to_custodian
 from discreet.domain import Domain
 from discreet.releases import Check, utility_facts
+from discreet.report import released
 from discreet.report.ledger_page import place_in_ledger
 from discreet.report.promise import Promise, curves, joint, pair_of
-from discreet.report.released import (
-    MOST_COLUMNS,
-    declared,
-    example_unit,
-    fact,
-    kinds_of_pairs,
-    pictures,
-    population,
-    released_columns,
-)
 from discreet.utility import Measured, compare, confidential_shares, disclosure_cells, shown
 
 CONFIDENTIAL = "Confidential: contains numbers computed from the private data"
@@ -158,7 +149,7 @@ def _public(promises: tuple[Promise, ...], release: Path, files: Sequence[Path],
     domain, protected = promise.mechanism.domain.row_domain, guarantee.protected
     counts, several = facts.size is None, promise.certificate.several
     losses = wording.losses_of(facts.released.outcome)
-    rows, columns = released_columns(files, domain, counts=counts)
+    rows, columns = released.released_columns(files, domain, counts=counts)
     together = joint(promises)
     # from where on delta is 0; so large an epsilon that says nothing is left out
     pure = min(guarantee.profile.pure, math.inf if promise.delta else promise.epsilon)
@@ -186,20 +177,20 @@ def _public(promises: tuple[Promise, ...], release: Path, files: Sequence[Path],
         "together": together,
         "ledger": None,
         "domain": domain,
-        "declared": declared(domain),
+        "declared": released.declared(domain),
         "cells": None if domain.size is None else f"{domain.size:,}",
         "columns": columns,
-        "pictures": pictures(columns),
-        "estimates": population(promise, files[0]),
-        "left_out": max(0, len(domain.names) - MOST_COLUMNS),
-        "parameters": {key: fact(value) for key, value in promise.mechanism.parameters().items()},
+        "pictures": released.pictures(columns),
+        "estimates": released.population(promise, files[0]),
+        "left_out": max(0, len(domain.names) - released.MOST_COLUMNS),
+        "parameters": {key: released.fact(value) for key, value in promise.mechanism.parameters().items()},
         "protected": ", ".join(protected),
         "as_held": ", ".join(name for name in domain.names if protected and name not in protected),
         "losses": [
             (pair, f"{about(100.0 * loss, 3)} %", f"{about(100.0 * error, 2)} %") for pair, loss, error in losses
         ],
-        "example": example_unit(files[-1 if promise.mechanism.domain.units else 0], promise.mechanism.domain),
-        "kinds": kinds_of_pairs(promise.mechanism.domain, losses),
+        "example": released.example_unit(files[-1 if promise.mechanism.domain.units else 0], promise.mechanism.domain),
+        "kinds": released.kinds_of_pairs(promise.mechanism.domain, losses),
         "unmeasured": [full_sentence(text) for text in wording.lost_pairs(facts.released.outcome)],
         "share": utility_facts(promise.mechanism, n)["share_in_words"],
         "command": f"discreet verify {names[1]}" if several else f"discreet verify {names[0]} --data {names[1]}",
@@ -214,14 +205,14 @@ def _confidential(
     used = page["domain"] if domain is None else public_domain(domain, data=data).row_domain
     if used.names != page["domain"].names:
         raise ParameterError("the domain names other columns than the certificate. Give the domain of the release")
-    bins = {name: column.bins for name, column in page["columns"].items()}
+    bins = {name: column[0] for name, column in page["columns"].items()}
     shares: Any = reveal_to_custodian(confidential_shares(data, used, bins))
     # Distances are between records; a table of counts has none.
     compared = None if page["counts"] else reveal_to_custodian(compare(data, release, used, **options))
     return {
         "title": f"CONFIDENTIAL: {page['title']}",
         "confidential": CONFIDENTIAL,
-        "pictures": pictures(page["columns"], shares),
+        "pictures": released.pictures(page["columns"], shares),
         "compared": compared,
         "shown": shown,
         "in_words": _in_words,

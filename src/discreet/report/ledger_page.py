@@ -68,8 +68,6 @@ def place_in_ledger(path: FilePath, dataset: str | None, *, certificate: Path, s
     return spending | {"others": rows, "left_out": len(others) - len(rows), "broken": bool(problems)}
 
 
-# A ledger as one HTML page: what is spent and left, what that means, and every entry.
-
 _MOST_STEPS = 400  # of the picture
 
 
@@ -96,13 +94,8 @@ def page(statement: Statement, *, broken: bool = False, checked: int = 0, place:
             lines.append((kind, _shares([getattr(cost, key) for cost in costs], limit)))
     if statement.entries:
         chart = spending_chart(lines, len(costs))
-    facts: dict[str, Any] = {
-        "title": f"Ledger of {status['dataset']}",
-        "status": status,
-        "spending": spending,
-        "bars": bars,
-    }
-    facts |= {"entries": entry_rows(statement.entries), "in_all": len(statement.entries), "chart": chart}
+    facts: dict[str, Any] = {"title": f"Ledger of {status['dataset']}", "status": status, "spending": spending}
+    facts |= {"bars": bars, "chart": chart, "entries": entry_rows(statement.entries), "in_all": len(statement.entries)}
     facts |= {"with_delta": statement.limit.delta > 0, "unit": f"one {covers['unit'] or 'record'}"}
     facts |= {"most": counted(covers["max_records"], "record"), "broken": broken, "checked": checked, "place": place}
     return rendered("discreet.report", "ledger.html", facts)

@@ -28,7 +28,7 @@ def pair_of(release: FilePath, certificate: FilePath | None) -> tuple[Path, Path
     return path, releases.certificate_path(path, certificate)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Promise:
     """One release's promise: its certificate, and what was rebuilt, recomputed and checked of it."""
 
@@ -54,15 +54,8 @@ class Promise:
             raise FileProblem(
                 path, "the guarantee it states cannot be recomputed", "run discreet verify to see which claim is wrong"
             ) from None
-        return cls(
-            name=Path(path).name,
-            certificate=certificate,
-            mechanism=mechanism,
-            contents=contents,
-            guarantee=guarantee,
-            stated=stated,
-            checks=tuple(releases.verify(certificate, data=data)),
-        )
+        checks = tuple(releases.verify(certificate, data=data))
+        return cls(Path(path).name, certificate, mechanism, contents, guarantee, stated, checks)
 
     @property
     def disagreements(self) -> tuple[Check, ...]:
@@ -122,8 +115,6 @@ def joint(promises: tuple[Promise, ...]) -> Joint | None:
     epsilon = min(total * (1.0 + 1e-15), profile.epsilon(delta))
     return Joint(promises=promises, profile=profile, epsilon=epsilon, epsilon_sum=total, delta=delta)
 
-
-# The best attacker and the privacy profile, as charts and tables of texts that are rounded to the safe side.
 
 _EPSILONS = (0.0, 0.01, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 

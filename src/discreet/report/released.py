@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,13 +32,6 @@ MOST_COLUMNS = 40
 _MOST_LISTED = 8
 
 
-class ReleasedColumn(NamedTuple):
-    """One column of a release, counted in bins. Public."""
-
-    bins: Bins
-    shares: Shares
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
     """A column as the page shows it: a chart, where there is one, and rows of texts."""
@@ -52,7 +45,7 @@ class Picture:
 
 def released_columns(
     paths: Sequence[Path], domain: Domain, *, counts: bool
-) -> tuple[tuple[int, ...], dict[str, ReleasedColumn]]:
+) -> tuple[tuple[int, ...], dict[str, tuple[Bins, Shares]]]:
     """Return the number of rows of each file of a release, and its first forty columns counted in all of its tables."""
     misfit = FileProblem(paths[0], "it does not fit the domain of its certificate", "give the file that belongs to it")
     sources = [open_source(path) for path in paths]
@@ -64,7 +57,7 @@ def released_columns(
     return rows, columns
 
 
-def _binned(sources: Sequence[Source], name: str, domain: Domain, *, counts: bool) -> ReleasedColumn:
+def _binned(sources: Sequence[Source], name: str, domain: Domain, *, counts: bool) -> tuple[Bins, Shares]:
     column = domain.columns[name]
     key, needed, weight = name, [name], pl.len().cast(pl.Float64)
     if counts:
@@ -80,10 +73,10 @@ def _binned(sources: Sequence[Source], name: str, domain: Domain, *, counts: boo
     values = column.read(texts_of(grouped["value"].alias(key), column, sources[0]))
     weights: npt.NDArray[Any] = grouped["weight"].to_numpy()
     bins = bins_of(column, values, weights)
-    return ReleasedColumn(bins, bins.shares(values, weights))
+    return bins, bins.shares(values, weights)
 
 
-def pictures(columns: Mapping[str, ReleasedColumn], confidential: Mapping[str, Shares] | None = None) -> list[Picture]:
+def pictures(columns: Mapping[str, Any], confidential: Mapping[str, Shares] | None = None) -> list[Picture]:
     """Draw columns, beside confidential ones if given; rows hold the bin and each side's share, text and length."""
     drawings = []
     for name, (bins, shares) in columns.items():
@@ -208,8 +201,6 @@ def picture(released: Any, certificate: Certificate, out: str | os.PathLike[str]
         power=TradeOff.from_profile(guarantee_of(certificate).profile).power,
     )
 
-
-# What a release tells of the population, in pictures with intervals: from the release and its certificate alone.
 
 LEVEL = 0.95
 _DRAWS = 400

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace as Facts
 from typing import Any
 
 import pytest
@@ -43,11 +44,13 @@ ATTACKER = ", with a false-alarm rate of a, detects it with probability at most 
 def test_the_sentence_says_what_is_tested_and_what_is_not_proved(
     relation: str, group: int, kind: str, protected: tuple[str, ...], sentence: str
 ) -> None:
-    public: dict[str, Any] = {"relation": relation, "group": group, "unit": None, "protected": protected}
-    public |= {"one_table": None, "tables": 1}
-    assert wording.statement(kind, 1.0, 0.01, **public, seeded=False) == sentence
-    marked = wording.statement(kind, 1.0, 0.01, **public, seeded=True)
-    assert marked == f"Seeded run, not for publication; with fresh randomness: {sentence}"
+    parameters = {"synthesised": protected, "published_exactly": ["zone"] * bool(protected)}
+    public = Facts(guarantee=Facts(kind=kind, epsilon_each=None), relation=Facts(name=relation, group=group))
+    public.__dict__.update(mechanism=Facts(parameters=parameters), unit=None, domain={})
+    certificate: Any = Facts(facts=public, tables=[None], epsilon=1.0, delta=0.01, seeded=False)
+    assert wording.statement(certificate) == sentence
+    certificate.seeded = True
+    assert wording.statement(certificate) == f"Seeded run, not for publication; with fresh randomness: {sentence}"
 
 
 def test_every_sentence_of_a_code_is_made_of_its_numbers() -> None:
