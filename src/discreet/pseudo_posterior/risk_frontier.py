@@ -260,7 +260,7 @@ def frontier(
         problem = "it holds other files already, which may be those of an earlier frontier"
         raise FileProblem(where, problem, "name an empty folder, or one that does not exist")
     rng, sampler = seeded(seed), mechanism.sampler(columns)
-    unweighted = mechanism.unweighted_draws(sampler, None, rng=rng)
+    unweighted = mechanism.unweighted_draws(sampler, rng=rng)
     data = {
         name: _quantiles(resampled(columns[column], statistic, rng=rng, resamples=5 * resamples))
         for name, statistic in statistics.items()
