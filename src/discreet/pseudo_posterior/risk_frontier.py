@@ -47,39 +47,34 @@ def held_columns(frame: pl.DataFrame, domain: Domain) -> dict[str, npt.NDArray[A
     return {name: numbers_of(column, column.encode(frame[name], name=name)) for name, column in domain.columns.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Intruder:
-    """Who knows columns of a record, all others by default, and looks for a sensitive one in tables from fits."""
+Attack = Callable[[Sequence[Columns], np.random.Generator], tuple[Disclosure, ...]]
+"""Returns the mean over synthetic tables of what an intruder reaches in each by itself."""
 
-    domain: Domain
-    attack: Callable[..., tuple[Disclosure, ...]]
 
-    @classmethod
-    def from_tables(
-        cls,
-        synthesiser: Synthesiser,
-        columns: Columns,
-        domain: Domain,
-        *,
-        column: str,
-        known: str | Sequence[str] | None,
-        holdout: Any,
-        rng: np.random.Generator,
-    ) -> Intruder:
-        """Read the tables; refuse a column that is not declared, or by which nothing would be known of a record."""
-        names = {*synthesiser.sensitive, *synthesiser.given}
-        released = Domain(columns={name: column for name, column in domain.columns.items() if name in names})
-        data = _model_rows(columns, released, rng)
-        control: DistinctRows | None = None
-        if holdout is not None:
-            control = _rows(held_rows(holdout, released), released, "in the holdout: ")
-        attack = partial(disclosures, data, control=control, sensitive=column, known=known)
-        attack(data.cut(1, rng), rng=rng)  # a wrong name is refused before anything is fitted
-        return cls(released, attack)
-
-    def rates(self, synthetic: Sequence[Columns], *, rng: np.random.Generator) -> tuple[Disclosure, ...]:
-        """Return what attacks on synthetic tables reach, each table by itself: the means."""
-        return mean_attacks([self.attack(_model_rows(table, self.domain, rng), rng=rng) for table in synthetic])
+def attack_of(
+    synthesiser: Synthesiser,
+    columns: Columns,
+    domain: Domain | None,
+    *,
+    column: str,
+    known: str | Sequence[str] | None,
+    holdout: Any,
+    rng: np.random.Generator,
+) -> Attack:
+    """Return the attack of whom columns of a record are known to, and refuse columns by which it cannot be made."""
+    if domain is None:
+        if not (known is None and holdout is None):
+            raise ParameterError("known columns and a holdout are of use with a domain only. Write domain=...")
+        return lambda *_: ()
+    names = {*synthesiser.sensitive, *synthesiser.given}
+    released = Domain(columns={name: column for name, column in domain.columns.items() if name in names})
+    data = _model_rows(columns, released, rng)
+    control: DistinctRows | None = None
+    if holdout is not None:
+        control = _rows(held_rows(holdout, released), released, "in the holdout: ")
+    attack = partial(disclosures, data, control=control, sensitive=column, known=known)
+    attack(data.cut(1, rng), rng=rng)  # a wrong name is refused before anything is fitted
+    return lambda tables, rng: mean_attacks([attack(_model_rows(table, released, rng), rng=rng) for table in tables])
 
 
 def _rows(frame: pl.DataFrame, domain: Domain, where: str = "") -> DistinctRows:
@@ -243,17 +238,13 @@ def frontier(
     Refused
         When the unweighted posterior's chains did not converge, or are worth fewer than 400 draws.
     """
-    if domain is None and not (known is None and holdout is None):
-        raise ParameterError("known columns and a holdout are of use with a domain only. Write domain=...")
     choice("column", column, mechanism.synthesiser.sensitive)
     integer("draws times chains", mechanism.draws * mechanism.chains, least=LEAST_EFFECTIVE)
     least = max(mechanism.convergence.effective, LEAST_EFFECTIVE / mechanism.chains)
     mechanism = replace(mechanism, convergence=replace(mechanism.convergence, effective=least))
-    intruder: Intruder | None = None
-    if domain is not None:
-        intruder = Intruder.from_tables(
-            mechanism.synthesiser, columns, domain, column=column, known=known, holdout=holdout, rng=seeded(seed)
-        )
+    attack = attack_of(
+        mechanism.synthesiser, columns, domain, column=column, known=known, holdout=holdout, rng=seeded(seed)
+    )
     where = Path(folder)
     own_folder(where, private=True)
     if any(not path.name.startswith(".") for path in where.iterdir()):
@@ -285,10 +276,9 @@ def frontier(
             name: _quantiles(across_tables(values, statistic, rng=rng, resamples=resamples))
             for name, statistic in statistics.items()
         }
-        disclosure = () if intruder is None else intruder.rates(tables, rng=rng)
         facts |= {"lipschitz": fit.lipschitz, "quantile": fit.bounds.quantile(mechanism.chains)}
         facts |= {"epsilon": fit.epsilon, "mean_weight": float(fit.weights.mean())}
-        return point(statistics=summaries, disclosure=disclosure, **facts)
+        return point(statistics=summaries, disclosure=attack(tables, rng), **facts)
 
     settings = {"confidential": True, "notice": NOTICE, "synthesiser": repr(mechanism.synthesiser), "column": column,
                 "seed": seed, "resamples": resamples}  # fmt: skip

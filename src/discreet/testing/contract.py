@@ -285,10 +285,10 @@ def check_guarantee(
             )
 
 
-def check_profile(profile: Profile, *, epsilons: Sequence[float] = ()) -> None:
+def check_profile(profile: Profile) -> None:
     """Assert that a profile is in [0, 1], largest at 0, 0 from its pure epsilon on, and has its shape where exact."""
     pure = profile.pure
-    points = {*EPSILONS, *epsilons, 6.0, 10.0, 20.0, 29.9, 30.1, 60.0, 200.0, 699.0}
+    points = {*EPSILONS, 6.0, 10.0, 20.0, 29.9, 30.1, 60.0, 200.0, 699.0}
     if pure < math.inf:
         points |= {share * pure for share in (1e-6, 0.2, 0.4, 0.6, 0.8, 0.95, 1.0 - 1e-4, 1.0 - 1e-8)}
     levels = sorted(epsilon for epsilon in points if epsilon < pure)
