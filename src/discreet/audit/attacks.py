@@ -233,7 +233,7 @@ def learned_weights(scores: Floats, first_is_in: Booleans) -> Floats:
     scale = np.sqrt((scores**2).mean(axis=0))
     scale[scale == 0.0] = 1.0
     evenly = np.ones(len(scores))
-    return logistic_coefficients(scores / scale, first_is_in.astype(np.float64), evenly, _RIDGE) / scale
+    return np.asarray(logistic_coefficients(scores / scale, first_is_in.astype(np.float64), evenly, _RIDGE) / scale)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

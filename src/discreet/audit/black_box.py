@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Integers
+from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
 from discreet._core.checks import integer, real
 from discreet._core.numeric import least_integer
 from discreet.audit.attacks import POWER
-from discreet.audit.instance import clopper_pearson
+from discreet.audit.instance import clopper_pearson, lower_bounds
 
 Sampler = Callable[[np.random.Generator, int], Sequence[Hashable]]
 """Returns the outputs of so many independent runs on one table: numbers, texts, or tuples of them."""
@@ -284,8 +284,8 @@ def _nearest_event(score: _Score, claim: Callable[[float], float], epsilons: Seq
     runs = len(score.likely)
     levels = np.unique(np.concatenate((score.likely, score.unlikely)))
     levels = levels[:: -(-len(levels) // _TRIED)]
-    low = _lower_bounds(runs - np.searchsorted(score.likely, levels, side="left"), runs)
-    high = 1.0 - _lower_bounds(np.searchsorted(score.unlikely, levels, side="left"), runs)
+    low = lower_bounds(runs - np.searchsorted(score.likely, levels, side="left"), runs, _CHANCE)
+    high = 1.0 - lower_bounds(np.searchsorted(score.unlikely, levels, side="left"), runs, _CHANCE)
     best = (-math.inf, 0, 0.0, 1.0)
     for epsilon in epsilons:
         delta = claim(epsilon)
@@ -294,11 +294,3 @@ def _nearest_event(score: _Score, claim: Callable[[float], float], epsilons: Seq
         best = max(best, (float(excess[place]), place, epsilon, delta))
     nearest, place, epsilon, delta = best
     return nearest, Event(of=score.name, score=score.score, least=float(levels[place]), epsilon=epsilon, delta=delta)
-
-
-def _lower_bounds(counts: Integers, runs: int) -> Floats:
-    """Return lower bounds on probabilities, a little below those of the test itself."""
-    from scipy.special import betaincinv
-
-    events = counts.astype(np.float64)
-    return np.where(events > 0, betaincinv(np.maximum(events, 1.0), runs - events + 1.0, _CHANCE), 0.0)

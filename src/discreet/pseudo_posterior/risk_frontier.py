@@ -360,23 +360,20 @@ def ladder(
     folder: str | os.PathLike[str],
     known: Sequence[str] | None,
     holdout: Any,
-    seed: int,
-    progress: Callable[[int], None] | None = None,
+    **options: Any,
 ) -> list[FrontierPoint]:
     """Fit each weighting of the ladder to a confidential table, and write points and page into a folder."""
     column = mechanism.synthesiser.sensitive[0]
-    attacked = known is not None or holdout is not None or len(mechanism.synthesiser.given) > 0
     statistics: dict[str, Statistic] = {
         f"share of {word}": partial(_share, code)
         for code, word in enumerate(domain.columns[column].words[:_MOST_SHARES])
     }
     if not statistics:
         statistics = {"mean": np.mean, "median": np.median, "90 % quantile": partial(np.quantile, q=0.9)}
-    options: dict[str, Any] = {"folder": folder, "seed": seed, "progress": progress}
-    if attacked:
+    if known is not None or holdout is not None or mechanism.synthesiser.given:
         options |= {"domain": domain, "known": known, "holdout": holdout}
     columns = held_columns(held_rows(data, domain), domain)
-    points = frontier(mechanism, columns, LADDER, statistics, column=column, **options)
+    points = frontier(mechanism, columns, LADDER, statistics, column=column, folder=folder, **options)
     if all(point.failed for point in points):
         raise Refused(f"no weighting could be fitted: {points[0].failed}")
     frontier_page(points, Path(folder) / PAGE)

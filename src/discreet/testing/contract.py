@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import binom
 
-from discreet._core.arrays import Floats
+from discreet._core.arrays import Floats, Integers
 from discreet._core.errors import LawNotAvailable, ParameterError
 from discreet._core.random import seeded
 from discreet._core.text import counted
@@ -88,23 +88,6 @@ def assert_law(observed: npt.ArrayLike, law: npt.ArrayLike, *, distance: float, 
         f"the samples are at total variation {variation:.4f} from the law, more than {distance / 2.0:.4f}; "
         f"outcome {worst} was seen {counts[worst]:.0f} times and expected {total * p[worst]:.1f} times"
     )
-
-
-def assert_prefers(
-    sample: Callable[[], int], right: npt.ArrayLike, wrong: Sequence[npt.ArrayLike], *, rate: float = RATE
-) -> int:
-    """Assert that samples follow one law, and none of some others; return how many were taken."""
-    p = np.asarray(right, dtype=np.float64)
-    alternatives = [np.asarray(q, dtype=np.float64) for q in wrong]
-    count = max(sample_size(p, q, rate=rate) for q in alternatives)
-    counts = np.bincount([sample() for _ in range(count)], minlength=len(p))
-    positive = counts > 0
-    assert (p[positive] > 0.0).all(), "an outcome was seen that has probability zero"
-    for i, q in enumerate(alternatives):
-        with np.errstate(divide="ignore"):
-            evidence = float((counts[positive] * (np.log(p[positive]) - np.log(q[positive]))).sum())
-        assert evidence > 0.0, f"{count} samples are {-evidence:.1f} nats likelier under alternative {i} than the law"
-    return count
 
 
 def brute_force_profile(
@@ -190,10 +173,11 @@ def check_kernel_follows_law(
     alternatives: Sequence[Mechanism],
     kernel: Mechanism | None = None,
     distance: float = 0.1,
-    rate: float = RATE,
     seed: int = 0,
 ) -> None:
     """Assert that the kernel follows the law, rather than those of the alternatives or any law at a distance.
+
+    Each of the ``len(alternatives) + 1`` tests rejects a right kernel, or accepts a wrong one, with probability 1e-6.
 
     Parameters
     ----------
@@ -207,8 +191,6 @@ def check_kernel_follows_law(
         Whose kernel it is, when it is a twin's.
     distance : float
         Total variation from which any other law is rejected.
-    rate : float
-        False-fail rate of each of the ``len(alternatives) + 1`` tests, and false-pass rate of each.
     seed : int
         Of the samples.
 
@@ -220,9 +202,11 @@ def check_kernel_follows_law(
     law = enumerate_law(mechanism, x)
     rng = seeded(seed)
 
-    def sample() -> int:
-        release = (kernel or mechanism).kernel(x, rng=rng)
-        return law.number.get(outcome_of(mechanism, release, x), len(law.outcomes))
+    def seen(count: int) -> Integers:
+        """Return how often each outcome of the law, and none of them, is released."""
+        releases = ((kernel or mechanism).kernel(x, rng=rng) for _ in range(count))
+        places = [law.number.get(outcome_of(mechanism, release, x), len(law.outcomes)) for release in releases]
+        return np.bincount(np.array(places, dtype=np.int64), minlength=len(law.outcomes) + 1)
 
     def masses(other: Law) -> Floats:
         """Return the probability of each outcome of the law, and of none of them."""
@@ -231,16 +215,21 @@ def check_kernel_follows_law(
         return np.append(mass, max(0.0, 1.0 - float(mass.sum())) if law.neglected else 0.0)
 
     right = masses(law)
-    if alternatives:
-        wrong = [masses(enumerate_law(alternative, x)) for alternative in alternatives]
-        assert_prefers(sample, right, wrong, rate=rate)
+    wrong = [masses(enumerate_law(alternative, x)) for alternative in alternatives]
+    count = max((sample_size(right, mass) for mass in wrong), default=0)
+    counts = seen(count)
+    positive = counts > 0
+    assert (right[positive] > 0.0).all(), "an outcome was seen that has probability zero"
+    for i, mass in enumerate(wrong):
+        with np.errstate(divide="ignore"):
+            evidence = float((counts[positive] * (np.log(right[positive]) - np.log(mass[positive]))).sum())
+        assert evidence > 0.0, f"{count} samples are {-evidence:.1f} nats likelier under alternative {i} than the law"
     # Rare outcomes are pooled, rarest first, until at most 64 remain: the number of samples grows with the outcomes.
     pool = np.empty(len(right), dtype=np.int64)
     pool[np.argsort(-right, kind="stable")] = np.minimum(np.arange(len(right)), 63)
     pooled = np.bincount(pool, weights=right)
-    count = sample_size_for_distance(len(pooled), distance, rate=rate)
-    counts = np.bincount(pool[[sample() for _ in range(count)]], minlength=len(pooled))
-    assert_law(counts, pooled, distance=distance, rate=rate)
+    counts = np.bincount(pool, weights=seen(sample_size_for_distance(len(pooled), distance)))
+    assert_law(counts, pooled, distance=distance)
 
 
 def check_guarantee(

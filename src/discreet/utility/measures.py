@@ -124,7 +124,7 @@ def _transport(data: DistinctRows, release: DistinctRows, holdout: DistinctRows 
         reason = "the tables are too large for exact transport"
     else:
         return MEASURES["transport"]
-    return f"sliced W1 over {_DIRECTIONS} directions, at most W1: {reason}", _sliced_transport
+    return f"sliced W1 over {_DIRECTIONS} directions, at most W1: {reason}", _of_rows(_sliced)
 
 
 def _on_the_line(distance: Callable[..., float]) -> Measure:
@@ -158,24 +158,19 @@ def _of_labels(distance: Callable[..., float]) -> Measure:
     return measure
 
 
-def _exact_transport(x: DistinctRows, y: DistinctRows) -> Distances:
-    return {"all columns": transport_distance(x.scaled(), y.scaled(), **_sample_options(x, y))}
+def _of_rows(distance: Callable[..., float]) -> Measure:
+    """Measure all columns together."""
+
+    def measure(x: DistinctRows, y: DistinctRows) -> Distances:
+        masses = {"x_weights": x.frequencies[x.present], "y_weights": y.frequencies[y.present]}
+        return {"all columns": distance(x.scaled(), y.scaled(), **masses, ordered=x.ordered, column_weights=x.weights)}
+
+    return measure
 
 
-def _sliced_transport(x: DistinctRows, y: DistinctRows) -> Distances:
+def _sliced(*samples: Floats, **options: Any) -> float:
     # The same directions every time, so that a release and its baselines differ by their records alone.
-    options = _sample_options(x, y)
-    sliced = sliced_wasserstein(x.scaled(), y.scaled(), directions=_DIRECTIONS, rng=seeded(0), **options)
-    return {"all columns": sliced.value}
-
-
-def _sample_options(x: DistinctRows, y: DistinctRows) -> dict[str, Any]:
-    return {
-        "x_weights": x.frequencies[x.present],
-        "y_weights": y.frequencies[y.present],
-        "ordered": x.ordered,
-        "column_weights": x.weights,
-    }
+    return sliced_wasserstein(*samples, directions=_DIRECTIONS, rng=seeded(0), **options).value
 
 
 def _marginals(ways: int) -> Measure:
@@ -209,7 +204,7 @@ MEASURES: dict[str, tuple[str, Measure]] = {
     "tv": (_LABELS, _of_labels(total_variation)),
     "hellinger": (_LABELS, _of_labels(hellinger)),
     "kde-l2": ("values scaled by upper - lower, Gaussian kernel, Scott's bandwidth of the table", _on_the_line(kde_l2)),
-    "transport": ("exact W1 under the domain's ground distance", _exact_transport),
+    "transport": ("exact W1 under the domain's ground distance", _of_rows(transport_distance)),
     "marginals-2": (f"total variation; {_LABELS}", _marginals(2)),
     "marginals-3": (f"total variation; {_LABELS}", _marginals(3)),
     "correlation": ("absolute difference of Pearson's r, Cramér's V or the correlation ratio", _correlation),
