@@ -365,7 +365,7 @@ def ladder(
     """Fit each weighting of the ladder to a confidential table, and write points and page into a folder."""
     column = mechanism.synthesiser.sensitive[0]
     statistics: dict[str, Statistic] = {
-        f"share of {word}": partial(_share, code)
+        f"share of {word}": lambda values, code=code: float(np.mean(values == code))  # type: ignore[misc]
         for code, word in enumerate(domain.columns[column].words[:_MOST_SHARES])
     }
     if not statistics:
@@ -406,7 +406,3 @@ def ladder_text(points: Sequence[FrontierPoint]) -> str:
         lines += [*aligned([head, *body]), *(f"  {attack.attack}: {attack.how}" for attack in tried)]
         lines += ["  These attacks were tried. None of them bounds what another may reach."]
     return "\n".join(lines)
-
-
-def _share(code: int, values: Floats) -> float:
-    return float(np.mean(values == code))

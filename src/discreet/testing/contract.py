@@ -11,6 +11,7 @@ import contextlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -327,16 +328,14 @@ _MOST_SAMPLES = 30_000
 _TABLE, _RUNS = (12, 8, 4, 0), 10_000
 
 
-def _tiny(kind: type[Mechanism], relation: RelationName = "replacement", group: int = 1) -> Mechanism:
-    named = {} if relation == "replacement" else {"relation": relation}
-    return kind.calibrated(_BUDGET, domain=small_domain(2), n=_RECORDS, size=_SIZE, group=group, **named)
+_tiny = partial(small_mechanism, budget=_BUDGET, domain=small_domain(2), n=_RECORDS, size=_SIZE)
 
 
 def check_promise(kind: type[Mechanism]) -> None:
     """Assert that no neighbours exceed the guarantee, under each relation that is claimed, in units of 1 and 2."""
     for relation in kind.traits.relations:
         for group in (1, 2):
-            mechanism = _tiny(kind, relation, group)
+            mechanism = _tiny(kind, relation=relation, group=group)
             with contextlib.suppress(LawNotAvailable):
                 check_guarantee(mechanism, n=_RECORDS, group=group, relation=relation, epsilons=_TINY_EPSILONS)
 
@@ -388,7 +387,7 @@ def check_exposure(kind: type[Mechanism]) -> None:
 def check_likelihood(kind: type[Mechanism]) -> None:
     """Assert that the likelihood, of which intervals are made, is the law at small tables, up to a factor."""
     n, cells = 4, 2
-    mechanism = kind.calibrated(_BUDGET, domain=small_domain(cells), n=n, size=_SIZE)
+    mechanism = _tiny(kind, n=n)
     likelihood, counts = mechanism.likelihood(), compositions(n, cells)
     rng, x = seeded(0), table_of(np.array([3, 1]))
     for _ in range(20):

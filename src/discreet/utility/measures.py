@@ -92,26 +92,14 @@ def compute_measures(
             how, measure = _transport(data, release, holdout)
         held_out = {} if holdout is None else measure(data, holdout)
         resampled = [measure(data, sample) for sample in samples]
-        results += [
-            Measured(
-                measure=name,
-                of=of,
-                release=value,
-                bootstrap=_mean_and_range([distances[of] for distances in resampled if of in distances]),
-                holdout=held_out.get(of),
-                how=how,
-            )
-            for of, value in measure(data, release).items()
-        ]
+        for of, value in measure(data, release).items():
+            bootstrap, values = None, [distances[of] for distances in resampled if of in distances]
+            if values:  # the mean, and the ends of the range that holds 95 % of them
+                low, high = np.quantile(values, (0.025, 0.975)).tolist()
+                bootstrap = float(np.mean(values)), low, high
+            facts: dict[str, Any] = {"release": value, "bootstrap": bootstrap, "holdout": held_out.get(of), "how": how}
+            results.append(Measured(measure=name, of=of, **facts))
     return tuple(results)
-
-
-def _mean_and_range(values: list[float]) -> tuple[float, float, float] | None:
-    """Return the mean of values, and the ends of the range that holds 95 % of them."""
-    if not values:
-        return None
-    low, high = np.quantile(values, (0.025, 0.975)).tolist()
-    return float(np.mean(values)), low, high
 
 
 def _transport(data: DistinctRows, release: DistinctRows, holdout: DistinctRows | None) -> tuple[str, Measure]:
@@ -175,7 +163,9 @@ def _sliced(*samples: Floats, **options: Any) -> float:
 
 def _marginals(ways: int) -> Measure:
     def measure(x: DistinctRows, y: DistinctRows) -> Distances:
-        distances = marginal_distances(x, y, ways)
+        masses = {"x_weights": x.frequencies, "y_weights": y.frequencies}
+        subsets = combinations(range(len(x.columns)), ways)
+        distances = [total_variation(*_keys(x, y, subset), **masses) for subset in subsets]
         return _mean_and_largest(distances, f"{counted(len(distances), 'marginal')} of {counted(ways, 'column')}")
 
     return measure
@@ -213,14 +203,6 @@ MEASURES: dict[str, tuple[str, Measure]] = {
 """The measures: how each is computed in words, and the function of two tables."""
 
 _MOST_LABELS = 50
-
-
-def marginal_distances(x: DistinctRows, y: DistinctRows, ways: int) -> list[float]:
-    """Return the total variation distance between the labels of each marginal of ``ways`` columns."""
-    return [
-        total_variation(*_keys(x, y, subset), x_weights=x.frequencies, y_weights=y.frequencies)
-        for subset in combinations(range(len(x.columns)), ways)
-    ]
 
 
 def _keys(x: DistinctRows, y: DistinctRows, subset: tuple[int, ...]) -> tuple[Integers, Integers]:
