@@ -303,7 +303,7 @@ class ModelMechanism(Mechanism):
         for name in posterior.synthesiser.sensitive:
             column = self.domain.columns[name]
             if column.labels is None:
-                lower, upper = bounds_of(column)
+                lower, upper = bounds_of(name, column)
                 half = 0.5 * isinstance(column, Integer)  # an integer stands for all that are nearest to it
                 bounds[name] = (lower - half, upper + half)
         tables = synthetic_tables(

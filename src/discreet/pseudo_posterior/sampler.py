@@ -107,11 +107,6 @@ class PosteriorDraws:
         """The least effective sample size of what is watched."""
         return float(len(self)) if self.exact else min(map(effective_sample_size, self.watched.values()))
 
-    def apart(self, chains: int) -> list[dict[str, npt.NDArray[Any]]]:
-        """Return one draw from the middle of each chain, to start other chains from."""
-        length = len(self) // chains
-        return [self.one(chain * length + length // 2) for chain in range(chains)]
-
     def one(self, index: int) -> dict[str, npt.NDArray[Any]]:
         """Return one draw of all latent sites."""
         return {name: value[index] for name, value in self.values.items()}
@@ -232,8 +227,9 @@ class Sampler:
     ) -> PosteriorDraws:
         if start is None:
             starts = [self.synthesiser.start(self.data, chain=i) for i in range(self.chains)]
-        else:
-            starts = [*start.apart(self.chains)]
+        else:  # from the middle of each of its chains
+            length = len(start) // self.chains
+            starts = [start.one(chain * length + length // 2) for chain in range(self.chains)]
         keys = rng.integers(0, 2**32, size=(self.chains, 2), dtype=np.uint32)
         planned = self.warm_up + self.draws
         stream = self._stream(keys, starts, facts, lambda: planned)

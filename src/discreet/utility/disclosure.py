@@ -87,9 +87,8 @@ def disclosures(
     if not used or target in used:
         raise ParameterError("known columns are needed besides the sensitive one. Name at least one in known=")
     sides = [side for side in (data, release, control) if side is not None]
-    tables = _targets(sides, used, target)
-    knowledge = _Knowledge(tables.pop(1), data.ordered[used], rng)
-    sets = [knowledge.rates(table) for table in tables]
+    table, released, *rest = _targets(sides, used, target)
+    sets = [_rates(side, released, data.ordered[used], rng) for side in (table, *rest)]
     singled_out = _single_out(sides, rng)
     by_attack = [(name, sensitive, [rates[name] for rates in sets]) for name in sets[0]]
     return tuple(
@@ -157,46 +156,40 @@ def _row_labels(rows: DistinctRows) -> Integers:
     return np.column_stack([column.by_row for column in rows.columns])[rows.present]
 
 
-class _Knowledge:
-    """The released table, as attacks read it."""
+def _rates(table: _Targets, release: _Targets, ordered: Booleans, rng: np.random.Generator) -> dict[str, AttackRate]:
+    """Return how often matches and guesses about the records of a table are right."""
+    n, values, records = table.frequencies, table.values, int(table.frequencies.sum())
+    alone = table.alike == 1
+    matched, rightly = int(n[alone].sum()), int(n[alone & (table.right == 1)].sum())
+    expected = float((n * table.right / np.maximum(table.alike, 1)).sum())
+    rows = table.sample(_MOST_TARGETS, rng)
+    guessed = int((_guesses(table.known[rows], release, ordered) == values[rows]).sum())
+    commonest = int(np.bincount(release.values, weights=release.frequencies).argmax())
+    return {
+        "matched alone": AttackRate(right=matched, tries=records),
+        "matched rightly": AttackRate(right=rightly, tries=records),
+        "matched wrongly": AttackRate(right=matched - rightly, tries=matched),
+        "expected match": AttackRate(right=expected, tries=records),
+        "guessed": AttackRate(right=guessed, tries=len(rows)),
+        "guessed blindly": AttackRate(right=int(n[values == commonest].sum()), tries=records),
+    }
 
-    def __init__(self, table: _Targets, ordered: Booleans, rng: np.random.Generator) -> None:
-        self.rng, self.ordered = rng, ordered
-        self.commonest = int(np.bincount(table.values, weights=table.frequencies).argmax())
-        order = np.argsort(-table.frequencies, kind="stable")[:_MOST_RELEASED]
-        self.known, self.masses = table.known[order], np.zeros((len(order), int(table.values.max()) + 1))
-        self.masses[np.arange(len(order)), table.values[order]] = table.frequencies[order]
 
-    def rates(self, table: _Targets) -> dict[str, AttackRate]:
-        """Return how often matches and guesses about the records of a table are right."""
-        n, values, records = table.frequencies, table.values, int(table.frequencies.sum())
-        alone = table.alike == 1
-        matched, rightly = int(n[alone].sum()), int(n[alone & (table.right == 1)].sum())
-        expected = float((n * table.right / np.maximum(table.alike, 1)).sum())
-        rows = table.sample(_MOST_TARGETS, self.rng)
-        guessed = int((self.guesses(table.known[rows]) == values[rows]).sum())
-        return {
-            "matched alone": AttackRate(right=matched, tries=records),
-            "matched rightly": AttackRate(right=rightly, tries=records),
-            "matched wrongly": AttackRate(right=matched - rightly, tries=matched),
-            "expected match": AttackRate(right=expected, tries=records),
-            "guessed": AttackRate(right=guessed, tries=len(rows)),
-            "guessed blindly": AttackRate(right=int(n[values == self.commonest].sum()), tries=records),
-        }
-
-    def guesses(self, known: Integers) -> Integers:
-        """Return the commonest value among the released records that are nearest in known labels (Gower's distance)."""
-        guesses = np.empty(len(known), dtype=np.int64)
-        for start in range(0, len(known), 200):
-            part = known[start : start + 200]
-            distance = np.zeros((len(part), len(self.known)), dtype=np.float32)
-            for j, ordered in enumerate(self.ordered):
-                x, y = part[:, j, None], self.known[None, :, j]
-                steps = np.abs(x - y) / BINS if ordered else np.ones(1)
-                distance += np.where((x < 0) != (y < 0), 1.0, np.where(x == y, 0.0, steps)).astype(np.float32)
-            nearest = distance <= distance.min(axis=1, keepdims=True) + 1e-5
-            guesses[start : start + 200] = (nearest @ self.masses).argmax(axis=1)
-        return guesses
+def _guesses(known: Integers, release: _Targets, ordered: Booleans) -> Integers:
+    """Return the commonest value among the released records that are nearest in known labels (Gower's distance)."""
+    order = np.argsort(-release.frequencies, kind="stable")[:_MOST_RELEASED]
+    masses = np.zeros((len(order), int(release.values.max()) + 1))
+    masses[np.arange(len(order)), release.values[order]] = release.frequencies[order]
+    guesses = np.empty(len(known), dtype=np.int64)
+    for start in range(0, len(known), 200):
+        part = known[start : start + 200]
+        distance = np.zeros((len(part), len(order)), dtype=np.float32)
+        for x, y, is_ordered in zip(part.T[:, :, None], release.known[order].T, ordered, strict=True):
+            steps = np.abs(x - y) / BINS if is_ordered else np.ones(1)
+            distance += np.where((x < 0) != (y < 0), 1.0, np.where(x == y, 0.0, steps)).astype(np.float32)
+        nearest = distance <= distance.min(axis=1, keepdims=True) + 1e-5
+        guesses[start : start + 200] = (nearest @ masses).argmax(axis=1)
+    return guesses
 
 
 def _single_out(sides: Sequence[DistinctRows], rng: np.random.Generator) -> list[AttackRate]:
