@@ -263,7 +263,7 @@ class PseudoPosterior(ModelPosterior):
             caveats.append(Code("densities-above-one"))
         facts = {"factor": self._factor(n), "records": n}
         assumptions = Code("bound-for-every-table", facts), Code("weights-hardly-depend")
-        return self._promise(relation, n, "asymptotic", "T19", assumptions, Code("chains-converged"), caveats)
+        return self._promise(relation, n, assumptions, "chains-converged", caveats, kind="asymptotic", theorem="T19")
 
     def sampler(self, columns: Columns, *, progress: Progress | None = None) -> Sampler:
         """Return the sampler of a table, for several fits of it."""

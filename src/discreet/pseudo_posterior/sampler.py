@@ -231,8 +231,12 @@ class Sampler:
             length = len(start) // self.chains
             starts = [start.one(chain * length + length // 2) for chain in range(self.chains)]
         keys = rng.integers(0, 2**32, size=(self.chains, 2), dtype=np.uint32)
+        with _precision(self._chain):
+            points = [jax.tree.map(lambda v: jnp.asarray(v, jnp.float32), start) for start in starts]
+            begun = [self._chain.begin(jnp.asarray(k), x, facts) for k, x in zip(keys, points, strict=True)]
+            state = jax.tree.map(lambda *parts: jnp.stack(parts), *begun)
         planned = self.warm_up + self.draws
-        stream = self._stream(keys, starts, facts, lambda: planned)
+        stream = self._stream(state, facts, lambda: planned)
         if self.warm_up:
             _taken(stream, 1, every=self.warm_up)
         values, diverging = _taken(stream, self.draws)
@@ -249,18 +253,8 @@ class Sampler:
             draws = self._posterior_draws(values, diverging, facts)
         return draws
 
-    def _stream(
-        self,
-        keys: npt.NDArray[np.uint32],
-        starts: Sequence[Mapping[str, npt.NDArray[Any]] | None],
-        facts: tuple[Any, Any],
-        planned: Callable[[], int],
-    ) -> Iterator[_Draws]:
+    def _stream(self, state: Any, facts: tuple[Any, Any], planned: Callable[[], int]) -> Iterator[_Draws]:
         """Yield the next draw of all chains: one after the other, side by side in one vector, or on several devices."""
-        with _precision(self._chain):
-            points = [jax.tree.map(lambda v: jnp.asarray(v, jnp.float32), start) for start in starts]
-            begun = [self._chain.begin(jnp.asarray(k), x, facts) for k, x in zip(keys, points, strict=True)]
-            state = jax.tree.map(lambda *parts: jnp.stack(parts), *begun)
         for block in itertools.count(1):
             with _precision(self._chain):
                 if self.chain_method == "vectorized":

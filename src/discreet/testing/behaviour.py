@@ -140,20 +140,20 @@ def _view(reading: Reading) -> dict[str, bytes]:
 @contextlib.contextmanager
 def _no_other_chance(kind: type[Mechanism]) -> Iterator[None]:
     """Refuse what makes generators and what draws from the global ones, but to the library's own maker of them."""
+
+    def refused(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **options: Any) -> Any:
+            caller = sys._getframe(1).f_globals["__name__"]
+            assert caller == secure.__module__, f"the kernel of {kind.__name__} has randomness other than its generator"
+            return function(*arguments, **options)
+
+        return call
+
     with contextlib.ExitStack() as stack:
         for module, names in ((np.random, (*_GENERATORS, *_GLOBAL_CHANCE)), (random, _GLOBAL_CHANCE)):
             for name in set(names) & set(dir(module)):
-                stack.enter_context(mock.patch.object(module, name, _refused(kind, getattr(module, name))))
+                stack.enter_context(mock.patch.object(module, name, refused(getattr(module, name))))
         yield
-
-
-def _refused(kind: type[Mechanism], function: Callable[..., Any]) -> Callable[..., Any]:
-    def refused(*arguments: Any, **options: Any) -> Any:
-        caller = sys._getframe(1).f_globals["__name__"]
-        assert caller == secure.__module__, f"the kernel of {kind.__name__} has randomness other than its generator"
-        return function(*arguments, **options)
-
-    return refused
 
 
 _reached: list[str] | None = None
