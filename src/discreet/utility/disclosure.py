@@ -88,7 +88,7 @@ def disclosures(
         raise ParameterError("known columns are needed besides the sensitive one. Name at least one in known=")
     sides = [side for side in (data, release, control) if side is not None]
     table, released, *rest = _targets(sides, used, target)
-    sets = [_rates(side, released, data.ordered[used], rng) for side in (table, *rest)]
+    sets = [_match_rates(side, released, data.ordered[used], rng) for side in (table, *rest)]
     singled_out = _single_out(sides, rng)
     by_attack = [(name, sensitive, [rates[name] for rates in sets]) for name in sets[0]]
     return tuple(
@@ -156,14 +156,16 @@ def _row_labels(rows: DistinctRows) -> Integers:
     return np.column_stack([column.by_row for column in rows.columns])[rows.present]
 
 
-def _rates(table: _Targets, release: _Targets, ordered: Booleans, rng: np.random.Generator) -> dict[str, AttackRate]:
+def _match_rates(
+    table: _Targets, release: _Targets, ordered: Booleans, rng: np.random.Generator
+) -> dict[str, AttackRate]:
     """Return how often matches and guesses about the records of a table are right."""
     n, values, records = table.frequencies, table.values, int(table.frequencies.sum())
     alone = table.alike == 1
     matched, rightly = int(n[alone].sum()), int(n[alone & (table.right == 1)].sum())
     expected = float((n * table.right / np.maximum(table.alike, 1)).sum())
     rows = table.sample(_MOST_TARGETS, rng)
-    guessed = int((_guesses(table.known[rows], release, ordered) == values[rows]).sum())
+    guessed = int((_nearest_values(table.known[rows], release, ordered) == values[rows]).sum())
     commonest = int(np.bincount(release.values, weights=release.frequencies).argmax())
     return {
         "matched alone": AttackRate(right=matched, tries=records),
@@ -175,7 +177,7 @@ def _rates(table: _Targets, release: _Targets, ordered: Booleans, rng: np.random
     }
 
 
-def _guesses(known: Integers, release: _Targets, ordered: Booleans) -> Integers:
+def _nearest_values(known: Integers, release: _Targets, ordered: Booleans) -> Integers:
     """Return the commonest value among the released records that are nearest in known labels (Gower's distance)."""
     order = np.argsort(-release.frequencies, kind="stable")[:_MOST_RELEASED]
     masses = np.zeros((len(order), int(release.values.max()) + 1))
