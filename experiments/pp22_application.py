@@ -87,7 +87,7 @@ class Fits:
         """Return draws of the unweighted posterior, kept in a file too."""
         path = self.folder.parent / f"unweighted-{self.source}.npz"
         if not path.exists():
-            draws = self.mechanism.unweighted_draws(self.sampler, None, rng=seeded(1000 * self.source + 1))
+            draws = self.mechanism.unweighted_draws(self.sampler, rng=seeded(1000 * self.source + 1))
             stored = {f"v:{k}": v for k, v in draws.values.items()} | {f"w:{k}": v for k, v in draws.watched.items()}
             np.savez(path, divergent=draws.divergent, **stored)
         with np.load(path) as stored:

@@ -28,7 +28,7 @@ from audit_power import SLOW, asked
 
 from discreet import Budget, release
 from discreet._core.random import seeded
-from discreet.audit.black_box import LikelihoodRatio
+from discreet.audit.black_box import likelihood_ratio
 from discreet.audit.mechanism import Case, sampler
 from discreet.domain import Category, Domain
 from discreet.mechanisms import REGISTRY
@@ -48,7 +48,7 @@ def tested(outputs: Sequence[Outputs], delta: float) -> Iterator[tuple[str, floa
     """Yield what each tester says of two samples: its name, the epsilon that it was asked about, and its verdict."""
     for sides in (outputs, outputs[::-1]):
         half = len(sides[0]) // 2
-        ratio = LikelihoodRatio.from_samples(*(side[:half] for side in sides))
+        ratio, _ = likelihood_ratio(*(side[:half] for side in sides))
         scores = [np.array([ratio(one) for one in side[half:]]) for side in sides]
         for epsilon in (CLAIM, TOO_SMALL):
             yield "jax-privacy", epsilon, jax_privacy(*scores, epsilon, delta * epsilon / CLAIM)

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from discreet._core.arrays import Booleans, Floats, Integers, row_numbers
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
+from discreet._core.numeric import logistic_coefficients
 from discreet._core.random import seeded
 from discreet.domain import Domain, Records
 from discreet.privacy import Profile
@@ -231,14 +232,8 @@ def learned_weights(scores: Floats, first_is_in: Booleans) -> Floats:
     """Return the weights of scores, (pairs, scores), by which the first of a pair is told from the second."""
     scale = np.sqrt((scores**2).mean(axis=0))
     scale[scale == 0.0] = 1.0
-    x, signs = scores / scale, np.where(first_is_in, 1.0, -1.0)
-    weights: npt.NDArray[np.float64] = np.zeros(x.shape[1])
-    for _ in range(20):
-        chance = 1.0 / (1.0 + np.exp(np.clip(signs * (x @ weights), -30.0, 30.0)))
-        gradient = x.T @ (signs * chance) - _RIDGE * weights
-        curvature = (x * (chance * (1.0 - chance))[:, None]).T @ x + _RIDGE * np.eye(len(weights))
-        weights = weights + np.linalg.solve(curvature, gradient)
-    return np.asarray(weights / scale)
+    evenly = np.ones(len(scores))
+    return np.asarray(logistic_coefficients(scores / scale, first_is_in.astype(np.float64), evenly, _RIDGE) / scale)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Integers
+from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
 from discreet._core.checks import integer, real
 from discreet._core.numeric import least_integer
 from discreet.audit.attacks import POWER
-from discreet.audit.instance import clopper_pearson
+from discreet.audit.instance import clopper_pearson, lower_bounds
 
 Sampler = Callable[[np.random.Generator, int], Sequence[Hashable]]
 """Returns the outputs of so many independent runs on one table: numbers, texts, or tuples of them."""
@@ -178,35 +178,26 @@ def _power(likely: float, unlikely: float, highest: int, lowest: int, runs: int)
     return float(bdtr(highest, runs, unlikely) * bdtrc(lowest - 1.0, runs, likely))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LikelihoodRatio:
-    """Log-ratios of two laws, estimated: of a value where it is common, of the range that it is in where it is not."""
-
-    common: dict[Hashable, float]
-    edges: list[float]
-    ranges: list[float]
-
-    @classmethod
-    def from_samples(cls, likely: Sequence[Any], unlikely: Sequence[Any]) -> LikelihoodRatio:
-        """Estimate the ratios."""
-        n, m = Counter(likely), Counter(unlikely)
-        values = {v for v in n.keys() | m.keys() if not _is_number(v) or n[v] + m[v] >= _COMMON}
-        common = {v: math.log(n[v] + _PRIOR) - math.log(m[v] + _PRIOR) for v in values}
-        rare = [np.array([v for v in side if v not in values], dtype=np.float64) for side in (likely, unlikely)]
-        pooled = np.concatenate(rare)
-        if len(pooled) == 0:
-            return cls(common=common, edges=[], ranges=[0.0])
+def likelihood_ratio(likely: Sequence[Any], unlikely: Sequence[Any]) -> tuple[Callable[[Any], float], bool]:
+    """Estimate log-ratios of two laws: of common values one by one, and of ranges of the others if there are any."""
+    n, m = Counter(likely), Counter(unlikely)
+    values = {v for v in n.keys() | m.keys() if not _is_number(v) or n[v] + m[v] >= _COMMON}
+    common = {v: math.log(n[v] + _PRIOR) - math.log(m[v] + _PRIOR) for v in values}
+    rare = [np.array([v for v in side if v not in values], dtype=np.float64) for side in (likely, unlikely)]
+    pooled, edges, ranges = np.concatenate(rare), list[float](), [0.0]
+    if len(pooled):
         cuts = np.linspace(0.0, 1.0, max(2, min(_RANGES, len(pooled) // 20)) + 1)[1:-1]
-        edges = np.unique(np.quantile(pooled, cuts, method="lower"))
+        edges = np.unique(np.quantile(pooled, cuts, method="lower")).tolist()
         counts = [np.bincount(np.searchsorted(edges, side, side="right"), minlength=len(edges) + 1) for side in rare]
-        ranges = np.log(counts[0] + _PRIOR) - np.log(counts[1] + _PRIOR)
-        return cls(common=common, edges=edges.tolist(), ranges=ranges.tolist())
+        ranges = (np.log(counts[0] + _PRIOR) - np.log(counts[1] + _PRIOR)).tolist()
 
-    def __call__(self, value: Any) -> float:
+    def ratio(value: Any) -> float:
         """Return the log-ratio of a value; 0 for one that was never seen."""
-        if value in self.common:
-            return self.common[value]
-        return self.ranges[bisect.bisect_right(self.edges, value)] if self.edges and _is_number(value) else 0.0
+        if value in common:
+            return common[value]
+        return ranges[bisect.bisect_right(edges, value)] if edges and _is_number(value) else 0.0
+
+    return ratio, len(edges) > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +224,7 @@ def _feature_scores(name: str, feature: Callable[[Any], Any], *sides: Sequence[A
     if shortest < 2:
         return
     columns = [[[elements[place] for elements in side] for place in range(shortest)] for side in flat]
-    ratios = [LikelihoodRatio.from_samples(*pair) for pair in zip(*columns[:2], strict=True)]
+    ratios = [likelihood_ratio(*pair)[0] for pair in zip(*columns[:2], strict=True)]
 
     def joint_ratio(elements: tuple[Any, ...]) -> float:
         return sum(ratio(element) for ratio, element in zip(ratios, elements, strict=False))
@@ -250,9 +241,9 @@ def _feature_scores(name: str, feature: Callable[[Any], Any], *sides: Sequence[A
 
 def _value_scores(name: str, feature: Callable[[Any], Any], *sides: Sequence[Any]) -> Iterator[_Score]:
     """Yield the score by the ratio of values, and where there are many numbers the two by their size."""
-    ratio = LikelihoodRatio.from_samples(*sides[:2])
-    scores: list[Callable[[Any], float]] = [ratio]
-    if ratio.edges:
+    ratio, has_ranges = likelihood_ratio(*sides[:2])
+    scores = [ratio]
+    if has_ranges:
         scores += [partial(_size, 1.0), partial(_size, -1.0)]
     for score in scores:
         likely, unlikely = (np.sort([score(value) for value in side]) for side in sides[2:])
@@ -284,8 +275,8 @@ def _nearest_event(score: _Score, claim: Callable[[float], float], epsilons: Seq
     runs = len(score.likely)
     levels = np.unique(np.concatenate((score.likely, score.unlikely)))
     levels = levels[:: -(-len(levels) // _TRIED)]
-    low = _lower_bounds(runs - np.searchsorted(score.likely, levels, side="left"), runs)
-    high = 1.0 - _lower_bounds(np.searchsorted(score.unlikely, levels, side="left"), runs)
+    low = lower_bounds(runs - np.searchsorted(score.likely, levels, side="left"), runs, _CHANCE)
+    high = 1.0 - lower_bounds(np.searchsorted(score.unlikely, levels, side="left"), runs, _CHANCE)
     best = (-math.inf, 0, 0.0, 1.0)
     for epsilon in epsilons:
         delta = claim(epsilon)
@@ -294,11 +285,3 @@ def _nearest_event(score: _Score, claim: Callable[[float], float], epsilons: Seq
         best = max(best, (float(excess[place]), place, epsilon, delta))
     nearest, place, epsilon, delta = best
     return nearest, Event(of=score.name, score=score.score, least=float(levels[place]), epsilon=epsilon, delta=delta)
-
-
-def _lower_bounds(counts: Integers, runs: int) -> Floats:
-    """Return lower bounds on probabilities, a little below those of the test itself."""
-    from scipy.special import betaincinv
-
-    events = counts.astype(np.float64)
-    return np.where(events > 0, betaincinv(np.maximum(events, 1.0), runs - events + 1.0, _CHANCE), 0.0)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from discreet._core.arrays import Booleans, Integers
+from discreet._core.arrays import Booleans, Floats, Integers
 from discreet._core.boundary import sealed
 from discreet._core.checks import integer, real
 from discreet._core.errors import ParameterError
@@ -50,9 +50,16 @@ def clopper_pearson(events: int, iterations: int, *, confidence: float = 1.0 - 1
     from scipy.special import betaincinv
 
     half = 0.5 * (1.0 - confidence)
-    lower = 0.0 if events == 0 else float(betaincinv(events, iterations - events + 1, half))
+    lower = float(lower_bounds(np.array(events), iterations, half))
     upper = 1.0 if events == iterations else float(betaincinv(events + 1, iterations - events, 1.0 - half))
     return MonteCarlo(events / iterations, lower, upper, iterations, confidence)
+
+
+def lower_bounds(events: Integers, runs: int, chance: float) -> Floats:
+    """Return numbers that the probabilities of events are below with this chance at most."""
+    from scipy.special import betaincinv
+
+    return np.where(events > 0, betaincinv(np.maximum(events, 1.0), runs - events + 1.0, chance), 0.0)
 
 
 def simulate(

@@ -155,7 +155,6 @@ def examined(
     records: int,
     epsilon: float,
     delta: float,
-    size: int | None,
     runs: int = 2_000,
     error: float = ERROR,
     seed: int = 0,
@@ -165,19 +164,18 @@ def examined(
 ) -> Examined:
     """Examine a mechanism, calibrated for a budget (or, to see a broken one, the epsilon ``law``), on small tables."""
     epsilon = real("epsilon", epsilon, above=0, most=100, error=BudgetError)
-    case = Case.from_name(name, records=records, epsilon=epsilon, delta=delta, size=size, **parameters)
+    case = Case.from_name(name, records=records, epsilon=epsilon, delta=delta, **parameters)
     mechanism, twins = case.calibrated(law or epsilon), {}
     for factor in FACTORS:
         with suppress(Infeasible, BudgetError):
             twins[factor * epsilon] = case.calibrated(factor * epsilon)
-    rng, power = seeded(seed), None
+    rng, power, exact = seeded(seed), None, None
     findings = case.findings(mechanism, rng=rng, runs=runs, error=error)
     for level, twin in twins.items():
         most = max(finding.power for finding in case.findings(twin, rng=rng, runs=runs, error=error))
         if most >= POWER:
             power = (level, most)
             break
-    exact = None
     if listed:
         exact = _exact(mechanism, twins, case, records)
     budget = f"epsilon {as_written(epsilon)}, delta {as_written(delta)}, {counted(records, 'record')}"

@@ -15,6 +15,7 @@ import numpy as np
 from discreet._core.arrays import Booleans, Floats, Integers
 from discreet._core.boundary import sealed
 from discreet._core.checks import integer, positive, positive_size, real, sizes
+from discreet._core.numeric import least_real
 from discreet.errors import ParameterError
 
 __all__ = [
@@ -53,14 +54,8 @@ def empirical_bayes_strength(n: int, distinct: int) -> float:
         return 0.0
     if distinct == n:
         return math.inf
-    low, high = 1e-12, 1e18
-    while high / low > 1.0 + 1e-12:
-        middle = math.sqrt(low * high)
-        if middle * (psi(middle + n) - psi(middle + 1.0)) < distinct - 1:
-            low = middle
-        else:
-            high = middle
-    return high
+    top = float(n) ** 2
+    return least_real(lambda t: distinct - 1 - t * (psi(t + n) - psi(t + 1.0)), 1e-12, top, relative=1e-12) or top
 
 
 @sealed

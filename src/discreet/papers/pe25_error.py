@@ -217,11 +217,9 @@ def _expected_loss(share: npt.NDArray[np.float64], scale: float, threshold: floa
 def _dyadic(points: int, dimension: int, norm: float, spread: Callable[[float], float]) -> float:
     """Return the sum over all levels in units of the diameter; ``spread`` of cells per point, constant from 4 on."""
     d = dimensions(dimension)
-    total, level = 0.0, 1
-    while level * d < math.log2(points) + 2:
-        total += math.pow(2.0, -(level + 1)) * spread(math.pow(2.0, level * d) / points)
-        level += 1
-    return math.pow(d, 1 / settled_norm(norm)) * (total + math.pow(2.0, -level) * spread(4.0))
+    last = max(1, math.ceil((math.log2(points) + 2) / d))
+    total = sum(math.pow(2.0, -(i + 1)) * spread(math.pow(2.0, i * d) / points) for i in range(1, last))
+    return math.pow(d, 1 / settled_norm(norm)) * (total + math.pow(2.0, -last) * spread(4.0))
 
 
 def _corollary(n: int, d: int) -> float:

@@ -210,7 +210,7 @@ class CensoredPosterior(ModelPosterior):
         assumptions = [Code("model-chosen-without-data", {"grid": self.on_a_grid})]
         if added:
             assumptions.append(Code("public-size"))
-        return self._promise(relation, n, kind, "T18", assumptions, Code(sampling), caveats)
+        return self._promise(relation, n, assumptions, sampling, caveats, kind=kind, theorem="T18")
 
     def _weights(self, data: Mapping[str, Any], count: int) -> Floats:
         """Return one weight per record, from that record alone; the whole table is used only to check this."""

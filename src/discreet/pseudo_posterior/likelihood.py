@@ -77,12 +77,6 @@ def unwrapped(fn: Any) -> Any:
     return fn
 
 
-def log_density(site: Mapping[str, Any]) -> Any:
-    """Return the log-density of a site as it counts: multiplied by its scale, where it has one."""
-    logs = site["fn"].log_prob(site["value"])
-    return logs if site["scale"] is None else site["scale"] * logs
-
-
 def latent(sites: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of a model's latent sites."""
     return {name: site["value"] for name, site in sites.items() if site["type"] == "sample" and not site["is_observed"]}

@@ -169,14 +169,7 @@ class ModelPosterior(MechanismFamily):
         return draws
 
     def _promise(
-        self,
-        relation: Relation,
-        n: int,
-        kind: str,
-        theorem: str,
-        assumptions: Sequence[Code],
-        sampling: Code,
-        caveats: Sequence[Code],
+        self, relation: Relation, n: int, assumptions: Sequence[Code], sampling: str, caveats: list[Code], **facts: Any
     ) -> Guarantee:
         """Return the guarantee of all tables: of an interval of length epsilon for the loss of each."""
         epsilon = self.epsilon_each(relation)
@@ -196,9 +189,8 @@ class ModelPosterior(MechanismFamily):
             relation=relation,
             n=n,
             profile=power(BoundedRangeProfile(spread=epsilon), self.tables),
-            kind=kind,  # type: ignore[arg-type]
-            theorem=theorem,
-            assumptions=(*premises, sampling),
+            **facts,
+            assumptions=(*premises, Code(sampling)),
             caveats=tuple(remarks),
             stated=(least_product(self.tables, epsilon), epsilon),
             protected=self.synthesiser.sensitive if self.synthesiser.given else (),
@@ -303,7 +295,7 @@ class ModelMechanism(Mechanism):
         for name in posterior.synthesiser.sensitive:
             column = self.domain.columns[name]
             if column.labels is None:
-                lower, upper = bounds_of(column)
+                lower, upper = bounds_of(name, column)
                 half = 0.5 * isinstance(column, Integer)  # an integer stands for all that are nearest to it
                 bounds[name] = (lower - half, upper + half)
         tables = synthetic_tables(

@@ -319,13 +319,13 @@ def _categories(name: str, column: Column) -> int:
 def _response_of(name: str, column: Column, transform: str | None) -> regressions.Response:
     if isinstance(column, (Date, Datetime, Time)) and transform is None:
         transform = "identity"  # neither 1970 nor midnight is a zero that anything is relative to
-    return regressions.Response.between(name, *_bounds(name, column), transform=transform)
+    return regressions.Response.between(name, *bounds_of(name, column), transform=transform)
 
 
 def _predictor(name: str, column: Column) -> regressions.Predictor:
     if column.labels is not None:
         return regressions.Predictor(column=name, categories=column.size)
-    lower, upper = _bounds(name, column)
+    lower, upper = bounds_of(name, column)
     return regressions.Predictor(column=name, lower=lower, upper=upper, nulls=column.nullable)
 
 
@@ -333,13 +333,6 @@ def _step(name: str, column: Column, transform: str | None) -> regressions.Step:
     if column.labels is not None:
         return regressions.Step(column=name, kind="category", categories=len(column.labels))
     return regressions.Step(column=name, kind="numeric", response=_response_of(name, column, transform))
-
-
-def _bounds(name: str, column: Column) -> tuple[float, float]:
-    """Return a column's bounds in the unit of its positions, or refuse one that has none."""
-    if column.labels is not None or column.open:
-        raise DomainError(f"column {name!r}: {with_article(column.kind)} cannot be a number. Leave it out or recode it")
-    return bounds_of(column)
 
 
 def sensitive_nulls(name: str) -> DomainError:
@@ -350,8 +343,10 @@ def sensitive_nulls(name: str) -> DomainError:
     )
 
 
-def bounds_of(column: Column) -> tuple[float, float]:
-    """Return the bounds of a column of numbers, dates or times in the unit of its positions."""
+def bounds_of(name: str, column: Column) -> tuple[float, float]:
+    """Return a column's bounds in the unit of its positions, or refuse one that has none."""
+    if column.labels is not None or column.open:
+        raise DomainError(f"column {name!r}: {with_article(column.kind)} cannot be a number. Leave it out or recode it")
     if isinstance(column, Numeric):
         return column.lower, column.upper
     (lower, _), (_, upper) = column.ends(np.array([0, (column.values or 1) - 1]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from discreet.privacy import Code, Guarantee, Relation
 from discreet.pseudo_posterior.likelihood import Columns
 from discreet.pseudo_posterior.mechanism import ModelMechanism, ModelPosterior, synthetic_tables
 from discreet.pseudo_posterior.sampler import Convergence, PosteriorDraws, Progress, Sampler
-from discreet.pseudo_posterior.weights import ExponentialWeights, LinearWeights, Risks, Unweighted, Weighting
+from discreet.pseudo_posterior.weights import LinearWeights, Risks, Unweighted, Weighting
 
 _REFITS = 6
 
@@ -128,14 +128,7 @@ class PseudoPosterior(ModelPosterior):
             target = real("target_epsilon", self.target_epsilon, above=0, down=True, remedy=remedy)
             object.__setattr__(self, "target_epsilon", target)
 
-    def fit(
-        self,
-        columns: Columns,
-        *,
-        rng: np.random.Generator,
-        unweighted: PosteriorDraws | None = None,
-        progress: Progress | None = None,
-    ) -> PseudoFit:
+    def fit(self, columns: Columns, *, rng: np.random.Generator, progress: Progress | None = None) -> PseudoFit:
         """Fit both posteriors and compute risks, weights and bounds.
 
         Parameters
@@ -144,8 +137,6 @@ class PseudoPosterior(ModelPosterior):
             Confidential: the columns that the synthesiser reads, one entry per record.
         rng : numpy.random.Generator
             Source of everything.
-        unweighted : PosteriorDraws, optional
-            Draws of the unweighted posterior of the same columns, to save its fit.
         progress : callable, optional
             Called with how many draws each chain of the current fit has made, and how many it is to make.
 
@@ -157,17 +148,12 @@ class PseudoPosterior(ModelPosterior):
             When model and data do not fit together.
         """
         sampler = self.sampler(columns, progress=progress)
-        unweighted = self.unweighted_draws(sampler, unweighted, rng=rng)
+        unweighted = self.unweighted_draws(sampler, rng=rng)
         risks = Risks.from_draws(sampler, unweighted)
         return self.refit(sampler, unweighted, risks, self.weighting, rng=rng)
 
     def calibrated_fit(
-        self,
-        columns: Columns,
-        *,
-        rng: np.random.Generator,
-        unweighted: PosteriorDraws | None = None,
-        progress: Progress | None = None,
+        self, columns: Columns, *, rng: np.random.Generator, progress: Progress | None = None
     ) -> PseudoFit:
         """Fit with weights solved for, so that the local epsilon meets the target with its safety.
 
@@ -179,7 +165,7 @@ class PseudoPosterior(ModelPosterior):
 
         Parameters
         ----------
-        columns, rng, unweighted, progress
+        columns, rng, progress
             As for :meth:`fit`.
 
         Raises
@@ -190,7 +176,7 @@ class PseudoPosterior(ModelPosterior):
         if self.target_epsilon is None:
             raise ParameterError("the local epsilon of one table is needed. Write target_epsilon=...")
         sampler = self.sampler(columns, progress=progress)
-        unweighted = self.unweighted_draws(sampler, unweighted, rng=rng)
+        unweighted = self.unweighted_draws(sampler, rng=rng)
         risks = Risks.from_draws(sampler, unweighted)
         target = self.target_epsilon / self._factor(sampler.count)
         if risks.epsilon <= target:
@@ -223,10 +209,6 @@ class PseudoPosterior(ModelPosterior):
     def _data(self, sampler: Sampler) -> dict[str, Any]:
         """Return what weightings read beside risks: arrays of records, and nothing of units."""
         return sampler.data if self.unit is None else {}
-
-    def exponential(self, fitted: PseudoFit) -> PseudoPosterior:
-        """Return the exponential mechanism that aims at the local epsilon of a fitted one, to compare with."""
-        return replace(self, weighting=ExponentialWeights(epsilon=fitted.epsilon))
 
     def synthesise(
         self, fitted: PseudoFit, columns: Columns, *, rng: np.random.Generator, size: int | None = None
@@ -281,21 +263,16 @@ class PseudoPosterior(ModelPosterior):
             caveats.append(Code("densities-above-one"))
         facts = {"factor": self._factor(n), "records": n}
         assumptions = Code("bound-for-every-table", facts), Code("weights-hardly-depend")
-        return self._promise(relation, n, "asymptotic", "T19", assumptions, Code("chains-converged"), caveats)
+        return self._promise(relation, n, assumptions, "chains-converged", caveats, kind="asymptotic", theorem="T19")
 
     def sampler(self, columns: Columns, *, progress: Progress | None = None) -> Sampler:
         """Return the sampler of a table, for several fits of it."""
         data, (survey, units) = self.synthesiser.encoded(columns), self._beside(columns)
         return self._sampler(data, progress=progress, survey=survey, units=units)
 
-    def unweighted_draws(
-        self, sampler: Sampler, draws: PosteriorDraws | None, *, rng: np.random.Generator
-    ) -> PosteriorDraws:
-        """Draw from the unweighted posterior, unless its draws are known."""
-        if draws is None:
-            return self._draw(sampler, np.ones(sampler.count), rng=rng)
-        draws.require(self.convergence)
-        return draws
+    def unweighted_draws(self, sampler: Sampler, *, rng: np.random.Generator) -> PosteriorDraws:
+        """Draw from the unweighted posterior."""
+        return self._draw(sampler, np.ones(sampler.count), rng=rng)
 
     def refit(
         self,
@@ -316,9 +293,8 @@ class PseudoPosterior(ModelPosterior):
         weights = weighting.weights(risks.by_record, self._data(sampler))
         if not weights.any():
             raise Refused("every record would get weight 0. Raise c, g, the bound M or the target")
-        if (weights == 1.0).all():
-            draws = self.unweighted_draws(sampler, unweighted, rng=rng)
-        else:
+        draws = unweighted
+        if not (weights == 1.0).all():
             draws = self._draw(sampler, weights, rng=rng, start=unweighted)
         bounds = Risks.from_draws(sampler, draws, weights)
         return PseudoFit(

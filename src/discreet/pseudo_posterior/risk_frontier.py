@@ -47,39 +47,34 @@ def held_columns(frame: pl.DataFrame, domain: Domain) -> dict[str, npt.NDArray[A
     return {name: numbers_of(column, column.encode(frame[name], name=name)) for name, column in domain.columns.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Intruder:
-    """Who knows columns of a record, all others by default, and looks for a sensitive one in tables from fits."""
+Attack = Callable[[Sequence[Columns], np.random.Generator], tuple[Disclosure, ...]]
+"""Returns the mean over synthetic tables of what an intruder reaches in each by itself."""
 
-    domain: Domain
-    attack: Callable[..., tuple[Disclosure, ...]]
 
-    @classmethod
-    def from_tables(
-        cls,
-        synthesiser: Synthesiser,
-        columns: Columns,
-        domain: Domain,
-        *,
-        column: str,
-        known: str | Sequence[str] | None,
-        holdout: Any,
-        rng: np.random.Generator,
-    ) -> Intruder:
-        """Read the tables; refuse a column that is not declared, or by which nothing would be known of a record."""
-        names = {*synthesiser.sensitive, *synthesiser.given}
-        released = Domain(columns={name: column for name, column in domain.columns.items() if name in names})
-        data = _model_rows(columns, released, rng)
-        control: DistinctRows | None = None
-        if holdout is not None:
-            control = _rows(held_rows(holdout, released), released, "in the holdout: ")
-        attack = partial(disclosures, data, control=control, sensitive=column, known=known)
-        attack(data.cut(1, rng), rng=rng)  # a wrong name is refused before anything is fitted
-        return cls(released, attack)
-
-    def rates(self, synthetic: Sequence[Columns], *, rng: np.random.Generator) -> tuple[Disclosure, ...]:
-        """Return what attacks on synthetic tables reach, each table by itself: the means."""
-        return mean_attacks([self.attack(_model_rows(table, self.domain, rng), rng=rng) for table in synthetic])
+def attack_of(
+    synthesiser: Synthesiser,
+    columns: Columns,
+    domain: Domain | None,
+    *,
+    column: str,
+    known: str | Sequence[str] | None,
+    holdout: Any,
+    rng: np.random.Generator,
+) -> Attack:
+    """Return the attack of whom columns of a record are known to, and refuse columns by which it cannot be made."""
+    if domain is None:
+        if not (known is None and holdout is None):
+            raise ParameterError("known columns and a holdout are of use with a domain only. Write domain=...")
+        return lambda *_: ()
+    names = {*synthesiser.sensitive, *synthesiser.given}
+    released = Domain(columns={name: column for name, column in domain.columns.items() if name in names})
+    data = _model_rows(columns, released, rng)
+    control: DistinctRows | None = None
+    if holdout is not None:
+        control = _rows(held_rows(holdout, released), released, "in the holdout: ")
+    attack = partial(disclosures, data, control=control, sensitive=column, known=known)
+    attack(data.cut(1, rng), rng=rng)  # a wrong name is refused before anything is fitted
+    return lambda tables, rng: mean_attacks([attack(_model_rows(table, released, rng), rng=rng) for table in tables])
 
 
 def _rows(frame: pl.DataFrame, domain: Domain, where: str = "") -> DistinctRows:
@@ -243,24 +238,20 @@ def frontier(
     Refused
         When the unweighted posterior's chains did not converge, or are worth fewer than 400 draws.
     """
-    if domain is None and not (known is None and holdout is None):
-        raise ParameterError("known columns and a holdout are of use with a domain only. Write domain=...")
     choice("column", column, mechanism.synthesiser.sensitive)
     integer("draws times chains", mechanism.draws * mechanism.chains, least=LEAST_EFFECTIVE)
     least = max(mechanism.convergence.effective, LEAST_EFFECTIVE / mechanism.chains)
     mechanism = replace(mechanism, convergence=replace(mechanism.convergence, effective=least))
-    intruder: Intruder | None = None
-    if domain is not None:
-        intruder = Intruder.from_tables(
-            mechanism.synthesiser, columns, domain, column=column, known=known, holdout=holdout, rng=seeded(seed)
-        )
+    attack = attack_of(
+        mechanism.synthesiser, columns, domain, column=column, known=known, holdout=holdout, rng=seeded(seed)
+    )
     where = Path(folder)
     own_folder(where, private=True)
     if any(not path.name.startswith(".") for path in where.iterdir()):
         problem = "it holds other files already, which may be those of an earlier frontier"
         raise FileProblem(where, problem, "name an empty folder, or one that does not exist")
     rng, sampler = seeded(seed), mechanism.sampler(columns)
-    unweighted = mechanism.unweighted_draws(sampler, None, rng=rng)
+    unweighted = mechanism.unweighted_draws(sampler, rng=rng)
     data = {
         name: _quantiles(resampled(columns[column], statistic, rng=rng, resamples=5 * resamples))
         for name, statistic in statistics.items()
@@ -285,10 +276,9 @@ def frontier(
             name: _quantiles(across_tables(values, statistic, rng=rng, resamples=resamples))
             for name, statistic in statistics.items()
         }
-        disclosure = () if intruder is None else intruder.rates(tables, rng=rng)
         facts |= {"lipschitz": fit.lipschitz, "quantile": fit.bounds.quantile(mechanism.chains)}
         facts |= {"epsilon": fit.epsilon, "mean_weight": float(fit.weights.mean())}
-        return point(statistics=summaries, disclosure=disclosure, **facts)
+        return point(statistics=summaries, disclosure=attack(tables, rng), **facts)
 
     settings = {"confidential": True, "notice": NOTICE, "synthesiser": repr(mechanism.synthesiser), "column": column,
                 "seed": seed, "resamples": resamples}  # fmt: skip
@@ -370,23 +360,20 @@ def ladder(
     folder: str | os.PathLike[str],
     known: Sequence[str] | None,
     holdout: Any,
-    seed: int,
-    progress: Callable[[int], None] | None = None,
+    **options: Any,
 ) -> list[FrontierPoint]:
     """Fit each weighting of the ladder to a confidential table, and write points and page into a folder."""
     column = mechanism.synthesiser.sensitive[0]
-    attacked = known is not None or holdout is not None or len(mechanism.synthesiser.given) > 0
     statistics: dict[str, Statistic] = {
-        f"share of {word}": partial(_share, code)
+        f"share of {word}": lambda values, code=code: float(np.mean(values == code))  # type: ignore[misc]
         for code, word in enumerate(domain.columns[column].words[:_MOST_SHARES])
     }
     if not statistics:
         statistics = {"mean": np.mean, "median": np.median, "90 % quantile": partial(np.quantile, q=0.9)}
-    options: dict[str, Any] = {"folder": folder, "seed": seed, "progress": progress}
-    if attacked:
+    if known is not None or holdout is not None or mechanism.synthesiser.given:
         options |= {"domain": domain, "known": known, "holdout": holdout}
     columns = held_columns(held_rows(data, domain), domain)
-    points = frontier(mechanism, columns, LADDER, statistics, column=column, **options)
+    points = frontier(mechanism, columns, LADDER, statistics, column=column, folder=folder, **options)
     if all(point.failed for point in points):
         raise Refused(f"no weighting could be fitted: {points[0].failed}")
     frontier_page(points, Path(folder) / PAGE)
@@ -419,7 +406,3 @@ def ladder_text(points: Sequence[FrontierPoint]) -> str:
         lines += [*aligned([head, *body]), *(f"  {attack.attack}: {attack.how}" for attack in tried)]
         lines += ["  These attacks were tried. None of them bounds what another may reach."]
     return "\n".join(lines)
-
-
-def _share(code: int, values: Floats) -> float:
-    return float(np.mean(values == code))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -105,11 +106,6 @@ class PosteriorDraws:
     def effective(self) -> float:
         """The least effective sample size of what is watched."""
         return float(len(self)) if self.exact else min(map(effective_sample_size, self.watched.values()))
-
-    def apart(self, chains: int) -> list[dict[str, npt.NDArray[Any]]]:
-        """Return one draw from the middle of each chain, to start other chains from."""
-        length = len(self) // chains
-        return [self.one(chain * length + length // 2) for chain in range(chains)]
 
     def one(self, index: int) -> dict[str, npt.NDArray[Any]]:
         """Return one draw of all latent sites."""
@@ -231,25 +227,50 @@ class Sampler:
     ) -> PosteriorDraws:
         if start is None:
             starts = [self.synthesiser.start(self.data, chain=i) for i in range(self.chains)]
-        else:
-            starts = [*start.apart(self.chains)]
+        else:  # from the middle of each of its chains
+            length = len(start) // self.chains
+            starts = [start.one(chain * length + length // 2) for chain in range(self.chains)]
         keys = rng.integers(0, 2**32, size=(self.chains, 2), dtype=np.uint32)
-        run = _Run(self, keys, starts, facts)
-        run.planned = self.warm_up + self.draws
+        with _precision(self._chain):
+            points = [jax.tree.map(lambda v: jnp.asarray(v, jnp.float32), start) for start in starts]
+            begun = [self._chain.begin(jnp.asarray(k), x, facts) for k, x in zip(keys, points, strict=True)]
+            state = jax.tree.map(lambda *parts: jnp.stack(parts), *begun)
+        planned = self.warm_up + self.draws
+        stream = self._stream(state, facts, lambda: planned)
         if self.warm_up:
-            run.take(1, every=self.warm_up)
-        values, diverging = run.take(self.draws)
+            _taken(stream, 1, every=self.warm_up)
+        values, diverging = _taken(stream, self.draws)
         draws = self._posterior_draws(values, diverging, facts)
         hopeless = until.divergent * diverging.size * 2**until.doublings
         for doubling in range(until.doublings):
             if not draws.beyond(until) or diverging.sum() > hopeless:
                 break
             count, every = self.draws - self.draws // 2, 2 ** (doubling + 1)
-            run.planned += count * every
+            planned += count * every
             half = {name: value[:, 1::2] for name, value in values.items()}
-            values, diverging = _joined([(half, diverging), run.take(count, every=every)])
+            parts = (half, diverging), _taken(stream, count, every=every)
+            values, diverging = jax.tree.map(lambda *arrays: np.concatenate(arrays, axis=1), *parts)
             draws = self._posterior_draws(values, diverging, facts)
         return draws
+
+    def _stream(self, state: Any, facts: tuple[Any, Any], planned: Callable[[], int]) -> Iterator[_Draws]:
+        """Yield the next draw of all chains: one after the other, side by side in one vector, or on several devices."""
+        for block in itertools.count(1):
+            with _precision(self._chain):
+                if self.chain_method == "vectorized":
+                    advanced = self._advance(state, facts)
+                else:
+                    states = [(jax.tree.map(lambda part, i=i: part[i], state), facts) for i in range(self.chains)]
+                    if self.chain_method == "parallel":  # devices work at the same time: each call returns at once
+                        devices = jax.local_devices()
+                        states = [jax.device_put(state, devices[i % len(devices)]) for i, state in enumerate(states)]
+                    parts = [self._advance(*state) for state in states]
+                    advanced = jax.tree.map(lambda *values: np.stack(values), *parts)
+                state, (values, diverging) = jax.tree.map(np.asarray, advanced)
+            if self.progress is not None:
+                self.progress(min(block * diverging.shape[1], planned()), planned())
+            for i in range(diverging.shape[1]):
+                yield {name: value[:, i] for name, value in values.items()}, diverging[:, i]
 
     def _posterior_draws(
         self, values: dict[str, npt.NDArray[Any]], diverging: Booleans, facts: tuple[Any, Any]
@@ -316,63 +337,11 @@ class Sampler:
         return jax.jit(over_draws)
 
 
-class _Run:
-    """Chains on their way; draws that were made and not yet taken wait."""
-
-    def __init__(
-        self,
-        sampler: Sampler,
-        keys: npt.NDArray[np.uint32],
-        starts: Sequence[Mapping[str, npt.NDArray[Any]] | None],
-        facts: tuple[Any, Any],
-    ) -> None:
-        self.planned, self._done = 0, 0
-        self._sampler, self._facts = sampler, facts
-        self._waiting: _Draws | None = None
-        with _precision(sampler._chain):
-            points = [jax.tree.map(lambda v: jnp.asarray(v, jnp.float32), start) for start in starts]
-            states = [sampler._chain.begin(jnp.asarray(k), x, facts) for k, x in zip(keys, points, strict=True)]
-            self._state = jax.tree.map(lambda *parts: jnp.stack(parts), *states)
-
-    def take(self, count: int, *, every: int = 1) -> _Draws:
-        """Return draws by chain, each the last of so many, and which of all of them are divergent."""
-        parts, passed = [], 0
-        while passed < count * every:
-            values, diverging = self._waiting or self._block()
-            length = min(count * every - passed, diverging.shape[1])
-            thinned = slice(-(passed + 1) % every, length, every)
-            parts.append(({name: value[:, thinned] for name, value in values.items()}, diverging[:, :length]))
-            self._waiting = None
-            if length < diverging.shape[1]:
-                self._waiting = {name: value[:, length:] for name, value in values.items()}, diverging[:, length:]
-            passed += length
-        return _joined(parts)
-
-    def _block(self) -> _Draws:
-        """Advance chains one after the other, side by side in one vector, or on as many devices as there are."""
-        method, advance = self._sampler.chain_method, self._sampler._advance
-        with _precision(self._sampler._chain):
-            if method == "vectorized":
-                advanced = advance(self._state, self._facts)
-            else:
-                count = len(jax.tree.leaves(self._state)[0])
-                states = [(jax.tree.map(lambda part, i=i: part[i], self._state), self._facts) for i in range(count)]
-                if method == "parallel":  # devices work at the same time: each call returns before it is done
-                    devices = jax.local_devices()
-                    states = [jax.device_put(state, devices[i % len(devices)]) for i, state in enumerate(states)]
-                parts = [advance(*state) for state in states]
-                advanced = jax.tree.map(lambda *values: np.stack(values), *parts)
-            self._state, (values, diverging) = jax.tree.map(np.asarray, advanced)
-        self._done += diverging.shape[1]
-        if self._sampler.progress is not None:
-            self._sampler.progress(min(self._done, self.planned), self.planned)
-        return values, diverging
-
-
-def _joined(parts: list[_Draws]) -> _Draws:
-    """Return draws by chain, one part after the other."""
-    joined: _Draws = jax.tree.map(lambda *arrays: np.concatenate(arrays, axis=1), *parts)
-    return joined
+def _taken(stream: Iterator[_Draws], count: int, *, every: int = 1) -> _Draws:
+    """Return draws by chain, each the last of so many, and which of all of them are divergent."""
+    values, diverging = zip(*itertools.islice(stream, count * every), strict=True)
+    kept = jax.tree.map(lambda *draws: np.stack(draws, axis=1), *values[every - 1 :: every])
+    return kept, np.stack(diverging, axis=1)
 
 
 def _precision(chain: Chain) -> contextlib.AbstractContextManager[Any]:

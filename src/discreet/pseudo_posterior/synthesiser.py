@@ -26,7 +26,6 @@ from discreet.pseudo_posterior.likelihood import (
     by_record,
     is_likelihood,
     latent,
-    log_density,
     program,
     redrawn,
     rows,
@@ -455,7 +454,10 @@ def densities(
     likelihood: dict[str, Any] = {}
     for name, site in sites.items():
         if site["type"] == "sample":
-            (likelihood if is_likelihood(site) else prior)[name] = log_density(site)
+            logs = site["fn"].log_prob(site["value"])
+            if site["scale"] is not None:
+                logs = site["scale"] * logs
+            (likelihood if is_likelihood(site) else prior)[name] = logs
     return prior, likelihood
 
 

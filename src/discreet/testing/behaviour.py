@@ -140,20 +140,20 @@ def _view(reading: Reading) -> dict[str, bytes]:
 @contextlib.contextmanager
 def _no_other_chance(kind: type[Mechanism]) -> Iterator[None]:
     """Refuse what makes generators and what draws from the global ones, but to the library's own maker of them."""
+
+    def refused(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **options: Any) -> Any:
+            caller = sys._getframe(1).f_globals["__name__"]
+            assert caller == secure.__module__, f"the kernel of {kind.__name__} has randomness other than its generator"
+            return function(*arguments, **options)
+
+        return call
+
     with contextlib.ExitStack() as stack:
         for module, names in ((np.random, (*_GENERATORS, *_GLOBAL_CHANCE)), (random, _GLOBAL_CHANCE)):
             for name in set(names) & set(dir(module)):
-                stack.enter_context(mock.patch.object(module, name, _refused(kind, getattr(module, name))))
+                stack.enter_context(mock.patch.object(module, name, refused(getattr(module, name))))
         yield
-
-
-def _refused(kind: type[Mechanism], function: Callable[..., Any]) -> Callable[..., Any]:
-    def refused(*arguments: Any, **options: Any) -> Any:
-        caller = sys._getframe(1).f_globals["__name__"]
-        assert caller == secure.__module__, f"the kernel of {kind.__name__} has randomness other than its generator"
-        return function(*arguments, **options)
-
-    return refused
 
 
 _reached: list[str] | None = None
@@ -181,15 +181,15 @@ _ESTIMATE_RUNS = 1500
 _MEAN, _SQUARE = 0.15, 0.4
 
 
-def check_share(kind: type[Mechanism], *, rate: float = RATE, seed: int = 0) -> None:
+def check_share(kind: type[Mechanism]) -> None:
     """Assert that the forecast share that is not from the data is at least what 300 releases at a poor budget show."""
     # All records lie at one end of a line of 8 cells: the released records' mean distance from it, as a share of the
     # line, is a lower bound on the share. A right mechanism fails with probability at most the rate; one that displaces
     # its records by 2t more than it states, t = sqrt(log(1/rate) / 600) (Hoeffding; 0.15), passes as rarely.
-    displaced = [float(places.sum()) / max(1, len(places)) / (_LINE - 1) for places in _cells(kind, seed)]
+    displaced = [float(places.sum()) / max(1, len(places)) / (_LINE - 1) for places in _cells(kind)]
     stated, shown = _poor(kind).forecast(_POOR_RECORDS).lost, float(np.mean(displaced))
     assert 0.0 <= stated <= 1.0, f"{kind.__name__} states {stated!r} as the share that is not from the data"
-    assert shown <= stated + math.sqrt(-math.log(rate) / (2 * _SHARE_RUNS)), (
+    assert shown <= stated + math.sqrt(-math.log(RATE) / (2 * _SHARE_RUNS)), (
         f"{kind.__name__} states that {stated:.1%} of its records are not from the data; in {_SHARE_RUNS} releases of "
         f"a table in one cell they were displaced by {shown:.1%} of the domain on average"
     )
@@ -209,26 +209,26 @@ def _readings(kind: type[Mechanism], rng: np.random.Generator) -> Iterator[Readi
         yield twin.reading(mechanism.kernel(table, rng=rng), n=_POOR_RECORDS)
 
 
-def _cells(kind: type[Mechanism], seed: int) -> list[Integers]:
+def _cells(kind: type[Mechanism]) -> list[Integers]:
     """Return the cells of the records of each release."""
-    rng = seeded(seed)
+    rng = seeded(0)
     draws = (reading.draw(_POOR_SIZE, rng=rng) for reading in _readings(kind, rng))
     return [small_domain(_LINE).flat(Records.concatenate(draw)) for draw in draws]
 
 
-def check_forecast(kind: type[Mechanism], *, rate: float = RATE, seed: int = 0) -> None:
+def check_forecast(kind: type[Mechanism]) -> None:
     """Assert that what is forecast of the records' number and law is what releases of that table have."""
     # A mechanism whose forecast displaces records as its releases do fails with probability at most the rate. With
     # N = 300 and t = sqrt(log(4/rate) / (2N)) (Hoeffding, on either mean; 0.16 at 1e-6), forecasts are rejected as
     # surely that are off by 4t; those off by 2t half of the time. So are shares that are released.
-    mechanism, allowed = _poor(kind), 2.0 * math.sqrt(math.log(4.0 / rate) / (2 * _SHARE_RUNS))
-    forecast, releases = mechanism.forecast(_POOR_RECORDS), _cells(kind, seed)
+    mechanism, allowed = _poor(kind), 2.0 * math.sqrt(math.log(4.0 / RATE) / (2 * _SHARE_RUNS))
+    forecast, releases = mechanism.forecast(_POOR_RECORDS), _cells(kind)
     share = float(np.mean([len(places) for places in releases])) / _POOR_SIZE
     assert abs(share - forecast.released_share) <= allowed, (
         f"{kind.__name__} states that {forecast.released_share:.1%} of the records asked for are released; in "
         f"{_SHARE_RUNS} releases {share:.1%} were"
     )
-    predicted = 0.5 * forecast.lost if forecast.rest else _displacement(kind, seed + 1)
+    predicted = 0.5 * forecast.lost if forecast.rest else _displacement(kind)
     displaced = [float(places.mean()) / (_LINE - 1) for places in releases if len(places)]
     assert predicted is None or not displaced or abs(predicted - np.mean(displaced)) <= allowed, (
         f"{kind.__name__} is forecast to displace the records of a table in one cell by {predicted:.1%} of the domain "
@@ -236,9 +236,9 @@ def check_forecast(kind: type[Mechanism], *, rate: float = RATE, seed: int = 0) 
     )
 
 
-def _displacement(kind: type[Mechanism], seed: int) -> float | None:
+def _displacement(kind: type[Mechanism]) -> float | None:
     """Return how far the columns' shares of readings displace records on average; None where there are none."""
-    rng, moved = seeded(seed), []
+    rng, moved = seeded(1), []
     for reading in _readings(kind, rng):
         if (columns := reading.column_shares(rng=rng)) is None:
             return None
@@ -250,13 +250,13 @@ def _displacement(kind: type[Mechanism], seed: int) -> float | None:
     return float(np.mean(moved))
 
 
-def check_estimates(kind: type[Mechanism], *, seed: int = 0) -> None:
+def check_estimates(kind: type[Mechanism]) -> None:
     """Assert that estimated counts of two of four cells, few and many, are unbiased, and as exact as they state."""
     for counts in ((250, 0, 150, 0), (100_000, 0, 1_500, 0)):
-        _check_estimates(kind, np.array(counts), seed)
+        _check_estimates(kind, np.array(counts))
 
 
-def _check_estimates(kind: type[Mechanism], counts: Integers, seed: int) -> None:
+def _check_estimates(kind: type[Mechanism], counts: Integers) -> None:
     # Of every cell's errors in units of their standard error, z, over N = 1500 releases, the mean has to be within 0.15
     # of 0, and the mean square within 0.4 of 1. For noise with tails no heavier than Laplace's, a right mechanism fails
     # with probability at most 1e-6 in all: 2 * 5.2e-8 per cell for the mean (Chernoff, E e^(l z) <= 1 / (1 - l^2/2))
@@ -266,7 +266,7 @@ def _check_estimates(kind: type[Mechanism], counts: Integers, seed: int) -> None
     n = int(counts.sum())
     size = min(n, 400)
     mechanism = kind.calibrated(Budget(epsilon=0.5, delta=0.01), domain=small_domain(len(counts)), n=n, size=size)
-    rng, x, twin = seeded(seed), table_of(counts), twin_of(mechanism, size)
+    rng, x, twin = seeded(0), table_of(counts), twin_of(mechanism, size)
     errors = []
     for _ in range(_ESTIMATE_RUNS):
         estimates = twin.reading(mechanism.kernel(x, rng=rng), n=n).estimates()

@@ -57,11 +57,10 @@ def neighbouring_pairs(
     return tables, left.astype(np.int64), right.astype(np.int64)
 
 
-def table_of(counts: npt.NDArray[np.integer], values: npt.NDArray[np.generic] | None = None) -> Counts:
-    """Return the table that holds value ``l`` ``counts[l]`` times; cells ``0, 1, ..`` where no values are given."""
-    cells = np.flatnonzero(counts)
-    column = cells.astype(np.int64) if values is None else values[cells]
-    return Counts(records=Records(columns=(column,)), frequencies=np.asarray(counts)[cells].astype(np.int64))
+def table_of(counts: npt.NDArray[np.integer]) -> Counts:
+    """Return the table that holds cell ``l`` ``counts[l]`` times."""
+    cells = np.flatnonzero(counts).astype(np.int64)
+    return Counts(records=Records(columns=(cells,)), frequencies=np.asarray(counts)[cells].astype(np.int64))
 
 
 def partitions(total: int, largest: int | None = None) -> Iterator[tuple[int, ...]]:
@@ -78,14 +77,8 @@ def partitions(total: int, largest: int | None = None) -> Iterator[tuple[int, ..
 class Law:
     """The law of a release of a small table, under each of several tables.
 
-    Parameters
-    ----------
-    outcomes : tuple of hashable
-        Everything that can be released, up to order: what :func:`outcome_of` returns.
-    log_mass : ndarray of float64, shape (tables, outcomes)
-        Log-probability of each outcome under each table.
-    neglected : float
-        A bound on the probability that is not listed: 0 but for unbounded noise.
+    ``outcomes``: all that can be released, up to order, as :func:`outcome_of` returns it. ``log_mass``, shape (tables,
+    outcomes): their log-probabilities. ``neglected``: bounds the probability of all others, 0 but for unbounded noise.
     """
 
     outcomes: tuple[Hashable, ...]

@@ -39,7 +39,9 @@ def small_domain(cells: int = 4) -> Domain:
 def small_mechanism(
     kind: type[Mechanism],
     *,
+    budget: Budget = BUDGET,
     domain: Domain | None = None,
+    n: int = RECORDS,
     relation: RelationName = "replacement",
     group: int = 1,
     size: int | None = SIZE,
@@ -48,7 +50,7 @@ def small_mechanism(
     """Return the mechanism that ``calibrated`` gives for the small budget, on the small domain if on no other."""
     if relation != "replacement":
         choices["relation"] = relation
-    return kind.calibrated(BUDGET, domain=domain or small_domain(), n=RECORDS, size=size, group=group, **choices)
+    return kind.calibrated(budget, domain=domain or small_domain(), n=n, size=size, group=group, **choices)
 
 
 def variants(mechanism: Mechanism) -> Iterator[Mechanism]:

@@ -7,7 +7,7 @@ custodian who has to say what an intruder with ordinary means would reach.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -87,9 +87,8 @@ def disclosures(
     if not used or target in used:
         raise ParameterError("known columns are needed besides the sensitive one. Name at least one in known=")
     sides = [side for side in (data, release, control) if side is not None]
-    tables = _targets(sides, used, target)
-    knowledge = _Knowledge(tables.pop(1), rng)
-    sets = [knowledge.rates(table) for table in tables]
+    table, released, *rest = _targets(sides, used, target)
+    sets = [_match_rates(side, released, data.ordered[used], rng) for side in (table, *rest)]
     singled_out = _single_out(sides, rng)
     by_attack = [(name, sensitive, [rates[name] for rates in sets]) for name in sets[0]]
     return tuple(
@@ -116,13 +115,13 @@ def mean_attacks(releases: Sequence[tuple[Disclosure, ...]]) -> tuple[Disclosure
     return tuple(means)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Targets:
     """What attacks read of a table, row by row; numbers stand for the same labels in all tables."""
 
     known: Integers  # labels, shape (rows, known columns)
-    ordered: Booleans  # shape (known columns,)
-    keys: Integers  # a number for each combination of known labels
+    alike: Integers  # how many released records have the known labels
+    right: Integers  # how many of them have the sensitive label too
     values: Integers  # a number for each label of the sensitive column
     frequencies: Integers
 
@@ -135,21 +134,21 @@ class _Targets:
         return np.searchsorted(np.cumsum(self.frequencies), places, side="right").astype(np.int64)
 
 
-def _targets(sides: Sequence[DistinctRows], known: Sequence[int], sensitive: int) -> list[_Targets]:
-    labels = [_row_labels(side) for side in sides]
+def _targets(sides: Sequence[DistinctRows], known: list[int], sensitive: int) -> list[_Targets]:
+    """Read the table, its release and the control."""
+    labels, weights = [_row_labels(side) for side in sides], [side.frequencies[side.present] for side in sides]
     ends, rows = np.cumsum([len(part) for part in labels])[:-1], np.concatenate(labels)
-    keys = np.split(row_numbers(rows[:, known]), ends)
+
+    def released(columns: list[int]) -> list[Integers]:
+        """Return how many released records have the labels of each row in these columns."""
+        numbers = row_numbers(rows[:, columns])
+        of_release, total = np.split(numbers, ends)[1], int(numbers.max(initial=0)) + 1
+        counts = np.bincount(of_release, weights=weights[1], minlength=total).astype(np.int64)
+        return np.split(counts[numbers], ends)
+
     values = np.split(np.unique(rows[:, sensitive], return_inverse=True)[1], ends)
-    return [
-        _Targets(
-            known=part[:, known],
-            ordered=side.ordered[known],
-            keys=key,
-            values=value,
-            frequencies=side.frequencies[side.present],
-        )
-        for side, part, key, value in zip(sides, labels, keys, values, strict=True)
-    ]
+    facts = np.split(rows[:, known], ends), released(known), released([*known, sensitive]), values, weights
+    return [_Targets(*of_table) for of_table in zip(*facts, strict=True)]
 
 
 def _row_labels(rows: DistinctRows) -> Integers:
@@ -157,64 +156,42 @@ def _row_labels(rows: DistinctRows) -> Integers:
     return np.column_stack([column.by_row for column in rows.columns])[rows.present]
 
 
-class _Knowledge:
-    """The released table, as attacks read it."""
-
-    def __init__(self, table: _Targets, rng: np.random.Generator) -> None:
-        self.rng, self.ordered = rng, table.ordered
-        self.width = int(table.values.max(initial=0)) + 1
-        self.alike = _counter(table.keys, table.frequencies)
-        self.right = _counter(table.keys * self.width + table.values, table.frequencies)
-        self.commonest = int(np.bincount(table.values, weights=table.frequencies).argmax())
-        order = np.argsort(-table.frequencies, kind="stable")[:_MOST_RELEASED]
-        self.known, self.masses = table.known[order], np.zeros((len(order), self.width))
-        self.masses[np.arange(len(order)), table.values[order]] = table.frequencies[order]
-
-    def rates(self, table: _Targets) -> dict[str, AttackRate]:
-        """Return how often matches and guesses about the records of a table are right."""
-        n, values, records = table.frequencies, table.values, int(table.frequencies.sum())
-        alike = self.alike(table.keys)
-        possible = values < self.width  # a value that the release has nowhere is never found
-        right = np.where(possible, self.right(table.keys * self.width + np.where(possible, values, 0)), 0)
-        alone = alike == 1
-        matched, rightly = int(n[alone].sum()), int(n[alone & (right == 1)].sum())
-        expected = float((n * right / np.maximum(alike, 1)).sum())
-        rows = table.sample(_MOST_TARGETS, self.rng)
-        guessed = int((self.guesses(table.known[rows]) == values[rows]).sum())
-        return {
-            "matched alone": AttackRate(right=matched, tries=records),
-            "matched rightly": AttackRate(right=rightly, tries=records),
-            "matched wrongly": AttackRate(right=matched - rightly, tries=matched),
-            "expected match": AttackRate(right=expected, tries=records),
-            "guessed": AttackRate(right=guessed, tries=len(rows)),
-            "guessed blindly": AttackRate(right=int(n[values == self.commonest].sum()), tries=records),
-        }
-
-    def guesses(self, known: Integers) -> Integers:
-        """Return the commonest value among the released records that are nearest in known labels (Gower's distance)."""
-        guesses = np.empty(len(known), dtype=np.int64)
-        for start in range(0, len(known), 200):
-            part = known[start : start + 200]
-            distance = np.zeros((len(part), len(self.known)), dtype=np.float32)
-            for j, ordered in enumerate(self.ordered):
-                x, y = part[:, j, None], self.known[None, :, j]
-                steps = np.abs(x - y) / BINS if ordered else np.ones(1)
-                distance += np.where((x < 0) != (y < 0), 1.0, np.where(x == y, 0.0, steps)).astype(np.float32)
-            nearest = distance <= distance.min(axis=1, keepdims=True) + 1e-5
-            guesses[start : start + 200] = (nearest @ self.masses).argmax(axis=1)
-        return guesses
+def _match_rates(
+    table: _Targets, release: _Targets, ordered: Booleans, rng: np.random.Generator
+) -> dict[str, AttackRate]:
+    """Return how often matches and guesses about the records of a table are right."""
+    n, values, records = table.frequencies, table.values, int(table.frequencies.sum())
+    alone = table.alike == 1
+    matched, rightly = int(n[alone].sum()), int(n[alone & (table.right == 1)].sum())
+    expected = float((n * table.right / np.maximum(table.alike, 1)).sum())
+    rows = table.sample(_MOST_TARGETS, rng)
+    guessed = int((_nearest_values(table.known[rows], release, ordered) == values[rows]).sum())
+    commonest = int(np.bincount(release.values, weights=release.frequencies).argmax())
+    return {
+        "matched alone": AttackRate(right=matched, tries=records),
+        "matched rightly": AttackRate(right=rightly, tries=records),
+        "matched wrongly": AttackRate(right=matched - rightly, tries=matched),
+        "expected match": AttackRate(right=expected, tries=records),
+        "guessed": AttackRate(right=guessed, tries=len(rows)),
+        "guessed blindly": AttackRate(right=int(n[values == commonest].sum()), tries=records),
+    }
 
 
-def _counter(keys: Integers, frequencies: Integers) -> Callable[[Integers], Integers]:
-    """Return a function from keys to how many records have them."""
-    distinct, places = np.unique(keys, return_inverse=True)
-    counts = np.bincount(places, weights=frequencies).astype(np.int64)
-
-    def count(queries: Integers) -> Integers:
-        places = np.minimum(np.searchsorted(distinct, queries), len(distinct) - 1)
-        return np.where(distinct[places] == queries, counts[places], 0)
-
-    return count
+def _nearest_values(known: Integers, release: _Targets, ordered: Booleans) -> Integers:
+    """Return the commonest value among the released records that are nearest in known labels (Gower's distance)."""
+    order = np.argsort(-release.frequencies, kind="stable")[:_MOST_RELEASED]
+    masses = np.zeros((len(order), int(release.values.max()) + 1))
+    masses[np.arange(len(order)), release.values[order]] = release.frequencies[order]
+    guesses = np.empty(len(known), dtype=np.int64)
+    for start in range(0, len(known), 200):
+        part = known[start : start + 200]
+        distance = np.zeros((len(part), len(order)), dtype=np.float32)
+        for x, y, is_ordered in zip(part.T[:, :, None], release.known[order].T, ordered, strict=True):
+            steps = np.abs(x - y) / BINS if is_ordered else np.ones(1)
+            distance += np.where((x < 0) != (y < 0), 1.0, np.where(x == y, 0.0, steps)).astype(np.float32)
+        nearest = distance <= distance.min(axis=1, keepdims=True) + 1e-5
+        guesses[start : start + 200] = (nearest @ masses).argmax(axis=1)
+    return guesses
 
 
 def _single_out(sides: Sequence[DistinctRows], rng: np.random.Generator) -> list[AttackRate]:

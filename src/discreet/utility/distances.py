@@ -37,8 +37,8 @@ def wasserstein_1d(
 
     .. math:: W_1 = \int |F(t) - G(t)| \, dt = \int_0^1 |F^{-1}(u) - G^{-1}(u)| \, du,
 
-    with ``F`` and ``G`` the distribution functions of the two samples, weights divided by their sums. One sort of each
-    sample that is not sorted yet, then one pass over the values of both: a sum of terms of one sign.
+    with ``F`` and ``G`` the distribution functions of the two samples, weights divided by their sums. One sort, then
+    one pass over the values of both: a sum of terms of one sign.
 
     Parameters
     ----------
@@ -139,7 +139,9 @@ def total_variation(
 
 def summary(values: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> dict[str, float]:
     """Return mean, standard deviation (divisor: the total weight) and quantiles, the least values that reach them."""
-    ordered, weight = sorted_sample("values", values, weights)
+    points, weight = require_sample("values", values, weights)
+    order = np.argsort(points, kind="stable")
+    ordered, weight = points[order], weight[order]
     total = weight.sum()
     mean = float(np.dot(ordered, weight) / total)
     deviations = ordered - mean
@@ -154,18 +156,13 @@ def summary(values: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> dict
     return facts | {f"p{percent}": value for percent, value in zip(QUANTILES, quantiles, strict=True)}
 
 
-def sorted_sample(name: str, values: npt.ArrayLike, weights: npt.ArrayLike | None) -> tuple[Floats, Weights]:
-    """Return a sample sorted, with its weights in the same order."""
+def require_sample(name: str, values: npt.ArrayLike, weights: npt.ArrayLike | None) -> tuple[Floats, Weights]:
+    """Return the values of a sample on the line, and their weights."""
     points = np.asarray(values, dtype=np.float64)
     weight = require_weights(name, points, weights)
     if not np.isfinite(points).all():
         raise ParameterError(f"{name} holds a value that is not finite. Take out nulls and infinities first")
-    if (points[1:] >= points[:-1]).all():
-        return points, weight
-    if weights is None:
-        return np.sort(points), weight
-    order = np.argsort(points)
-    return points[order], weight[order]
+    return points, weight
 
 
 def require_weights(name: str, values: npt.NDArray[Any], weights: npt.ArrayLike | None) -> Weights:
@@ -197,7 +194,7 @@ def _gaps(
     x: npt.ArrayLike, x_weights: npt.ArrayLike | None, y: npt.ArrayLike, y_weights: npt.ArrayLike | None
 ) -> tuple[Floats, npt.NDArray[Any], float]:
     """Return the values of both in order, by how much one function is above the other between them, and their end."""
-    (x_values, x_weight), (y_values, y_weight) = sorted_sample("x", x, x_weights), sorted_sample("y", y, y_weights)
+    (x_values, x_weight), (y_values, y_weight) = require_sample("x", x, x_weights), require_sample("y", y, y_weights)
     signed, top = signed_masses(x_weight, y_weight)
     points = np.concatenate((x_values, y_values))
     order = np.argsort(points, kind="stable")
@@ -321,13 +318,10 @@ def kde_l2(
     0.751126
     """
     h = bandwidth(x, x_weights) if width is None else real("width", width, above=0)
-    values, masses = [], []
-    for name, sample, weights, sign in (("x", x, x_weights, 1.0), ("y", y, y_weights, -1.0)):
-        ordered, weight = sorted_sample(name, sample, weights)
-        values.append(ordered)
-        masses.append(sign * weight / weight.sum())
-    points, places = np.unique(np.concatenate(values), return_inverse=True)
-    signed: Floats = np.bincount(places, weights=np.concatenate(masses)).astype(np.float64)
+    (x_values, x_weight), (y_values, y_weight) = require_sample("x", x, x_weights), require_sample("y", y, y_weights)
+    points, places = np.unique(np.concatenate((x_values, y_values)), return_inverse=True)
+    masses = np.concatenate((x_weight / x_weight.sum(), -y_weight / y_weight.sum()))
+    signed: Floats = np.bincount(places, weights=masses).astype(np.float64)
     if h == 0.0:
         return 0.0 if np.abs(signed).max() <= 1e-15 else float("inf")
     square = _all_pairs(points, signed, h) if len(points) <= _EXACT else _binned(points, signed, h)

@@ -92,26 +92,14 @@ def compute_measures(
             how, measure = _transport(data, release, holdout)
         held_out = {} if holdout is None else measure(data, holdout)
         resampled = [measure(data, sample) for sample in samples]
-        results += [
-            Measured(
-                measure=name,
-                of=of,
-                release=value,
-                bootstrap=_mean_and_range([distances[of] for distances in resampled if of in distances]),
-                holdout=held_out.get(of),
-                how=how,
-            )
-            for of, value in measure(data, release).items()
-        ]
+        for of, value in measure(data, release).items():
+            bootstrap, values = None, [distances[of] for distances in resampled if of in distances]
+            if values:  # the mean, and the ends of the range that holds 95 % of them
+                low, high = np.quantile(values, (0.025, 0.975)).tolist()
+                bootstrap = float(np.mean(values)), low, high
+            facts: dict[str, Any] = {"release": value, "bootstrap": bootstrap, "holdout": held_out.get(of), "how": how}
+            results.append(Measured(measure=name, of=of, **facts))
     return tuple(results)
-
-
-def _mean_and_range(values: list[float]) -> tuple[float, float, float] | None:
-    """Return the mean of values, and the ends of the range that holds 95 % of them."""
-    if not values:
-        return None
-    low, high = np.quantile(values, (0.025, 0.975)).tolist()
-    return float(np.mean(values)), low, high
 
 
 def _transport(data: DistinctRows, release: DistinctRows, holdout: DistinctRows | None) -> tuple[str, Measure]:
@@ -124,7 +112,7 @@ def _transport(data: DistinctRows, release: DistinctRows, holdout: DistinctRows 
         reason = "the tables are too large for exact transport"
     else:
         return MEASURES["transport"]
-    return f"sliced W1 over {_DIRECTIONS} directions, at most W1: {reason}", _sliced_transport
+    return f"sliced W1 over {_DIRECTIONS} directions, at most W1: {reason}", _of_rows(_sliced)
 
 
 def _on_the_line(distance: Callable[..., float]) -> Measure:
@@ -158,29 +146,26 @@ def _of_labels(distance: Callable[..., float]) -> Measure:
     return measure
 
 
-def _exact_transport(x: DistinctRows, y: DistinctRows) -> Distances:
-    return {"all columns": transport_distance(x.scaled(), y.scaled(), **_sample_options(x, y))}
+def _of_rows(distance: Callable[..., float]) -> Measure:
+    """Measure all columns together."""
+
+    def measure(x: DistinctRows, y: DistinctRows) -> Distances:
+        masses = {"x_weights": x.frequencies[x.present], "y_weights": y.frequencies[y.present]}
+        return {"all columns": distance(x.scaled(), y.scaled(), **masses, ordered=x.ordered, column_weights=x.weights)}
+
+    return measure
 
 
-def _sliced_transport(x: DistinctRows, y: DistinctRows) -> Distances:
+def _sliced(*samples: Floats, **options: Any) -> float:
     # The same directions every time, so that a release and its baselines differ by their records alone.
-    options = _sample_options(x, y)
-    sliced = sliced_wasserstein(x.scaled(), y.scaled(), directions=_DIRECTIONS, rng=seeded(0), **options)
-    return {"all columns": sliced.value}
-
-
-def _sample_options(x: DistinctRows, y: DistinctRows) -> dict[str, Any]:
-    return {
-        "x_weights": x.frequencies[x.present],
-        "y_weights": y.frequencies[y.present],
-        "ordered": x.ordered,
-        "column_weights": x.weights,
-    }
+    return sliced_wasserstein(*samples, directions=_DIRECTIONS, rng=seeded(0), **options).value
 
 
 def _marginals(ways: int) -> Measure:
     def measure(x: DistinctRows, y: DistinctRows) -> Distances:
-        distances = marginal_distances(x, y, ways)
+        masses = {"x_weights": x.frequencies, "y_weights": y.frequencies}
+        subsets = combinations(range(len(x.columns)), ways)
+        distances = [total_variation(*_keys(x, y, subset), **masses) for subset in subsets]
         return _mean_and_largest(distances, f"{counted(len(distances), 'marginal')} of {counted(ways, 'column')}")
 
     return measure
@@ -209,7 +194,7 @@ MEASURES: dict[str, tuple[str, Measure]] = {
     "tv": (_LABELS, _of_labels(total_variation)),
     "hellinger": (_LABELS, _of_labels(hellinger)),
     "kde-l2": ("values scaled by upper - lower, Gaussian kernel, Scott's bandwidth of the table", _on_the_line(kde_l2)),
-    "transport": ("exact W1 under the domain's ground distance", _exact_transport),
+    "transport": ("exact W1 under the domain's ground distance", _of_rows(transport_distance)),
     "marginals-2": (f"total variation; {_LABELS}", _marginals(2)),
     "marginals-3": (f"total variation; {_LABELS}", _marginals(3)),
     "correlation": ("absolute difference of Pearson's r, Cramér's V or the correlation ratio", _correlation),
@@ -218,14 +203,6 @@ MEASURES: dict[str, tuple[str, Measure]] = {
 """The measures: how each is computed in words, and the function of two tables."""
 
 _MOST_LABELS = 50
-
-
-def marginal_distances(x: DistinctRows, y: DistinctRows, ways: int) -> list[float]:
-    """Return the total variation distance between the labels of each marginal of ``ways`` columns."""
-    return [
-        total_variation(*_keys(x, y, subset), x_weights=x.frequencies, y_weights=y.frequencies)
-        for subset in combinations(range(len(x.columns)), ways)
-    ]
 
 
 def _keys(x: DistinctRows, y: DistinctRows, subset: tuple[int, ...]) -> tuple[Integers, Integers]:

@@ -9,7 +9,7 @@ Pure functions of arrays; the solver is POT's (extra ``transport``).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -254,20 +254,14 @@ class _Metric:
 
 
 def _join(
-    x: npt.ArrayLike,
-    y: npt.ArrayLike,
-    x_weights: npt.ArrayLike | None,
-    y_weights: npt.ArrayLike | None,
-    ordered: npt.ArrayLike | None,
-    column_weights: npt.ArrayLike | None,
-    norm: str,
+    x: npt.ArrayLike, y: npt.ArrayLike, x_weights: npt.ArrayLike | None, y_weights: npt.ArrayLike | None, *options: Any
 ) -> tuple[Floats, Weights, _Metric, float]:
     """Return the distinct records, mass of ``x`` less mass of ``y`` on each, the metric, and the total mass."""
     x_points, x_weight = _require_sample("x", x, x_weights)
     y_points, y_weight = _require_sample("y", y, y_weights)
     if x_points.shape[1] != y_points.shape[1]:
         raise ParameterError("both samples must have the same columns")
-    metric = _Metric.parse(x_points.shape[1], ordered, column_weights, norm)
+    metric = _Metric.parse(x_points.shape[1], *options)
     signed, top = signed_masses(x_weight, y_weight)
     points = np.concatenate((x_points, y_points))
     for values in points.T[metric.ordered & np.isnan(points).any(axis=0)]:

@@ -18,7 +18,7 @@ from discreet.domain import Category, Domain, Integer, Numeric
 from discreet.errors import ParameterError
 from discreet.pseudo_posterior import LinearWeights, PseudoPosterior, Unweighted, risk_frontier
 from discreet.pseudo_posterior.regressions import CategoricalShares
-from discreet.pseudo_posterior.risk_frontier import Intruder, held_columns
+from discreet.pseudo_posterior.risk_frontier import Attack, attack_of, held_columns
 from discreet.pseudo_posterior.synthesiser import FromModel, Synthesiser
 from discreet.utility import compare
 from discreet.utility.disclosure import AttackRate, Disclosure, mean_attacks
@@ -36,16 +36,16 @@ def people(rows: int, seed: int) -> pl.DataFrame:
     return pl.DataFrame({"ward": rng.choice(["a", "b", "c"], rows), "age": rng.integers(0, 91, rows), "income": income})
 
 
-def attacked(**options: Any) -> Intruder:
+def attacked(**options: Any) -> Attack:
     model = FromModel(function=lambda _: None, sensitive=("ward",), given=("age", "income"))
     facts: dict[str, Any] = {"column": "ward", "known": None, "holdout": people(150, 2), "rng": seeded(5), **options}
-    return Intruder.from_tables(model, held_columns(people(200, 1), DOMAIN), DOMAIN, **facts)
+    return attack_of(model, held_columns(people(200, 1), DOMAIN), DOMAIN, **facts)
 
 
 @pytest.mark.parametrize("known", [None, ["age"]])
 def test_rates_are_those_of_compare(known: Any) -> None:
     release = people(180, 3)
-    ours = attacked(known=known).rates([held_columns(release, DOMAIN)], rng=seeded(7))
+    ours = attacked(known=known)([held_columns(release, DOMAIN)], seeded(7))
     closed = compare(
         people(200, 1), release, DOMAIN, holdout=people(150, 2), sensitive="ward", known=known, resamples=0
     )
@@ -58,7 +58,7 @@ def test_rates_are_those_of_compare(known: Any) -> None:
 
 def test_copies_are_told_from_fresh_records() -> None:
     copies, fresh = (
-        {one.attack: one for one in attacked().rates([held_columns(table, DOMAIN)], rng=seeded(7))}
+        {one.attack: one for one in attacked()([held_columns(table, DOMAIN)], seeded(7))}
         for table in (people(200, 1), people(200, 9))
     )
     assert copies["guessed"].excess[1] > 0.3  # the interval's lower end
