@@ -290,26 +290,14 @@ _Keys: TypeAlias = "tuple[npt.NDArray[Any], Integers | None]"
 
 
 def _joined(parts: list[_Keys]) -> _Keys:
-    """Return the distinct keys of all parts, sorted, and their frequencies."""
+    """Return the distinct keys of all parts, sorted, all NaN last as one, and their frequencies."""
     keys = np.concatenate([part for part, _ in parts])
     if all(frequencies is None for _, frequencies in parts):
-        keys.sort()
-        starts = _group_starts(keys)
-        return keys[starts], np.diff(starts, append=len(keys))
+        return np.unique(keys, return_counts=True)
     times = [np.ones(len(part), dtype=np.int64) if times is None else times for part, times in parts]
-    order = np.argsort(keys)
-    keys = keys[order]
-    starts = _group_starts(keys)
-    return keys[starts], np.add.reduceat(np.concatenate(times)[order].astype(np.int64), starts)
-
-
-def _group_starts(keys: npt.NDArray[Any]) -> Integers:
-    """Return where each distinct key starts in sorted keys; all NaN, which sort last, are one."""
-    fresh = np.ones(len(keys), dtype=bool)
-    np.not_equal(keys[1:], keys[:-1], out=fresh[1:])
-    if keys.dtype.kind == "f":
-        fresh[1:] &= ~np.isnan(keys[:-1])
-    return np.flatnonzero(fresh)
+    keys, place = np.unique(keys, return_inverse=True)
+    # Float weights are exact, as in a dense tally.
+    return keys, np.bincount(place, weights=np.concatenate(times)).astype(np.int64)
 
 
 def grouped(frame: pl.DataFrame) -> pl.DataFrame:
