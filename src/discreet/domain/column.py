@@ -386,7 +386,8 @@ class Column(ABC):
     @property
     def _clipped_to(self) -> tuple[Any, Any] | None:
         """The bounds that values beyond are moved to, where that is declared."""
-        return None
+        bounded: Any = self
+        return (bounded.lower, bounded.upper) if self.out_of_bounds == "clip" else None
 
     def _numbers(self, values: pl.Series) -> Floats:
         """Return values without nulls as numbers in the unit of :meth:`positions`."""

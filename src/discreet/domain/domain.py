@@ -155,17 +155,9 @@ class Domain:
     size: int | None = field(init=False, repr=False, default=None)
     """Number of cells, the product of the columns' sizes; None when a column is continuous or open."""
     constraints: tuple[Constraint, ...] = field(init=False, repr=False, default=())
-    """What the rules on combinations come to: one table of allowed combinations per set of columns.
-
-    Each has ``columns``, positions in the domain, ascending, and ``allowed``, an array of truth values with one axis
-    per column, as long as the column has cells. A record can occur where all of them allow it.
-    """
+    """What the rules on combinations come to, one per set of columns: a record can occur where all of them allow it."""
     published: tuple[PublishedTotals, ...] = field(init=False, repr=False, default=())
-    """What ``totals`` come to, by cells.
-
-    Each has ``column``, a position in the domain, ``group``, for each of the column's cells the position of its total,
-    ``counts``, the totals, and ``source``. Of the whole table, column and group are None.
-    """
+    """What ``totals`` come to, by cells."""
     _sorted: tuple[tuple[str, str], ...] = field(init=False, repr=False, default=())  # columns of the same intervals
     differences: tuple[Difference, ...] = field(init=False, repr=False, default=())
     """What ``difference`` comes to: one map of encoded records and back, or none."""

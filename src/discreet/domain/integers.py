@@ -48,10 +48,6 @@ class LatticeColumn(Column):
     _groups: Integers | None = field(init=False, repr=False, compare=False, default=None)
     _listed: npt.NDArray[np.int32] | None = field(init=False, repr=False, compare=False, default=None)
 
-    @property
-    def _clipped_to(self) -> tuple[Any, Any] | None:
-        return (self.lower, self.upper) if self.out_of_bounds == "clip" else None
-
     def _set_points(self, start: int, stop: int, stride: int = 1, *, spacing: str = "linear") -> None:
         """Set the points from ``start`` to at most ``stop`` (both in the column's unit), and their grouping."""
         if not start < stop:

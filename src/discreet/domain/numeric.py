@@ -160,10 +160,6 @@ class Numeric(Column):
         density = Density.parse(spec, lower=self.lower, upper=self.upper, refuse=self._refuse)
         settle(self, base=spec, _density=density)
 
-    @property
-    def _clipped_to(self) -> tuple[Any, Any] | None:
-        return (self.lower, self.upper) if self.out_of_bounds == "clip" else None
-
     def _set_lattice(self, step: float) -> None:
         lower, upper, width = Exact(repr(self.lower)), Exact(repr(self.upper)), Exact(repr(step))
         if step <= 0 or width > upper - lower:
