@@ -50,7 +50,8 @@ def column_hints(name: str, column: Column | None, values: pl.Series, rows: pl.S
     if not whole or (column is not None and column.kind == "category"):
         return
     repeated = total / distinct
-    if column is not None and repeated == 1 and (not values.dtype.is_integer() or _consecutive(values)):
+    dense = values.dtype.is_integer() and np.ptp(values.cast(pl.Float64).to_numpy()) < 2 * len(values)
+    if column is not None and repeated == 1 and (not values.dtype.is_integer() or dense):  # as numbers of rows are
         yield "every row has its own value, as an identifier has. Nothing of it can be released, so leave it out"
         return
     grouped = len(values) == total and int((values != values.shift(1)).sum()) + 1 == distinct
@@ -62,12 +63,6 @@ def column_hints(name: str, column: Column | None, values: pl.Series, rows: pl.S
             if int(values.str.contains(form).sum()) >= least * len(values):
                 yield f"it looks like {kind}, of which nothing should be released. Leave it out"
                 return
-
-
-def _consecutive(values: pl.Series) -> bool:
-    """Return whether whole numbers fill most of their range, as numbers of rows do."""
-    low, high = values.min(), values.max()
-    return isinstance(low, int) and isinstance(high, int) and high - low < 2 * len(values)
 
 
 def _missing_codes(column: Any, values: pl.Series) -> Iterator[str]:

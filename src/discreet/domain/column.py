@@ -195,9 +195,7 @@ class Column(ABC):
         if not isinstance(values, pl.Series):
             mixed = DataError(name, "its values have no common type", f"cast the column to the declared {self.kind}")
             values = quietly(partial(pl.Series, values), mixed)
-        values, unread = quietly(partial(self._reading, values), self._unreadable(name))
-        if unread.any() and self.out_of_bounds == "error":
-            raise DataError(name, *self._unread())
+        values = self.read(values, name=name)
         untyped = values.dtype == pl.Null
         if not (untyped or self._accepts(values.dtype)):
             from discreet.domain.notation import type_problem
@@ -278,7 +276,7 @@ class Column(ABC):
 
     def read(self, values: pl.Series, *, name: str | None = None) -> pl.Series:
         """Return values with their texts read as declared; those of labels are texts. Raises as :meth:`encode`."""
-        typed, unread = self._reading(values)
+        typed, unread = quietly(partial(self._reading, values), self._unreadable(name))
         if unread.any() and self.out_of_bounds == "error":
             raise DataError(name, *self._unread())
         return typed.alias(values.name)

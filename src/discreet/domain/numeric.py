@@ -116,9 +116,7 @@ class Numeric(Column):
     coin: bool = False
     _edges: Floats | None = field(init=False, repr=False, compare=False, default=None)
     _ends: tuple[Floats, Floats] | None = field(init=False, repr=False, compare=False, default=None)
-    _inside: tuple[npt.NDArray[Any], npt.NDArray[Any]] | None = field(
-        init=False, repr=False, compare=False, default=None
-    )
+    _inside: tuple[Codes, Codes] | None = field(init=False, repr=False, compare=False, default=None)
     _guesses: bool = field(init=False, repr=False, compare=False, default=False)
     _overshoots: bool = field(init=False, repr=False, compare=False, default=True)
     _lattice: tuple[int, int, int, int] | None = field(init=False, repr=False, compare=False, default=None)
