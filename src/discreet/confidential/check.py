@@ -380,11 +380,10 @@ class _Scan:
         fate = _FATES.get(column.out_of_bounds, "")
         try:
             column.encode(values, name=name)
-        except DataError as refusal:
-            problem = refusal
-        else:
             if refused:
                 return values, fits
+        except DataError as refusal:
+            problem = refusal
         for misfit in _misfits_of(values, fits, column, problem):
             self.add((name,), misfit._replace(remedy=fate or misfit.remedy), [values], times, refused)
             fits = fits & ~misfit.where
@@ -462,23 +461,20 @@ class _Scan:
             if key in line.examples or len(line.examples) < _TRACKED:
                 line.examples[key] += count
 
-    def findings(self, names: Sequence[str]) -> tuple[TableFinding, ...]:
-        """Return what was found, in the order of the names, with its most frequent examples but nulls and NaN."""
+    def findings(self, names: Sequence[str]) -> Iterator[TableFinding]:
+        """Yield what was found, in the order of the names, with its most frequent examples but nulls and NaN."""
         places = {name: place for place, name in enumerate(names)}
-        findings = []
-        for columns, problem in sorted(
-            self.lines, key=lambda key: (len(key[0]), [places.get(n, len(names)) for n in key[0]])
-        ):
-            line = self.lines[columns, problem]
-            examples = []
-            for key, rows in sorted(line.examples.items(), key=lambda item: (-item[1], str(item[0]))):
-                if key not in ((None,), ("nan",)):
-                    value = key[0] if len(key) == 1 else dict(zip(columns, key, strict=True))
-                    examples.append(Example(value=value, rows=rows))
+        order = {key: (len(key[0]), [places.get(name, len(names)) for name in key[0]]) for key in self.lines}
+        for (columns, problem), line in sorted(self.lines.items(), key=lambda item: order[item[0]]):
+            values = sorted(line.examples.items(), key=lambda item: (-item[1], str(item[0])))
+            examples = [
+                Example(value=dict(zip(columns, key, strict=True)) if len(key) > 1 else key[0], rows=rows)
+                for key, rows in values
+                if key not in ((None,), ("nan",))
+            ]
             facts: dict[str, Any] = {"remedy": line.remedy, "rows": line.rows, "refused": line.refused}
             facts |= {"examples": tuple(examples[: self.examples]), "unlisted": len(examples[self.examples :])}
-            findings.append(TableFinding(columns=columns, problem=problem, **facts))
-        return tuple(findings)
+            yield TableFinding(columns=columns, problem=problem, **facts)
 
 
 def _misfits_of(values: pl.Series, fits: Booleans, column: Column, refusal: DataError) -> Iterator[Misfit]:
