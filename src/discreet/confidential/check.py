@@ -278,9 +278,8 @@ def _checked(data: Any, domain: Domain, *, unit: Unit | None, other_columns: boo
     for scan in scans:
         if scan.source.cells is None and scan.source.kind != "database":
             scan.look_at_others()
-    hints = {
-        name: ". ".join([texts[0], *map(sentence, texts[1:])]) for scan in scans for name, texts in scan.hints.items()
-    }
+    texts_of_columns = [item for scan in scans for item in scan.hints.items()]
+    hints = {name: ". ".join([texts[0], *map(sentence, texts[1:])]) for name, texts in texts_of_columns}
     return TableCheck(rows=sum(scan.rows for scan in scans), findings=findings, units=units, hints=hints)
 
 

@@ -114,11 +114,8 @@ def _type(column: Column, original: Any, released: Any) -> Any:
 
 def _as_arrow_table(frame: pl.DataFrame, domain: Domain, types: Mapping[str, Any]) -> Any:
     pa = pyarrow("a table of PyArrow")
-    labels = {
-        name: _labels_of(domain.columns.get(name))
-        for name, dtype in frame.schema.items()
-        if dtype in (pl.Categorical, pl.Enum)
-    }
+    coded = [name for name, dtype in frame.schema.items() if dtype in (pl.Categorical, pl.Enum)]
+    labels = {name: _labels_of(domain.columns.get(name)) for name in coded}
     # Declared labels are numbered as they are declared, not as the process met them.
     plain = frame.cast({name: pl.String() if names is None else pl.Enum(names) for name, names in labels.items()})
     table = plain.to_arrow(compat_level=pl.CompatLevel.oldest())

@@ -415,10 +415,8 @@ class Column(ABC):
         """Refuse a condition that holds for a part of a cell only."""
         ends = self.interval(np.array([cell]))
         where = "a cell" if ends is None else f"the cell from {ends[0][0]} to {ends[1][0]}"
-        self._refuse(
-            f"{name} {shown(value)} lies within {where}, and conditions are about whole cells. Write under from or "
-            "below where a cell begins, or declare other cells"
-        )
+        remedy = "Write under from or below where a cell begins, or declare other cells"
+        self._refuse(f"{name} {shown(value)} lies within {where}, and conditions are about whole cells. {remedy}")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the declaration as plain data, defaults left out, ``type`` first."""

@@ -117,10 +117,9 @@ class Readers(dict[str, CellReader]):
             raise DomainError(f"at most {_MOST_COLUMNS} columns can be constrained together, got {len(names):,}")
         sizes = tuple(self[name].column.size or 0 for name in names)
         if prod(sizes) > MOST_CELLS:
-            raise DomainError(
-                f"the columns {listed_names(names)}, constrained together, have {counted(prod(sizes), 'cell')}, more "
-                f"than {MOST_CELLS:,}. Declare fewer cells of these columns, or constrain fewer columns together"
-            )
+            problem = f"constrained together, have {counted(prod(sizes), 'cell')}, more than {MOST_CELLS:,}"
+            remedy = "Declare fewer cells of these columns, or constrain fewer columns together"
+            raise DomainError(f"the columns {listed_names(names)}, {problem}. {remedy}")
         return sizes
 
 
@@ -161,10 +160,9 @@ def compiled(readers: Readers, rules: Mapping[str, Any]) -> tuple[tuple[Constrai
         TopologicalSorter({high: [a for a, b in intervals if b == high] for _, high in intervals}).prepare()
     except CycleError as problem:
         names = sorted({*problem.args[1]}, key=list(readers.place).index)
-        raise DomainError(
-            f"order and at_most put the columns {listed_names(names)} in a circle, which would make values within a "
-            "cell equal. Drop a rule on them, or declare cells of single values"
-        ) from None
+        circle = f"{listed_names(names)} in a circle, which would make values within a cell equal"
+        remedy = "Drop a rule on them, or declare cells of single values"
+        raise DomainError(f"order and at_most put the columns {circle}. {remedy}") from None
     for allowed in tables.values():
         allowed.setflags(write=False)
     constraints = tuple(Constraint(columns=places, allowed=allowed) for places, allowed in sorted(tables.items()))
@@ -247,10 +245,9 @@ def _ascending(readers: Readers, names: Sequence[str]) -> tuple[Booleans, bool]:
     same &= (low == high)[:, None] | (points == points_above)  # of others, a value may not be one of both columns
     before = np.less_equal.outer(high, low_above)
     if not (same | before | np.greater_equal.outer(low, high_above)).all():
-        raise DomainError(
-            f"cells of the columns {listed_names(names)} overlap in part, or hold other values. Declare the same type, "
-            "bounds, step and cells for both, or cells of single values"
-        )
+        remedy = "Declare the same type, bounds, step and cells for both, or cells of single values"
+        problem = f"cells of the columns {listed_names(names)} overlap in part, or hold other values"
+        raise DomainError(f"{problem}. {remedy}")
     allowed = np.ones(readers.sizes(names), dtype=np.bool_)
     allowed[: len(low), : len(low_above)] = same | before
     return allowed, bool((same & (low < high)[:, None]).any())

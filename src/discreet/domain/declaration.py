@@ -98,10 +98,8 @@ def plain_condition(condition: Any) -> Any:
         odd = [key for key in condition if key not in ("from", "below", "null")]
         if odd or not condition:
             got = "".join(f", got {shown(key)}" for key in odd[:1])
-            raise DomainError(
-                f"a range must have some of the keys from, below and null{got}. Write {{from = 15}}, {{below = 15}}, "
-                "{from = 15, below = 65} or {null = true}"
-            )
+            forms = "{from = 15}, {below = 15}, {from = 15, below = 65} or {null = true}"
+            raise DomainError(f"a range must have some of the keys from, below and null{got}. Write {forms}")
         return {plain(key): _plain_value(value) for key, value in condition.items()}
     if isinstance(condition, (list, tuple)):
         return [_plain_value(value) for value in condition]
@@ -214,10 +212,8 @@ def plain_rules(name: str, names: Any) -> list[list[str]]:
 def plain_limits(limits: Any) -> dict[str, str]:
     """Return the column that each column of ``at_most`` never exceeds. Raises DomainError when it has another form."""
     if not isinstance(limits, Mapping) or not all(isinstance(limit, str) for limit in limits.values()):
-        raise DomainError(
-            'at_most must be a table of columns, such as at_most = {discount = "price"}. Where a column is at most a '
-            "number, declare that number as its upper bound"
-        )
+        remedy = "Where a column is at most a number, declare that number as its upper bound"
+        raise DomainError(f'at_most must be a table of columns, such as at_most = {{discount = "price"}}. {remedy}')
     return {_text(name): _text(limit) for name, limit in limits.items()}
 
 
@@ -351,10 +347,8 @@ def _check_keys(name: str, kind: str, facts: Mapping[str, Any]) -> None:
     keys = [item.name for item in fields(column_type(kind)) if item.init]
     for fact, fact_value in facts.items():
         if fact == "weight":
-            raise DomainError(
-                f"column {name!r}: it is declared as a survey weight, which a model is told (survey_weight=...) and a "
-                "domain is not. Drop the key weight"
-            )
+            problem = "it is declared as a survey weight, which a model is told (survey_weight=...) and a domain is not"
+            raise DomainError(f"column {name!r}: {problem}. Drop the key weight")
         if fact == "outcome":
             raise DomainError(f"column {name!r}: outcome is about the table. Write it above all [columns.NAME]")
         if fact not in keys:

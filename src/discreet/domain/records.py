@@ -122,12 +122,9 @@ class Units:
         cuts = starts[np.searchsorted(starts, np.arange(_PART, len(self.owners), _PART), side="right") - 1]
         for start, stop in pairwise([*np.unique(np.append(0, cuts)).tolist(), len(self.owners)]):
             part = slice(start, stop)
-            yield Units(
-                records=self.records.take(part),
-                frequencies=self.frequencies[part],
-                owners=self.owners[part],
-                n=len(np.unique(self.owners[part])),
-            )
+            frequencies, owners = self.frequencies[part], self.owners[part]
+            n = len(np.unique(owners))
+            yield Units(records=self.records.take(part), frequencies=frequencies, owners=owners, n=n)
 
 
 @sealed
@@ -319,10 +316,9 @@ def refuse_open_labels(domain: Domain, api: str) -> None:
     """Refuse a domain that has a column of open labels. Raises ParameterError naming the first of them."""
     for name, column in domain.columns.items():
         if column.open:
-            raise ParameterError(
-                f"column {name!r}: the API {api} cannot invent or compare open labels. Use Callables or a text "
-                "model, which bring their own embedding, or declare the labels as a category"
-            )
+            problem = f"column {name!r}: the API {api} cannot invent or compare open labels"
+            models = "Callables or a text model, which bring their own embedding"
+            raise ParameterError(f"{problem}. Use {models}, or declare the labels as a category")
 
 
 # Cells that a coin splits in two: docs/theory/coins.md.
