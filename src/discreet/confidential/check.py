@@ -383,7 +383,7 @@ class _Scan:
                 return values, fits
         except DataError as refusal:
             problem = refusal
-        for misfit in _misfits_of(values, fits, column, problem):
+        for misfit in _misfits_of(values, column, problem):
             self.add((name,), misfit._replace(remedy=fate or misfit.remedy), [values], times, refused)
             fits = fits & ~misfit.where
         return values, fits | (not refused)
@@ -476,17 +476,15 @@ class _Scan:
             yield TableFinding(columns=columns, problem=problem, **facts)
 
 
-def _misfits_of(values: pl.Series, fits: Booleans, column: Column, refusal: DataError) -> Iterator[Misfit]:
+def _misfits_of(values: pl.Series, column: Column, refusal: DataError) -> Iterator[Misfit]:
     """Yield why some values are refused; values that are refused for a reason unknown keep the first one."""
-    unexplained = fits.copy()
+    unexplained = np.ones(len(values), dtype=np.bool_)
     reasons: list[Misfit] = []
     with contextlib.suppress(DataError):
-        reasons = quietly(lambda: column.misfits(values.filter(fits)), refusal)
+        reasons = quietly(partial(column.misfits, values), refusal)
     for misfit in reasons:
-        where = np.zeros(len(values), dtype=np.bool_)
-        where[fits] = misfit.where
-        unexplained &= ~where
-        yield misfit._replace(where=where)
+        unexplained &= ~misfit.where
+        yield misfit
     try:
         column.encode(values.filter(unexplained), name=refusal.column)
     except DataError:
