@@ -175,12 +175,8 @@ def _as_pandas(types: Mapping[Any, Any], kind: str) -> Returned:
 
     def table(frame: pl.DataFrame, domain: Domain) -> Any:
         columns = {}
-        for values in _with_types(frame, domain, families).iter_columns():
-            column, dtype = domain.columns.get(values.name), originals.get(values.name)
-            if column is None or dtype is None:
-                columns[values.name] = values.to_pandas()
-            else:
-                columns[values.name] = _pandas_column(values, column, dtype)
+        for name, values in _with_types(frame, domain, families).to_dict().items():
+            columns[name] = _pandas_column(values, domain.columns.get(name), originals.get(name))
         if kind == "modin":
             import modin.pandas
 
@@ -198,6 +194,8 @@ def _as_pandas(types: Mapping[Any, Any], kind: str) -> Returned:
 def _pandas_column(values: pl.Series, column: Any, original: Any) -> Any:
     import pandas as pd
 
+    if column is None or original is None:
+        return values.to_pandas()
     of_arrow = getattr(original, "pyarrow_dtype", None)
     table = _as_arrow_table(values.to_frame("x"), Domain(columns={"x": column}), {"x": of_arrow})
     if of_arrow is not None:

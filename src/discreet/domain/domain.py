@@ -401,12 +401,10 @@ class Domain:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the declaration as plain data; :meth:`from_dict` reads it back."""
-        declared = {name: getattr(self, name) for name in ("outcome", "metric_weights", "difference", *RULES)}
+        declared = {name: getattr(self, name) for name in ("outcome", "metric_weights", "difference", "units", *RULES)}
         rules = {name: toml_value(part) for name, part in declared.items() if part}
         plain: dict[str, Any] = {name: rules.pop(name) for name in [*rules] if name not in RULES}
         columns = self.columns
-        if self.units is not None:
-            plain["units"] = self.units
         if self.unit_table is not None:
             plain["tables"] = {name: table.to_dict() for name, table in (self.tables or {}).items()}
             columns = self.unit_table.own_columns(columns)

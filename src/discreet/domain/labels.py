@@ -54,16 +54,8 @@ class Boolean(Column):
     true: str | None = None
     false: str | None = None
     out_of_bounds: str = "error"
-
-    @property
-    def labels(self) -> tuple[Any, ...]:
-        """False and true."""
-        return (False, True)
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """False and true, as texts are read."""
-        return ("false", "true")
+    labels: ClassVar[tuple[bool, bool]] = (False, True)
+    words: ClassVar[tuple[str, str]] = ("false", "true")
 
     def _alone(self, value: Any) -> int:
         return int(flag("a value", value, error=self._error))
