@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -229,7 +229,7 @@ class Tally:
         self.numbered = size is not None and size <= _MOST_NUMBERED
         self.keyed = self.numbered or (len(columns) == 1 and columns[0]._code_type is np.float64)
         self.dense = np.zeros(size, dtype=np.int64) if size is not None and size <= _DENSE else None
-        self.keys: list[_Keys] = []
+        self.keys: list[tuple[npt.NDArray[Any], Any]] = []  # and how often each occurs: once, where None
         self.tables: list[pl.DataFrame] = []
         self.pending = self.condensed = 0
         # Cells of numbers are found faster than equal numbers are grouped.
@@ -285,11 +285,7 @@ class Tally:
         return Counts(records=frame_records(table, self.domain), frequencies=table[FREQUENCY].to_numpy())
 
 
-_Keys: TypeAlias = "tuple[npt.NDArray[Any], Integers | None]"
-"""Records as sortable numbers, and how often each occurs (once, where None)."""
-
-
-def _joined(parts: list[_Keys]) -> _Keys:
+def _joined(parts: list[tuple[npt.NDArray[Any], Any]]) -> tuple[npt.NDArray[Any], Integers]:
     """Return the distinct keys of all parts, sorted, all NaN last as one, and their frequencies."""
     keys = np.concatenate([part for part, _ in parts])
     if all(frequencies is None for _, frequencies in parts):
