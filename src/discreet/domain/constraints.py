@@ -246,9 +246,9 @@ def _ascending(readers: Readers, names: Sequence[str]) -> tuple[Booleans, bool]:
     same &= (low == high)[:, None] | (points == points_above)  # of others, a value may not be one of both columns
     before = np.less_equal.outer(high, low_above)
     if not (same | before | np.greater_equal.outer(low, high_above)).all():
-        remedy = "Declare the same type, bounds, step and cells for both, or cells of single values"
+        remedy = "bounds, step and cells for both, or cells of single values"
         problem = f"cells of the columns {listed_names(names)} overlap in part, or hold other values"
-        raise DomainError(f"{problem}. {remedy}")
+        raise DomainError(f"{problem}. Declare the same type, {remedy}")
     allowed = np.ones(readers.sizes(names), dtype=np.bool_)
     allowed[: len(low), : len(low_above)] = same | before
     return allowed, bool((same & (low < high)[:, None]).any())

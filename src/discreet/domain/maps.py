@@ -97,8 +97,8 @@ def dependencies(readers: Readers, rules: Mapping[str, Any]) -> tuple[tuple[int,
         while chain[-1] in source_of and len(chain) <= len(source_of):
             chain.append(source_of[chain[-1]])
         if target in ruled or target in chain or source_of[target] != source:
-            problem = "is determined twice or by itself, or is under another rule or totals. Leave one of them out"
-            raise DomainError(f"determines: column {target!r} {problem}")
+            problem = "is under another rule or totals. Leave one of them out"
+            raise DomainError(f"determines: column {target!r} is determined twice or by itself, or {problem}")
         pairs.append((len(chain), readers.place[source], readers.place[target]))
     return tuple([(source, target) for _, source, target in sorted(pairs)])
 
@@ -193,8 +193,8 @@ def expanded(rules: Mapping[str, Any], table: UnitTable) -> dict[str, Any]:
 
     named = json.dumps(list(rules.values()))  # which are plain values
     if ruled := [name for name in table.relative_to if json.dumps(name) in named]:
-        problem = f"a rule names {ruled[0]!r}, which is held by another row (relative_to)"
-        raise DomainError(f"{problem}. Leave one of them out")
+        remedy = "Leave one of them out"
+        raise DomainError(f"a rule names {ruled[0]!r}, which is held by another row (relative_to). {remedy}")
 
     def implied(entry: Any, names: Mapping[str, str]) -> Any:
         return {**entry, "columns": renamed(entry["columns"], names), "determine": renamed(entry["determine"], names)}
