@@ -124,8 +124,8 @@ def pair_hints(domain: Domain, columns: Mapping[str, pl.Series]) -> Iterator[tup
         if frame[one].dtype == frame[two].dtype and not any({one, two} <= names for names in linked):
             both = frame.select(one, two).drop_nulls()
             if both.height >= _FEW and bool((both[one] <= both[two]).all()) and bool((both[one] < both[two]).any()):
-                line = f'order = ["{one}", "{two}"]'
-                yield two, f"it is never before {one!r} in these rows. If it always is, write: {line}"
+                text = f'it is never before {one!r} in these rows. If it always is, write: order = ["{one}", "{two}"]'
+                yield two, text
 
 
 def _tells(frame: pl.DataFrame, one: str, two: str) -> bool:

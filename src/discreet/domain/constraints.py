@@ -118,9 +118,10 @@ class Readers(dict[str, CellReader]):
             raise DomainError(f"at most {_MOST_COLUMNS} columns can be constrained together, got {len(names):,}")
         sizes = tuple(self[name].column.size or 0 for name in names)
         if prod(sizes) > MOST_CELLS:
-            problem = f"constrained together, have {counted(prod(sizes), 'cell')}, more than {MOST_CELLS:,}"
-            remedy = "Declare fewer cells of these columns, or constrain fewer columns together"
-            raise DomainError(f"the columns {listed_names(names)}, {problem}. {remedy}")
+            raise DomainError(
+                f"the columns {listed_names(names)}, constrained together, have {counted(prod(sizes), 'cell')}, more "
+                f"than {MOST_CELLS:,}. Declare fewer cells of these columns, or constrain fewer columns together"
+            )
         return sizes
 
 
@@ -161,9 +162,10 @@ def compiled(readers: Readers, rules: Mapping[str, Any]) -> tuple[tuple[Constrai
         TopologicalSorter({high: [a for a, b in intervals if b == high] for _, high in intervals}).prepare()
     except CycleError as problem:
         names = sorted({*problem.args[1]}, key=list(readers.place).index)
-        circle = f"{listed_names(names)} in a circle, which would make values within a cell equal"
-        remedy = "Drop a rule on them, or declare cells of single values"
-        raise DomainError(f"order and at_most put the columns {circle}. {remedy}") from None
+        raise DomainError(
+            f"order and at_most put the columns {listed_names(names)} in a circle, which would make values within a "
+            "cell equal. Drop a rule on them, or declare cells of single values"
+        ) from None
     for allowed in tables.values():
         allowed.setflags(write=False)
     constraints = tuple(Constraint(columns=places, allowed=allowed) for places, allowed in sorted(tables.items()))
@@ -246,9 +248,10 @@ def _ascending(readers: Readers, names: Sequence[str]) -> tuple[Booleans, bool]:
     same &= (low == high)[:, None] | (points == points_above)  # of others, a value may not be one of both columns
     before = np.less_equal.outer(high, low_above)
     if not (same | before | np.greater_equal.outer(low, high_above)).all():
-        remedy = "bounds, step and cells for both, or cells of single values"
-        problem = f"cells of the columns {listed_names(names)} overlap in part, or hold other values"
-        raise DomainError(f"{problem}. Declare the same type, {remedy}")
+        raise DomainError(
+            f"cells of the columns {listed_names(names)} overlap in part, or hold other values. Declare the same type, "
+            "bounds, step and cells for both, or cells of single values"
+        )
     allowed = np.ones(readers.sizes(names), dtype=np.bool_)
     allowed[: len(low), : len(low_above)] = same | before
     return allowed, bool((same & (low < high)[:, None]).any())

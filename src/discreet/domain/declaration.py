@@ -98,8 +98,10 @@ def plain_condition(condition: Any) -> Any:
         odd = [key for key in condition if key not in ("from", "below", "null")]
         if odd or not condition:
             got = "".join(f", got {shown(key)}" for key in odd[:1])
-            forms = "{from = 15}, {below = 15}, {from = 15, below = 65} or {null = true}"
-            raise DomainError(f"a range must have some of the keys from, below and null{got}. Write {forms}")
+            raise DomainError(
+                f"a range must have some of the keys from, below and null{got}. Write {{from = 15}}, {{below = 15}}, "
+                "{from = 15, below = 65} or {null = true}"
+            )
         return {plain(key): _plain_value(value) for key, value in condition.items()}
     if isinstance(condition, (list, tuple)):
         return [_plain_value(value) for value in condition]
@@ -347,8 +349,10 @@ def _check_keys(name: str, kind: str, facts: Mapping[str, Any]) -> None:
     keys = [item.name for item in fields(column_type(kind)) if item.init]
     for fact, fact_value in facts.items():
         if fact == "weight":
-            problem = "it is declared as a survey weight, which a model is told (survey_weight=...) and a domain is not"
-            raise DomainError(f"column {name!r}: {problem}. Drop the key weight")
+            raise DomainError(
+                f"column {name!r}: it is declared as a survey weight, which a model is told (survey_weight=...) and a "
+                "domain is not. Drop the key weight"
+            )
         if fact == "outcome":
             raise DomainError(f"column {name!r}: outcome is about the table. Write it above all [columns.NAME]")
         if fact not in keys:

@@ -193,8 +193,9 @@ def expanded(rules: Mapping[str, Any], table: UnitTable) -> dict[str, Any]:
 
     named = json.dumps(list(rules.values()))  # which are plain values
     if ruled := [name for name in table.relative_to if json.dumps(name) in named]:
-        remedy = "Leave one of them out"
-        raise DomainError(f"a rule names {ruled[0]!r}, which is held by another row (relative_to). {remedy}")
+        raise DomainError(
+            f"a rule names {ruled[0]!r}, which is held by another row (relative_to). Leave one of them out"
+        )
 
     def implied(entry: Any, names: Mapping[str, str]) -> Any:
         return {**entry, "columns": renamed(entry["columns"], names), "determine": renamed(entry["determine"], names)}
@@ -235,6 +236,8 @@ def settle_rules(domain: Domain) -> None:
     name = domain.names[difference.columns[0]]
     ruled = [i for columns in (*domain.dependencies, *[rule.columns for rule in constraints]) for i in columns]
     if difference.columns[0] in ruled + [entry.column for entry in totals]:
-        remedy = "Leave one of them out, or exchange of and from"
-        raise DomainError(f"difference: column {name!r} is also under a rule or totals. {remedy}")
+        raise DomainError(
+            f"difference: column {name!r} is also under a rule or totals. Leave one of them out, "
+            "or exchange of and from"
+        )
     settle(domain, differences=(difference,))

@@ -316,9 +316,10 @@ def refuse_open_labels(domain: Domain, api: str) -> None:
     """Refuse a domain that has a column of open labels. Raises ParameterError naming the first of them."""
     for name, column in domain.columns.items():
         if column.open:
-            problem = f"column {name!r}: the API {api} cannot invent or compare open labels"
-            models = "Callables or a text model, which bring their own embedding"
-            raise ParameterError(f"{problem}. Use {models}, or declare the labels as a category")
+            raise ParameterError(
+                f"column {name!r}: the API {api} cannot invent or compare open labels. Use Callables or a text "
+                "model, which bring their own embedding, or declare the labels as a category"
+            )
 
 
 # Cells that a coin splits in two: docs/theory/coins.md.
