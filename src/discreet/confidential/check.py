@@ -278,9 +278,8 @@ def _checked(data: Any, domain: Domain, *, unit: Unit | None, other_columns: boo
     for scan in scans:
         if scan.source.cells is None and scan.source.kind != "database":
             scan.look_at_others()
-    hints = {
-        name: ". ".join([texts[0], *map(sentence, texts[1:])]) for scan in scans for name, texts in scan.hints.items()
-    }
+    texts_of_columns = [item for scan in scans for item in scan.hints.items()]
+    hints = {name: ". ".join([texts[0], *map(sentence, texts[1:])]) for name, texts in texts_of_columns}
     return TableCheck(rows=sum(scan.rows for scan in scans), findings=findings, units=units, hints=hints)
 
 
@@ -380,12 +379,11 @@ class _Scan:
         fate = _FATES.get(column.out_of_bounds, "")
         try:
             column.encode(values, name=name)
-        except DataError as refusal:
-            problem = refusal
-        else:
             if refused:
                 return values, fits
-        for misfit in _misfits_of(values, fits, column, problem):
+        except DataError as refusal:
+            problem = refusal
+        for misfit in _misfits_of(values, column, problem):
             self.add((name,), misfit._replace(remedy=fate or misfit.remedy), [values], times, refused)
             fits = fits & ~misfit.where
         return values, fits | (not refused)
@@ -462,36 +460,31 @@ class _Scan:
             if key in line.examples or len(line.examples) < _TRACKED:
                 line.examples[key] += count
 
-    def findings(self, names: Sequence[str]) -> tuple[TableFinding, ...]:
-        """Return what was found, in the order of the names, with its most frequent examples but nulls and NaN."""
+    def findings(self, names: Sequence[str]) -> Iterator[TableFinding]:
+        """Yield what was found, in the order of the names, with its most frequent examples but nulls and NaN."""
         places = {name: place for place, name in enumerate(names)}
-        findings = []
-        for columns, problem in sorted(
-            self.lines, key=lambda key: (len(key[0]), [places.get(n, len(names)) for n in key[0]])
-        ):
-            line = self.lines[columns, problem]
-            examples = []
-            for key, rows in sorted(line.examples.items(), key=lambda item: (-item[1], str(item[0]))):
-                if key not in ((None,), ("nan",)):
-                    value = key[0] if len(key) == 1 else dict(zip(columns, key, strict=True))
-                    examples.append(Example(value=value, rows=rows))
+        order = {key: (len(key[0]), [places.get(name, len(names)) for name in key[0]]) for key in self.lines}
+        for (columns, problem), line in sorted(self.lines.items(), key=lambda item: order[item[0]]):
+            values = sorted(line.examples.items(), key=lambda item: (-item[1], str(item[0])))
+            examples = [
+                Example(value=dict(zip(columns, key, strict=True)) if len(key) > 1 else key[0], rows=rows)
+                for key, rows in values
+                if key not in ((None,), ("nan",))
+            ]
             facts: dict[str, Any] = {"remedy": line.remedy, "rows": line.rows, "refused": line.refused}
             facts |= {"examples": tuple(examples[: self.examples]), "unlisted": len(examples[self.examples :])}
-            findings.append(TableFinding(columns=columns, problem=problem, **facts))
-        return tuple(findings)
+            yield TableFinding(columns=columns, problem=problem, **facts)
 
 
-def _misfits_of(values: pl.Series, fits: Booleans, column: Column, refusal: DataError) -> Iterator[Misfit]:
+def _misfits_of(values: pl.Series, column: Column, refusal: DataError) -> Iterator[Misfit]:
     """Yield why some values are refused; values that are refused for a reason unknown keep the first one."""
-    unexplained = fits.copy()
+    unexplained = np.ones(len(values), dtype=np.bool_)
     reasons: list[Misfit] = []
     with contextlib.suppress(DataError):
-        reasons = quietly(lambda: column.misfits(values.filter(fits)), refusal)
+        reasons = quietly(partial(column.misfits, values), refusal)
     for misfit in reasons:
-        where = np.zeros(len(values), dtype=np.bool_)
-        where[fits] = misfit.where
-        unexplained &= ~where
-        yield misfit._replace(where=where)
+        unexplained &= ~misfit.where
+        yield misfit
     try:
         column.encode(values.filter(unexplained), name=refusal.column)
     except DataError:

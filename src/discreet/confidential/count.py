@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -38,9 +38,6 @@ from discreet.confidential.source import (
 from discreet.confidential.tables import open_declared, open_source
 from discreet.domain import Counts, Domain, Records, Units, require_domain
 from discreet.privacy import Unit
-
-if TYPE_CHECKING:
-    from discreet.confidential.units import Slots
 
 OTHER_COLUMNS = "other-columns"
 """Accepts columns that the domain does not name."""
@@ -292,33 +289,24 @@ def _slotted_counts(source: Source, domain: Domain, *, unit: Unit, rng: np.rando
                 slots.add_records(cells.records(frame), frame[FREQUENCY].to_numpy())
                 slots.add_records(null_record(domain), np.array([units * unit.max_records - frame[FREQUENCY].sum()]))
                 return slots.counts(), counted(source, domain, rng)
-    slots_read, all_rows = _read_slots(source, domain, unit=unit, rng=rng)
-    records, owners = slots_read.kept()
-    slots = Tally(domain)
-    if records is not None:
-        units = owners.n_unique()
-        slots.add_records(frame_records(records, domain), None)
-        slots.add_records(null_record(domain), np.array([units * unit.max_records - records.height]))
-    return slots.counts(), all_rows
+    all_rows, slots = Tally(domain, rng), Tally(domain)
+    rows, owners = _rows_kept(source, domain, unit=unit, rng=rng, tally=all_rows)
+    if rows.height:
+        slots.add_records(frame_records(rows, domain), None)
+        slots.add_records(null_record(domain), np.array([owners.n_unique() * unit.max_records - rows.height]))
+    return slots.counts(), all_rows.counts()
 
 
 @enclosed
 def _unit_records(source: Source, domain: Domain, *, unit: Unit, rng: np.random.Generator) -> tuple[Units, Counts]:
     """Keep the records of units apart, and count the rows as they came."""
-    slots, all_rows = _read_slots(source, domain, unit=unit, rng=rng)
-    records, owners = slots.kept()
-    if records is None:
-        none = np.zeros(0, dtype=np.int64)
-        return Units(records=no_records(domain), frequencies=none, owners=none, n=0), all_rows
-    numbered = records.with_columns(owners.rank("dense").cast(pl.Int64).alias(_OWNER) - 1)
-    table = grouped(numbered).sort(_OWNER, *records.columns)
-    numbers = table[_OWNER].to_numpy()
-    return Units(
-        records=frame_records(table, domain),
-        frequencies=table[FREQUENCY].to_numpy(),
-        owners=numbers,
-        n=int(numbers[-1]) + 1,
-    ), all_rows
+    all_rows = Tally(domain, rng)
+    rows, owners = _rows_kept(source, domain, unit=unit, rng=rng, tally=all_rows)
+    numbered = rows.with_columns(owners.rank("dense").cast(pl.Int64).alias(_OWNER) - 1)
+    table = grouped(numbered).sort(_OWNER, *rows.columns)
+    records, frequencies, numbers = frame_records(table, domain), table[FREQUENCY].to_numpy(), table[_OWNER].to_numpy()
+    units = Units(records=records, frequencies=frequencies, owners=numbers, n=int(numbers.max(initial=-1)) + 1)
+    return units, all_rows.counts()
 
 
 @enclosed
@@ -330,10 +318,12 @@ def _records_of_units(sources: Mapping[str, Source], domain: Domain, *, unit: Un
     if table.listed and (source.cells is not None or source.kind in _WITHOUT_ORDER):
         raise ParameterError(f"rows of {source.kind} are not listed in an order. Name a column in order_by")
     most = {domain.units: 1}
-    *unit_tables, (rows, owners, places) = [
-        _rows_kept(sources[name], part, unit=replace(unit, max_records=most.get(name, unit.max_records)), rng=rng)
-        for name, part in parts.items()
-    ]
+    tables = []
+    for name, part in parts.items():
+        part_unit = replace(unit, max_records=most.get(name, unit.max_records))
+        frame, owners = _rows_kept(sources[name], part, unit=part_unit, rng=rng)
+        tables.append((frame_records(frame, part), owners, frame[_PLACE].cast(pl.Int64).to_numpy()))
+    *unit_tables, (rows, owners, places) = tables
     numbers = owners.rank("dense").to_numpy()
     for unit_rows, units, _ in unit_tables:
         rows, numbers, places = _matched(unit_rows, units, rows, owners, places, domain.row_domain)
@@ -346,20 +336,25 @@ def _records_of_units(sources: Mapping[str, Source], domain: Domain, *, unit: Un
 
 
 def _rows_kept(
-    source: Source, domain: Domain, *, unit: Unit, rng: np.random.Generator
-) -> tuple[Records, pl.Series, Integers]:
-    """Return the encoded rows that units keep, the unit of each, and where it is listed."""
+    source: Source, domain: Domain, *, unit: Unit, rng: np.random.Generator, tally: Tally | None = None
+) -> tuple[pl.DataFrame, pl.Series]:
+    """Return the rows of codes that units keep, and their units; all rows go into a tally, or have their places."""
     from discreet.confidential.units import Slots, narrow
 
-    slots, number = Slots(unit.column, unit.max_records, rng), 0
+    slots, number, coins = Slots(unit.column, unit.max_records, rng), 0, getattr(tally, "rng", None)
     for batch in declared_batches(source, domain.columns, unit.column):
-        rows = rows_frame(*encoded(batch, domain, source)).with_row_index(_PLACE, offset=number)
+        records, frequencies = encoded(batch, domain, source, coins)
+        rows = rows_frame(records, frequencies)
+        if tally is None:
+            rows = rows.with_row_index(_PLACE, offset=number)
+        else:
+            tally.add_records(records, frequencies)
         slots.add(batch[unit.column], narrow(rows))
         number += batch.height
     frame, owners = slots.kept()
     if frame is None:
-        return no_records(domain), owners, np.zeros(0, dtype=np.int64)
-    return frame_records(frame, domain), owners, frame[_PLACE].cast(pl.Int64).to_numpy()
+        frame = rows_frame(no_records(domain)).with_row_index(_PLACE)
+    return frame, owners
 
 
 def _matched(
@@ -384,18 +379,6 @@ def _matched(
     alone = Records(columns=(*[c[childless] for c in codes], *nothing))
     places = np.append(places[stays], np.full(len(childless), -1))
     return Records.concatenate([joined, alone]), np.append(unit[stays], childless), places
-
-
-def _read_slots(source: Source, domain: Domain, *, unit: Unit, rng: np.random.Generator) -> tuple[Slots, Counts]:
-    """Read the rows, of which each unit keeps some, and count them as they came."""
-    from discreet.confidential.units import Slots, narrow
-
-    all_rows, slots = Tally(domain), Slots(unit.column, unit.max_records, rng)
-    for batch in declared_batches(source, domain.columns, unit.column):
-        records, frequencies = encoded(batch, domain, source, rng)
-        all_rows.add_records(records, frequencies)
-        slots.add(batch[unit.column], narrow(rows_frame(records, frequencies)))
-    return slots, all_rows.counts()
 
 
 def public_size(counts: Confidential[Any]) -> int:

@@ -236,12 +236,7 @@ def _as_texts(name: str, values: Sequence[Any]) -> pl.Series:
     """Return values as CSV would have them; numbers as the shortest text that reads as the same one."""
     if any(isinstance(value, bytes) for value in values):
         raise DataError(name, "holds a binary value", "store it as a text or a number")
-    texts: list[str | None] = []
-    for value in values:
-        if value is None or isinstance(value, str):
-            texts.append(value and escaped(value))
-        else:
-            texts.append(repr(value))
+    texts = [value and escaped(value) if isinstance(value, str | None) else repr(value) for value in values]
     return pl.Series(name, texts, dtype=pl.String)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from discreet._core.lazy import pl
-from discreet.domain import Column, Domain
+from discreet.domain import Column, Domain, type_name
 
 _FEW = 20  # rows, with fewer of which nothing is said
 _HEAP = 20  # one in so many rows, or more, make a heap
@@ -40,17 +40,15 @@ def column_hints(name: str, column: Column | None, values: pl.Series, rows: pl.S
     total, distinct = int(rows.sum()), values.n_unique() if values.dtype.base_type() is not pl.Object else 0
     if total < _FEW or not distinct:
         return
-    whole = (
-        values.dtype in (pl.String, pl.Categorical) or values.dtype.base_type() is pl.Enum or values.dtype.is_integer()
-    )
     if column is not None and distinct == 1 and filled.all():
         yield "it has one value only, which tells nothing about a row. Leave it out"
     if column is not None and hasattr(column, "decimal_mark"):
         yield from _missing_codes(column, values)
-    if not whole or (column is not None and column.kind == "category"):
+    if type_name(values.dtype) not in ("string", "integer") or (column is not None and column.kind == "category"):
         return
     repeated = total / distinct
-    if column is not None and repeated == 1 and (not values.dtype.is_integer() or _consecutive(values)):
+    dense = values.dtype.is_integer() and np.ptp(values.cast(pl.Float64).to_numpy()) < 2 * len(values)
+    if column is not None and repeated == 1 and (not values.dtype.is_integer() or dense):  # as numbers of rows are
         yield "every row has its own value, as an identifier has. Nothing of it can be released, so leave it out"
         return
     grouped = len(values) == total and int((values != values.shift(1)).sum()) + 1 == distinct
@@ -62,12 +60,6 @@ def column_hints(name: str, column: Column | None, values: pl.Series, rows: pl.S
             if int(values.str.contains(form).sum()) >= least * len(values):
                 yield f"it looks like {kind}, of which nothing should be released. Leave it out"
                 return
-
-
-def _consecutive(values: pl.Series) -> bool:
-    """Return whether whole numbers fill most of their range, as numbers of rows do."""
-    low, high = values.min(), values.max()
-    return isinstance(low, int) and isinstance(high, int) and high - low < 2 * len(values)
 
 
 def _missing_codes(column: Any, values: pl.Series) -> Iterator[str]:
@@ -132,10 +124,8 @@ def pair_hints(domain: Domain, columns: Mapping[str, pl.Series]) -> Iterator[tup
         if frame[one].dtype == frame[two].dtype and not any({one, two} <= names for names in linked):
             both = frame.select(one, two).drop_nulls()
             if both.height >= _FEW and bool((both[one] <= both[two]).all()) and bool((both[one] < both[two]).any()):
-                yield (
-                    two,
-                    f'it is never before {one!r} in these rows. If it always is, write: order = ["{one}", "{two}"]',
-                )
+                text = f'it is never before {one!r} in these rows. If it always is, write: order = ["{one}", "{two}"]'
+                yield two, text
 
 
 def _tells(frame: pl.DataFrame, one: str, two: str) -> bool:

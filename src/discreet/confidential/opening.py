@@ -1,9 +1,6 @@
 """The one function that opens confidential values, the closed list of modules that may call it, and the way out.
 
-Four kinds of modules are on it: the one crossing, whose output is public under a guarantee; the reader of the one
-number that is public by definition; the gate that refuses the table where something public is expected; and those whose
-results are for the custodian alone. A test holds the list against every call in the source, so that it names neither a
-module too few nor one too many.
+A test holds the list against every call in the source, so that it names neither a module too few nor one too many.
 """
 
 from __future__ import annotations

@@ -63,9 +63,8 @@ def public_table(data: Any, domain: Domain) -> pl.DataFrame:
     frame = all_rows(source, domain.names)
     if not frame.height:
         raise DataError(None, "has no rows", "a public table needs at least one")
-    return frame.with_columns(
-        [column.read(texts_of(frame[name], column, source), name=name) for name, column in domain.columns.items()]
-    )
+    typed = [column.read(texts_of(frame[name], column, source), name=name) for name, column in domain.columns.items()]
+    return frame.with_columns(typed)
 
 
 def with_public(closed: Closed, tables: Mapping[str, Any], *, domain: Domain) -> Closed:

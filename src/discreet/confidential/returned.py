@@ -114,11 +114,8 @@ def _type(column: Column, original: Any, released: Any) -> Any:
 
 def _as_arrow_table(frame: pl.DataFrame, domain: Domain, types: Mapping[str, Any]) -> Any:
     pa = pyarrow("a table of PyArrow")
-    labels = {
-        name: _labels_of(domain.columns.get(name))
-        for name, dtype in frame.schema.items()
-        if dtype in (pl.Categorical, pl.Enum)
-    }
+    coded = [name for name, dtype in frame.schema.items() if dtype in (pl.Categorical, pl.Enum)]
+    labels = {name: _labels_of(domain.columns.get(name)) for name in coded}
     # Declared labels are numbered as they are declared, not as the process met them.
     plain = frame.cast({name: pl.String() if names is None else pl.Enum(names) for name, names in labels.items()})
     table = plain.to_arrow(compat_level=pl.CompatLevel.oldest())
@@ -178,12 +175,8 @@ def _as_pandas(types: Mapping[Any, Any], kind: str) -> Returned:
 
     def table(frame: pl.DataFrame, domain: Domain) -> Any:
         columns = {}
-        for values in _with_types(frame, domain, families).iter_columns():
-            column, dtype = domain.columns.get(values.name), originals.get(values.name)
-            if column is None or dtype is None:
-                columns[values.name] = values.to_pandas()
-            else:
-                columns[values.name] = _pandas_column(values, column, dtype)
+        for name, values in _with_types(frame, domain, families).to_dict().items():
+            columns[name] = _pandas_column(values, domain.columns.get(name), originals.get(name))
         if kind == "modin":
             import modin.pandas
 
@@ -201,6 +194,8 @@ def _as_pandas(types: Mapping[Any, Any], kind: str) -> Returned:
 def _pandas_column(values: pl.Series, column: Any, original: Any) -> Any:
     import pandas as pd
 
+    if column is None or original is None:
+        return values.to_pandas()
     of_arrow = getattr(original, "pyarrow_dtype", None)
     table = _as_arrow_table(values.to_frame("x"), Domain(columns={"x": column}), {"x": of_arrow})
     if of_arrow is not None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -229,7 +229,7 @@ class Tally:
         self.numbered = size is not None and size <= _MOST_NUMBERED
         self.keyed = self.numbered or (len(columns) == 1 and columns[0]._code_type is np.float64)
         self.dense = np.zeros(size, dtype=np.int64) if size is not None and size <= _DENSE else None
-        self.keys: list[_Keys] = []
+        self.keys: list[tuple[npt.NDArray[Any], Any]] = []  # and how often each occurs: once, where None
         self.tables: list[pl.DataFrame] = []
         self.pending = self.condensed = 0
         # Cells of numbers are found faster than equal numbers are grouped.
@@ -285,31 +285,15 @@ class Tally:
         return Counts(records=frame_records(table, self.domain), frequencies=table[FREQUENCY].to_numpy())
 
 
-_Keys: TypeAlias = "tuple[npt.NDArray[Any], Integers | None]"
-"""Records as sortable numbers, and how often each occurs (once, where None)."""
-
-
-def _joined(parts: list[_Keys]) -> _Keys:
-    """Return the distinct keys of all parts, sorted, and their frequencies."""
+def _joined(parts: list[tuple[npt.NDArray[Any], Any]]) -> tuple[npt.NDArray[Any], Integers]:
+    """Return the distinct keys of all parts, sorted, all NaN last as one, and their frequencies."""
     keys = np.concatenate([part for part, _ in parts])
     if all(frequencies is None for _, frequencies in parts):
-        keys.sort()
-        starts = _group_starts(keys)
-        return keys[starts], np.diff(starts, append=len(keys))
+        return np.unique(keys, return_counts=True)
     times = [np.ones(len(part), dtype=np.int64) if times is None else times for part, times in parts]
-    order = np.argsort(keys)
-    keys = keys[order]
-    starts = _group_starts(keys)
-    return keys[starts], np.add.reduceat(np.concatenate(times)[order].astype(np.int64), starts)
-
-
-def _group_starts(keys: npt.NDArray[Any]) -> Integers:
-    """Return where each distinct key starts in sorted keys; all NaN, which sort last, are one."""
-    fresh = np.ones(len(keys), dtype=bool)
-    np.not_equal(keys[1:], keys[:-1], out=fresh[1:])
-    if keys.dtype.kind == "f":
-        fresh[1:] &= ~np.isnan(keys[:-1])
-    return np.flatnonzero(fresh)
+    keys, place = np.unique(keys, return_inverse=True)
+    # Float weights are exact, as in a dense tally.
+    return keys, np.bincount(place, weights=np.concatenate(times)).astype(np.int64)
 
 
 def grouped(frame: pl.DataFrame) -> pl.DataFrame:

@@ -110,12 +110,10 @@ class Holdings:
     def held_by(self, owners: Holdings) -> tuple[Integers, int, int]:
         """Return how many rows each owner has, how many rows have none, and how many rows owners have too many."""
         sides = {"rows": self._parts, "owners": owners._parts}
-        tables = [pl.DataFrame(schema={_UNIT: pl.Null(), **dict.fromkeys(sides, pl.Int64())})]
-        tables += [part.rename({FREQUENCY: side}) for side, parts in sides.items() for part in parts]
-        totals = quietly(
-            lambda: pl.concat(tables, how="diagonal_relaxed").group_by(_UNIT).sum(), _unreadable(self.unit)
-        )
-        rows, times = totals["rows"].to_numpy(), totals["owners"].to_numpy()
+        parts = [pl.DataFrame(schema={_UNIT: pl.Null(), **dict.fromkeys(sides, pl.Int64())})]
+        parts += [part.rename({FREQUENCY: side}) for side, totals in sides.items() for part in totals]
+        sums = quietly(lambda: pl.concat(parts, how="diagonal_relaxed").group_by(_UNIT).sum(), _unreadable(self.unit))
+        rows, times = sums["rows"].to_numpy(), sums["owners"].to_numpy()
         return rows[times > 0], int(rows[times == 0].sum()), int(np.maximum(times - 1, 0).sum())
 
     def _totals(self, parts: list[pl.DataFrame]) -> pl.DataFrame:

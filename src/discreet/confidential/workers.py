@@ -172,22 +172,21 @@ def coded_frame(frame: pl.DataFrame, columns: Mapping[str, Column]) -> pl.DataFr
 
 
 def _coded_column(values: pl.Series, column: Column) -> pl.Series:
-    if not column.finite:
+    if column.finite:
         try:
-            values = column.read(values)
-        except DataError:  # which is raised where the column has its name
-            raise EngineFailed from None
-    if column.open:
-        return values.cast(pl.String)
-    if not column.finite:
-        return (values.cast(pl.Float64) + 0.0).fill_nan(None)
+            return pl.Series(column.encode(values))
+        except DataError:
+            fits = ~np.logical_or.reduce([misfit.where for misfit in column.misfits(values)])
+            codes = np.full(len(values), _MISFIT, dtype=np.int64)
+            codes[fits] = column.encode(values.filter(fits))
+            return pl.Series(codes)
     try:
-        return pl.Series(column.encode(values))
-    except DataError:
-        fits = ~np.logical_or.reduce([misfit.where for misfit in column.misfits(values)])
-        codes = np.full(len(values), _MISFIT, dtype=np.int64)
-        codes[fits] = column.encode(values.filter(fits))
-        return pl.Series(codes)
+        typed = column.read(values)
+    except DataError:  # which is raised where the column has its name
+        raise EngineFailed from None
+    if column.open:
+        return typed.cast(pl.String)
+    return (typed.cast(pl.Float64) + 0.0).fill_nan(None)
 
 
 def _misfit_rows(frame: pl.DataFrame, columns: Mapping[str, Column]) -> pl.Series:

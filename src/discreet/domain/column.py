@@ -23,6 +23,7 @@ from discreet._core.boundary import quietly, sealed
 from discreet._core.checks import choice, flag, plain, shown
 from discreet._core.errors import DataError, DomainError, MissingPublicFact
 from discreet._core.lazy import pl
+from discreet.domain.notation import as_texts, check_notation, read_texts, text_problem, type_problem
 from discreet.domain.texts import OTHER, Codes, Misfit, PublicFact, missing_in, settle, toml_value, unescaped_series
 
 if TYPE_CHECKING:
@@ -90,8 +91,6 @@ class Column(ABC):
         settle(self, notation=notation)
         self._check()
         if self.notation:
-            from discreet.domain.notation import check_notation
-
             check_notation(self)
         if self.out_of_bounds == "null" and not self.nullable:
             self._refuse('out_of_bounds = "null" needs nulls = "category". Write both')
@@ -195,13 +194,9 @@ class Column(ABC):
         if not isinstance(values, pl.Series):
             mixed = DataError(name, "its values have no common type", f"cast the column to the declared {self.kind}")
             values = quietly(partial(pl.Series, values), mixed)
-        values, unread = quietly(partial(self._reading, values), self._unreadable(name))
-        if unread.any() and self.out_of_bounds == "error":
-            raise DataError(name, *self._unread())
+        values = self.read(values, name=name)
         untyped = values.dtype == pl.Null
         if not (untyped or self._accepts(values.dtype)):
-            from discreet.domain.notation import type_problem
-
             raise DataError(name, *type_problem(self, values.dtype))
         missing_any = bool(values.null_count())
         if values.dtype.is_float() and len(values) and not missing_any:
@@ -245,7 +240,7 @@ class Column(ABC):
         values, unread = self._reading(values)
         missing = missing_in(values) & ~unread
         present = ~(missing | unread).to_numpy()
-        misfits = [Misfit(*self._unread(), unread.to_numpy())]
+        misfits = [Misfit(*text_problem(self), unread.to_numpy())]
         if not self.nullable:
             misfits.append(Misfit("holds a null", _NO_NULLS, (values.is_null() & ~unread).to_numpy()))
             misfits.append(Misfit("holds a NaN", _NO_NULLS, (missing & values.is_not_null()).to_numpy()))
@@ -278,16 +273,14 @@ class Column(ABC):
 
     def read(self, values: pl.Series, *, name: str | None = None) -> pl.Series:
         """Return values with their texts read as declared; those of labels are texts. Raises as :meth:`encode`."""
-        typed, unread = self._reading(values)
+        typed, unread = quietly(partial(self._reading, values), self._unreadable(name))
         if unread.any() and self.out_of_bounds == "error":
-            raise DataError(name, *self._unread())
+            raise DataError(name, *text_problem(self))
         return typed.alias(values.name)
 
     def _reading(self, values: pl.Series) -> tuple[pl.Series, pl.Series]:
         """Return values with their texts read, and which of them cannot be read."""
         if self.notation:
-            from discreet.domain.notation import read_texts
-
             return read_texts(self, values)
         texts = values
         if values.dtype == pl.String and not self.textual:
@@ -295,18 +288,10 @@ class Column(ABC):
             values = self.parse(texts)
         return values, values.is_null() & texts.is_not_null()
 
-    def _unread(self) -> tuple[str, str]:
-        """Return what is wrong with texts that cannot be read, and what to do about it."""
-        from discreet.domain.notation import text_problem
-
-        return text_problem(self)
-
     def write(self, values: pl.Series) -> pl.Series:
         """Return released values as texts in the declared notation; as they are where none is declared."""
         if not self.notation:
             return values
-        from discreet.domain.notation import as_texts
-
         return as_texts(self, values)
 
     def draw(self, count: int, rng: np.random.Generator, *, first: int = 1) -> Codes:
@@ -386,7 +371,8 @@ class Column(ABC):
     @property
     def _clipped_to(self) -> tuple[Any, Any] | None:
         """The bounds that values beyond are moved to, where that is declared."""
-        return None
+        bounded: Any = self
+        return (bounded.lower, bounded.upper) if self.out_of_bounds == "clip" else None
 
     def _numbers(self, values: pl.Series) -> Floats:
         """Return values without nulls as numbers in the unit of :meth:`positions`."""
@@ -416,10 +402,8 @@ class Column(ABC):
         """Refuse a condition that holds for a part of a cell only."""
         ends = self.interval(np.array([cell]))
         where = "a cell" if ends is None else f"the cell from {ends[0][0]} to {ends[1][0]}"
-        self._refuse(
-            f"{name} {shown(value)} lies within {where}, and conditions are about whole cells. Write under from or "
-            "below where a cell begins, or declare other cells"
-        )
+        remedy = "Write under from or below where a cell begins, or declare other cells"
+        self._refuse(f"{name} {shown(value)} lies within {where}, and conditions are about whole cells. {remedy}")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the declaration as plain data, defaults left out, ``type`` first."""

@@ -16,6 +16,7 @@ from discreet._core.arrays import Booleans, Integers
 from discreet._core.boundary import sealed
 from discreet._core.checks import flag
 from discreet._core.errors import DomainError
+from discreet._core.random import seeded
 from discreet._core.reading import MOST_CELLS
 from discreet._core.text import counted
 from discreet.domain.column import Column
@@ -258,8 +259,6 @@ def _ascending(readers: Readers, names: Sequence[str]) -> tuple[Booleans, bool]:
 
 def _ends(reader: CellReader) -> tuple[str, list[Any], Any]:
     """Return what values are, the least and greatest value of each cell, exactly, and which ones are between."""
-    from discreet._core.random import seeded
-
     column = reader.column
     if not column.on_a_line:
         raise DomainError(f"column {reader.name!r} has no order. Leave it out")

@@ -12,7 +12,7 @@ from typing import Any
 
 from discreet._core.checks import integer, plain, real, shown, unfit
 from discreet._core.errors import DomainError, MissingPublicFact
-from discreet._core.reading import MOST_CELLS, MOST_COLUMNS
+from discreet._core.reading import MOST_CELLS
 from discreet._core.text import with_article
 from discreet.domain.column import Column
 from discreet.domain.texts import PublicFact, encodable, toml_value
@@ -214,10 +214,8 @@ def plain_rules(name: str, names: Any) -> list[list[str]]:
 def plain_limits(limits: Any) -> dict[str, str]:
     """Return the column that each column of ``at_most`` never exceeds. Raises DomainError when it has another form."""
     if not isinstance(limits, Mapping) or not all(isinstance(limit, str) for limit in limits.values()):
-        raise DomainError(
-            'at_most must be a table of columns, such as at_most = {discount = "price"}. Where a column is at most a '
-            "number, declare that number as its upper bound"
-        )
+        remedy = "Where a column is at most a number, declare that number as its upper bound"
+        raise DomainError(f'at_most must be a table of columns, such as at_most = {{discount = "price"}}. {remedy}')
     return {_text(name): _text(limit) for name, limit in limits.items()}
 
 
@@ -309,14 +307,10 @@ def domain_facts(spec: Mapping[str, Any]) -> dict[str, Any]:
         raise DomainError("metric_weights must be a table of one number per column")
     unknown = set(spec) - {"columns", "tables", "units", "metric_weights", "difference", "outcome", *RULES}
     if unknown:
-        lists = ", ".join(
-            [*(f"[[{name}]]" for name in DECLARED), *RULES[len(DECLARED) :], "difference, outcome, units"]
-        )
-        known = f"[columns.NAME], [metric_weights], {lists}, [tables.NAME]"
+        lists = [*(f"[[{name}]]" for name in DECLARED), *RULES[len(DECLARED) :], "difference, outcome, units"]
+        known = f"[columns.NAME], [metric_weights], {', '.join(lists)}, [tables.NAME]"
         raise DomainError(f"unknown table {min(unknown)!r}: a domain has {known}")
     named = spec.get("columns", {})
-    if len(named) > MOST_COLUMNS:
-        raise DomainError(f"a domain must have at most {MOST_COLUMNS:,} columns, got {len(named):,}")
     cells = [facts.get("cells") for facts in named.values() if isinstance(facts, Mapping)]
     if sum([number for number in cells if isinstance(number, int)]) > MOST_CELLS:  # before one of them is made
         raise DomainError(f"all columns together must have at most {MOST_CELLS:,} cells. Declare fewer")

@@ -155,17 +155,9 @@ class Domain:
     size: int | None = field(init=False, repr=False, default=None)
     """Number of cells, the product of the columns' sizes; None when a column is continuous or open."""
     constraints: tuple[Constraint, ...] = field(init=False, repr=False, default=())
-    """What the rules on combinations come to: one table of allowed combinations per set of columns.
-
-    Each has ``columns``, positions in the domain, ascending, and ``allowed``, an array of truth values with one axis
-    per column, as long as the column has cells. A record can occur where all of them allow it.
-    """
+    """What the rules on combinations come to, one per set of columns: a record can occur where all of them allow it."""
     published: tuple[PublishedTotals, ...] = field(init=False, repr=False, default=())
-    """What ``totals`` come to, by cells.
-
-    Each has ``column``, a position in the domain, ``group``, for each of the column's cells the position of its total,
-    ``counts``, the totals, and ``source``. Of the whole table, column and group are None.
-    """
+    """What ``totals`` come to, by cells."""
     _sorted: tuple[tuple[str, str], ...] = field(init=False, repr=False, default=())  # columns of the same intervals
     differences: tuple[Difference, ...] = field(init=False, repr=False, default=())
     """What ``difference`` comes to: one map of encoded records and back, or none."""
@@ -409,12 +401,10 @@ class Domain:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the declaration as plain data; :meth:`from_dict` reads it back."""
-        declared = {name: getattr(self, name) for name in ("outcome", "metric_weights", "difference", *RULES)}
+        declared = {name: getattr(self, name) for name in ("outcome", "metric_weights", "difference", "units", *RULES)}
         rules = {name: toml_value(part) for name, part in declared.items() if part}
         plain: dict[str, Any] = {name: rules.pop(name) for name in [*rules] if name not in RULES}
         columns = self.columns
-        if self.units is not None:
-            plain["units"] = self.units
         if self.unit_table is not None:
             plain["tables"] = {name: table.to_dict() for name, table in (self.tables or {}).items()}
             columns = self.unit_table.own_columns(columns)

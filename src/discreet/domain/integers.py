@@ -48,10 +48,6 @@ class LatticeColumn(Column):
     _groups: Integers | None = field(init=False, repr=False, compare=False, default=None)
     _listed: npt.NDArray[np.int32] | None = field(init=False, repr=False, compare=False, default=None)
 
-    @property
-    def _clipped_to(self) -> tuple[Any, Any] | None:
-        return (self.lower, self.upper) if self.out_of_bounds == "clip" else None
-
     def _set_points(self, start: int, stop: int, stride: int = 1, *, spacing: str = "linear") -> None:
         """Set the points from ``start`` to at most ``stop`` (both in the column's unit), and their grouping."""
         if not start < stop:
@@ -221,13 +217,8 @@ class Integer(LatticeColumn):
         Integer type of the released values.
     out_of_bounds : {"error", "clip"}
         What a value outside the bounds is.
-    atoms, coin : sequence, bool
-        Public values that many records share, each a cell of its own among ``cells``; and whether a coin splits cells,
-        as for :class:`Numeric`.
-    decimal_mark, thousands, prefix, censored : str, sequence of str
-        How numbers are written; and texts such as ``">45"`` that are cells, which then are labels without an order.
-    nulls, base, null_values, strip
-        See :class:`Column`.
+    atoms, coin, decimal_mark, thousands, prefix, censored, nulls, base, null_values, strip
+        See :class:`Numeric` and :class:`Column`.
 
     Raises MissingPublicFact if a bound is not declared, DomainError if the facts contradict each other.
 
@@ -316,13 +307,8 @@ class Decimal(LatticeColumn):
         Number of groups of neighbouring numbers; each number is a cell by default.
     out_of_bounds : {"error", "clip"}
         What a number outside the bounds is.
-    atoms, coin : sequence, bool
-        Public values that many records share, each a cell of its own among ``cells``; and whether a coin splits cells,
-        as for :class:`Numeric`.
-    decimal_mark, thousands, prefix, censored : str, sequence of str
-        How numbers are written; and texts such as ``">45"`` that are cells, which then are labels without an order.
-    nulls, base, null_values, strip
-        See :class:`Column`.
+    atoms, coin, decimal_mark, thousands, prefix, censored, nulls, base, null_values, strip
+        See :class:`Numeric` and :class:`Column`.
 
     Raises MissingPublicFact if a bound or the digits are not declared, DomainError if the facts contradict each other.
 

@@ -24,6 +24,7 @@ _IS_RESERVED = (
     "choose another prefix (from public knowledge)",
 )
 _TRUTHS = {"true": True, "1": True, "false": False, "0": False}
+_TYPES = {str: ("string", "category"), bool: ("boolean",), int: INTEGERS}
 _DEFAULT_TYPES = {str: "string", bool: "boolean", int: "int64"}
 
 
@@ -53,16 +54,8 @@ class Boolean(Column):
     true: str | None = None
     false: str | None = None
     out_of_bounds: str = "error"
-
-    @property
-    def labels(self) -> tuple[Any, ...]:
-        """False and true."""
-        return (False, True)
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """False and true, as texts are read."""
-        return ("false", "true")
+    labels: ClassVar[tuple[bool, bool]] = (False, True)
+    words: ClassVar[tuple[str, str]] = ("false", "true")
 
     def _alone(self, value: Any) -> int:
         return int(flag("a value", value, error=self._error))
@@ -147,14 +140,9 @@ class Category(Column):
             categories += (OTHER,)
         ordered = flag("ordered", self.ordered, error=self._error)
         settle(self, categories=categories, textual=kinds == {str}, ordered=ordered)
-        types: tuple[str, ...] = ("boolean",)
-        if self._type is str:
-            types = ("string", "category")
-            if not all(map(encodable, categories)):
-                self._refuse("a category is not valid Unicode text")
-        elif self._type is int:
-            types = INTEGERS
-        dtype = choice("dtype", self.dtype or _DEFAULT_TYPES[self._type], types, error=self._error)
+        if self._type is str and not all(map(encodable, categories)):
+            self._refuse("a category is not valid Unicode text")
+        dtype = choice("dtype", self.dtype or _DEFAULT_TYPES[self._type], _TYPES[self._type], error=self._error)
         if self._type is int and not all(holds(kind, min(categories), max(categories)) for kind in ("int64", dtype)):
             self._refuse(f"dtype {dtype}, or 64 bits, cannot hold the categories")
         settle(self, dtype=dtype)

@@ -97,10 +97,8 @@ def dependencies(readers: Readers, rules: Mapping[str, Any]) -> tuple[tuple[int,
         while chain[-1] in source_of and len(chain) <= len(source_of):
             chain.append(source_of[chain[-1]])
         if target in ruled or target in chain or source_of[target] != source:
-            raise DomainError(
-                f"determines: column {target!r} is determined twice or by itself, or is under another rule or totals. "
-                "Leave one of them out"
-            )
+            problem = "is under another rule or totals. Leave one of them out"
+            raise DomainError(f"determines: column {target!r} is determined twice or by itself, or {problem}")
         pairs.append((len(chain), readers.place[source], readers.place[target]))
     return tuple([(source, target) for _, source, target in sorted(pairs)])
 
@@ -138,9 +136,8 @@ class Difference:
         column, source = pair = [columns[name] for name in names]
         kinds = {_NUMBERS.get(part.kind, part.kind) for part in pair}
         if len(kinds) > 1 or not (column.on_a_line and source.on_a_line) or column.labels or source.labels:
-            raise DomainError(
-                f"difference: columns {listed_names(names)} must both be numbers, or dates or times of a type"
-            )
+            form = "both be numbers, or dates or times of a type"
+            raise DomainError(f"difference: columns {listed_names(names)} must {form}")
         starts, (width, source_width) = zip(*map(_start_and_width, names, pair), strict=True)
         if abs(width - source_width) > _SAME * width:
             raise DomainError(f"difference: the cells of columns {listed_names(names)} differ in width. {_EVEN}")

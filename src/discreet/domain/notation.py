@@ -35,11 +35,8 @@ _BLANK = r"[\s\u00a0\u202f]"
 def text_problem(column: Any) -> tuple[str, str]:
     """Return what is wrong with texts that cannot be read, and the lines to write."""
     form, example = _FORMS[column.kind]
-    declared = ", ".join(
-        f"{key} = {value!r}".replace("'", '"')
-        for key, value in column.notation.items()
-        if value and key != "null_values"
-    )
+    keys = [key for key, value in column.notation.items() if value and key != "null_values"]
+    declared = ", ".join(f"{key} = {column.notation[key]!r}" for key in keys).replace("'", '"')
     remedy = f"declare how they are written, for example: {example}" if example else "write them so"
     if declared:
         form, remedy = f"{form.partition(' written')[0]} as declared", f"correct what is declared: {declared}"

@@ -114,11 +114,9 @@ class Numeric(Column):
     censored: Sequence[str] = ()
     atoms: Sequence[float] = ()
     coin: bool = False
-    _edges: Floats | None = field(init=False, repr=False, compare=False, default=None)
+    _edges: Any = field(init=False, repr=False, compare=False, default=None)
     _ends: tuple[Floats, Floats] | None = field(init=False, repr=False, compare=False, default=None)
-    _inside: tuple[npt.NDArray[Any], npt.NDArray[Any]] | None = field(
-        init=False, repr=False, compare=False, default=None
-    )
+    _inside: Any = field(init=False, repr=False, compare=False, default=None)
     _guesses: bool = field(init=False, repr=False, compare=False, default=False)
     _overshoots: bool = field(init=False, repr=False, compare=False, default=True)
     _lattice: tuple[int, int, int, int] | None = field(init=False, repr=False, compare=False, default=None)
@@ -159,10 +157,6 @@ class Numeric(Column):
         spec = Density.plain(self.base, refuse=self._refuse)
         density = Density.parse(spec, lower=self.lower, upper=self.upper, refuse=self._refuse)
         settle(self, base=spec, _density=density)
-
-    @property
-    def _clipped_to(self) -> tuple[Any, Any] | None:
-        return (self.lower, self.upper) if self.out_of_bounds == "clip" else None
 
     def _set_lattice(self, step: float) -> None:
         lower, upper, width = Exact(repr(self.lower)), Exact(repr(self.upper)), Exact(repr(step))
@@ -282,7 +276,7 @@ class Numeric(Column):
         """The edges of the cells, ``cells + 1`` where there are no atoms."""
         if self._edges is None:
             self._refuse("a column without cells has no edges")
-        return self._edges.copy()
+        return np.array(self._edges)
 
     def _first_and_last(self, cells: Any) -> tuple[Floats, Floats] | None:
         if self._ends is None or self.within == "midpoint":
@@ -361,7 +355,6 @@ class Numeric(Column):
 
     def _cells_of(self, x: Floats) -> Integers:
         """Find the cell of each value: a guess by arithmetic, and an exact search where the guess fails its check."""
-        assert self._edges is not None
         low, high = self._edges[:-1], np.append(self._edges[1:-1], np.inf)
         if self.atoms or self.coin:
             return np.searchsorted(low[1:], x, side="right").astype(np.int64, copy=False)
@@ -400,8 +393,6 @@ class Numeric(Column):
 
     def _in_cells(self, codes: Integers, rng: np.random.Generator) -> Floats:
         """Return a value of each cell: its middle, or drawn; a point of the lattice where one lies in the cell."""
-        assert self._edges is not None
-        assert self._inside is not None
         low, high = self._inside
         draw_low, draw_high = self._inside if self._lattice is None else (self._edges[:-1], self._edges[1:])
         if self.within == "midpoint":

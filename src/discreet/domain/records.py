@@ -122,12 +122,9 @@ class Units:
         cuts = starts[np.searchsorted(starts, np.arange(_PART, len(self.owners), _PART), side="right") - 1]
         for start, stop in pairwise([*np.unique(np.append(0, cuts)).tolist(), len(self.owners)]):
             part = slice(start, stop)
-            yield Units(
-                records=self.records.take(part),
-                frequencies=self.frequencies[part],
-                owners=self.owners[part],
-                n=len(np.unique(self.owners[part])),
-            )
+            frequencies, owners = self.frequencies[part], self.owners[part]
+            n = len(np.unique(owners))
+            yield Units(records=self.records.take(part), frequencies=frequencies, owners=owners, n=n)
 
 
 @sealed

@@ -164,15 +164,8 @@ def encodable(text: str) -> bool:
 
 # Durations such as ``1d2h30m``.
 
-_UNITS = {
-    "w": dt.timedelta(weeks=1),
-    "d": dt.timedelta(days=1),
-    "h": dt.timedelta(hours=1),
-    "m": dt.timedelta(minutes=1),
-    "s": dt.timedelta(seconds=1),
-    "ms": dt.timedelta(milliseconds=1),
-    "us": dt.timedelta(microseconds=1),
-}
+_WORDS = {"w": "weeks", "d": "days", "h": "hours", "m": "minutes", "s": "seconds", "ms": "milliseconds"}
+_UNITS = {unit: dt.timedelta(**{word: 1}) for unit, word in (_WORDS | {"us": "microseconds"}).items()}
 _PART = re.compile(r"(\d+)(ms|us|[wdhms])")
 _WHOLE = re.compile(r"-?(?:\d+(?:ms|us|[wdhms]))+")
 

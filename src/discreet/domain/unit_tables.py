@@ -25,12 +25,12 @@ from discreet.domain.column import Column
 from discreet.domain.declaration import Frozen, check_column, domain_facts
 from discreet.domain.integers import Integer
 from discreet.domain.labels import Boolean, Category
+from discreet.domain.maps import Difference
 from discreet.domain.records import Records
 from discreet.domain.texts import settle
 
 if TYPE_CHECKING:
     from discreet.domain.domain import Domain
-    from discreet.domain.maps import Difference
 
 INTERCHANGEABLE, ORDERED, LISTED = "interchangeable", "ordered", "as listed"
 _MOST_RECORDS = 100
@@ -283,8 +283,6 @@ class RowCoding:
     @classmethod
     def parse(cls, name: str, column: Column | None, how: Any) -> RowCoding:
         """Return that of a plain entry. Raises DomainError naming a column that has no such coding."""
-        from discreet.domain.maps import Difference
-
         entry = dict(how) if isinstance(how, Mapping) else {"row": how}
         if column is None or entry.get("row") not in ("first", "previous") or set(entry) - {"row", "lower", "upper"}:
             form = '"first", "previous", or {row = "first", lower = -90, upper = 90}, of a column of the table'
