@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 import warnings
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
@@ -40,7 +39,7 @@ from discreet.inference.population import Posterior
 from discreet.inference.released import Released, analysed_mechanism, read_release, released_table
 from discreet.inference.summary import Estimate, Summary, bounded, marked
 from discreet.privacy import Code
-from discreet.releases import Release, read, read_certificate, unreadable
+from discreet.releases import Release, unreadable
 
 _RESAMPLES = 100  # of each table; what counts is their mean variance over all tables
 _REFITS = 25  # of each table for regressions, which take longer
@@ -48,19 +47,13 @@ _BLOCK = 1 << 22  # numbers in memory
 
 
 def estimate_tables(
-    release: Any,
-    functionals: Sequence[Evaluated],
-    *,
-    column: str | None = None,
-    by: str | None = None,
-    certificate: Any = None,
-    level: float = 0.95,
+    release: Release, functionals: Sequence[Evaluated], *, column: str | None, by: str | None, level: float
 ) -> Summary:
     """Estimate numbers of the population from several synthetic tables: for parameters see ``Release.estimate``."""
     # Each table is analysed as if it were a sample, and the rule for fully synthetic tables combines the estimates.
     # Variances within a table: formulas for means and shares of a column without nulls, else a bootstrap. Rows of units
     # are drawn by their units.
-    several = SeveralTables(release, certificate, level)
+    several = SeveralTables(release, level)
     parsed = known_functionals(functionals, several.domain, column)
     if by is not None:
         groups_of(several.domain, by)  # a misprint is told before tables are read
@@ -163,15 +156,10 @@ def _columns_read(functionals: Sequence[Functional], table: Released) -> list[st
 
 
 def regress_tables(
-    release: Any,
-    formula: str,
-    *,
-    kind: Literal["linear", "logistic"] | None = None,
-    certificate: Any = None,
-    level: float = 0.95,
+    release: Release, formula: str, *, kind: Literal["linear", "logistic"] | None, level: float
 ) -> Summary:
     """Return the coefficients of a regression in the population, from bootstraps: see ``Posterior.regress``."""
-    several = SeveralTables(release, certificate, level)
+    several = SeveralTables(release, level)
     used = FormulaDesign(several.domain, formula).used
     tables = several.read(used)
     records, domain = Records.concatenate(table.records for table in tables), tables[0].domain
@@ -217,13 +205,11 @@ def _variances_over(samples: Floats) -> Floats:
 class SeveralTables:
     """A release of several tables, as it is analysed. ``table``: that of units, if there is one."""
 
-    def __init__(self, release: Any, certificate: Any, level: float) -> None:
-        if isinstance(release, (str, os.PathLike)):
-            release = read(release, certificate)  # of files that are not the release's, nothing is read
-        self._release, self._level, self._certificate = release, level, read_certificate(release, certificate)
-        self._facts, self.released = self._certificate.facts, self._certificate.facts.released
+    def __init__(self, release: Release, level: float) -> None:
+        self._release, self._level, self._facts = release, level, release.certificate.facts
+        self.released = self._facts.released
         self.measured = set(map(frozenset, self.released.pairs_measured or ()))
-        self.mechanism = analysed_mechanism(self._certificate)
+        self.mechanism = analysed_mechanism(release.certificate)
         if self.mechanism.contents(self._facts.records).tables is None:
             raise ParameterError("this is for releases of several tables. For one take discreet.inference.posterior")
         # the domain of rows, with the number of rows of a unit, but that of a panel
@@ -237,15 +223,11 @@ class SeveralTables:
 
     @cached_property
     def sources(self) -> list[Any]:
-        """The tables, or their files, once they are what the certificate was written for."""
-        tables, source = self._certificate.tables, self._release
-        if isinstance(source, Release):
-            source = source.path if source.records is None else source.records
-        if isinstance(source, (str, os.PathLike)):
-            source = [Path(source) / Path(str(table.file)).name for table in tables]
-        if not isinstance(source, (list, tuple)) or len(source) != len(tables):
-            raise ParameterError(f"give the list of all {counted(len(tables), 'table')} of the release")
-        return list(source)
+        """The tables, or their files."""
+        if self._release.records is not None:
+            return list(self._release.records)
+        folder = Path(str(self._release.path))
+        return [folder / Path(str(table.file)).name for table in self._release.certificate.tables]
 
     def read(self, used: Sequence[str]) -> list[Released]:
         """Return some columns of all tables; where no column of a unit's rows is used, each record is a unit."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -132,7 +133,7 @@ def test_a_pair_that_was_not_measured_allows_for_its_dependence(
 
 def test_a_column_that_was_measured_too_coarsely_is_named(released: Release) -> None:
     certificate = released.certificate.releasing(merged_cells={"money": 1})
-    several = several_tables.SeveralTables(released, certificate, 0.95)
+    several = several_tables.SeveralTables(replace(released, certificate=certificate), 0.95)
     tables = several.read(["money", "rich"])
     hidden = {name: np.zeros(WIDE.columns[name].size, dtype=bool) for name in ("money", "rich")}
     codes = OpenDependence(several, tables, hidden, ["money", "rich"]).codes()
