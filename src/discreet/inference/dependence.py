@@ -65,9 +65,9 @@ class OpenDependence:
 
     def shifts(self, numbers: Callable[[Released], Floats], *, emptied: bool) -> Floats:
         """Return how far below and above numbers may lie, shape (numbers, 2); ``emptied``: without hidden cells too."""
-        full, places = self._table, list(map(self._table.domain.names.index, self._names))
-        cells = [np.flatnonzero(self._hidden[name]) for name in self._names]
-        hidden = [np.isin(full.records.columns[i], part) for i, part in zip(places, cells, strict=True)]
+        full, names = self._table, self._table.domain.names
+        places = [names.index(name) for name in self._names]
+        hidden = [np.isin(full.records.columns[i], np.flatnonzero(self._hidden[names[i]])) for i in places]
         clear = ~np.any(hidden, axis=0)
         tables = [full]
         if clear.any() and not clear.all():

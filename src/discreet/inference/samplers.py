@@ -193,9 +193,7 @@ def _given_thresholded_urn(
 ) -> list[CountPosterior]:
     if not isinstance(release, ReleasedRecords):
         return _given_thresholded(likelihood, priors, release, rng)
-    assert release.kept is not None  # the certificate of such a release tells it
-    urns = [NoisyUrn(likelihood, prior, release.n, release.values, release.kept, rng) for prior in priors]
-    return [urn.posterior() for urn in urns]
+    return [NoisyUrn(likelihood, prior, release, rng).posterior() for prior in priors]
 
 
 def _given_tree(

@@ -172,11 +172,8 @@ class Page:
 
     def insert(self, event: LedgerEvent) -> None:
         """Store an event."""
-        keys = ("dataset", "number", "entry", "state", "body", "hash")
-        self._run(
-            "INSERT INTO discreet_event VALUES (:dataset, :number, :entry, :state, :body, :hash)",
-            **{key: getattr(event, key) for key in keys},
-        )
+        values = {key: getattr(event, key) for key in ("dataset", "number", "entry", "state", "body", "hash")}
+        self._run("INSERT INTO discreet_event VALUES (:dataset, :number, :entry, :state, :body, :hash)", **values)
 
 
 class Book:
