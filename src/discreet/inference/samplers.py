@@ -208,9 +208,9 @@ def _given_tree(
         text = ""
 
     def counts_given(prior: Prior) -> CountPosterior:
-        alpha, start = (prior.layers[0].masses, None) if prior.base is None else (prior.base, prior.start)
+        alpha, strength = (prior.layers[0].masses, None) if prior.base is None else (prior.base, prior.strength)
         merged = np.asarray(np.bincount(splits.leaf, weights=alpha), dtype=np.float64)
-        below = TreeCounts(merged, release.n, splits, spread=spread, start=start)
+        below = TreeCounts(merged, release.n, splits, spread=spread, strength=strength)
         return CountPosterior(
             below.log, lambda draws, rng: divided(below.draw(draws, rng), splits.leaf, alpha, rng), below.step, text
         )
