@@ -55,13 +55,12 @@ def estimate_tables(
     # are drawn by their units.
     several = SeveralTables(release, level)
     parsed = known_functionals(functionals, several.domain, column)
-    if by is not None:
-        groups_of(several.domain, by)  # a misprint is told before tables are read
-    used, tables = _tables_read(several, parsed, column, by)
-    domain = tables[0].domain
     groups: list[Group] = []
     if by is not None:
-        groups = groups_of(domain, by)
+        groups = groups_of(several.domain, by)  # a misprint is told before tables are read
+    used, tables = _tables_read(several, parsed, column, by)
+    domain = tables[0].domain
+    groups = [group._replace(place=domain.names.index(by or "")) for group in groups]
     name = column or used[0]
     place, hidden = domain.names.index(name), several.hidden(tables)
     closed = not groups and len(domain.names) == 1 and not domain.columns[name].nullable and tables[0].units is None
@@ -284,9 +283,8 @@ class SeveralTables:
         ranks = np.split(np.argsort(np.argsort(low))[places], np.cumsum(list(map(len, codes)))[:-1])
         inside = [rank < len(order) for rank in ranks]
         if group is not None:
-            inside = [
-                part & (t.records.columns[group.place] == group.code) for part, t in zip(inside, tables, strict=True)
-            ]
+            members = [t.records.columns[group.place] == group.code for t in tables]
+            inside = list(map(np.logical_and, inside, members))
 
         def first(side: str) -> int:
             """Return the first cell up to which the end of the interval of the share reaches the level."""

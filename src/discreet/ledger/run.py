@@ -419,10 +419,8 @@ def _parts(value: Any, modules: set[str]) -> Iterator[Any]:
     elif isinstance(value, FunctionType):
         yield from (vars(value), value.__defaults__, value.__kwdefaults__)
         yield from [getattr(cell, "cell_contents", None) for cell in value.__closure__ or ()]
-    elif isinstance(value, (staticmethod, classmethod)):
-        yield value.__func__
-    elif isinstance(value, property):
-        yield from (value.fget, value.fset, value.fdel)
+    elif isinstance(value, (staticmethod, classmethod, property)):
+        yield from [getattr(value, name, None) for name in ("__func__", "fget", "fset", "fdel")]
     if holder is SimpleNamespace or holder.__module__ in modules:
         attributes = tuple(getattr(value, "__dict__", {}).items())
         yield from chain(*[pair for pair in attributes if pair[0] not in _MADE_BY_PYTHON])
