@@ -38,7 +38,6 @@ from discreet.inference.models import FormulaDesign, regression
 from discreet.inference.population import Posterior
 from discreet.inference.released import Released, analysed_mechanism, read_release, released_table
 from discreet.inference.summary import Estimate, Summary, bounded, marked
-from discreet.privacy import Code
 from discreet.releases import Release, unreadable
 
 _RESAMPLES = 100  # of each table; what counts is their mean variance over all tables
@@ -78,24 +77,23 @@ def estimate_tables(
     for group in groups:
         masses = [restricted(group, t.records, Draws((t.counts / t.counts.sum())[None]))[1][0] for t in tables]
         facts.append({"group": group.label, "share": float(np.mean(masses))})
-    labels = [(functional, group) for group in facts or [{}] for functional in parsed]
     limits = [
         functional.level and several.quantile(tables, place, functional.level, group)
         for group in (groups or (None,))
         for functional in parsed
     ]
-    shifts = np.zeros((len(labels), 2))
-    codes: tuple[Code, ...] = ()
+    shifts, codes = np.zeros((len(limits), 2)), dict[str, Any]()
     if len(used) > 1:
         dependence = OpenDependence(several, tables, hidden, used)
-        codes = dependence.codes()
+        codes = {"codes": dependence.codes()}
         shifts = dependence.shifts(lambda t: evaluated(t, t.counts[None] / t.size)[0, :, 0], emptied=by is None)
     about, ends = domain.columns[name], (-math.inf, math.inf)
     if ordered(about) and about.values is not None:
         values = piece_ends(about, np.arange(about.values))
         ends = float(values[0].min()), float(values[1].max())
-    options: dict[str, Any] = {"kind": about.kind, "by": by or "", "notes": several.notes(used, tables), "ends": ends}
-    return several.summary(numbers, labels, shifts, limits, codes=codes, **options)
+    labels = [(functional, group | codes) for group in facts or [{}] for functional in parsed]
+    notes = several.notes(used, tables)
+    return several.summary(numbers, labels, shifts, limits, kind=about.kind, by=by or "", notes=notes, ends=ends)
 
 
 def _tables_read(
@@ -190,9 +188,10 @@ def regress_tables(
 
     dependence = OpenDependence(several, tables, several.hidden(tables), domain.names)
     shifts = dependence.shifts(coefficients_of, emptied=True)
-    labels = [(Functional(name), dict[str, Any]()) for name in coefficients.names]
+    codes = dependence.codes()
+    labels = [(Functional(name), {"codes": codes}) for name in coefficients.names]
     notes = [*coefficients.notes, *several.notes(used, tables)]
-    return several.summary(numbers, labels, shifts, codes=dependence.codes(), notes=notes)
+    return several.summary(numbers, labels, shifts, notes=notes)
 
 
 def _variances_over(samples: Floats) -> Floats:
@@ -328,22 +327,21 @@ class SeveralTables:
         shifts: Floats,
         limits: Sequence[Any] = (),
         *,
-        codes: tuple[Code, ...] = (),
         kind: str = "",
         by: str = "",
         notes: Sequence[str] = (),
         ends: tuple[float, float] = (-math.inf, math.inf),
     ) -> Summary:
         """Combine estimates and variances, shape (tables, numbers, 3, 2), of which the last two are bounds."""
-        # shifts, shape (numbers, 2): how far intervals are to reach further down and up. limits: ends of quantiles.
-        # ends: of the column's values.
+        # labels: the functional of each number, and further facts of its estimate; shifts, shape (numbers, 2): how far
+        # intervals are to reach further down and up; limits: ends of quantiles; ends: of the column's values.
         noun, count = "record" if self.table is None else "unit", len(numbers)
         size, records = (counted(number, noun) for number in (self._facts.size or 0, self._facts.records))
         rows, adjusted, absent = [], {}, {}
-        for place, (functional, group) in enumerate(labels):
+        for place, (functional, facts) in enumerate(labels):
             values, (down, up) = numbers[:, place], shifts[place].tolist()
             if by and not np.isfinite(values).all():
-                absent[group["group"]] = True
+                absent[facts["group"]] = True
                 continue
             combined, lowest, highest = (self._combined(*values[:, end].T) for end in range(3))
             reach = min(combined.lower, lowest.lower), max(combined.upper, highest.upper)
@@ -351,33 +349,28 @@ class SeveralTables:
             least, most = functional.limits(*ends)
             if combined.adjusted:
                 adjusted[functional.name] = True
-            rows.append(
-                Estimate(
-                    name=functional.name,
-                    mean=combined.estimate,
-                    sd=math.sqrt(combined.variance),
-                    lower=max(least, lower + down),
-                    upper=min(most, upper + up),
-                    effective_draws=float(count),
-                    unit=functional.unit,
-                    bounds=down < up or not np.allclose(values[:, 1, 0], values[:, 2, 0], rtol=1e-12, atol=1e-12),
-                    codes=codes,
-                    **group,
-                )
+            estimate = Estimate(
+                name=functional.name,
+                mean=combined.estimate,
+                sd=math.sqrt(combined.variance),
+                lower=max(least, lower + down),
+                upper=min(most, upper + up),
+                effective_draws=float(count),
+                unit=functional.unit,
+                bounds=down < up or not np.allclose(values[:, 1, 0], values[:, 2, 0], rtol=1e-12, atol=1e-12),
+                **facts,
             )
+            rows.append(estimate)
         messages = [
-            f"{counted(count, 'table')} of {size}, each analysed by itself, and combined by "
-            "the rule for fully synthetic tables (Raghunathan, Reiter and Rubin, 2003); intervals are for the "
-            "population",
+            f"{counted(count, 'table')} of {size}, each analysed by itself, and combined by the rule for fully "
+            "synthetic tables (Raghunathan, Reiter and Rubin, 2003); intervals are for the population",
             *notes,
             *bounded(rows),
             *marked(rows),
         ]
         if adjusted:
-            messages.append(
-                f"the rule's variance was below that of a sample of {records}, which was taken, for "
-                + ", ".join(adjusted)
-            )
+            sample = f"that of a sample of {records}, which was taken, for {', '.join(adjusted)}"
+            messages.append(f"the rule's variance was below {sample}")
         if absent:
             messages.append(f"groups of {by} that not every table has, left out: {', '.join(absent)}")
         return Summary(rows=tuple(rows), level=self._level, kind=kind, notes=tuple(messages), by=by)
