@@ -156,6 +156,7 @@ class NoisyUrn:
         # However few records are released, the lattice tells noise apart: the sum of the noisy counts is told.
         spread = min(math.hypot(self._noise.spread, self._each), 2.0 * self._noise.spread)
         self._lattice = Lattice.fine(records, spread, prior, drawn.astype(np.float64) * (records / self._size))
+        self.step = self._lattice.step
         self._fall = math.log1p(self._size / total)  # of the law, per record of the noisy counts
         # Besides, noise is tilted, so that noisy counts move and counts do not; less steeply than its own tails are.
         self._within, steepest = 0, 0.5 / likelihood.scale
@@ -187,10 +188,6 @@ class NoisyUrn:
         text *= self._within > 0
         log = self._sums.log + self._fall * self._kept + lean
         return CountPosterior(log, self._draw, self.step, text, proposed=True)
-
-    @property
-    def step(self) -> int:
-        return self._lattice.step
 
     def _draw(self, draws: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
         numbers = self._sums.draw(draws, rng)

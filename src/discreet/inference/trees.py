@@ -145,16 +145,8 @@ class TreeCounts:
             logs = self._logs(split, node.step * node.numbers.astype(np.float64))
             largest = logs.max(axis=1)
             self._below[self._pairs[split][2]] = largest + np.log(np.exp(logs - largest[:, None]).sum(axis=1))
-
-    @property
-    def log(self) -> float:
-        """The logarithm of the weight of all counts."""
-        return float(self._below.get(self._root, np.zeros(1))[0])
-
-    @property
-    def step(self) -> int:
-        """The largest step in which a count is followed."""
-        return max(node.step for node in self._nodes.values())
+        self.log = float(self._below.get(self._root, np.zeros(1))[0])  # the logarithm of the weight of all counts
+        self.step = max(node.step for node in self._nodes.values())  # the largest in which a count is followed
 
     def draw(self, draws: int, rng: np.random.Generator) -> Floats:
         """Return independent draws of the leaves' counts, a row each."""
