@@ -306,17 +306,15 @@ class SeveralTables:
                 "each row counts once, and all rows of one {!r} vary together",
             )
             counts_once = [forms[tables[0].units is not None].format(self.table.unit)]
-        if (difference := self.domain.difference) is not None and difference["of"] in used:
-            used = list(dict.fromkeys([*used, difference["from"]]))
+        differences = [part for part in [self.domain.difference] if part is not None and part["of"] in used]
+        used = list(dict.fromkeys([*used, *(part["from"] for part in differences)]))
         if self.released.pairs_measured is None and len(used) > 1:  # of a certificate that does not say so
             return [*counts_once, "what columns do together holds where their tables of two columns were measured"]
         together = [part for _, part in self.places(*used)]
         pairs = {frozenset(pair) for part in together for pair in itertools.combinations(part, 2)}
         notes = wording.lost_pairs(self.released.outcome, *together, unmeasured=not pairs <= self.measured)
-        if difference is not None and difference["of"] in used:
-            notes.append(
-                "{of} is {from} and a difference that was measured with it on merged cells".format_map(difference)
-            )
+        text = "{of} is {from} and a difference that was measured with it on merged cells"
+        notes += map(text.format_map, differences)
         rests = "rests on conditional independence, which was not measured"
         return counts_once + notes + [f"what more than two of these columns do together {rests}"] * (len(used) > 2)
 
