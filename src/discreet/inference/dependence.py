@@ -123,11 +123,9 @@ class OpenDependence:
 
     def codes(self) -> tuple[Code, ...]:
         """Return which pairs were not measured, and which columns too coarsely for their values to be related."""
-        codes = []
-        for pair in itertools.combinations(self._names, 2):
-            _, measured, share = self._dependence(*pair)
-            if not measured:
-                codes.append(Code("unmeasured-pair", {"columns": pair, "share": share}))
+        pairs = [(pair, *self._dependence(*pair)) for pair in itertools.combinations(self._names, 2)]
+        shares = {pair: share for pair, _, measured, share in pairs if not measured}
+        codes = [Code("unmeasured-pair", {"columns": pair, "share": share}) for pair, share in shares.items()]
         for name in self._names:
             column, place = self._table.domain.columns[name], self._table.domain.names.index(name)
             if not column.on_a_line:
