@@ -64,22 +64,16 @@ class Run:
     @classmethod
     def unpaid(cls, request: Request) -> Self:
         """Return a run of a request that no ledger knows of; :meth:`assign` gives it a mechanism."""
-        return cls._of_request(request)
+        run = object.__new__(cls)
+        run._request, run._opened, run._unused, run._process = request, False, Lock(), os.getpid()
+        run._mechanism = run._purpose = run._book = run._reservation = run._state = run._cost = run._file = None
+        return run
 
     @classmethod
-    def _of_request(
-        cls,
-        request: Request,
-        book: Book | None = None,
-        reservation: LedgerEvent | None = None,
-        mechanism: Mechanism | None = None,
-    ) -> Self:
-        run = object.__new__(cls)
-        run._request, run._mechanism, run._purpose = request, mechanism, None
-        run._book, run._reservation, run._state, run._cost = book, reservation, reservation, None
-        run._opened, run._file, run._unused, run._process = False, None, Lock(), os.getpid()
-        if reservation is not None:
-            run._purpose = reservation.facts.get("made")
+    def _paid(cls, request: Request, book: Book, reservation: LedgerEvent, mechanism: Mechanism | None = None) -> Self:
+        run = cls.unpaid(request)
+        run._mechanism, run._purpose = mechanism, reservation.facts.get("made")
+        run._book, run._reservation, run._state = book, reservation, reservation
         return run
 
     @property
