@@ -8,8 +8,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,10 +18,12 @@ from discreet._core.random import seeded
 from discreet.domain import Records
 from discreet.inference.bounds import CellEstimates, halves
 from discreet.inference.functionals import ordered
-from discreet.inference.released import Released, analysed_mechanism
+from discreet.inference.released import Released
 from discreet.privacy import Code
-from discreet.releases import Certificate
 from discreet.wording import losses_of
+
+if TYPE_CHECKING:
+    from discreet.inference.several_tables import SeveralTables
 
 _CLEAR = 3.0  # standard deviations of noise, above which a count was not clipped
 _GRID = np.linspace(-_CLEAR, _CLEAR, 61)
@@ -32,9 +34,6 @@ _POOLED, _MOST_RECORDS = 2, 1 << 14  # tables, and records of them, in which dep
 _COARSE = 0.6  # share of a column's variance, within the cells that it was measured on with others
 _UNSEPARATED = 0.9  # share of the records up to which log-odds stay finite, whatever their order
 _MOST_LABELS = 6  # of a column, each of which may go with low values or with high ones
-
-Places = Callable[..., list[tuple[float, list[str]]]]
-"""From names of columns to those of the mechanism's records that tell them, for each share of the records."""
 
 
 def hidden_cells(tables: Sequence[Released], place: int, records: int, parts: int = 1) -> Booleans:
@@ -52,37 +51,23 @@ def hidden_cells(tables: Sequence[Released], place: int, records: int, parts: in
     return CellEstimates(noisy + (1.0 / noise - noisy.sum()) / size, 1.0, halves(size)).hidden()
 
 
-@dataclass(frozen=True)
 class OpenDependence:
-    """What the tables of a release leave open of some columns together."""
+    """What the tables of a release leave open of some columns together, by the hidden cells of each."""
 
-    certificate: Certificate
-    table: Released  # records of some tables, one by one
-    hidden: dict[str, Booleans]
-    names: Sequence[str]  # of the columns that are asked about
-    places: Places
-
-    @classmethod
-    def from_tables(
-        cls,
-        certificate: Certificate,
-        tables: Sequence[Released],
-        hidden: dict[str, Booleans],
-        names: Sequence[str],
-        places: Places,
-    ) -> OpenDependence:
-        """Return it for some columns of the tables, with the hidden cells of each."""
+    def __init__(
+        self, several: SeveralTables, tables: Sequence[Released], hidden: dict[str, Booleans], names: Sequence[str]
+    ) -> None:
+        self._several, self._hidden, self._names = several, hidden, names
         pooled = [t.records.take(np.repeat(np.arange(len(t.counts)), t.counts.astype(int))) for t in tables[:_POOLED]]
         records = Records.concatenate(pooled)
         records = records.take(np.sort(seeded(0).permutation(len(records))[:_MOST_RECORDS]))
-        pooled_table = replace(tables[0], records=records, counts=np.ones(len(records)), units=None)
-        return cls(certificate, pooled_table, hidden, names, places)
+        self._table = replace(tables[0], records=records, counts=np.ones(len(records)), units=None)
 
     def shifts(self, numbers: Callable[[Released], Floats], *, emptied: bool) -> Floats:
         """Return how far below and above numbers may lie, shape (numbers, 2); ``emptied``: without hidden cells too."""
-        full, places = self.table, list(map(self.table.domain.names.index, self.names))
-        cells = [np.flatnonzero(self.hidden[name]) for name in self.names]
-        hidden = [np.isin(full.records.columns[i], part) for i, part in zip(places, cells, strict=True)]
+        full, names = self._table, self._table.domain.names
+        places = [names.index(name) for name in self._names]
+        hidden = [np.isin(full.records.columns[i], np.flatnonzero(self._hidden[names[i]])) for i in places]
         clear = ~np.any(hidden, axis=0)
         tables = [full]
         if clear.any() and not clear.all():
@@ -123,33 +108,29 @@ class OpenDependence:
     def _dependence(self, a: str, b: str) -> tuple[bool, bool, float]:
         """Return whether two columns were measured together anywhere, and everywhere, and what share may be missed."""
         # The share is of the records: the release may miss how the columns depend on each other there.
-        released = self.certificate.facts.released
-        losses = {table: loss for table, loss, _ in losses_of(released.outcome)}
-        measured, mechanism = set(map(frozenset, released.pairs_measured or ())), analysed_mechanism(self.certificate)
-        names = mechanism.domain.names
+        mechanism, outcome, measured = self._several.mechanism, self._several.released.outcome, self._several.measured
+        losses = {table: loss for table, loss, _ in losses_of(outcome)}
+        names, complete, missed = mechanism.domain.names, [], 0.0
         scored = {frozenset((names[i], names[j])) for i, j in getattr(mechanism, "pairs", ())}
-        shares = [float(code.numbers["share"]) for code in released.outcome if code.name == "unmeasured-pairs"]
-        found, missed = [], 0.0
-        for share, columns in self.places(a, b):
+        shares = [float(code.numbers["share"]) for code in outcome if code.name == "unmeasured-pairs"]
+        for share, columns in self._several.places(a, b):
             pairs = set(map(frozenset, itertools.combinations(columns, 2)))
-            found.append(pairs <= measured)
+            complete.append(pairs <= measured)
             unmeasured = [max(shares, default=1.0) if pair in scored else 1.0 for pair in pairs - measured]
             orders = ["*".join(order) for pair in pairs & measured for order in itertools.permutations(pair)]
             missed += share * min(1.0, sum(unmeasured) + sum(losses.get(order, 0.0) for order in orders))
-        return any(found), all(found), missed
+        return any(complete), all(complete), missed
 
     def codes(self) -> tuple[Code, ...]:
         """Return which pairs were not measured, and which columns too coarsely for their values to be related."""
-        codes = []
-        for pair in itertools.combinations(self.names, 2):
-            _, measured, share = self._dependence(*pair)
-            if not measured:
-                codes.append(Code("unmeasured-pair", {"columns": pair, "share": share}))
-        for name in self.names:
-            column, place = self.table.domain.columns[name], self.table.domain.names.index(name)
+        pairs = [(pair, *self._dependence(*pair)) for pair in itertools.combinations(self._names, 2)]
+        shares = {pair: share for pair, _, measured, share in pairs if not measured}
+        codes = [Code("unmeasured-pair", {"columns": pair, "share": share}) for pair, share in shares.items()]
+        for name in self._names:
+            column, place = self._table.domain.columns[name], self._table.domain.names.index(name)
             if not column.on_a_line:
                 continue
-            values, cells = column.positions(self.table.records.columns[place]), self._merged(self.table, place)
+            values, cells = column.positions(self._table.records.columns[place]), self._merged(self._table, place)
             cells, values = cells[~np.isnan(values)], values[~np.isnan(values)]
             means = np.bincount(cells, values) / np.maximum(1, np.bincount(cells))
             spread = float(((values - values.sum() / max(1, len(values))) ** 2).sum())
@@ -162,8 +143,9 @@ class OpenDependence:
     def _merged(self, table: Released, place: int) -> Integers:
         """Return the merged cell of each record in a column: runs of about equal counts."""
         name, codes = table.domain.names[place], np.asarray(table.records.columns[place], dtype=np.int64)
-        column, merged = table.domain.columns[name], self.certificate.facts.released.merged_cells or {}
-        places = [(share, [merged[part] for part in columns if part in merged]) for share, columns in self.places(name)]
+        column, merged = table.domain.columns[name], self._several.released.merged_cells or {}
+        shares = self._several.places(name)
+        places = [(share, [merged[part] for part in columns if part in merged]) for share, columns in shares]
         if not any(counts for _, counts in places) or not column.on_a_line:
             return codes
         count = round(sum(share * min(counts, default=column.values or 0) for share, counts in places))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from discreet._core.numeric import log_rising
 from discreet.inference.prior import CountPosterior, Lattice, Noise, Prior, log_prior
 from discreet.inference.sums import Sums
 from discreet.mechanisms import DrawnFromCounts, ThresholdedUrn
+
+if TYPE_CHECKING:
+    from discreet.inference.samplers import ReleasedRecords
 
 _DROP = 45.0  # in logarithms, below the largest
 _PILOT, _ROUNDS = 64, 4  # draws that tell about how many cells are held
@@ -137,17 +140,13 @@ _FINE = 32.0  # parts of its standard deviation to which that sum is met, where 
 
 
 class NoisyUrn:
-    """Proposals of the counts of cells under one prior, with the noisy counts; ``kept``: the sum of these."""
+    """Proposals of the counts of cells under one prior, with the noisy counts, of which the release tells the sum."""
 
     def __init__(
-        self,
-        likelihood: ThresholdedUrn,
-        prior: Prior,
-        records: int,
-        drawn: Integers,
-        kept: int,
-        rng: np.random.Generator,
+        self, likelihood: ThresholdedUrn, prior: Prior, release: ReleasedRecords, rng: np.random.Generator
     ) -> None:
+        assert release.kept is not None  # the certificate of such a release tells it
+        records, drawn, kept = release.n, release.values, release.kept
         self._records, self._size, self._kept = records, int(drawn.sum()), kept
         self._noise, self._minimum = Noise.from_law(likelihood.law, likelihood.scale), likelihood.threshold
         self._strength = likelihood.strength
@@ -157,6 +156,7 @@ class NoisyUrn:
         # However few records are released, the lattice tells noise apart: the sum of the noisy counts is told.
         spread = min(math.hypot(self._noise.spread, self._each), 2.0 * self._noise.spread)
         self._lattice = Lattice.fine(records, spread, prior, drawn.astype(np.float64) * (records / self._size))
+        self.step = self._lattice.step
         self._fall = math.log1p(self._size / total)  # of the law, per record of the noisy counts
         # Besides, noise is tilted, so that noisy counts move and counts do not; less steeply than its own tails are.
         self._within, steepest = 0, 0.5 / likelihood.scale
@@ -188,10 +188,6 @@ class NoisyUrn:
         text *= self._within > 0
         log = self._sums.log + self._fall * self._kept + lean
         return CountPosterior(log, self._draw, self.step, text, proposed=True)
-
-    @property
-    def step(self) -> int:
-        return self._lattice.step
 
     def _draw(self, draws: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
         numbers = self._sums.draw(draws, rng)

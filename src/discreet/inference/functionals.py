@@ -129,15 +129,14 @@ def _share_between(sign: str | None, text: str, column: Column, name: str) -> Fu
     if low > high:
         raise ParameterError(f"{name!r} is empty, since its first value is above its last")
 
-    def share(line: Line) -> Floats:
-        return line.at_most(high) - line.at_most(low, strict=True)
-
     def bounds(least: Line, most: Line) -> tuple[Floats, Floats]:
         """Return the shares of the cells inside, and of those that are touched."""
         inside = most.at_most(high) - least.at_most(low, strict=True)
         return np.maximum(inside, 0.0), least.at_most(high) - most.at_most(low, strict=True)
 
-    return Functional(name, share, bounds=bounds, cuts=(low, high))
+    return Functional(
+        name, lambda line: line.at_most(high) - line.at_most(low, strict=True), bounds=bounds, cuts=(low, high)
+    )
 
 
 def _position(text: str, column: Column, name: str) -> Any:

@@ -240,10 +240,6 @@ class CellSets:
     shares: Floats  # of each cell in its set
     masses: Floats = field(default_factory=lambda: np.empty((0, 0)))  # (draws, sets)
 
-    def expected(self, masses: Floats) -> Floats:
-        """Return the mean mass of each cell, in one row."""
-        return np.asarray(masses.mean(axis=0)[self.set_of] * self.shares)[None]
-
     def resolved(self, values: Floats, hidden: Booleans, cuts: Indices) -> tuple[Indices, Floats]:
         """Return cells that stand for all, and their masses, (draws, cells): exact up to each cut, and in the mean."""
         # Sets are cut further, and each part stands on two of its cells, with its mean and nearly its variance. Cells

@@ -317,7 +317,7 @@ def population_posterior(latent: LatentCounts, rng: np.random.Generator, *, of: 
     if sets is not None and within == "process":
         masses, sets = masses[:, sets.set_of] * sets.shares, None
     elif sets is not None:
-        expected = sets.expected(masses)
+        expected = (masses.mean(axis=0)[sets.set_of] * sets.shares)[None]
         notes.append(wording.SETS_OF_CELLS.format(len(masses[0]), len(alpha)))
     elif latent.leaf is not None:  # within a leaf nothing was seen: the shares are the prior's
         expected = masses = samplers.divided(masses, latent.leaf, alpha, rng)

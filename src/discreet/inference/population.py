@@ -88,12 +88,9 @@ class Posterior:
     def from_sets(cls, domain: Domain, support: Records, sets: CellSets, masses: Floats, **options: Any) -> Posterior:
         """Return the posterior of draws of the masses of sets of cells, which are the support."""
         rows = max(1, _BLOCK // len(support))
-
-        def block(index: int) -> Draws:
-            return Draws(masses[index * rows : (index + 1) * rows][:, sets.set_of] * sets.shares)
-
         options |= {"draws": len(masses), "blocks": -(-len(masses) // rows), "sets": replace(sets, masses=masses)}
-        return cls(domain=domain, support=support, block=block, **options)
+        options["block"] = lambda i: Draws(masses[i * rows : (i + 1) * rows][:, sets.set_of] * sets.shares)
+        return cls(domain=domain, support=support, **options)
 
     def _resolved(self, functionals: Sequence[Functional]) -> Posterior:
         """Return draws of few cells, in place of those of all, that have the same numbers."""

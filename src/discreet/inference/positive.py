@@ -182,7 +182,7 @@ class Moved(Positive):
         remainders = np.where(alone, 1.0, sums - prior.base[self._drawn > 0])
         base = prior.base * ((sums - half) / remainders)[self._block]
         base[self._drawn > 0] = half
-        return Prior.nested(base, sets, start=prior.start, wide=prior.wide, growth=prior.growth)
+        return Prior.nested(base, sets, strength=prior.strength)
 
     def posterior(self) -> CountPosterior:
         """Return the posterior of the cells' counts."""

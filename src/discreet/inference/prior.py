@@ -31,6 +31,7 @@ _SMOOTH = 32.0  # steps from 0, beyond which the weights within a step are alike
 _FEW = 64  # numbers, below which the sums of rounded parts are listed
 _FINE = 12.0  # steps of the lattice that a standard deviation has at least
 Kind = TypeVar("Kind", bound=Hashable)
+Strength = Callable[[int], float]
 
 
 def log_prior(alpha: Any, counts: Floats, step: int = 1, rate: float = 0.0) -> Floats:
@@ -80,8 +81,8 @@ def _log_binomial_sum(alpha: float, first: Floats, end: Floats, rate: float, oth
     return np.where(positive, np.log(np.where(positive, mass, 1.0)) - alpha * math.log(failure), otherwise)
 
 
-def strength_at(depth: int, start: float, wide: float = WIDE, growth: float = _GROWTH) -> float:
-    """Return the strength of a split that lies so many steps below the whole."""
+def strength_at(depth: int, start: float = math.inf, wide: float = WIDE, growth: float = _GROWTH) -> float:
+    """Return the strength of a split by its depth: ``wide`` to ``start``, from there on growing to 8, or halving."""
     return min(_FIRMEST, float(wide * growth ** max(0.0, depth - start)))
 
 
@@ -102,15 +103,12 @@ class Prior:
     """A tree of splits that are each a Dirichlet distribution, or a Dirichlet process: one split of all cells."""
 
     # In a tree the count c of a set with mass a in the split above, itself split with strength b, weighs (a)_c / (b)_c:
-    # the factors c! of a set as a part and as a whole cancel. Splits have one strength, ``wide``, down to the depth
-    # ``start``; from there on it grows fourfold from depth to depth, up to 8, or halves.
+    # the factors c! of a set as a part and as a whole cancel.
 
     layers: tuple[Layer, ...]  # from the cells on; the last one is split from the whole
     order: Integers  # the cells, neighbours in the tree beside one another
     base: Floats | None = None  # the base measure of a tree, not in it
-    start: float = math.inf  # depth of the last splits of the whole's strength, ``wide``; infinite where all have it
-    wide: float = WIDE
-    growth: float = _GROWTH
+    strength: Strength = strength_at  # of the splits of a tree
 
     @classmethod
     def process(cls, alpha: Floats) -> Prior:
@@ -124,21 +122,17 @@ class Prior:
         base: Floats,
         sets: Sequence[Integers] = (),
         order: Integers | None = None,
-        *,
-        start: float = math.inf,
-        wide: float = WIDE,
-        growth: float = _GROWTH,
+        strength: Strength = strength_at,
     ) -> Prior:
         """Return the tree of sets, the last of which is all, or of halves; the base measure is in the tree's order."""
         sets = sets or _halves(len(base))
         order = np.arange(len(base)) if order is None else order
         mass, layers = base, []
         for depth, parent in zip(reversed(range(len(sets))), sets, strict=True):
-            strength = strength_at(depth, start, wide, growth)
             sums = np.asarray(np.bincount(parent, weights=mass), dtype=np.float64)
-            layers.append(Layer(parent, strength * mass / sums[parent], strength))
+            layers.append(Layer(parent, strength(depth) * mass / sums[parent], strength(depth)))
             mass = sums
-        return cls(tuple(layers), order, base[np.argsort(order)], start, wide, growth)
+        return cls(tuple(layers), order, base[np.argsort(order)], strength)
 
     @classmethod
     def learned(
@@ -155,8 +149,9 @@ class Prior:
         # firmer: the least depth of the last splits of strength ``wide``; softer ones are like a Dirichlet process's.
         depth_of_tree = len(sets or _halves(len(base)))
         starts = [firmer + depth for depth in _FURTHER if depth == math.inf or firmer + depth + 1 < depth_of_tree]
-        trees = [cls.nested(base, sets, order, start=start, wide=wide) for start in starts]
-        return trees + [cls.nested(base, sets, order, start=0.0, wide=wide, growth=_SOFTER)] * softer
+        strengths = [partial(strength_at, start=start, wide=wide) for start in starts]
+        strengths += [partial(strength_at, start=0.0, wide=wide, growth=_SOFTER)] * softer
+        return [cls.nested(base, sets, order, strength) for strength in strengths]
 
     @classmethod
     def along(cls, tree: Tree, base: Floats, *, firmer: int, starts: Indices | None = None) -> list[Prior]:

@@ -8,22 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from discreet import releases
 from discreet._core.arrays import Booleans, Floats
 from discreet._core.boundary import quietly
 from discreet._core.errors import DataError, ParameterError
 from discreet._core.lazy import pl
 from discreet.domain import Column, Domain, Records
 from discreet.mechanisms import MODELS, ContinuedUrn, Mechanism
-from discreet.releases import (
-    Certificate,
-    Release,
-    as_polars,
-    certified_mechanism,
-    read_certificate,
-    require_own,
-    scanned,
-    unreadable,
-)
 
 _COUNT, _ROW = "\0count", "\0row"
 
@@ -83,9 +74,9 @@ def read_release(release: Any, facts: Any = None, *, weights: str | None = None,
     if isinstance(facts, Domain):
         domain = facts
     else:
-        certificate = read_certificate(release, facts)
+        certificate = releases.read_certificate(release, facts)
         if weights is None:
-            require_own(certificate, _file_or_table(release))
+            releases.require_own(certificate, _file_or_table(release))
         domain, n_held = Domain.from_dict(certificate.facts.domain), certificate.facts.records
         if domain.tables:
             raise ParameterError("rows of a unit depend on each other. Take discreet.read(...).estimate, or regress")
@@ -108,7 +99,7 @@ def read_release(release: Any, facts: Any = None, *, weights: str | None = None,
     return Released(domain=domain, records=records, counts=counts, urn=urn, n_held=n_held, units=units)
 
 
-def analysed_mechanism(certificate: Certificate) -> Mechanism:
+def analysed_mechanism(certificate: releases.Certificate) -> Mechanism:
     """Return the mechanism of a certificate. Raises ParameterError for a model, which has no posterior."""
     name = certificate.facts.mechanism.name
     if name in MODELS:
@@ -116,17 +107,17 @@ def analysed_mechanism(certificate: Certificate) -> Mechanism:
             f"{name} releases tables drawn from a model, and no single posterior is known of them. Estimate from each "
             "table by itself, and combine the estimates with discreet.inference.combine"
         )
-    return certified_mechanism(certificate.facts)
+    return releases.certified_mechanism(certificate.facts)
 
 
 def _file_or_table(release: Any) -> Any:
-    return release._source if isinstance(release, Release) else release
+    return release._source if isinstance(release, releases.Release) else release
 
 
 def released_table(release: Any) -> pl.LazyFrame:
     """Return the released rows, which are read when they are collected."""
     source = _file_or_table(release)
-    return scanned(source) if isinstance(source, (str, os.PathLike)) else as_polars(source).lazy()
+    return releases.scanned(source) if isinstance(source, (str, os.PathLike)) else releases.as_polars(source).lazy()
 
 
 def _distinct(release: Any, keys: list[str], weights: str | None) -> pl.DataFrame:
@@ -135,13 +126,13 @@ def _distinct(release: Any, keys: list[str], weights: str | None) -> pl.DataFram
     names, count = keys, pl.len()
     if weights is not None:
         names, count = [*names, weights], pl.col(weights).cast(pl.Float64).sum()
-    present = quietly(lambda: lazy.collect_schema().names(), unreadable())
+    present = quietly(lambda: lazy.collect_schema().names(), releases.unreadable())
     for name in names:
         if name not in present:
             of_counts = "standard_error" in present
             hint = "this is a table of counts, not of records" if of_counts else "check the certificate"
             raise DataError(name, "is not in the release", hint)
-    table = quietly(lambda: lazy.group_by(keys).agg(count.alias(_COUNT)).collect(), unreadable())
+    table = quietly(lambda: lazy.group_by(keys).agg(count.alias(_COUNT)).collect(), releases.unreadable())
     values = table[_COUNT]
     if not table.height or values.null_count() or not values.is_finite().all() or float(values.min()) <= 0:  # type: ignore[arg-type]
         raise DataError(weights, "the release has no rows, or weights that are not positive", "check the file")

@@ -21,15 +21,7 @@ from discreet.inference.drawn_records import NoisyUrn, held_cells, product
 from discreet.inference.positive import Moved, Positive
 from discreet.inference.prior import CountPosterior, Lattice, Noise, Prior
 from discreet.inference.trees import Splits, TreeCounts, level_sums
-from discreet.mechanisms import (
-    DrawnFromCounts,
-    ExactLaw,
-    Likelihood,
-    NoisyCellCounts,
-    NoisyTree,
-    ThresholdedCounts,
-    ThresholdedUrn,
-)
+from discreet.mechanisms import Likelihood, NoisyTree
 
 _MOST_REFUSED = 2000  # proposals for a draw
 _FEW = 16
@@ -128,7 +120,7 @@ def draw_counts(
 
 
 def _given_law(
-    likelihood: ExactLaw, priors: Sequence[Prior], release: ReleasedRecords, _rng: np.random.Generator
+    likelihood: mechanisms.ExactLaw, priors: Sequence[Prior], release: ReleasedRecords, _rng: np.random.Generator
 ) -> list[CountPosterior]:
     tables = likelihood.tables(release.n)
     likelihoods = likelihood.log_probs(release.values, tables)
@@ -144,7 +136,7 @@ def _given_law(
 
 
 def _given_factors(
-    likelihood: DrawnFromCounts, priors: Sequence[Prior], release: ReleasedRecords, rng: np.random.Generator
+    likelihood: mechanisms.DrawnFromCounts, priors: Sequence[Prior], release: ReleasedRecords, rng: np.random.Generator
 ) -> list[CountPosterior]:
     if likelihood.log_held is not None:
         return [held_cells(likelihood, prior, release.n, release.values, rng) for prior in priors]
@@ -153,7 +145,7 @@ def _given_factors(
 
 
 def _given_noisy(
-    likelihood: NoisyCellCounts, priors: Sequence[Prior], release: Observation, _rng: np.random.Generator
+    likelihood: mechanisms.NoisyCellCounts, priors: Sequence[Prior], release: Observation, _rng: np.random.Generator
 ) -> list[CountPosterior]:
     if isinstance(release, ReleasedCounts):
         _require_complete(release.values)
@@ -163,7 +155,7 @@ def _given_noisy(
 
 
 def _given_thresholded(
-    likelihood: ThresholdedCounts, priors: Sequence[Prior], release: Observation, rng: np.random.Generator
+    likelihood: mechanisms.ThresholdedCounts, priors: Sequence[Prior], release: Observation, rng: np.random.Generator
 ) -> list[CountPosterior]:
     if isinstance(release, ReleasedRecords):
         return _given_noisy(likelihood, priors, release, rng)
@@ -189,13 +181,11 @@ def _given_thresholded(
 
 
 def _given_thresholded_urn(
-    likelihood: ThresholdedUrn, priors: Sequence[Prior], release: Observation, rng: np.random.Generator
+    likelihood: mechanisms.ThresholdedUrn, priors: Sequence[Prior], release: Observation, rng: np.random.Generator
 ) -> list[CountPosterior]:
     if not isinstance(release, ReleasedRecords):
         return _given_thresholded(likelihood, priors, release, rng)
-    assert release.kept is not None  # the certificate of such a release tells it
-    urns = [NoisyUrn(likelihood, prior, release.n, release.values, release.kept, rng) for prior in priors]
-    return [urn.posterior() for urn in urns]
+    return [NoisyUrn(likelihood, prior, release, rng).posterior() for prior in priors]
 
 
 def _given_tree(
@@ -210,9 +200,9 @@ def _given_tree(
         text = ""
 
     def counts_given(prior: Prior) -> CountPosterior:
-        alpha, start = (prior.layers[0].masses, None) if prior.base is None else (prior.base, prior.start)
+        alpha, strength = (prior.layers[0].masses, None) if prior.base is None else (prior.base, prior.strength)
         merged = np.asarray(np.bincount(splits.leaf, weights=alpha), dtype=np.float64)
-        below = TreeCounts(merged, release.n, splits, spread=spread, start=start)
+        below = TreeCounts(merged, release.n, splits, spread=spread, strength=strength)
         return CountPosterior(
             below.log, lambda draws, rng: divided(below.draw(draws, rng), splits.leaf, alpha, rng), below.step, text
         )
@@ -232,12 +222,12 @@ def splits_given(likelihood: NoisyTree, release: Observation, opened: list[Boole
 
 
 SAMPLERS: Mapping[type[Likelihood], Sampler] = {
-    DrawnFromCounts: _given_factors,
-    ExactLaw: _given_law,
-    NoisyCellCounts: _given_noisy,
+    mechanisms.DrawnFromCounts: _given_factors,
+    mechanisms.ExactLaw: _given_law,
+    mechanisms.NoisyCellCounts: _given_noisy,
     NoisyTree: _given_tree,
-    ThresholdedCounts: _given_thresholded,
-    ThresholdedUrn: _given_thresholded_urn,
+    mechanisms.ThresholdedCounts: _given_thresholded,
+    mechanisms.ThresholdedUrn: _given_thresholded_urn,
 }
 
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 import warnings
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal
@@ -22,7 +20,7 @@ from discreet._core.errors import ParameterError
 from discreet._core.lazy import pl
 from discreet._core.random import seeded
 from discreet._core.text import counted
-from discreet.domain import Domain, Records, UnitTable
+from discreet.domain import Domain, Records
 from discreet.inference.bounds import UnseenCells
 from discreet.inference.combining import Combined, combine
 from discreet.inference.dependence import OpenDependence, hidden_cells
@@ -40,8 +38,7 @@ from discreet.inference.models import FormulaDesign, regression
 from discreet.inference.population import Posterior
 from discreet.inference.released import Released, analysed_mechanism, read_release, released_table
 from discreet.inference.summary import Estimate, Summary, bounded, marked
-from discreet.privacy import Code
-from discreet.releases import Certificate, Release, read, read_certificate, unreadable
+from discreet.releases import Release, unreadable
 
 _RESAMPLES = 100  # of each table; what counts is their mean variance over all tables
 _REFITS = 25  # of each table for regressions, which take longer
@@ -49,29 +46,22 @@ _BLOCK = 1 << 22  # numbers in memory
 
 
 def estimate_tables(
-    release: Any,
-    functionals: Sequence[Evaluated],
-    *,
-    column: str | None = None,
-    by: str | None = None,
-    certificate: Any = None,
-    level: float = 0.95,
+    release: Release, functionals: Sequence[Evaluated], *, column: str | None, by: str | None, level: float
 ) -> Summary:
     """Estimate numbers of the population from several synthetic tables: for parameters see ``Release.estimate``."""
     # Each table is analysed as if it were a sample, and the rule for fully synthetic tables combines the estimates.
     # Variances within a table: formulas for means and shares of a column without nulls, else a bootstrap. Rows of units
     # are drawn by their units.
-    several = _Several.from_release(release, certificate, level)
+    several = SeveralTables(release, level)
     parsed = known_functionals(functionals, several.domain, column)
-    if by is not None:
-        groups_of(several.domain, by)  # a misprint is told before tables are read
-    used, domain, tables = _tables_read(several, parsed, column, by)
     groups: list[Group] = []
     if by is not None:
-        groups = groups_of(domain, by)
+        groups = groups_of(several.domain, by)  # a misprint is told before tables are read
+    used, tables = _tables_read(several, parsed, column, by)
+    domain = tables[0].domain
+    groups = [group._replace(place=domain.names.index(by or "")) for group in groups]
     name = column or used[0]
-    place = domain.names.index(name)
-    hidden = several.hidden(domain, tables)
+    place, hidden = domain.names.index(name), several.hidden(tables)
     closed = not groups and len(domain.names) == 1 and not domain.columns[name].nullable and tables[0].units is None
     rng = seeded(0)
 
@@ -83,41 +73,40 @@ def estimate_tables(
         return np.concatenate([part._evaluate(parsed, column) for part in parts], axis=1)
 
     numbers = np.stack([_estimated(table, parsed * closed, evaluated, rng) for table in tables])  # table, number, 3, 2
-    labels: list[tuple[Functional, dict[str, Any]]] = []
+    facts: list[dict[str, Any]] = []
     for group in groups:
         masses = [restricted(group, t.records, Draws((t.counts / t.counts.sum())[None]))[1][0] for t in tables]
-        labels += [(functional, {"group": group.label, "share": float(np.mean(masses))}) for functional in parsed]
-    labels = labels or [(functional, {}) for functional in parsed]
+        facts.append({"group": group.label, "share": float(np.mean(masses))})
     limits = [
         functional.level and several.quantile(tables, place, functional.level, group)
         for group in (groups or (None,))
         for functional in parsed
     ]
-    shifts = np.zeros((len(labels), 2))
-    codes: tuple[Code, ...] = ()
+    shifts, codes = np.zeros((len(limits), 2)), dict[str, Any]()
     if len(used) > 1:
-        dependence = OpenDependence.from_tables(several.certificate, tables, hidden, used, several.places)
-        codes = dependence.codes()
+        dependence = OpenDependence(several, tables, hidden, used)
+        codes = {"codes": dependence.codes()}
         shifts = dependence.shifts(lambda t: evaluated(t, t.counts[None] / t.size)[0, :, 0], emptied=by is None)
     about, ends = domain.columns[name], (-math.inf, math.inf)
     if ordered(about) and about.values is not None:
         values = piece_ends(about, np.arange(about.values))
         ends = float(values[0].min()), float(values[1].max())
-    options: dict[str, Any] = {"kind": about.kind, "by": by or "", "notes": several.notes(used, tables), "ends": ends}
-    return several.summary(numbers, labels, shifts, limits, codes=codes, **options)
+    labels = [(functional, group | codes) for group in facts or [{}] for functional in parsed]
+    notes = several.notes(used, tables)
+    return several.summary(numbers, labels, shifts, limits, kind=about.kind, by=by or "", notes=notes, ends=ends)
 
 
 def _tables_read(
-    several: _Several, functionals: Sequence[Functional], column: str | None, by: str | None
-) -> tuple[list[str], Domain, list[Released]]:
+    several: SeveralTables, functionals: Sequence[Functional], column: str | None, by: str | None
+) -> tuple[list[str], list[Released]]:
     """Return which columns a question is about, and the tables with these or more."""
     used = list(several.domain.names) if column is None else list(dict.fromkeys([column, by or column]))
-    domain, tables = several.read(used)
+    tables = several.read(used)
     if column is None and len(used) > 1:
         used = list(dict.fromkeys([*_columns_read(functionals, tables[0]), *filter(None, [by])]))
         if len(columns := several.unit_columns) > 1 and columns.issuperset(used):
-            domain, tables = several.read(sorted(columns))
-    return used, domain, tables
+            tables = several.read(sorted(columns))
+    return used, tables
 
 
 def _estimated(
@@ -164,18 +153,13 @@ def _columns_read(functionals: Sequence[Functional], table: Released) -> list[st
 
 
 def regress_tables(
-    release: Any,
-    formula: str,
-    *,
-    kind: Literal["linear", "logistic"] | None = None,
-    certificate: Any = None,
-    level: float = 0.95,
+    release: Release, formula: str, *, kind: Literal["linear", "logistic"] | None, level: float
 ) -> Summary:
     """Return the coefficients of a regression in the population, from bootstraps: see ``Posterior.regress``."""
-    several = _Several.from_release(release, certificate, level)
+    several = SeveralTables(release, level)
     used = FormulaDesign(several.domain, formula).used
-    domain, tables = several.read(used)
-    records = Records.concatenate(table.records for table in tables)
+    tables = several.read(used)
+    records, domain = Records.concatenate(table.records for table in tables), tables[0].domain
     rows = row_numbers(np.stack([np.asarray(codes, dtype=np.int64) for codes in records.columns], axis=1))
     distinct = np.unique(rows, return_index=True)[1]
     parts = np.split(rows, np.cumsum([len(table.counts) for table in tables])[:-1])
@@ -193,23 +177,21 @@ def regress_tables(
         raise ParameterError("not all tables determine all coefficients. Leave rare categories or columns out")
     numbers = np.stack([draws[:, 0], _variances_over(np.swapaxes(draws[:, 1:], 0, 1))], axis=2)
     numbers = np.repeat(numbers[:, :, None], 3, axis=2)
-    labels: list[tuple[Functional, dict[str, Any]]] = [(Functional(name), {}) for name in coefficients.names]
 
     def coefficients_of(table: Released) -> Floats:
         try:
             solution = regression(domain, table.records, [Draws(table.counts[None] / table.size)], formula, kind)
         except ParameterError:  # without hidden cells, or with other dependence, a coefficient is not determined
-            return np.full(len(labels), np.nan)
+            return np.full(len(coefficients.names), np.nan)
         solved = dict(zip(solution.names, solution.draws[0].tolist(), strict=True))
         return np.array([solved.get(name, np.nan) for name in coefficients.names])
 
-    hidden = several.hidden(domain, tables)
-    dependence = OpenDependence.from_tables(several.certificate, tables, hidden, domain.names, several.places)
-    shifts, notes = (
-        dependence.shifts(coefficients_of, emptied=True),
-        [*coefficients.notes, *several.notes(used, tables)],
-    )
-    return several.summary(numbers, labels, shifts, codes=dependence.codes(), notes=notes)
+    dependence = OpenDependence(several, tables, several.hidden(tables), domain.names)
+    shifts = dependence.shifts(coefficients_of, emptied=True)
+    codes = dependence.codes()
+    labels = [(Functional(name), {"codes": codes}) for name in coefficients.names]
+    notes = [*coefficients.notes, *several.notes(used, tables)]
+    return several.summary(numbers, labels, shifts, notes=notes)
 
 
 def _variances_over(samples: Floats) -> Floats:
@@ -218,73 +200,54 @@ def _variances_over(samples: Floats) -> Floats:
         return np.asarray(np.nanvar(samples, axis=0, ddof=1))
 
 
-@dataclass(frozen=True)
-class _Several:
-    """A release of several tables, as it is analysed."""
+class SeveralTables:
+    """A release of several tables, as it is analysed. ``table``: that of units, if there is one."""
 
-    release: Any
-    certificate: Certificate
-    domain: Domain  # of rows, with the number of rows of a unit, but that of a panel
-    level: float
-    records: Domain  # of the mechanism
-
-    @classmethod
-    def from_release(cls, release: Any, certificate: Any, level: float) -> _Several:
-        if isinstance(release, (str, os.PathLike)):
-            release = read(release, certificate)  # of files that are not the release's, nothing is read
-        certificate = read_certificate(release, certificate)
-        if analysed_mechanism(certificate).contents(certificate.facts.records).tables is None:
+    def __init__(self, release: Release, level: float) -> None:
+        self._release, self._level, self._facts = release, level, release.certificate.facts
+        self.released = self._facts.released
+        self.measured = set(map(frozenset, self.released.pairs_measured or ()))
+        self.mechanism = analysed_mechanism(release.certificate)
+        if self.mechanism.contents(self._facts.records).tables is None:
             raise ParameterError("this is for releases of several tables. For one take discreet.inference.posterior")
-        domain = records = Domain.from_dict(certificate.facts.domain)
-        for name, table in (records.tables or {}).items():
+        # the domain of rows, with the number of rows of a unit, but that of a panel
+        self.domain = self._records = Domain.from_dict(self._facts.domain)
+        self.table, self.unit_columns = self._records.unit_table, set[str]()  # those that are the same in all rows
+        for name, table in (self._records.tables or {}).items():
             number = f"number of {name}"
-            columns = {} if table.slots in table.columns else {number: records.columns[number]}
-            domain = Domain(columns={**columns, **records.row_domain.columns})
-        return cls(release, certificate, domain, level, records)
-
-    @property
-    def table(self) -> UnitTable | None:
-        """The table of units, if there is one."""
-        return self.records.unit_table
+            columns = {} if table.slots in table.columns else {number: self._records.columns[number]}
+            self.domain = Domain(columns={**columns, **self._records.row_domain.columns})
+            self.unit_columns = set(self.domain.names) - table.columns.keys()
 
     @cached_property
     def sources(self) -> list[Any]:
-        """The tables, or their files, once they are what the certificate was written for."""
-        tables, source = self.certificate.tables, self.release
-        if isinstance(source, Release):
-            source = source.path if source.records is None else source.records
-        if isinstance(source, (str, os.PathLike)):
-            source = [Path(source) / Path(str(table.file)).name for table in tables]
-        if not isinstance(source, (list, tuple)) or len(source) != len(tables):
-            raise ParameterError(f"give the list of all {counted(len(tables), 'table')} of the release")
-        return list(source)
+        """The tables, or their files."""
+        if self._release.records is not None:
+            return list(self._release.records)
+        folder = Path(str(self._release.path))
+        return [folder / Path(str(table.file)).name for table in self._release.certificate.tables]
 
-    @property
-    def unit_columns(self) -> set[str]:
-        """The names of the columns that are the same in all rows of a unit, and of their number."""
-        return set() if self.table is None else set(self.domain.names) - self.table.columns.keys()
-
-    def read(self, used: Sequence[str]) -> tuple[Domain, list[Released]]:
+    def read(self, used: Sequence[str]) -> list[Released]:
         """Return some columns of all tables; where no column of a unit's rows is used, each record is a unit."""
         domain = Domain(columns={name: column for name, column in self.domain.columns.items() if name in used})
         if (table := self.table) is None:
-            return domain, [read_release(source, domain) for source in self.sources]
+            return [read_release(source, domain) for source in self.sources]
         rows, count = not self.unit_columns.issuperset(used), pl.len().over(table.unit).cast(pl.Int64)
-        number = [count.alias(name) for name in self.domain.names if name not in self.records.row_domain.names]
+        number = [count.alias(name) for name in self.domain.names if name not in self._records.row_domain.names]
 
         def frame(source: Any) -> pl.DataFrame:
             lazy = released_table(source).with_columns(number)
             return (lazy if rows else lazy.unique(table.unit)).collect()
 
         frames = (quietly(partial(frame, source), unreadable()) for source in self.sources)
-        return domain, [read_release(part, domain, unit=table.unit if rows else None) for part in frames]
+        return [read_release(part, domain, unit=table.unit if rows else None) for part in frames]
 
     def places(self, *names: str) -> list[tuple[float, list[str]]]:
         """Return which columns of the mechanism's records tell some columns, for each share of the records."""
         if (table := self.table) is None:
             return [(1.0, list(names))]
         shares = enumerate(self.slot_shares, 1)
-        return [(share, table.sources(names, slot, self.records.names)) for slot, share in shares if share > 0.0]
+        return [(share, table.sources(names, slot, self._records.names)) for slot, share in shares if share > 0.0]
 
     @cached_property
     def slot_shares(self) -> list[float]:
@@ -298,14 +261,15 @@ class _Several:
         return shares
 
     def _combined(self, estimates: Floats, variances: Floats) -> Combined:
-        facts = self.certificate.facts
-        return combine(estimates, variances, kind="fully", size=facts.size, n=facts.records, level=self.level)
+        sizes = {"size": self._facts.size, "n": self._facts.records}
+        return combine(estimates, variances, kind="fully", **sizes, level=self._level)
 
-    def hidden(self, domain: Domain, tables: Sequence[Released]) -> dict[str, Booleans]:
+    def hidden(self, tables: Sequence[Released]) -> dict[str, Booleans]:
         """Return which cells of each column may be empty, for all that noise tells."""
-        records, tables_of_units = self.certificate.facts.records, (self.records.tables or {}).values()
-        slots = {name: table.number for table in tables_of_units for name in table.columns}  # noise of its own in each
-        return {name: hidden_cells(tables, i, records, slots.get(name, 1)) for i, name in enumerate(domain.names)}
+        records, names, slots = self._facts.records, tables[0].domain.names, dict[str, int]()
+        if self.table is not None:
+            slots = dict.fromkeys(self.table.columns, self.table.number)  # noise of its own in each
+        return {name: hidden_cells(tables, i, records, slots.get(name, 1)) for i, name in enumerate(names)}
 
     def quantile(
         self, tables: Sequence[Released], place: int, level: float, group: Group | None
@@ -318,9 +282,8 @@ class _Several:
         ranks = np.split(np.argsort(np.argsort(low))[places], np.cumsum(list(map(len, codes)))[:-1])
         inside = [rank < len(order) for rank in ranks]
         if group is not None:
-            inside = [
-                part & (t.records.columns[group.place] == group.code) for part, t in zip(inside, tables, strict=True)
-            ]
+            members = [t.records.columns[group.place] == group.code for t in tables]
+            inside = list(map(np.logical_and, inside, members))
 
         def first(side: str) -> int:
             """Return the first cell up to which the end of the interval of the share reaches the level."""
@@ -336,27 +299,22 @@ class _Several:
 
     def notes(self, used: Sequence[str], tables: Sequence[Released]) -> list[str]:
         """Say what counts once, and what of some columns together was not measured."""
-        released, counts_once = self.certificate.facts.released, list[str]()
+        counts_once = list[str]()
         if self.table is not None:
             forms = (
                 "each {!r} counts once, whatever its number of rows",
                 "each row counts once, and all rows of one {!r} vary together",
             )
             counts_once = [forms[tables[0].units is not None].format(self.table.unit)]
-        if (difference := self.domain.difference) is not None and difference["of"] in used:
-            used = list(dict.fromkeys([*used, difference["from"]]))
-        if released.pairs_measured is None and len(used) > 1:  # of a certificate that does not say so
+        differences = [part for part in [self.domain.difference] if part is not None and part["of"] in used]
+        used = list(dict.fromkeys([*used, *(part["from"] for part in differences)]))
+        if self.released.pairs_measured is None and len(used) > 1:  # of a certificate that does not say so
             return [*counts_once, "what columns do together holds where their tables of two columns were measured"]
-        measured, together = (
-            set(map(frozenset, released.pairs_measured or ())),
-            [part for _, part in self.places(*used)],
-        )
+        together = [part for _, part in self.places(*used)]
         pairs = {frozenset(pair) for part in together for pair in itertools.combinations(part, 2)}
-        notes = wording.lost_pairs(released.outcome, *together, unmeasured=not pairs <= measured)
-        if difference is not None and difference["of"] in used:
-            notes.append(
-                "{of} is {from} and a difference that was measured with it on merged cells".format_map(difference)
-            )
+        notes = wording.lost_pairs(self.released.outcome, *together, unmeasured=not pairs <= self.measured)
+        text = "{of} is {from} and a difference that was measured with it on merged cells"
+        notes += map(text.format_map, differences)
         rests = "rests on conditional independence, which was not measured"
         return counts_once + notes + [f"what more than two of these columns do together {rests}"] * (len(used) > 2)
 
@@ -367,24 +325,21 @@ class _Several:
         shifts: Floats,
         limits: Sequence[Any] = (),
         *,
-        codes: tuple[Code, ...] = (),
         kind: str = "",
         by: str = "",
         notes: Sequence[str] = (),
         ends: tuple[float, float] = (-math.inf, math.inf),
     ) -> Summary:
         """Combine estimates and variances, shape (tables, numbers, 3, 2), of which the last two are bounds."""
-        # shifts, shape (numbers, 2): how far intervals are to reach further down and up. limits: ends of quantiles.
-        # ends: of the column's values.
+        # labels: the functional of each number, and further facts of its estimate; shifts, shape (numbers, 2): how far
+        # intervals are to reach further down and up; limits: ends of quantiles; ends: of the column's values.
         noun, count = "record" if self.table is None else "unit", len(numbers)
-        size, records = (
-            counted(number, noun) for number in (self.certificate.facts.size or 0, self.certificate.facts.records)
-        )
+        size, records = (counted(number, noun) for number in (self._facts.size or 0, self._facts.records))
         rows, adjusted, absent = [], {}, {}
-        for place, (functional, group) in enumerate(labels):
+        for place, (functional, facts) in enumerate(labels):
             values, (down, up) = numbers[:, place], shifts[place].tolist()
             if by and not np.isfinite(values).all():
-                absent[group["group"]] = True
+                absent[facts["group"]] = True
                 continue
             combined, lowest, highest = (self._combined(*values[:, end].T) for end in range(3))
             reach = min(combined.lower, lowest.lower), max(combined.upper, highest.upper)
@@ -401,23 +356,19 @@ class _Several:
                 effective_draws=float(count),
                 unit=functional.unit,
                 bounds=down < up or not np.allclose(values[:, 1, 0], values[:, 2, 0], rtol=1e-12, atol=1e-12),
-                codes=codes,
-                **group,
+                **facts,
             )
             rows.append(estimate)
         messages = [
-            f"{counted(count, 'table')} of {size}, each analysed by itself, and combined by "
-            "the rule for fully synthetic tables (Raghunathan, Reiter and Rubin, 2003); intervals are for the "
-            "population",
+            f"{counted(count, 'table')} of {size}, each analysed by itself, and combined by the rule for fully "
+            "synthetic tables (Raghunathan, Reiter and Rubin, 2003); intervals are for the population",
             *notes,
             *bounded(rows),
             *marked(rows),
         ]
         if adjusted:
-            messages.append(
-                f"the rule's variance was below that of a sample of {records}, which was taken, for "
-                + ", ".join(adjusted)
-            )
+            sample = f"that of a sample of {records}, which was taken, for {', '.join(adjusted)}"
+            messages.append(f"the rule's variance was below {sample}")
         if absent:
             messages.append(f"groups of {by} that not every table has, left out: {', '.join(absent)}")
-        return Summary(rows=tuple(rows), level=self.level, kind=kind, notes=tuple(messages), by=by)
+        return Summary(rows=tuple(rows), level=self._level, kind=kind, notes=tuple(messages), by=by)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from discreet._core.arrays import Booleans, Floats, Indices, Integers
-from discreet.inference.prior import log_prior, strength_at
+from discreet.inference.prior import Strength, log_prior
 from discreet.mechanisms import Tree
 
 # The part of a tree that a release tells of, as a binary tree: a node that is not opened stands undivided, one with a
@@ -111,11 +111,10 @@ class _Node(NamedTuple):
 class TreeCounts:
     """Counts of the leaves of ``splits``, with prior masses ``alpha``, given what was released along the tree."""
 
-    # spread: standard deviation of a node's noise; start: of the strengths of the splits' laws, as that of a prior;
-    # none where the leaves have one law.
+    # spread: standard deviation of a node's noise; strength: of the splits' laws; none where the leaves have one law.
 
     def __init__(
-        self, alpha: Floats, records: int, splits: Splits, *, spread: float, start: float | None = None
+        self, alpha: Floats, records: int, splits: Splits, *, spread: float, strength: Strength | None = None
     ) -> None:
         self._records, self._splits, self._sampling = records, splits, splits.sampling
         self._size = float(splits.evidence.sum())
@@ -132,7 +131,7 @@ class TreeCounts:
         totals, evidence = (np.concatenate(([0.0], np.cumsum(part))) for part in (alpha, splits.evidence))
         for split, (*children, parent) in enumerate(self._pairs):
             mass = totals[parent[1]] - totals[parent[0]]
-            self._strengths[parent] = _rounded(mass if start is None else strength_at(splits.depth[split], start))
+            self._strengths[parent] = _rounded(mass if strength is None else strength(splits.depth[split]))
             for (first, end), share in zip(children, (splits.share[split], 1.0 - splits.share[split]), strict=True):
                 self._masses[first, end] = _rounded(self._strengths[parent] * (totals[end] - totals[first]) / mass)
                 noise = share**2 * self._nodes[parent].noise + self._variance[split]
@@ -146,16 +145,8 @@ class TreeCounts:
             logs = self._logs(split, node.step * node.numbers.astype(np.float64))
             largest = logs.max(axis=1)
             self._below[self._pairs[split][2]] = largest + np.log(np.exp(logs - largest[:, None]).sum(axis=1))
-
-    @property
-    def log(self) -> float:
-        """The logarithm of the weight of all counts."""
-        return float(self._below.get(self._root, np.zeros(1))[0])
-
-    @property
-    def step(self) -> int:
-        """The largest step in which a count is followed."""
-        return max(node.step for node in self._nodes.values())
+        self.log = float(self._below.get(self._root, np.zeros(1))[0])  # the logarithm of the weight of all counts
+        self.step = max(node.step for node in self._nodes.values())  # the largest in which a count is followed
 
     def draw(self, draws: int, rng: np.random.Generator) -> Floats:
         """Return independent draws of the leaves' counts, a row each."""

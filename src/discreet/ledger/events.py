@@ -90,8 +90,7 @@ class LedgerEvent:
             document = json.loads(body)
             wrong = [key for key, kinds in _KINDS.items() if type(document[key]) not in kinds]
             if not wrong and {type(document["counts"].get(state)) for state in STATES} == {int}:
-                costs = {key: Cost.from_dict(document[key]) for key in ("cost", "spent")}
-                return cls(**{**document, **costs})
+                return cls(**document | {key: Cost.from_dict(document[key]) for key in ("cost", "spent")})
         raise ParameterError("a row of the ledger is not an event")
 
     def successor(
@@ -172,11 +171,8 @@ class Page:
 
     def insert(self, event: LedgerEvent) -> None:
         """Store an event."""
-        keys = ("dataset", "number", "entry", "state", "body", "hash")
-        self._run(
-            "INSERT INTO discreet_event VALUES (:dataset, :number, :entry, :state, :body, :hash)",
-            **{key: getattr(event, key) for key in keys},
-        )
+        values = {key: getattr(event, key) for key in ("dataset", "number", "entry", "state", "body", "hash")}
+        self._run("INSERT INTO discreet_event VALUES (:dataset, :number, :entry, :state, :body, :hash)", **values)
 
 
 class Book:

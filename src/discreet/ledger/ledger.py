@@ -231,7 +231,7 @@ class Ledger:
                 cost, facts = Cost(), facts | paid_before | {"free": True}
             self._require_left(page, cost)
             reservation = page.append(fresh_identity()[:12], "RESERVED", facts=facts, cost=cost)
-        return Run._of_request(request, book, reservation, mechanism)
+        return Run._paid(request, book, reservation, mechanism)
 
     def part(self, name: str) -> PlannedRelease:
         """Return the payment of one release of a plan that was declared here, for ``ledger=...`` of a release.
@@ -426,7 +426,7 @@ def reopened(ledger: Ledger | None, request: Request, stamp: Any, file: Path) ->
             if not costs or page.state_of(events[0]) != "OPENED":
                 remedy = "run discreet ledger recover, then move it away"
                 raise FileProblem(file, "the ledger waits for no such output", remedy)
-            run = Run._of_request(request, ledger._book, events[0])
+            run = Run._paid(request, ledger._book, events[0])
             run._state, run._cost = page.state(events[0].entry), costs[0]
     run._unused.acquire()
     run._file = file

@@ -64,22 +64,16 @@ class Run:
     @classmethod
     def unpaid(cls, request: Request) -> Self:
         """Return a run of a request that no ledger knows of; :meth:`assign` gives it a mechanism."""
-        return cls._of_request(request)
+        run = object.__new__(cls)
+        run._request, run._opened, run._unused, run._process = request, False, Lock(), os.getpid()
+        run._mechanism = run._purpose = run._book = run._reservation = run._state = run._cost = run._file = None
+        return run
 
     @classmethod
-    def _of_request(
-        cls,
-        request: Request,
-        book: Book | None = None,
-        reservation: LedgerEvent | None = None,
-        mechanism: Mechanism | None = None,
-    ) -> Self:
-        run = object.__new__(cls)
-        run._request, run._mechanism, run._purpose = request, mechanism, None
-        run._book, run._reservation, run._state, run._cost = book, reservation, reservation, None
-        run._opened, run._file, run._unused, run._process = False, None, Lock(), os.getpid()
-        if reservation is not None:
-            run._purpose = reservation.facts.get("made")
+    def _paid(cls, request: Request, book: Book, reservation: LedgerEvent, mechanism: Mechanism | None = None) -> Self:
+        run = cls.unpaid(request)
+        run._mechanism, run._purpose = mechanism, reservation.facts.get("made")
+        run._book, run._reservation, run._state = book, reservation, reservation
         return run
 
     @property
@@ -196,17 +190,15 @@ class Run:
             )
         if not isinstance(mechanism, SteppedMechanism):
             return mechanism.kernel(x, rng=rng)
-        file, redraw = None, False
+
+        def note(step: int, steps: int) -> None:  # before the checkpoint holds it or anybody sees it
+            self._append("NOTED", {"step": step, "of": steps})
+
+        file, redraw, paid = None, False, None
         if (checkpoint := self.request.checkpoint) is not None:
-
-            def note(step: int, steps: int) -> None:  # before the checkpoint holds it or anybody sees it
-                self._append("NOTED", {"step": step, "of": steps})
-
-            file, redraw = mechanisms.StepsFile(checkpoint.path, mechanism), checkpoint.redraw
             if self._reservation is not None:
-                paid = self._reservation.facts["held"]
-                steps_paid = (paid["steps"], paid["sha256"])
-                file = mechanisms.StepsFile(checkpoint.path, mechanism, paid=steps_paid, note=note)
+                paid = (self._reservation.facts["held"]["steps"], self._reservation.facts["held"]["sha256"])
+            file, redraw = mechanisms.StepsFile(checkpoint.path, mechanism, paid=paid, note=note), checkpoint.redraw
         return mechanisms.steps_taken(
             mechanism,
             x,
@@ -309,28 +301,24 @@ class Run:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._unused.acquire(blocking=False)  # nothing runs after the block
+        text = ""  # what it cost, or how to go on
         if self._file is not None and os.path.lexists(self._file):
-            self._tell(error, going_on(self._file))
+            text = going_on(self._file)
         elif self._state is not None and self._state.state == "OPENED":
             try:
                 self._append("FORFEITED", {})
             except DiscreetError:  # recovery settles it; what led here is told
                 if error is None:
                     raise
-            if error is not None and self._book is not None and self._reservation is not None:
+            if self._book is not None and self._reservation is not None:
                 cost = self._book.currency.words(self._reservation.cost)
                 if (part := self._reservation.facts.get("part")) is not None:
                     cost = f"the planned release {part['name']!r}"
-                self._tell(error, f"This try cost {cost}: the table had been opened")
-
-    @staticmethod
-    def _tell(error: BaseException | None, text: str) -> None:
-        """Say with an error what it cost, or how to go on."""
-        if error is None:
-            return
-        vars(error)["cost"] = text
-        if not isinstance(error, DiscreetError):
-            error.add_note(f"{text}.")
+                text = f"This try cost {cost}: the table had been opened"
+        if error is not None and text:
+            vars(error)["cost"] = text
+            if not isinstance(error, DiscreetError):
+                error.add_note(f"{text}.")
 
 
 def require_unseeded(seeded: bool) -> None:
@@ -425,10 +413,8 @@ def _parts(value: Any, modules: set[str]) -> Iterator[Any]:
     elif isinstance(value, FunctionType):
         yield from (vars(value), value.__defaults__, value.__kwdefaults__)
         yield from [getattr(cell, "cell_contents", None) for cell in value.__closure__ or ()]
-    elif isinstance(value, (staticmethod, classmethod)):
-        yield value.__func__
-    elif isinstance(value, property):
-        yield from (value.fget, value.fset, value.fdel)
+    elif isinstance(value, (staticmethod, classmethod, property)):
+        yield from [getattr(value, name, None) for name in ("__func__", "fget", "fset", "fdel")]
     if holder is SimpleNamespace or holder.__module__ in modules:
         attributes = tuple(getattr(value, "__dict__", {}).items())
         yield from chain(*[pair for pair in attributes if pair[0] not in _MADE_BY_PYTHON])

@@ -14,13 +14,13 @@ import pytest
 from scipy import stats
 from scipy.stats import binomtest
 
-from discreet import Budget, release
+from discreet import Budget, read, release
 from discreet._core.random import seeded
 from discreet.cli.entry import run
 from discreet.domain import Category, Counts, Domain, Integer
 from discreet.errors import FileProblem, ParameterError
 from discreet.inference import combine, posterior
-from discreet.inference.several_tables import estimate_tables
+from discreet.inference.several_tables import SeveralTables
 from discreet.mechanisms import Marginals, measured_tables
 from discreet.mechanisms.measured_tables import MeasuredTables
 from discreet.releases.release import Release
@@ -138,8 +138,7 @@ def released(data: pl.DataFrame) -> Release:
 
 def test_means_and_shares_are_those_of_each_table_combined(released: Release) -> None:
     tables = released.records
-    found = estimate_tables(released, ["mean", "P(>4)"], column="x")
-    assert released.estimate(["mean", "P(>4)"], column="x") == found
+    found = released.estimate(["mean", "P(>4)"], column="x")
     means = [float(table["x"].mean()) for table in tables]
     wanted = combine(means, [float(t["x"].var(ddof=0)) / ROWS for t in tables], kind="fully", size=ROWS, n=3000)
     assert found["mean"].mean == pytest.approx(wanted.estimate)
@@ -149,7 +148,7 @@ def test_means_and_shares_are_those_of_each_table_combined(released: Release) ->
     assert found["P(>4)"].lower == pytest.approx(max(0.0, wanted.lower))
     assert "Raghunathan, Reiter and Rubin" in found.notes[0]
     assert found["mean"].effective_draws == SEVERAL
-    label = estimate_tables(tables, ["P(=a)"], column="y", certificate=released.certificate)["P(=a)"]
+    label = released.estimate(["P(=a)"], column="y")["P(=a)"]
     assert label.mean == pytest.approx(float(np.mean([(table["y"] == "a").mean() for table in tables])))
 
 
@@ -157,8 +156,8 @@ def test_a_bootstrap_gives_the_variance_that_the_formula_does(released: Release)
     def mean_of_x(values: Any, weights: Any) -> Any:
         return (values * weights).sum(axis=1)
 
-    by_formula = estimate_tables(released, ["mean"], column="x")["mean"]
-    resampled = estimate_tables(released, [mean_of_x], column="x")["mean_of_x"]
+    by_formula = released.estimate(["mean"], column="x")["mean"]
+    resampled = released.estimate([mean_of_x], column="x")["mean_of_x"]
     assert resampled.mean == pytest.approx(by_formula.mean)
     # The mean variance of 400 resamples is within 25 % of its formula; how much of the whole it is, follows from sd.
     within = float(np.mean([float(table["x"].var()) / ROWS for table in released.records]))
@@ -171,7 +170,7 @@ def test_functions_of_several_columns(released: Release) -> None:
         centre = (weights * x).sum(axis=1, keepdims=True)
         return (weights * (x - centre) * z).sum(axis=1) / (weights * (x - centre) ** 2).sum(axis=1)
 
-    found = estimate_tables(released, [slope])["slope"]
+    found = released.estimate([slope])["slope"]
     each = [np.polyfit(table["x"].to_numpy(), table["z"].to_numpy(), 1)[0] for table in released.records]
     assert found.mean == pytest.approx(float(np.mean(each)))
     assert abs(found.mean - 0.95) < 0.1
@@ -263,19 +262,17 @@ def test_a_folder_and_the_command(data: pl.DataFrame, tmp_path: Path, capsys: py
     table = pl.read_parquet(tmp_path / "tables" / "table-01.parquet")
     table.head(700).write_parquet(tmp_path / "tables" / "table-01.parquet")
     with pytest.raises(FileProblem, match="not the file that its certificate was written for"):
-        estimate_tables(out, ["mean"], column="x")
+        read(out).estimate(["mean"], column="x")
 
 
 def test_one_table_has_no_intervals(data: pl.DataFrame, released: Release) -> None:
     one = release(data, COLUMNS, Budget(epsilon=3.0, delta=1e-6), size=100, mechanism="marginals", seed=1)
     with pytest.raises(ParameterError, match="several tables"):
-        estimate_tables(one, ["mean"], column="x")
+        SeveralTables(one, 0.95)
     with pytest.raises(ParameterError, match="Release several"):
         posterior(one)
-    with pytest.raises(ParameterError, match="all 4 tables"):
-        estimate_tables(released.records[:2], ["mean"], column="x", certificate=released.certificate)
     with pytest.raises(ParameterError, match="no column"):
-        estimate_tables(released, ["mean"], column="w")
+        released.estimate(["mean"], column="w")
 
 
 SHAPE = (3, 3)

@@ -16,6 +16,7 @@ from discreet.inference import mechanism_aware, posterior
 from discreet.inference.functionals import functional
 from discreet.inference.line import CellSets
 from discreet.inference.population import Posterior
+from discreet.inference.prior import strength_at
 from discreet.inference.trees import Splits, TreeCounts
 from discreet.mechanisms import HierarchicalHistogram
 from discreet.mechanisms.tree import Tree, upward
@@ -72,8 +73,8 @@ def test_a_long_column_has_the_intervals_of_the_whole_tree(counts: bool, monkeyp
         assert row.upper - row.lower == pytest.approx(other.upper - other.lower, rel=0.2)
 
 
-def leaf_means(splits: Splits, start: float | None = None) -> Any:
-    counts = TreeCounts(np.full(4, 0.25), 60, splits, spread=3.0, start=start).draw(4000, seeded(1))
+def leaf_means(splits: Splits, strength: Any = None) -> Any:
+    counts = TreeCounts(np.full(4, 0.25), 60, splits, spread=3.0, strength=strength).draw(4000, seeded(1))
     return counts.mean(axis=0)
 
 
@@ -91,8 +92,8 @@ def test_planted_defects_of_the_tree_are_seen(monkeypatch: pytest.MonkeyPatch) -
     log = -((noisy - nodes) ** 2).sum(axis=1) / (2 * 3.0**2) - np.log((nodes[:, 0] + 1.0) * (nodes[:, 1] + 1.0))
     weights = np.exp(log - log.max())
     exact = weights @ c / weights.sum()
-    assert leaf_means(splits, start=9.0) == pytest.approx(exact, abs=0.2)
+    assert leaf_means(splits, strength_at) == pytest.approx(exact, abs=0.2)
     wrong_level = replace(splits, variance=splits.variance * np.where(splits.depth == 1, 4.0, 1.0))
-    assert np.abs(leaf_means(wrong_level, start=9.0) - exact).max() > 0.4
+    assert np.abs(leaf_means(wrong_level, strength_at) - exact).max() > 0.4
     monkeypatch.setattr(TreeCounts, "_told", lambda self, node, counts: np.where(counts >= 0.0, 0.0, -np.inf))
-    assert np.abs(leaf_means(splits, start=9.0) - exact).max() > 0.4  # nothing is carried up
+    assert np.abs(leaf_means(splits, strength_at) - exact).max() > 0.4  # nothing is carried up

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -132,10 +133,10 @@ def test_a_pair_that_was_not_measured_allows_for_its_dependence(
 
 def test_a_column_that_was_measured_too_coarsely_is_named(released: Release) -> None:
     certificate = released.certificate.releasing(merged_cells={"money": 1})
-    several = several_tables._Several.from_release(released, None, 0.95)
-    tables = several.read(["money", "rich"])[1]
+    several = several_tables.SeveralTables(replace(released, certificate=certificate), 0.95)
+    tables = several.read(["money", "rich"])
     hidden = {name: np.zeros(WIDE.columns[name].size, dtype=bool) for name in ("money", "rich")}
-    codes = OpenDependence.from_tables(certificate, tables, hidden, ["money", "rich"], several.places).codes()
+    codes = OpenDependence(several, tables, hidden, ["money", "rich"]).codes()
     assert [code.name for code in codes] == ["unmeasured-pair", "coarse-column"]
     assert (codes[1].numbers["column"], codes[1].numbers["cells"], codes[1].numbers["share"]) == ("money", 1, 1.0)
     assert "Declare a narrower range" in str(codes[1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from discreet.domain import Domain, Integer
 from discreet.inference import prior as prior_module
 from discreet.inference import trees
 from discreet.inference.mechanism_aware import latent_counts
-from discreet.inference.prior import Lattice, Noise, Prior, log_prior
+from discreet.inference.prior import Lattice, Noise, Prior, log_prior, strength_at
 from discreet.inference.samplers import SAMPLERS, CountDraws, ReleasedCounts, ReleasedRecords, near, noisy
 from discreet.mechanisms import (
     DirichletMultinomial,
@@ -24,6 +25,10 @@ from discreet.mechanisms import (
     nearest_probabilities,
 )
 from discreet.privacy import Budget
+
+
+def nested(base: np.ndarray, start: float) -> Prior:
+    return Prior.nested(base, strength=partial(strength_at, start=start))
 
 
 def tree_law(base, counts, start: float, wide: float = 2.0, growth: float = 4.0) -> float:
@@ -71,15 +76,15 @@ def drawn_given(seen: np.ndarray, priors: list[Prior]) -> CountDraws:
 
 @pytest.mark.parametrize("start", [0.0, 1.0, math.inf])
 def test_counts_given_a_tree_prior_against_all_tables(start: float) -> None:
-    assert not far(drawn_given(SEEN, [Prior.nested(BASE, start=start)]).counts, known(start)[1])
-    for twin in (Prior.process(BASE), Prior.nested(BASE, start=0.0 if start else math.inf)):
+    assert not far(drawn_given(SEEN, [nested(BASE, start)]).counts, known(start)[1])
+    for twin in (Prior.process(BASE), nested(BASE, 0.0 if start else math.inf)):
         assert far(drawn_given(SEEN, [twin]).counts, known(start)[1])
 
 
 def test_the_release_tells_where_splits_become_firmer() -> None:
     """Draws are shared out as the priors foresee the noisy counts: the odds are those of all tables."""
     starts = (0.0, 1.0, math.inf)
-    counted = drawn_given(SEEN, [Prior.nested(BASE, start=each) for each in starts])
+    counted = drawn_given(SEEN, [nested(BASE, each) for each in starts])
     odds = np.array([known(each)[0] for each in starts])
     odds /= odds.sum()
     apart = np.abs(np.array(counted.numbers) / 40_000 - odds) / np.sqrt(odds * (1.0 - odds) / 40_000)
@@ -93,10 +98,10 @@ def test_the_release_tells_where_splits_become_firmer() -> None:
 def test_smooth_and_heaped_columns_are_told_apart(start: float, records: int, spread: float) -> None:
     """Whatever the lattice: counts that were drawn from one prior are taken for its own."""
     base, rng = np.full(200, 1.0 / 200), seeded(7)
-    held = rng.multinomial(records, Prior.nested(base, start=start).masses(np.zeros((1, 200)), rng)[0])
+    held = rng.multinomial(records, nested(base, start).masses(np.zeros((1, 200)), rng)[0])
     seen = held + np.rint(rng.normal(0.0, spread, 200))
     starts = (2.0, math.inf)
-    priors = [Prior.nested(base, start=each) for each in starts]
+    priors = [nested(base, each) for each in starts]
     counted = CountDraws.draw(noisy(priors, records, seen, Noise("gaussian", spread)), 100, rng)
     assert counted.numbers[starts.index(start)] > 90
     assert np.abs(counted.counts.sum(axis=1) - records).max() <= counted.step
@@ -118,7 +123,7 @@ def test_withheld_cells_have_the_wider_prior() -> None:
         mechanism = kind.calibrated(Budget(epsilon=1.0, delta=1e-6), domain=domain, n=400, size=None)
         seen = np.array([200.0, 100.0, 60.0, 40.0 if kind is PerturbedHistogram else np.nan])
         latent = latent_counts(mechanism, ReleasedCounts(400, seen), strength=None, draws=5, rng=seeded(1))
-        assert [prior.wide for prior in latent.priors] == [wide]
+        assert [prior.strength(0) for prior in latent.priors] == [wide]
         assert latent.priors[0].layers[0].masses.tolist() == [wide / 2.0] * 4
 
 
@@ -134,7 +139,10 @@ def test_records_without_noise_choose_between_equal_and_softer_splits() -> None:
     mechanism = DirichletMultinomial(domain=domain, size=8, prior=0.5)
     seen = np.array([3, 2, 1, 2])
     latent = latent_counts(mechanism, ReleasedRecords(6, seen), strength=None, draws=40_000, rng=seeded(5))
-    assert [(one.wide, one.growth) for one in latent.priors] == [(1.0, 4.0), (1.0, 0.5)]
+    assert [one.strength.keywords for one in latent.priors] == [  # type: ignore[attr-defined]
+        {"start": math.inf, "wide": 1.0},
+        {"start": 0.0, "wide": 1.0, "growth": 0.5},
+    ]
     process = [sum(math.lgamma(0.25 + c) - math.lgamma(0.25) - math.lgamma(c + 1) for c in row) for row in FOUR]
     laws = [np.array([tree_law([0.25] * 4, row, 0.0, 1.0, growth) for row in FOUR]) for growth in (1.0, 0.5)]
     assert laws[1] == pytest.approx(np.array(process), abs=1e-9)
@@ -174,7 +182,7 @@ def told(counts: np.ndarray, records: int, step: int) -> float:
     noise = Noise("gaussian", SPREAD)
 
     def log(start: float) -> float:
-        prior = Prior.nested(np.full(CELLS, 1.0 / CELLS), start=start)
+        prior = nested(np.full(CELLS, 1.0 / CELLS), start)
         lattice = Lattice(records, step, prior, records * nearest_probabilities(counts / records), noise.spread)
         return lattice.sums(counts.tolist(), lambda y: near(lattice, noise, y)).log
 

@@ -9,12 +9,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet import Budget, release
+from discreet import Budget, read, release
 from discreet.domain import Boolean, Category, Domain, Integer, UnitTable
 from discreet.errors import ParameterError
 from discreet.inference import combine, dependence, posterior
 from discreet.inference.released import read_release
-from discreet.inference.several_tables import estimate_tables
 from discreet.releases import Release
 
 UNITS, SEVERAL = 1500, 4
@@ -157,7 +156,7 @@ def test_one_table_of_units_has_no_intervals(visits: pl.DataFrame) -> None:
 
 def test_files_are_read_as_frames_are(released: Release, tmp_path: Any) -> None:
     written = released.write(tmp_path / "tables")
-    found = estimate_tables(str(written.path), ["mean"], column="days", by="old")
+    found = read(written.path).estimate(["mean"], column="days", by="old")
     assert found == released.estimate(["mean"], column="days", by="old")
 
 

@@ -11,12 +11,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet import AddRemove, release, verify
+from discreet import AddRemove, read, release, verify
 from discreet._core.random import seeded
 from discreet.confidential import confidential
 from discreet.domain import Category, Counts, Domain, Integer, OpenLabels, Records
 from discreet.errors import FileProblem, ParameterError
-from discreet.inference.several_tables import estimate_tables
 from discreet.mechanisms import Marginals
 from discreet.mechanisms.chosen_tables import merged
 from discreet.mechanisms.latent_classes import PairTable, denoised, nearest_table
@@ -83,7 +82,7 @@ def test_a_folder_of_tables_verifies(tmp_path: Path) -> None:
     (out / "table-02.parquet").unlink()
     assert not all(check.agrees for check in verify(out))
     with pytest.raises(FileProblem):
-        estimate_tables(out, ["mean"], column="b")
+        read(out).estimate(["mean"], column="b")
 
 
 def test_open_labels_and_add_remove() -> None:
