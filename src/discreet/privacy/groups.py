@@ -52,16 +52,9 @@ class LargestProfile(Profile):
 class ChainProfile(Profile):
     """An upper bound on the profile between tables that differ in ``group`` records.
 
-    ``single``: the profile, or a bound on it, for one record. ``group``: at least 2.
-
-    Notes
-    -----
-    ``delta_g(eps) <= sum_i e^(e_1 + .. + e_(i-1)) delta(e_i)`` for any ``e_1 + .. + e_g = eps``. The best choice gives
-    the composition of trade-off functions. Here the ``e_i`` are in arithmetic progression and its step is searched for,
-    up to groups of 16; whatever the step, the value is a bound. Negative ``e_i`` use
-    ``delta(-e) = 1 - e^-e + e^-e delta(e)``, which holds because the profile covers both orders of the neighbours.
-    The bound at epsilon 0, ``g delta(0)``, holds at every epsilon, and is the smaller one where delta hardly falls:
-    below it, a bound may rise a little with epsilon, which no exact profile does.
+    ``single``: the profile, or a bound on it, for one record. ``group``: at least 2. It is lemma 7 of
+    docs/theory/sampling-is-noise.md, the parts of epsilon in arithmetic progression, with the best step found; or
+    ``g delta(0)``, which holds at every epsilon, where that is smaller.
     """
 
     single: Profile
@@ -121,16 +114,9 @@ class ChainProfile(Profile):
 class GroupUrn(Profile):
     """Profile of the Dirichlet-multinomial release between tables that differ in up to ``group`` records.
 
-    ``size``, ``n``: numbers of records drawn and held.
-
-    Notes
-    -----
-    For the partitions ``(g_1, ..)`` of the group among source cells and ``(h_1, ..)`` among target cells, the loss on
-    draws ``s`` and ``t`` is ``sum_i log((a+s_i)_{g_i}/(a)_{g_i}) - sum_j log((a+t_j)_{h_j}/(a)_{h_j})``. It is largest
-    where all draws fall in the sources, as evenly as their sum of concave functions wants: the pure epsilon, exact for
-    any number of cells. Where outcomes with more draws in these cells than are summed are left, of probability 1e-18
-    to 1e-11, they are counted in full: deltas well above that are within 1 %, smaller ones are not, and the profile
-    calls itself an upper bound.
+    ``size``, ``n``: numbers of records drawn and held. The sum is that of docs/theory/dirichlet-multinomial.md,
+    "Groups". Where the outcomes that are not summed, of probability 1e-18 to 1e-11, are counted in full, only deltas
+    well above that are within 1 %, and the profile calls itself an upper bound.
     """
 
     _near: ClassVar[float] = 1e-9

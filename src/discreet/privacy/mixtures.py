@@ -31,12 +31,8 @@ _TOLD_APART = 4096  # weights of a schedule: among more, losses differ by less t
 class MinimumPairs(Profile):
     """Profile of ``size`` draws with a weight that depends on the smallest count, of ``n`` records in 2 cells or more.
 
-    Notes
-    -----
-    One draw: the maximum over the types, exact. More: the least of two upper bounds. The first composes the one-draw
-    profile, up to 1,000 draws. The second is the m-fold product of the pair ``(b+s, b, rest)``, ``(b, b+s, rest)`` with
-    the one-draw total variation ``s`` and pure epsilon ``log(1 + s/b)``: as a function of ``e^eps`` its profile is the
-    chord of the convex one-draw profile, so it dominates one draw and hence ``m``.
+    One draw: the maximum over the types, exact. More: the least of the chord's bound and, up to 1,000 draws, that of
+    composing the one-draw profile.
     """
 
     n: int

@@ -207,12 +207,7 @@ _NEGLIGIBLE = 1e-16
 class ComposedProfile(Profile):
     """The profile of so many releases together, by their joint privacy-loss distribution: a labelled upper bound.
 
-    ``pure_epsilon``: the sum of the pure epsilons.
-
-    Notes
-    -----
-    The convolutions are done in floating point by fast Fourier transforms, so ``releases * 1e-14`` is added to every
-    delta. Deltas of 1e-10 and more are accurate to about 1 %; below that the value is an upper bound and no more.
+    Deltas of 1e-10 and more are accurate to about 1 %: for its fast Fourier transforms ``releases * 1e-14`` is added.
     """
 
     releases: int
@@ -345,24 +340,10 @@ def _line(epsilon: Floats, delta: Floats, low: int, high: int, places: Any) -> A
 @sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundedRangeProfile(Profile):
-    r"""The largest profile that losses within an interval of a given length can have, wherever the interval lies.
+    """The largest profile that losses within an interval of a given length can have, wherever the interval lies.
 
-    ``spread``: length of the interval, positive and finite, rounded up by the caller.
-
-    Notes
-    -----
-    ``delta(eps) = (1 - e^(-(spread - eps)/2))^2 / (1 - e^(-spread))`` up to ``eps = spread``, the pure epsilon.
-    It is attained by some mechanism, not by every one: an upper bound.
-    At ``eps = 0`` it is ``tanh(spread / 4)``, where pure differential privacy alone gives ``tanh(spread / 2)``.
-
-    References
-    ----------
-    Dong, Durfee and Rogers (2020). Proof: docs/theory/exponential-histogram.md, theorem T10.
-
-    Examples
-    --------
-    >>> round(BoundedRangeProfile(spread=1.0).delta(0.0), 6)
-    0.244919
+    ``spread``: length of the interval, positive and finite, rounded up by the caller. It is T10 of
+    docs/theory/exponential-histogram.md, attained by some mechanism (Dong, Durfee and Rogers 2020): an upper bound.
     """
 
     spread: float
