@@ -61,9 +61,19 @@ class _GaussianVariations(API):
     def _project(self, points: Floats) -> Floats:
         """Move points, of shape (..., d), to the nearest points of the space, in the Euclidean distance."""
 
-    @abstractmethod
+    def _lines(self) -> list[tuple[float, float]]:
+        """Return the position of each column that is 0 in the space, and its unit."""
+        return [(0.0, 1.0)] * len(self.domain.columns)
+
+    def embed(self, records: Records) -> Floats:
+        """Return the coordinates of records in the space."""
+        parts = zip(self.domain.columns.values(), records.columns, self._lines(), strict=True)
+        return np.stack([(column.positions(codes) - low) / unit for column, codes, (low, unit) in parts], axis=1)
+
     def _codes(self, points: Floats) -> list[Any]:
-        """Return the codes of points, one array of shape (...) a column."""
+        """Return the codes of points, one array of shape (...) per column."""
+        parts = zip(self.domain.columns.values(), self._lines(), np.moveaxis(points, -1, 0), strict=True)
+        return [nearest_codes(column, low + unit * position) for column, (low, unit), position in parts]
 
 
 @sealed
@@ -128,7 +138,8 @@ class Box(_GaussianVariations):
     @property
     def sides(self) -> Floats:
         """Lengths of the sides, in the unit of the embedding."""
-        return np.array([(high - low) / unit for low, high, unit in self._lines()])
+        ends = zip(map(first_and_last, self.domain.columns.values()), self._lines(), strict=True)
+        return np.array([(high - low) / unit for (low, high), (_, unit) in ends])
 
     @property
     def diameter(self) -> float:
@@ -139,26 +150,16 @@ class Box(_GaussianVariations):
         """Draw from the base measure: uniformly, unless columns declare another."""
         return self.domain.draw_base(count, rng)
 
-    def embed(self, records: Records) -> Floats:
-        """Return the coordinates, from 0 on."""
-        parts = zip(self.domain.columns.values(), records.columns, self._lines(), strict=True)
-        return np.stack([(column.positions(codes) - low) / unit for column, codes, (low, _, unit) in parts], axis=1)
-
     def parameters(self) -> dict[str, Any]:
         """Return norm, alpha and scaled."""
         return {"norm": plain_norm(self.norm), "alpha": self.alpha, "scaled": self.scaled}
 
-    def _lines(self) -> list[tuple[float, float, float]]:
-        """Return each column's first and last positions, and its unit."""
+    def _lines(self) -> list[tuple[float, float]]:
         columns = self.domain.columns.values()
-        return [(*first_and_last(column), (column.scale or 1.0) if self.scaled else 1.0) for column in columns]
+        return [(first_and_last(column)[0], (column.scale or 1.0) if self.scaled else 1.0) for column in columns]
 
     def _project(self, points: Floats) -> Floats:
         return np.clip(points, 0.0, self.sides)
-
-    def _codes(self, points: Floats) -> list[Any]:
-        parts = zip(self.domain.columns.values(), self._lines(), np.moveaxis(points, -1, 0), strict=True)
-        return [nearest_codes(column, low + unit * position) for column, (low, _, unit), position in parts]
 
 
 @sealed
@@ -243,10 +244,6 @@ class Ball(_GaussianVariations):
         points = np.asarray(self.centre) + self.radius * signs / lengths[:, None]
         return Records(columns=tuple(self._codes(self._project(points))))
 
-    def embed(self, records: Records) -> Floats:
-        """Return the values as they are."""
-        return np.stack([np.asarray(codes, dtype=np.float64) for codes in records.columns], axis=1)
-
     def parameters(self) -> dict[str, Any]:
         """Return norm, alpha, radius and centre."""
         norm = plain_norm(self.norm)
@@ -268,7 +265,3 @@ class Ball(_GaussianVariations):
         else:
             offsets = np.clip(offsets, -self.radius, self.radius)
         return np.asarray(centre + offsets)
-
-    def _codes(self, points: Floats) -> list[Any]:
-        parts = zip(self.domain.columns.values(), np.moveaxis(points, -1, 0), strict=True)
-        return [nearest_codes(column, line) for column, line in parts]

@@ -27,42 +27,27 @@ _FEWEST = 20
 @sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contraction:
-    """How much nearer the nearest variation is, for records at distances in one band.
+    """How much nearer the nearest variation is, for records at distances in one band."""
 
-    ``beyond``, ``up_to``: the band of distances between a record and its target, in the unit of the embedding.
-    ``pairs``: Independent pairs that were met there.
-    ``gamma``: Mean of ``1 - (distance of the nearest variation) / (distance of the record)``.
-    ``lower``: lower confidence bound on its expectation, jointly with all the other bands.
-    """
-
-    beyond: float
-    up_to: float
-    pairs: int
-    gamma: float
-    lower: float
+    beyond: float  #: least distance between a record and its target, in the unit of the embedding
+    up_to: float  #: largest distance
+    pairs: int  #: independent pairs that were met there
+    gamma: float  #: mean of ``1 - (distance of the nearest variation) / (distance of the record)``
+    lower: float  #: lower confidence bound on its expectation, jointly with all the other bands
 
 
 @sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredProperty:
-    """What was measured of an API; ``print`` it for plain words.
+    """What was measured of an API; ``print`` it for plain words."""
 
-    ``gamma``: the smallest lower confidence bound of the bands beyond ``alpha``; 0 where nothing can be said.
-    ``v``: candidates per record, itself included.
-    ``alpha``: the distance beyond which ``gamma`` holds.
-    ``confidence``: probability, over the measurement, that every bound holds.
-    ``bands``: from far to near.
-    ``diameter``: that the API states.
-    ``farthest``: the largest distance that was met: the API's diameter is wrong where this exceeds it.
-    """
-
-    gamma: float
-    v: int
-    alpha: float
-    confidence: float
-    bands: tuple[Contraction, ...]
-    diameter: float
-    farthest: float
+    gamma: float  #: the smallest lower confidence bound of the bands beyond ``alpha``; 0 where nothing can be said
+    v: int  #: candidates per record, itself included
+    alpha: float  #: the distance beyond which ``gamma`` holds
+    confidence: float  #: probability, over the measurement, that every bound holds
+    bands: tuple[Contraction, ...]  #: from far to near
+    diameter: float  #: that the API states
+    farthest: float  #: the largest distance that was met: the API's diameter is wrong where this exceeds it
 
     def __str__(self) -> str:
         lines = [f"{counted(self.v, 'candidate')} per record."]
@@ -292,20 +277,13 @@ def _among(points: Floats, others: Floats, neighbours: int, norm: float) -> Floa
 @sealed
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EvolvedStep:
-    """What one step of Private Evolution released: public under the guarantee of the release.
+    """What one step of Private Evolution released: public under the guarantee of the release."""
 
-    ``number``: the step, from 1 on.
-    ``of``: number of steps.
-    ``candidates``: a frame of the distinct candidates.
-    ``votes``: the noisy votes of each.
-    ``shares``: the probabilities that records would be drawn with if this step were the last.
-    """
-
-    number: int
-    of: int
-    candidates: pl.DataFrame
-    votes: Integers
-    shares: Floats
+    number: int  #: the step, from 1 on
+    of: int  #: number of steps
+    candidates: pl.DataFrame  #: a frame of the distinct candidates
+    votes: Integers  #: the noisy votes of each
+    shares: Floats  #: the probabilities that records would be drawn with if this step were the last
     _encoded: Records = field(repr=False)
     _api: API = field(repr=False)
 
