@@ -71,8 +71,7 @@ class MinimumPairs(Profile):
 
     def chord(self, group: int = 1) -> Profile:
         """Return the profile that dominates the draws for a group of records, from total variation and loss alone."""
-        # A chain of g neighbours has g times both, and no two laws of loss g eps are farther apart than tanh(g eps /
-        # 2). A loss above 600 is taken for infinite.
+        # A chain of g neighbours has g times both. A loss above 600 is taken for infinite.
         loss = up(group * self.loss)
         moved = min(group * self._one(0.0), math.tanh(0.5 * loss))
         if loss > _LARGEST_LOSS:

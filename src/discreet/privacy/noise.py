@@ -188,9 +188,7 @@ class DiscreteGaussianPair(Profile):
 
 def _residues(scale: float, counts: int) -> npt.NDArray[np.float64]:
     """Return ``Theta_c = P(W = w) e^(w^2/(2 K scale^2))``, ``c = w mod K``, of a sum ``W`` of ``K`` noises."""
-    # Completing the square, Theta_c is proportional to the sum of e^(-|z|^2/(2 scale^2)) over a lattice shifted by c.
-    # From scale 2 upwards it is constant to within a relative 2.1 K e^(-pi^2 scale^2) (Poisson summation); below, the
-    # law is convolved, whose terms are all positive.
+    # From scale 2 upwards it is constant to within a relative 2.1 K e^(-pi^2 scale^2): hierarchical-histogram.md.
     variance = counts * scale * scale
     if scale >= _SMOOTH:
         return np.full(counts, 1.0 / math.sqrt(2.0 * math.pi * variance))

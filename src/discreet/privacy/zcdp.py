@@ -27,10 +27,8 @@ _PURE_COSTS = 1.01  # times the rho of a cut profile, up to which no delta at al
 
 def approximate_zcdp(profile: Profile, *, cut: float) -> tuple[float, float]:
     """Return ``(rho, delta)``, rounded up, such that whatever has a profile is delta-approximate rho-zCDP."""
-    # With d = delta(T) and h(eps) = max(delta(eps) - d, 0)/(1 - d), exp((alpha - 1) D_alpha) is 1 + alpha (alpha - 1)
-    # times the integral from 0 to T of (e^((alpha-1) eps) + e^(-alpha eps)) h(eps). cut: how much of the tail, above
-    # its floor profile.delta(inf), may become delta; 0 where rho has to be pure, infinite where there is neither floor
-    # nor end. d = 0 at the end of a pure profile is preferred if that costs at most 1 % more.
+    # cut: how much of the tail, above its floor profile.delta(inf), may become delta; 0 where rho has to be pure,
+    # infinite where there is neither floor nor end.
     pure, floor = profile.pure, profile.delta(math.inf)
     whole = _largest_rho(profile, pure, 0.0) if pure <= 700.0 else math.inf
     if cut == 0.0:
