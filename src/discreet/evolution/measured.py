@@ -153,7 +153,18 @@ def measured_property(
     minimum = 0.0 if alpha is None else real("alpha", alpha, above=0)
     targets = api.embed(records.take(rng.integers(len(records), size=pairs)))
     distances, gains, farthest = _walks(api, targets, steps, rng)
-    bands = _contractions(api.diameter, distances, gains, minimum=minimum, risk=(1 - confidence) / _BANDS)
+    bands = []
+    for level in range(_BANDS):  # each walk's first step in a band tells of it
+        up_to = api.diameter / 2**level
+        beyond = max(up_to / 2, minimum)
+        inside = (distances > beyond) & ((distances <= up_to) | (level == 0))
+        walks = inside.any(axis=1)
+        first_gains = gains[walks, inside[walks].argmax(axis=1)]
+        met = len(first_gains)
+        if met >= _FEWEST:
+            gamma = float(first_gains.mean())
+            lower = _lower_mean(gamma, met, (1 - confidence) / _BANDS)
+            bands.append(Contraction(beyond=beyond, up_to=up_to, pairs=met, gamma=gamma, lower=lower))
     gammas = [0.0, *accumulate((band.lower for band in bands), min)]
     count = len(bands)
     if alpha is None:  # the bands down to the one with the least alpha / gamma
@@ -191,25 +202,6 @@ def _are_equal(a: Records, b: Records) -> bool:
     return all(np.array_equal(x, y, equal_nan=x.dtype.kind == "f") for x, y in pairs)
 
 
-def _contractions(
-    diameter: float, distances: Floats, gains: Floats, *, minimum: float, risk: float
-) -> list[Contraction]:
-    """Bound the expected gain of each band of distances beyond a minimum, from each walk's first step in it."""
-    contractions = []
-    for level in range(_BANDS):
-        up_to = diameter / 2**level
-        beyond = max(up_to / 2, minimum)
-        inside = (distances > beyond) & ((distances <= up_to) | (level == 0))
-        walks = inside.any(axis=1)
-        first_gains = gains[walks, inside[walks].argmax(axis=1)]
-        pairs = len(first_gains)
-        if pairs >= _FEWEST:
-            gamma = float(first_gains.mean())
-            lower = _lower_mean(gamma, pairs, risk)
-            contractions.append(Contraction(beyond=beyond, up_to=up_to, pairs=pairs, gamma=gamma, lower=lower))
-    return contractions
-
-
 def _lower_mean(mean: float, count: int, risk: float) -> float:
     """Return the Chernoff-Hoeffding lower confidence bound on the mean of independent numbers in [0, 1]."""
     from scipy.special import rel_entr
@@ -238,21 +230,17 @@ def closeness(
     points: Floats, shares: Floats, table: Floats, table_shares: Floats, *, neighbours: int, norm: float
 ) -> Closeness:
     """Return how near distinct points are to those of a table; there must be more of both than ``neighbours``."""
+    # Frechet: |m - m'|^2 + tr(A + B - 2 (A^(1/2) B A^(1/2))^(1/2)), from the means and the covariances.
+    (mean, covariance), (table_mean, table_covariance) = _moments(points, shares), _moments(table, table_shares)
+    values, vectors = np.linalg.eigh(covariance)
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    product = np.linalg.eigvalsh(root @ table_covariance @ root)
+    trace = np.trace(covariance) + np.trace(table_covariance) - 2.0 * np.sqrt(np.maximum(product, 0.0)).sum()
     return Closeness(
-        frechet=_frechet(points, shares, table, table_shares),
+        frechet=max(0.0, float(((mean - table_mean) ** 2).sum()) + float(trace)),
         precision=float(shares @ _among(points, table, neighbours, norm)),
         recall=float(table_shares @ _among(table, points, neighbours, norm)),
     )
-
-
-def _frechet(x: Floats, x_shares: Floats, y: Floats, y_shares: Floats) -> float:
-    r"""Return :math:`|\mu-\nu|^2 + \mathrm{tr}(A + B - 2 (A^{1/2} B A^{1/2})^{1/2})` of two weighted samples."""
-    (mean, covariance), (other_mean, other_covariance) = _moments(x, x_shares), _moments(y, y_shares)
-    values, vectors = np.linalg.eigh(covariance)
-    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-    product = np.linalg.eigvalsh(root @ other_covariance @ root)
-    trace = np.trace(covariance) + np.trace(other_covariance) - 2.0 * np.sqrt(np.maximum(product, 0.0)).sum()
-    return max(0.0, float(((mean - other_mean) ** 2).sum()) + float(trace))
 
 
 def _moments(points: Floats, shares: Floats) -> tuple[Floats, Floats]:

@@ -199,6 +199,8 @@ class SubsampledPair(Profile):
 def _excess(m: int, p: float, offset: float, factor: float) -> float:
     """Return ``E[(S - factor T - offset)_+]``, rounded up: ``S``, ``T`` count two outcomes of chance ``p`` in ``m``."""
     # T is summed over; given it, S is binomial, and the mean of its excess is a difference of two of its tails.
+    from scipy.special import betainc
+
     mean = m * p
     reach, chance = _bernstein(mean)
     low, high = max(0, math.floor(mean - reach)), min(m, math.ceil(mean + reach))
@@ -208,7 +210,11 @@ def _excess(m: int, p: float, offset: float, factor: float) -> float:
     if len(t):
         log_chance = log_binomial(float(m), t) + t * math.log(p) + (m - t) * math.log1p(-p)
         level = factor * t + offset
-        excess = _above(m - t, min(1.0, p / (1.0 - p)), level)
+        draws, chosen = m - t, min(1.0, p / (1.0 - p))
+        least = np.floor(level) + 1.0  # the least value above: 1 to draws
+        tail = np.where(least > 1.0, betainc(np.maximum(least - 1.0, 1.0), draws - least + 1.0, chosen), 1.0)
+        upper, lower = draws * chosen * tail, level * betainc(least, draws - least + 1.0, chosen)
+        excess = np.maximum(0.0, upper - lower) + _SLACK * (upper + lower)
         total = float((np.exp(log_chance) * excess).sum()) * math.exp(log_error(m, m))
     return total + (2.0 * m * chance if low > 0 or high < m else 0.0)
 
@@ -217,13 +223,3 @@ def _bernstein(variance: float) -> tuple[float, float]:
     """Return a distance from a binomial mean, and Bernstein's bound on the probability beyond it on one side."""
     distance = 12.0 * math.sqrt(variance) + 40.0
     return distance, math.exp(-(distance**2) / (2.0 * (variance + distance / 3.0)))
-
-
-def _above(draws: Floats, p: float, level: Floats) -> Any:
-    """Return ``E[(S - level)_+]`` for binomial ``S``, rounded up."""
-    from scipy.special import betainc
-
-    least = np.floor(level) + 1.0  # the least value above: 1 to draws
-    upper = draws * p * np.where(least > 1.0, betainc(np.maximum(least - 1.0, 1.0), draws - least + 1.0, p), 1.0)
-    lower = level * betainc(least, draws - least + 1.0, p)
-    return np.maximum(0.0, upper - lower) + _SLACK * (upper + lower)
