@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Context, Decimal
@@ -162,13 +163,8 @@ def least_integer(holds: Callable[[int], bool], low: int, high: int) -> int | No
         if candidate == high:
             return None
         below, step = candidate, 2 * step
-    while candidate - below > 1:
-        middle = (below + candidate) // 2
-        if holds(middle):
-            candidate = middle
-        else:
-            below = middle
-    return candidate
+    between = range(below + 1, candidate)
+    return below + 1 + bisect_left(between, True, key=holds)
 
 
 def least_real(

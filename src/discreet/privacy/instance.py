@@ -95,29 +95,14 @@ class HeldTable:
             multiplicities=none,
         )
 
-    @property
-    def n(self) -> int:
-        """Number of records."""
-        return int((self.frequencies * self.multiplicities).sum())
-
-    @property
-    def distinct(self) -> int:
-        """Number of distinct values."""
-        return int(self.multiplicities.sum())
-
-    def pair(self, i: int, j: int) -> UrnPair:
-        """Return the pair of a record that leaves a value of the i-th mass for one of the j-th."""
-        a, b = float(self.mass[i]) - 1.0, float(self.mass[j])
-        return UrnPair(size=self.size, a=a, b=b, rest=max(0.0, self.total - a - b - 1.0))
-
     def openings(self, *, two_sided: bool) -> Iterator[Opening]:
         """Yield every change of the number of distinct values; from the neighbour's side too where asked."""
-        j, sigma = self.distinct, self.discount
+        n, j, sigma = int((self.frequencies * self.multiplicities).sum()), int(self.multiplicities.sum()), self.discount
         pair_of = partial(OpeningPair, size=self.size, discount=sigma, filtered=self.filtered)
         several = self.frequencies[(self.frequencies > 1) & self.fresh].tolist()
         for r in several:  # this table is the P of its pair
             words = f"a record moves from a value held {r} times to one that is not held"
-            others = (self.n - r) - (j - 1) * sigma
+            others = (n - r) - (j - 1) * sigma
             pair = pair_of(a=r - 1 - sigma, phi=self.strength + j * sigma, others=others)
             for forward in (True, False)[: 1 + two_sided]:
                 yield Opening(pair, forward, words, r == several[0])
@@ -125,7 +110,7 @@ class HeldTable:
         targets = self.frequencies[able].tolist()
         for r in targets:  # this table is the Q of its pair
             words = "the record of a value held once moves to " + _held(r, "another")
-            others = (self.n - 1 - r) - (j - 2) * sigma
+            others = (n - 1 - r) - (j - 2) * sigma
             pair = pair_of(a=r - sigma, phi=self.strength + (j - 1) * sigma, others=others)
             for forward in (False, True)[: 1 + two_sided]:
                 yield Opening(pair, forward, words, r == targets[0])
@@ -314,9 +299,10 @@ def _tight(table: HeldTable, epsilon: float, sums: Sums, *, two_sided: bool) -> 
     for i, j in places:
         if any(p != (i, j) and p[0] <= i and p[1] <= j for p in places):
             continue
-        pair = table.pair(i, j)
+        a, b = float(table.mass[i]) - 1.0, float(table.mass[j])
+        rest = max(0.0, table.total - a - b - 1.0)
         words = f"a record moves from {table.value(i)} to {table.value(j)}"
-        pairs = [pair, UrnPair(size=pair.size, a=pair.b, b=pair.a, rest=pair.rest)][: 1 + two_sided]
+        pairs = [UrnPair(size=table.size, a=x, b=y, rest=rest) for x, y in ((a, b), (b, a))[: 1 + two_sided]]
         readings += [InstanceDelta(p.delta(epsilon), p.exact, words, p) for p in pairs]
     for opening in table.openings(two_sided=two_sided):
         if opening.rarest:
