@@ -5,17 +5,9 @@ from typing import TYPE_CHECKING
 from discreet._core.lazy import door
 
 if TYPE_CHECKING:
-    from discreet.privacy.attacker import (
-        LEVELS,
-        Advantage,
-        Risk,
-        Success,
-        TradeOff,
-        against_guessing,
-        furthest,
-    )
     from discreet.privacy.groups import ChainProfile, GroupUrn, LargestProfile
     from discreet.privacy.guarantee import (
+        Advantage,
         AnyBudget,
         AttackBudget,
         Budget,
@@ -24,6 +16,8 @@ if TYPE_CHECKING:
         Kind,
         Relation,
         RelationName,
+        Risk,
+        Success,
         Unit,
         require_kind,
     )
@@ -36,7 +30,18 @@ if TYPE_CHECKING:
         ThresholdedLaplace,
     )
     from discreet.privacy.pitman_yor import OpeningPair, PitmanYorPairs, singular
-    from discreet.privacy.profile import BoundedRangeProfile, ConstantProfile, Profile, compose, keeps_shape, power
+    from discreet.privacy.profile import (
+        LEVELS,
+        BoundedRangeProfile,
+        ConstantProfile,
+        Profile,
+        TradeOff,
+        against_guessing,
+        compose,
+        furthest,
+        keeps_shape,
+        power,
+    )
     from discreet.privacy.urn import MixturePair, UrnPair
     from discreet.privacy.zcdp import approximate_zcdp, pair_as_zcdp, zcdp_budget, zcdp_epsilon
 
