@@ -108,15 +108,8 @@ def total(function: _F) -> _F:
     return cast("_F", bounded)
 
 
-_PLAIN = {
-    "int": (int,),
-    "float": (int, float),
-    "Fraction": (Fraction,),
-    "str": (str,),
-    "bool": (bool,),
-    "FilePath": (str, os.PathLike),
-    "None": (types.NoneType,),
-}
+_PLAIN: dict[str, tuple[type, ...]] = {kind.__name__: (kind,) for kind in (int, Fraction, str, bool)}
+_PLAIN |= {"float": (int, float), "FilePath": (str, os.PathLike), "None": (types.NoneType,)}
 
 
 @functools.cache

@@ -182,7 +182,10 @@ def _walks(api: API, targets: Floats, steps: int, rng: np.random.Generator) -> t
     starts, gains, farthest = np.zeros((len(targets), steps)), np.zeros((len(targets), steps)), 0.0
     for step in range(steps):
         candidates = api.variation(records, rng=rng, step=step, steps=steps)
-        if len(candidates) != v * len(records) or not _are_equal(candidates.take(slice(None, None, v)), records):
+        firsts = zip(candidates.take(slice(None, None, v)).columns, records.columns, strict=True)
+        if len(candidates) != v * len(records) or not all(
+            np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in firsts
+        ):
             raise ParameterError(
                 f"a variation of the API {api.name} must have {counted(v, 'row')} per record, the record itself first"
             )
@@ -194,12 +197,6 @@ def _walks(api: API, targets: Floats, steps: int, rng: np.random.Generator) -> t
         farthest = max(farthest, float(distances.max()))
         records = candidates.take(np.arange(len(records)) * v + distances.argmin(axis=1))
     return starts, gains, farthest
-
-
-def _are_equal(a: Records, b: Records) -> bool:
-    """Return whether records are equal, nulls too."""
-    pairs = zip(a.columns, b.columns, strict=True)
-    return all(np.array_equal(x, y, equal_nan=x.dtype.kind == "f") for x, y in pairs)
 
 
 def _lower_mean(mean: float, count: int, risk: float) -> float:

@@ -211,21 +211,17 @@ def _residues(scale: float, counts: int) -> npt.NDArray[np.float64]:
 class ThresholdedLaplace(Profile):
     """Profile of labels whose noisy count is released where the label is held and the noisy count reaches a threshold.
 
-    ``scale``, ``threshold``: of the discrete Laplace noise in records, and ``t``, at least 2.
-    ``group``: number ``g`` of records that change, at least 1.
-    ``replaced``: whether the records are replaced (T8), or added or removed (T16).
-    ``tight``: whether the table has enough records and labels for the worst neighbours to exist.
-    The formula is in docs/theory/stability-histogram.md; for groups above 16 it is a bound, at most twice the truth.
+    T8 of docs/theory/stability-histogram.md, or T16; for groups above 16 a bound, at most twice the truth.
     """
 
     furthest: ClassVar[float] = 1e18
     largest_exact: ClassVar[int] = 16
 
-    scale: float
-    threshold: int
-    group: int = 1
-    replaced: bool = True
-    tight: bool = True
+    scale: float  # of the discrete Laplace noise, in records
+    threshold: int  # ``t``, at least 2
+    group: int = 1  # number ``g`` of records that change
+    replaced: bool = True  # whether the records are replaced (T8), or added or removed (T16)
+    tight: bool = True  # whether the table has enough records and labels for the worst neighbours to exist
 
     @property
     def exact(self) -> bool:

@@ -312,24 +312,19 @@ def _loss_distribution(profile: Profile, reach: float, interval: float) -> Any:
     epsilon = index * interval
     delta = np.array([profile.delta(e) for e in epsilon])
     support = np.concatenate((-index[:0:-1], index))
-    values = _hull(epsilon, np.minimum.accumulate(delta))
+    # The true profile lies below the largest function that is convex in e^eps and below the dots. An exact profile is
+    # convex as it is. A bound need not be, and dots that are not would give negative probabilities.
+    values = np.minimum.accumulate(delta)
+    corners: list[int] = []
+    for i in range(len(epsilon)):
+        while len(corners) > 1 and values[corners[-1]] >= _line(epsilon, values, corners[-2], i, corners[-1]):
+            corners.pop()
+        corners.append(i)
+    for low, high in pairwise(corners):
+        values[low:high] = _line(epsilon, values, low, high, np.arange(low, high))
     negative = -np.expm1(-epsilon[:0:-1]) + np.exp(-epsilon[:0:-1]) * values[:0:-1]
     values = np.minimum(1.0, np.concatenate((negative, values)))
     return pld_pmf.create_pmf_pessimistic_connect_dots(interval, support, np.minimum.accumulate(values))
-
-
-def _hull(epsilon: Floats, delta: Floats) -> Floats:
-    """Return the largest function below some dots that is convex in ``e^eps``: the true profile lies below it, too."""
-    # An exact profile is convex as it is. A bound need not be, and dots that are not would give negative probabilities.
-    corners: list[int] = []
-    for i in range(len(epsilon)):
-        while len(corners) > 1 and delta[corners[-1]] >= _line(epsilon, delta, corners[-2], i, corners[-1]):
-            corners.pop()
-        corners.append(i)
-    hull = delta.copy()
-    for low, high in pairwise(corners):
-        hull[low:high] = _line(epsilon, delta, low, high, np.arange(low, high))
-    return hull
 
 
 def _line(epsilon: Floats, delta: Floats, low: int, high: int, places: Any) -> Any:
