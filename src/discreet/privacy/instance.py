@@ -52,7 +52,6 @@ class HeldTable:
     losing: Integers  # shape (k,): how many values of that mass may lose a record and stay
     gaining: Integers  # shape (k,): how many may gain one
     frequencies: Integers  # shape (j,): distinct frequencies, ascending; empty on a finite domain
-    multiplicities: Integers  # shape (j,): how many values have each
     strength: float = 0.0  # of the Pitman-Yor urn
     discount: float = 0.0  # of the Pitman-Yor urn
     filtered: bool = False  # whether draws of new values are dropped from the release
@@ -73,7 +72,6 @@ class HeldTable:
             losing=np.where(distinct > 1, count, 0).astype(np.int64),
             gaining=count.astype(np.int64),
             frequencies=distinct,
-            multiplicities=count.astype(np.int64),
             strength=strength,
             discount=discount,
             **facts,
@@ -84,20 +82,20 @@ class HeldTable:
         """Return the table of a Dirichlet-multinomial release from some cells that include the lightest."""
         # mass, held, shape (cells,): prior mass, and whether a cell holds a record. total: mass of all cells.
         distinct, place = np.unique(mass, return_inverse=True)
-        none = np.empty(0, dtype=np.int64)
         return cls(
             size=size,
             total=total,
             mass=distinct,
             losing=np.bincount(place, weights=held, minlength=len(distinct)).astype(np.int64),
             gaining=np.bincount(place, minlength=len(distinct)).astype(np.int64),
-            frequencies=none,
-            multiplicities=none,
+            frequencies=np.empty(0, dtype=np.int64),
         )
 
     def openings(self, *, two_sided: bool) -> Iterator[Opening]:
         """Yield every change of the number of distinct values; from the neighbour's side too where asked."""
-        n, j, sigma = int((self.frequencies * self.multiplicities).sum()), int(self.multiplicities.sum()), self.discount
+        if not len(self.frequencies):
+            return
+        n, j, sigma = int((self.frequencies * self.gaining).sum()), int(self.gaining.sum()), self.discount
         pair_of = partial(OpeningPair, size=self.size, discount=sigma, filtered=self.filtered)
         several = self.frequencies[(self.frequencies > 1) & self.fresh].tolist()
         for r in several:  # this table is the P of its pair
@@ -106,7 +104,7 @@ class HeldTable:
             pair = pair_of(a=r - 1 - sigma, phi=self.strength + j * sigma, others=others)
             for forward in (True, False)[: 1 + two_sided]:
                 yield Opening(pair, forward, words, r == several[0])
-        able = ((self.frequencies > 1) | (self.multiplicities > 1)) & (1 in self.frequencies)
+        able = ((self.frequencies > 1) | (self.gaining > 1)) & (1 in self.frequencies)
         targets = self.frequencies[able].tolist()
         for r in targets:  # this table is the Q of its pair
             words = "the record of a value held once moves to " + _held(r, "another")
