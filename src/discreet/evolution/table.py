@@ -465,10 +465,8 @@ class Resampling(GroundAPI):
 
     def parameters(self) -> dict[str, Any]:
         """Return how many public records there are, and a hash of their codes."""
-        digest = hashlib.sha256()
-        for codes in self.table.columns:
-            digest.update(np.ascontiguousarray(codes).tobytes())
-        return {"public_records": len(self.table), "sha256": digest.hexdigest()}
+        codes = b"".join([column.tobytes() for column in self.table.columns])
+        return {"public_records": len(self.table), "sha256": hashlib.sha256(codes).hexdigest()}
 
 
 def api_from(name: str, parameters: Mapping[str, Any], domain: Domain) -> API:

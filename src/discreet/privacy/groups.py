@@ -52,13 +52,11 @@ class LargestProfile(Profile):
 class ChainProfile(Profile):
     """An upper bound on the profile between tables that differ in ``group`` records.
 
-    ``single``: the profile, or a bound on it, for one record. ``group``: at least 2. It is lemma 7 of
-    docs/theory/sampling-is-noise.md, the parts of epsilon in arithmetic progression, with the best step found; or
-    ``g delta(0)``, which holds at every epsilon, where that is smaller.
+    Lemma 7 of docs/theory/sampling-is-noise.md, with parts of epsilon in arithmetic progression; or ``g delta(0)``.
     """
 
-    single: Profile
-    group: int
+    single: Profile  # of one record, or a bound on it
+    group: int  # at least 2
 
     @property
     def pure(self) -> float:
@@ -114,17 +112,16 @@ class ChainProfile(Profile):
 class GroupUrn(Profile):
     """Profile of the Dirichlet-multinomial release between tables that differ in up to ``group`` records.
 
-    ``size``, ``n``: numbers of records drawn and held. The sum is that of docs/theory/dirichlet-multinomial.md,
-    "Groups". Where the outcomes that are not summed, of probability 1e-18 to 1e-11, are counted in full, only deltas
-    well above that are within 1 %, and the profile calls itself an upper bound.
+    docs/theory/dirichlet-multinomial.md, "Groups". Where outcomes of probability 1e-18 to 1e-11 are not summed, but
+    counted in full, only deltas well above that are within 1 %, and the profile calls itself an upper bound.
     """
 
     _near: ClassVar[float] = 1e-9
 
-    size: int
+    size: int  # number of records drawn
     prior: float  # mass of each of the ``cells``
     cells: int
-    n: int
+    n: int  # number of records that the table holds
     group: int  # 2 or 3
     bound: Profile  # an upper bound, returned where the exact sum would be too long
 
