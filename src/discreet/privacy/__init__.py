@@ -5,9 +5,17 @@ from typing import TYPE_CHECKING
 from discreet._core.lazy import door
 
 if TYPE_CHECKING:
+    from discreet.privacy.attacker import (
+        LEVELS,
+        Advantage,
+        Risk,
+        Success,
+        TradeOff,
+        against_guessing,
+        furthest,
+    )
     from discreet.privacy.groups import ChainProfile, GroupUrn, LargestProfile
     from discreet.privacy.guarantee import (
-        Advantage,
         AnyBudget,
         AttackBudget,
         Budget,
@@ -16,8 +24,6 @@ if TYPE_CHECKING:
         Kind,
         Relation,
         RelationName,
-        Risk,
-        Success,
         Unit,
         require_kind,
     )
@@ -30,18 +36,7 @@ if TYPE_CHECKING:
         ThresholdedLaplace,
     )
     from discreet.privacy.pitman_yor import OpeningPair, PitmanYorPairs, singular
-    from discreet.privacy.profile import (
-        LEVELS,
-        BoundedRangeProfile,
-        ConstantProfile,
-        Profile,
-        TradeOff,
-        against_guessing,
-        compose,
-        furthest,
-        keeps_shape,
-        power,
-    )
+    from discreet.privacy.profile import BoundedRangeProfile, ConstantProfile, Profile, compose, keeps_shape, power
     from discreet.privacy.urn import MixturePair, UrnPair
     from discreet.privacy.zcdp import approximate_zcdp, pair_as_zcdp, zcdp_budget, zcdp_epsilon
 

@@ -1,4 +1,4 @@
-"""What is promised: budget (also by what the best attacker reaches: docs/theory/attacks.md), relation, guarantee."""
+"""What is promised: budget, neighbouring relation, guarantee."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, Self
 
-from discreet import wording
+from discreet import privacy, wording
 from discreet._core.boundary import sealed
 from discreet._core.checks import choice, integer, plain, real, unfit
 from discreet._core.errors import BudgetError, GuaranteeKindError, ParameterError
@@ -113,7 +113,7 @@ class AttackBudget(ABC):
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], place: str = "") -> AttackBudget:
         """Return the budget of some fields. Raises BudgetError where they are of none."""
-        for kind in (Risk, Advantage, Success):
+        for kind in (privacy.Risk, privacy.Advantage, privacy.Success):
             if set(values) == {item.name for item in fields(kind)}:
                 return kind(**values)
         names = "detection and false_alarms, or advantage, or success and prior"
@@ -136,106 +136,6 @@ class AttackBudget(ABC):
         """Return what the noise may add to guessing, where others of the parts add next to nothing."""
         name, limit = self.limit
         return replace(self, **{name: limit - 0.01 * (limit - self.guessing)})  # type: ignore[type-var]
-
-
-@sealed
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Risk(AttackBudget):
-    """A budget in words: the best attacker who raises so many false alarms detects at most so many true cases.
-
-    Parameters
-    ----------
-    detection : float
-        The most that is detected, a probability above that of a false alarm.
-    false_alarms : float
-        The probability of a false alarm.
-
-    Examples
-    --------
-    >>> from discreet.privacy import DiscreteGaussianPair
-    >>> risk = Risk(detection=0.05, false_alarms=0.01)
-    >>> round(risk.reached(DiscreteGaussianPair(scale=10.0)), 4)
-    0.0144
-    """
-
-    detection: float
-    false_alarms: float
-
-    def reached(self, profile: Profile) -> float:
-        """Return the most that is detected. Each epsilon gives a bound, and the best one is searched for."""
-        from scipy.optimize import minimize_scalar
-
-        alarms = self.false_alarms
-
-        def bound(epsilon: float) -> float:  # falls, and then rises
-            delta, growth = profile.delta(epsilon), math.exp(epsilon)
-            below = 1.0 - (1.0 - alarms - delta) / growth + 1e-15
-            return min(growth * alarms + delta, below) * (1.0 + 1e-12)  # which covers the rounding of these operations
-
-        end = min(profile.pure, max(20.0, -math.log(alarms)))  # beyond, no bound is below 1 by more than a billionth
-        least = minimize_scalar(bound, bounds=(0.0, end), method="bounded", options={"xatol": 1e-6}).fun
-        return min(1.0, bound(0.0), float(least), bound(end))
-
-    def excess(self, profile: Profile) -> float:
-        """Return by what log-ratio more is detected than may be; the bound of epsilon 0, where that is enough."""
-        quick = (self.false_alarms + profile.delta(0.0)) * (1.0 + 1e-12)
-        return log_ratio(quick, self.detection) if quick <= self.detection else super(Risk, self).excess(profile)
-
-
-@sealed
-@dataclass(frozen=True, slots=True)
-class Advantage(AttackBudget):
-    """A budget in words: how much more often the best attacker detects than raises a false alarm.
-
-    It is the total variation distance of what two neighbours release.
-
-    Parameters
-    ----------
-    advantage : float
-        The largest difference of the two probabilities, above 0 and below 1.
-
-    Examples
-    --------
-    >>> from discreet.privacy import DiscreteLaplacePair
-    >>> round(Advantage(0.1).reached(DiscreteLaplacePair(scale=20.0)), 4)
-    0.025
-    """
-
-    advantage: float
-
-    def reached(self, profile: Profile) -> float:
-        """Return the delta at epsilon 0."""
-        return profile.delta(0.0)
-
-
-@sealed
-@dataclass(frozen=True, slots=True)
-class Success(AttackBudget):
-    """A budget in words: how often the best attacker is right who held one of two cases to be true beforehand.
-
-    Parameters
-    ----------
-    success : float
-        The largest probability of a right decision, above that of the likelier case, and below 1.
-    prior : float
-        How likely a case was beforehand; 0.5 by default.
-
-    Examples
-    --------
-    >>> from discreet.privacy import DiscreteLaplacePair
-    >>> round(Success(0.6, prior=0.5).reached(DiscreteLaplacePair(scale=20.0)), 4)
-    0.5125
-    """
-
-    success: float
-    prior: float = field(default=0.5, kw_only=True)
-
-    def reached(self, profile: Profile) -> float:
-        """Return the largest probability of a right decision: it follows from one delta."""
-        likelier = max(self.prior, 1.0 - self.prior)
-        other = 1.0 - likelier
-        epsilon = max(0.0, math.log(likelier / other) * (1.0 - 1e-14) - 1e-15)  # rounded down
-        return min(1.0, (likelier + other * profile.delta(epsilon)) * (1.0 + 1e-15))
 
 
 AnyBudget = Budget | AttackBudget

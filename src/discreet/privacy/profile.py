@@ -10,7 +10,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import reduce
 from itertools import pairwise
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from discreet._core.boundary import sealed
 from discreet._core.checks import integer, real
 from discreet._core.errors import BudgetError, ParameterError
 from discreet._core.numeric import LogRatio, least_real, log_ratio, not_above, up, written
-from discreet._core.text import rounded_up
 
 _PROBES = (0.0, 0.01, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0)
 _RISES, _BENDS = 1e-9, 1e-3  # relative: how far a sum may lift a value above the one before, or above a line
@@ -352,66 +351,3 @@ class BoundedRangeProfile(Profile):
     def _delta(self, epsilon: float) -> float:
         half = math.expm1(0.5 * (not_above(epsilon) - self.spread))
         return up(half * half / -math.expm1(-self.spread), 16)
-
-
-# The best attacker: docs/theory/attacks.md.
-
-LEVELS = (
-    *(1e-4, 2e-4, 5e-4, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05),
-    *(0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9),
-)
-"""False-alarm rates that a report lists."""
-
-_FURTHEST = -math.log(LEVELS[0])  # beyond, e^eps times the least level is above 1
-_SMALLEST = 1e-15
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TradeOff:
-    """Lower bound on the trade-off function of a profile: docs/how-to/read-the-report.md. Each delta is rounded up."""
-
-    epsilons: Floats
-    deltas: Floats
-
-    @classmethod
-    def from_profile(cls, profile: Profile, *, upto: float = 1.0, among: float = 0.0) -> Self:
-        """Take some 150 points of a profile, ``among`` one of them, for a picture that goes ``upto`` an epsilon."""
-        # Beyond where delta is negligible, and where e^eps times the least level exceeds 1, nothing is gained.
-        top = min(profile.pure, _FURTHEST, 1.05 * _end(profile))
-        shown = min(profile.pure, upto)
-        steep = shown * (1.0 - np.geomspace(1e-9, 0.1, 12))  # a profile falls steeply where it ends
-        parts = (np.geomspace(1e-4, 1.0, 25) * top, np.linspace(0.0, top, 75), np.linspace(0.0, shown, 40), steep)
-        epsilons = np.unique(np.concatenate(([among], *parts)))
-        return cls(epsilons=epsilons, deltas=profile.deltas(epsilons))
-
-    def power(self, level: Floats) -> Floats:
-        """Return an upper bound on the power of every test with these false-alarm rates."""
-        alpha = np.asarray(level, dtype=np.float64)[:, None]
-        above = np.exp(np.minimum(self.epsilons, 700.0)) * alpha + self.deltas  # beyond 700 any level gives 1
-        below = 1.0 - np.exp(-self.epsilons) * (1.0 - self.deltas - alpha)
-        # The last factor covers the rounding of these few operations.
-        return np.asarray(np.clip(np.minimum(above, below).min(axis=1) * (1.0 + 1e-12), alpha[:, 0], 1.0))
-
-    def points(self, *, upto: float) -> list[tuple[float, float]]:
-        """Return the points of the profile for a picture; those where delta is 0 are left out."""
-        both = zip(self.epsilons.tolist(), self.deltas.tolist(), strict=True)
-        return [(epsilon, delta) for epsilon, delta in both if delta > 0.0 and epsilon <= upto]
-
-
-def against_guessing(level: float, power: float) -> str:
-    """Say how much better than guessing a power is at a false-alarm rate."""
-    if power >= 0.999:
-        return "No protection is promised at this rate."
-    if power <= 1.05 * level:
-        return "That is hardly better than guessing."
-    return f"That is at most {rounded_up(power / level)} times as often as by guessing."
-
-
-def furthest(profile: Profile, headline: float) -> float:
-    """Return how far a picture of a profile goes: to where delta falls no more, the headline epsilon always within."""
-    return max(1.3 * headline, min(1.05 * _end(profile), 5.0 * headline), 1e-3)
-
-
-def _end(profile: Profile) -> float:
-    """Return about where delta becomes negligible, or falls no more."""
-    return fallen_to(profile, max(_SMALLEST, 1.5 * profile.delta(min(0.999 * profile.pure, 700.0))), relative=0.01)
