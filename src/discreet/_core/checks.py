@@ -137,8 +137,10 @@ def sizes(*, n: float, d: int, m: float = 1) -> None:
 
 def choice(name: str, value: Any, options: Collection[_T], *, error: Refusal = ParameterError) -> _T:
     """Return the one of some texts that a value is. Raises ``error`` when it is none of them."""
-    if isinstance(value, str) and value in options:
-        return [option for option in options if option == value][0]
+    if isinstance(value, str):
+        for option in options:
+            if value == option:
+                return option
     words = [repr(option) for option in options]
     raise unfit(name, " or ".join(words) if len(words) < 3 else f"one of {', '.join(words)}", value, error=error)
 
