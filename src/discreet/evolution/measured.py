@@ -158,13 +158,13 @@ def measured_property(
         up_to = api.diameter / 2**level
         beyond = max(up_to / 2, minimum)
         inside = (distances > beyond) & ((distances <= up_to) | (level == 0))
-        walks = inside.any(axis=1)
-        first_gains = gains[walks, inside[walks].argmax(axis=1)]
-        met = len(first_gains)
-        if met >= _FEWEST:
+        rows = inside.any(axis=1)
+        first_gains = gains[rows, inside[rows].argmax(axis=1)]
+        count = len(first_gains)
+        if count >= _FEWEST:
             gamma = float(first_gains.mean())
-            lower = _lower_mean(gamma, met, (1 - confidence) / _BANDS)
-            bands.append(Contraction(beyond=beyond, up_to=up_to, pairs=met, gamma=gamma, lower=lower))
+            lower = _lower_mean(gamma, count, (1 - confidence) / _BANDS)
+            bands.append(Contraction(beyond=beyond, up_to=up_to, pairs=count, gamma=gamma, lower=lower))
     gammas = [0.0, *accumulate((band.lower for band in bands), min)]
     count = len(bands)
     if alpha is None:  # the bands down to the one with the least alpha / gamma

@@ -298,9 +298,9 @@ def _tight(table: HeldTable, epsilon: float, sums: Sums, *, two_sided: bool) -> 
         if any(p != (i, j) and p[0] <= i and p[1] <= j for p in places):
             continue
         a, b = float(table.mass[i]) - 1.0, float(table.mass[j])
-        rest = max(0.0, table.total - a - b - 1.0)
+        outside = max(0.0, table.total - a - b - 1.0)
         words = f"a record moves from {table.value(i)} to {table.value(j)}"
-        pairs = [UrnPair(size=table.size, a=x, b=y, rest=rest) for x, y in ((a, b), (b, a))[: 1 + two_sided]]
+        pairs = [UrnPair(size=table.size, a=x, b=y, rest=outside) for x, y in ((a, b), (b, a))[: 1 + two_sided]]
         readings += [InstanceDelta(p.delta(epsilon), p.exact, words, p) for p in pairs]
     for opening in table.openings(two_sided=two_sided):
         if opening.rarest:

@@ -210,10 +210,10 @@ def _excess(m: int, p: float, offset: float, factor: float) -> float:
     if len(t):
         log_chance = log_binomial(float(m), t) + t * math.log(p) + (m - t) * math.log1p(-p)
         level = factor * t + offset
-        draws, chosen = m - t, min(1.0, p / (1.0 - p))
+        draws, share = m - t, min(1.0, p / (1.0 - p))
         least = np.floor(level) + 1.0  # the least value above: 1 to draws
-        tail = np.where(least > 1.0, betainc(np.maximum(least - 1.0, 1.0), draws - least + 1.0, chosen), 1.0)
-        upper, lower = draws * chosen * tail, level * betainc(least, draws - least + 1.0, chosen)
+        tail = np.where(least > 1.0, betainc(np.maximum(least - 1.0, 1.0), draws - least + 1.0, share), 1.0)
+        upper, lower = draws * share * tail, level * betainc(least, draws - least + 1.0, share)
         excess = np.maximum(0.0, upper - lower) + _SLACK * (upper + lower)
         total = float((np.exp(log_chance) * excess).sum()) * math.exp(log_error(m, m))
     return total + (2.0 * m * chance if low > 0 or high < m else 0.0)
