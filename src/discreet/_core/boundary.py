@@ -1,12 +1,7 @@
 """The boundaries: whatever is given, what comes out of a public function is a result or an error of this library.
 
-Other libraries' errors quote what they met, which may be confidential, and a traceback tells a user nothing. So every
-public function and method ends here. An error that was raised on purpose passes. Any other one is explained by the
-arguments where one of them is of the wrong kind (:class:`~discreet.errors.ParameterError`), by the system where it
-refused a file or memory, and else is called what it is, a fault of the program (:class:`~discreet.errors.Fault`): bugs
-are not passed off as bad input. Arguments are looked at only after a failure, so that nothing is slower or stricter.
-
-What the caller's own functions raise (a progress callback, a model, a generator) passes untouched.
+An error that was raised on purpose passes, as does what the caller's own functions raise. Any other one is explained by
+the arguments or by the system, and else is a fault of the program: docs/adr/0020-hostile-input.md.
 
 Within it, what reads confidential data has a closer boundary (:func:`enclosed`, :func:`quietly`): whatever goes wrong
 there is the table's fault, and is told as one error whose text is known beforehand.
@@ -108,15 +103,8 @@ def total(function: _F) -> _F:
     return cast("_F", bounded)
 
 
-_PLAIN = {
-    "int": (int,),
-    "float": (int, float),
-    "Fraction": (Fraction,),
-    "str": (str,),
-    "bool": (bool,),
-    "FilePath": (str, os.PathLike),
-    "None": (types.NoneType,),
-}
+_PLAIN: dict[str, tuple[type, ...]] = {kind.__name__: (kind,) for kind in (int, Fraction, str, bool)}
+_PLAIN |= {"float": (int, float), "FilePath": (str, os.PathLike), "None": (types.NoneType,)}
 
 
 @functools.cache

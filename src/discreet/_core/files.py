@@ -1,13 +1,7 @@
 """The one place where files are written: a file, a set of files or a folder appears whole, or what was there stays.
 
-Contents are written beside their names, locked and synced, and a rename is the commit. The files of a set are in order,
-the first a table, the next its certificate, and need several renames:
-
-1. Contents, ``.NAME.WRITE.part``, become ``.NAME.WRITE.ready``, the first file last. Once that one is ready all are
-   complete and on the disk: before, a write can only be undone, afterwards only be finished.
-2. Where a ledger pays it is told. ``.NAME.WRITE-ENTRY.ready`` names its entry: it alone knows whether they count.
-3. The files get their names, the first one last: its rename completes the set. Six digits of WRITE stand for the names
-   of the set: what is left of it is finished with these names, or not at all.
+Contents, ``.NAME.WRITE.part``, become ``.NAME.WRITE.ready``, the first file last. Once that one is ready a write can
+only be finished, before only undone: docs/adr/0039-a-rename-is-the-commit.md.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Context, Decimal
@@ -62,11 +63,8 @@ def log_error(draws: float, total: float) -> float:
     return float(64 * np.finfo(float).eps * (1.0 + draws * (1.0 + math.log(total + draws + 2.0))))
 
 
-# Numbers compared exactly: a float as the decimal it is written as, and logarithms of rational numbers.
-#
-# A user's 0.1 means one tenth, not the binary fraction next to it. What a float is *written* as is the shortest decimal
-# that reads back as that float, which is what Python, JSON and TOML show; every comparison with a pure epsilon is made
-# with that decimal, without a margin.
+# Numbers compared exactly: a float as the shortest decimal that reads back as it, which is what Python, JSON and TOML
+# show, and logarithms of rational numbers. So every comparison with a pure epsilon is made, without a margin.
 
 _DIGITS = Context(prec=120, Emax=10**9, Emin=-(10**9))
 _DOUBT = Decimal(1).scaleb(-90)  # relative: far more than the rounding of a logarithm of 120 digits
@@ -165,13 +163,8 @@ def least_integer(holds: Callable[[int], bool], low: int, high: int) -> int | No
         if candidate == high:
             return None
         below, step = candidate, 2 * step
-    while candidate - below > 1:
-        middle = (below + candidate) // 2
-        if holds(middle):
-            candidate = middle
-        else:
-            below = middle
-    return candidate
+    candidates = range(below + 1, candidate)
+    return below + 1 + bisect_left(candidates, True, key=holds)
 
 
 def least_real(
@@ -278,20 +271,8 @@ def logistic_coefficients(x: Floats, y: Floats, weights: Floats, ridge: float | 
     return np.full(x.shape[1], np.nan)
 
 
-# Generalised factorial coefficients, which count how draws of a Pitman-Yor process fall into new values.
-#
-# .. math:: \mathscr C(n,j;\sigma,\gamma)=\frac1{j!}\sum_{i=0}^j(-1)^i\binom ji(-i\sigma-\gamma)_n
-#    =\frac{n!}{j!}[t^n](1-t)^\gamma\bigl(1-(1-t)^\sigma\bigr)^j .
-#
-# The sum cancels catastrophically. Two ways round it, both for :math:`c=\mathscr C/\sigma^j`, which tends to the
-# non-central Stirling number as :math:`\sigma\to0`, :math:`g(u)=(1-u^\sigma)/\sigma\to-\log u`. For :math:`n-j\le 64`,
-# the power series of :math:`(1-t)^\gamma(g/t)^j` from that of its logarithm, whose coefficients are all positive.
-# Otherwise, Cauchy's integral with :math:`u=1-t` on the parabola :math:`u=u_0(1+iv)^2` through the saddle point
-# :math:`u_0`, which stays off the cut; the integrand falls off like a Gaussian there or faster, so the trapezoidal rule
-# in :math:`v=s\sinh y` converges geometrically.
-#
-# The absolute error of the logarithm is below 1e-9 for discounts up to 0.5, 1e-7 up to 0.95, 1e-5 up to 0.99: tested
-# against the exact recursion and fractions.
+# Generalised factorial coefficients, which count how draws of a Pitman-Yor process fall into new values: how they are
+# computed, and with which error, is in docs/theory/posterior-from-a-release.md, "The coefficients".
 
 _NEAR = 64  # n - j up to which the power series is summed
 _REACH, _POINTS = 6.0, 320

@@ -123,11 +123,7 @@ def keyed(key: Key, stream: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=np.array(key, np.uint64), counter=[0, 0, 0, stream]))
 
 
-# An exact draw from floating-point log-weights, however far apart: integer weights, and integers from the generator.
-#
-# A log-weight becomes an integer of 37 bits times a power of two. A ticket is compared with the weights from the
-# largest power of two downwards and gets more random bits only when a smaller power needs them, so that a weight of
-# ``e^-100000`` is drawn with its own probability and not with probability zero.
+# An exact draw from floating-point log-weights, however far apart: docs/theory/exponential-histogram.md, "Sampling".
 
 _BITS = 36
 

@@ -6,11 +6,10 @@ from discreet._core.lazy import door
 
 if TYPE_CHECKING:
     from discreet.evolution.api import API, Callables, NamedAPI, settled_norm
-    from discreet.evolution.euclidean import Ball, Box
     from discreet.evolution.measured import EvolvedStep, closeness, measured_property
     from discreet.evolution.models import ContinuedTexts, DiffusionImages, MaskedTexts
     from discreet.evolution.neighbours import NearestCandidates, Voters, votes
-    from discreet.evolution.table import Resampling, Table, api_from
+    from discreet.evolution.table import Ball, Box, Resampling, Table, api_from
 
 __all__ = [
     "API",

@@ -27,42 +27,27 @@ _FEWEST = 20
 @sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contraction:
-    """How much nearer the nearest variation is, for records at distances in one band.
+    """How much nearer the nearest variation is, for records at distances in one band."""
 
-    ``beyond``, ``up_to``: the band of distances between a record and its target, in the unit of the embedding.
-    ``pairs``: Independent pairs that were met there.
-    ``gamma``: Mean of ``1 - (distance of the nearest variation) / (distance of the record)``.
-    ``lower``: lower confidence bound on its expectation, jointly with all the other bands.
-    """
-
-    beyond: float
-    up_to: float
-    pairs: int
-    gamma: float
-    lower: float
+    beyond: float  #: least distance between a record and its target, in the unit of the embedding
+    up_to: float  #: largest distance
+    pairs: int  #: independent pairs that were met there
+    gamma: float  #: mean of ``1 - (distance of the nearest variation) / (distance of the record)``
+    lower: float  #: lower confidence bound on its expectation, jointly with all the other bands
 
 
 @sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredProperty:
-    """What was measured of an API; ``print`` it for plain words.
+    """What was measured of an API; ``print`` it for plain words."""
 
-    ``gamma``: the smallest lower confidence bound of the bands beyond ``alpha``; 0 where nothing can be said.
-    ``v``: candidates per record, itself included.
-    ``alpha``: the distance beyond which ``gamma`` holds.
-    ``confidence``: probability, over the measurement, that every bound holds.
-    ``bands``: from far to near.
-    ``diameter``: that the API states.
-    ``farthest``: the largest distance that was met: the API's diameter is wrong where this exceeds it.
-    """
-
-    gamma: float
-    v: int
-    alpha: float
-    confidence: float
-    bands: tuple[Contraction, ...]
-    diameter: float
-    farthest: float
+    gamma: float  #: the smallest lower confidence bound of the bands beyond ``alpha``; 0 where nothing can be said
+    v: int  #: candidates per record, itself included
+    alpha: float  #: the distance beyond which ``gamma`` holds
+    confidence: float  #: probability, over the measurement, that every bound holds
+    bands: tuple[Contraction, ...]  #: from far to near
+    diameter: float  #: that the API states
+    farthest: float  #: the largest distance that was met: the API's diameter is wrong where this exceeds it
 
     def __str__(self) -> str:
         lines = [f"{counted(self.v, 'candidate')} per record."]
@@ -168,7 +153,18 @@ def measured_property(
     minimum = 0.0 if alpha is None else real("alpha", alpha, above=0)
     targets = api.embed(records.take(rng.integers(len(records), size=pairs)))
     distances, gains, farthest = _walks(api, targets, steps, rng)
-    bands = _contractions(api.diameter, distances, gains, minimum=minimum, risk=(1 - confidence) / _BANDS)
+    bands = []
+    for level in range(_BANDS):  # each walk's first step in a band tells of it
+        up_to = api.diameter / 2**level
+        beyond = max(up_to / 2, minimum)
+        inside = (distances > beyond) & ((distances <= up_to) | (level == 0))
+        rows = inside.any(axis=1)
+        first_gains = gains[rows, inside[rows].argmax(axis=1)]
+        count = len(first_gains)
+        if count >= _FEWEST:
+            gamma = float(first_gains.mean())
+            lower = _lower_mean(gamma, count, (1 - confidence) / _BANDS)
+            bands.append(Contraction(beyond=beyond, up_to=up_to, pairs=count, gamma=gamma, lower=lower))
     gammas = [0.0, *accumulate((band.lower for band in bands), min)]
     count = len(bands)
     if alpha is None:  # the bands down to the one with the least alpha / gamma
@@ -186,7 +182,10 @@ def _walks(api: API, targets: Floats, steps: int, rng: np.random.Generator) -> t
     starts, gains, farthest = np.zeros((len(targets), steps)), np.zeros((len(targets), steps)), 0.0
     for step in range(steps):
         candidates = api.variation(records, rng=rng, step=step, steps=steps)
-        if len(candidates) != v * len(records) or not _are_equal(candidates.take(slice(None, None, v)), records):
+        firsts = zip(candidates.take(slice(None, None, v)).columns, records.columns, strict=True)
+        if len(candidates) != v * len(records) or not all(
+            np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in firsts
+        ):
             raise ParameterError(
                 f"a variation of the API {api.name} must have {counted(v, 'row')} per record, the record itself first"
             )
@@ -198,31 +197,6 @@ def _walks(api: API, targets: Floats, steps: int, rng: np.random.Generator) -> t
         farthest = max(farthest, float(distances.max()))
         records = candidates.take(np.arange(len(records)) * v + distances.argmin(axis=1))
     return starts, gains, farthest
-
-
-def _are_equal(a: Records, b: Records) -> bool:
-    """Return whether records are equal, nulls too."""
-    pairs = zip(a.columns, b.columns, strict=True)
-    return all(np.array_equal(x, y, equal_nan=x.dtype.kind == "f") for x, y in pairs)
-
-
-def _contractions(
-    diameter: float, distances: Floats, gains: Floats, *, minimum: float, risk: float
-) -> list[Contraction]:
-    """Bound the expected gain of each band of distances beyond a minimum, from each walk's first step in it."""
-    contractions = []
-    for level in range(_BANDS):
-        up_to = diameter / 2**level
-        beyond = max(up_to / 2, minimum)
-        inside = (distances > beyond) & ((distances <= up_to) | (level == 0))
-        walks = inside.any(axis=1)
-        first_gains = gains[walks, inside[walks].argmax(axis=1)]
-        pairs = len(first_gains)
-        if pairs >= _FEWEST:
-            gamma = float(first_gains.mean())
-            lower = _lower_mean(gamma, pairs, risk)
-            contractions.append(Contraction(beyond=beyond, up_to=up_to, pairs=pairs, gamma=gamma, lower=lower))
-    return contractions
 
 
 def _lower_mean(mean: float, count: int, risk: float) -> float:
@@ -253,21 +227,17 @@ def closeness(
     points: Floats, shares: Floats, table: Floats, table_shares: Floats, *, neighbours: int, norm: float
 ) -> Closeness:
     """Return how near distinct points are to those of a table; there must be more of both than ``neighbours``."""
+    # Frechet: |m - m'|^2 + tr(A + B - 2 (A^(1/2) B A^(1/2))^(1/2)), from the means and the covariances.
+    (mean, covariance), (table_mean, table_covariance) = _moments(points, shares), _moments(table, table_shares)
+    values, vectors = np.linalg.eigh(covariance)
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    product = np.linalg.eigvalsh(root @ table_covariance @ root)
+    trace = np.trace(covariance) + np.trace(table_covariance) - 2.0 * np.sqrt(np.maximum(product, 0.0)).sum()
     return Closeness(
-        frechet=_frechet(points, shares, table, table_shares),
+        frechet=max(0.0, float(((mean - table_mean) ** 2).sum()) + float(trace)),
         precision=float(shares @ _among(points, table, neighbours, norm)),
         recall=float(table_shares @ _among(table, points, neighbours, norm)),
     )
-
-
-def _frechet(x: Floats, x_shares: Floats, y: Floats, y_shares: Floats) -> float:
-    r"""Return :math:`|\mu-\nu|^2 + \mathrm{tr}(A + B - 2 (A^{1/2} B A^{1/2})^{1/2})` of two weighted samples."""
-    (mean, covariance), (other_mean, other_covariance) = _moments(x, x_shares), _moments(y, y_shares)
-    values, vectors = np.linalg.eigh(covariance)
-    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-    product = np.linalg.eigvalsh(root @ other_covariance @ root)
-    trace = np.trace(covariance) + np.trace(other_covariance) - 2.0 * np.sqrt(np.maximum(product, 0.0)).sum()
-    return max(0.0, float(((mean - other_mean) ** 2).sum()) + float(trace))
 
 
 def _moments(points: Floats, shares: Floats) -> tuple[Floats, Floats]:
@@ -292,20 +262,13 @@ def _among(points: Floats, others: Floats, neighbours: int, norm: float) -> Floa
 @sealed
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EvolvedStep:
-    """What one step of Private Evolution released: public under the guarantee of the release.
+    """What one step of Private Evolution released: public under the guarantee of the release."""
 
-    ``number``: the step, from 1 on.
-    ``of``: number of steps.
-    ``candidates``: a frame of the distinct candidates.
-    ``votes``: the noisy votes of each.
-    ``shares``: the probabilities that records would be drawn with if this step were the last.
-    """
-
-    number: int
-    of: int
-    candidates: pl.DataFrame
-    votes: Integers
-    shares: Floats
+    number: int  #: the step, from 1 on
+    of: int  #: number of steps
+    candidates: pl.DataFrame  #: a frame of the distinct candidates
+    votes: Integers  #: the noisy votes of each
+    shares: Floats  #: the probabilities that records would be drawn with if this step were the last
     _encoded: Records = field(repr=False)
     _api: API = field(repr=False)
 

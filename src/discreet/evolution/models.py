@@ -22,7 +22,7 @@ from discreet._core.errors import ParameterError
 from discreet._core.lazy import torch
 from discreet.domain import Domain, Records
 from discreet.evolution.api import API, checked_points, in_blocks, new_seed, settled_embedding, text_column
-from discreet.evolution.euclidean import Box
+from discreet.evolution.table import Box
 
 
 @contextmanager

@@ -67,8 +67,16 @@ class NearestCandidates:
             self.method = "tree" if d <= slope * np.log10(count) + offset else "blocks"
         if self.method == "tree":
             self._tree = cKDTree(self._candidates)
-        if self._norm == 2.0:
-            self._prepare_products()
+        if self._norm == 2.0:  # shifted, scaled, and ``-c`` and ``|c|^2/2`` side by side: one product gives S
+            self._centre = self._candidates.mean(axis=0)
+            shifted = self._candidates - self._centre
+            self._scale = 2.0 ** np.clip(-np.frexp(np.abs(shifted).max())[1], -500, 400)
+            shifted *= self._scale
+            halves = (shifted * shifted).sum(axis=1, keepdims=True) / 2
+            self._largest = float(np.sqrt(2 * halves.max()))
+            self._terms = np.hstack((-shifted, halves))
+            columns = _blocks(len(shifted), _COLUMNS)
+            self._tiles = [np.ascontiguousarray(self._terms[tile].T, dtype=np.float32) for tile in columns]
 
     def __len__(self) -> int:
         """Return the number V of candidates, repeated ones included."""
@@ -143,18 +151,6 @@ class NearestCandidates:
         """Return up to which distance a candidate may be the nearest: the relative margin of the module."""
         return least * (1 + self._slack) + 1e-150
 
-    def _prepare_products(self) -> None:
-        """Shift and scale the candidates, and put ``-c`` and ``|c|^2/2`` side by side: one product gives S."""
-        self._centre = self._candidates.mean(axis=0)
-        shifted = self._candidates - self._centre
-        self._scale = 2.0 ** np.clip(-np.frexp(np.abs(shifted).max())[1], -500, 400)
-        shifted *= self._scale
-        halves = (shifted * shifted).sum(axis=1, keepdims=True) / 2
-        self._largest = float(np.sqrt(2 * halves.max()))
-        self._terms = np.hstack((-shifted, halves))
-        columns = _blocks(len(shifted), _COLUMNS)
-        self._tiles = [np.ascontiguousarray(self._terms[tile].T, dtype=np.float32) for tile in columns]
-
     def _factors(self, points: Floats, unit: float) -> tuple[Floats, Floats]:
         """Return the points' side of the product, and the margin of each in S: beyond every S for points far away."""
         factors = np.ones((len(points), points.shape[1] + 1))
@@ -198,20 +194,16 @@ def votes(chunks: Iterable[Voters], candidates: NearestCandidates, *, nearest: i
         elif owners is None:
             raise ParameterError("each point must have the number of its unit")
         else:
-            np.add.at(total, _unit_choices(np.repeat(owners, ranks), choices.ravel(), times, of_unit), 1)
+            pairs = np.stack((np.repeat(owners, ranks), choices.ravel()))
+            (units, places), inverse = np.unique(pairs, axis=1, return_inverse=True)
+            weights = np.zeros(len(units), dtype=np.int64)
+            np.add.at(weights, inverse.ravel(), times)
+            order = np.lexsort((places, -weights, units))
+            units, places, weights = units[order], places[order], weights[order]
+            starts = np.flatnonzero(np.diff(units, prepend=units[:1] - 1))
+            rank = np.arange(len(units)) - np.repeat(starts, np.diff(starts, append=len(units)))
+            np.add.at(total, places[(rank < of_unit) & (weights > 0)], 1)
     return total
-
-
-def _unit_choices(owners: Integers, choices: Integers, times: Integers, maximum: int) -> Integers:
-    """Return the candidates that units vote for: of each, those that most of its records chose."""
-    (owners, choices), place = np.unique(np.stack((owners, choices)), axis=1, return_inverse=True)
-    weights = np.zeros(len(owners), dtype=np.int64)
-    np.add.at(weights, place.ravel(), times)
-    order = np.lexsort((choices, -weights, owners))
-    owners, choices, weights = owners[order], choices[order], weights[order]
-    starts = np.flatnonzero(np.diff(owners, prepend=owners[:1] - 1))
-    ranks = np.arange(len(owners)) - np.repeat(starts, np.diff(starts, append=len(owners)))
-    return np.asarray(choices[(ranks < maximum) & (weights > 0)])
 
 
 def _reference(points: Floats, candidates: Floats, norm: float) -> Floats:

@@ -1,11 +1,12 @@
-"""Tables with columns of every kind: moves of numbers and redraws of categories, at several scales."""
+"""Tables without a model: boxes and balls of numbers, columns of every kind at several scales, and public tables."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -14,11 +15,259 @@ import numpy.typing as npt
 
 from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
-from discreet._core.checks import integer, probability
+from discreet._core.checks import flag, integer, probability, real
 from discreet._core.errors import ParameterError
-from discreet.domain import Column, Domain, Records, ground_embedding, nearest_codes
-from discreet.evolution.api import API, GroundAPI, NamedAPI, in_blocks, to_records
-from discreet.evolution.euclidean import Ball, Box
+from discreet.domain import Column, Domain, Records, first_and_last, ground_embedding, nearest_codes
+from discreet.evolution.api import API, GroundAPI, NamedAPI, in_blocks, plain_norm, settled_norm, to_records
+
+_SCALES = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _GaussianVariations(API):
+    """Noise at dyadic scales around each point, projected back: equation (1) of PE25, as in :class:`Box`."""
+
+    quick: ClassVar[bool] = True
+    domain: Domain
+    norm: float = 2.0
+    alpha: float = None  # type: ignore[assignment]  # None stands for the diameter / 256
+
+    def _settle(self, **facts: Any) -> None:
+        """Set what was checked, and the finest scale, which depends on it."""
+        for name, value in facts.items():
+            object.__setattr__(self, name, value)
+        if not (diameter := self.diameter) > 0:
+            raise ParameterError("the box is a point, so nothing can vary. Declare an upper bound above the lower one")
+        alpha = diameter / 256 if self.alpha is None else self.alpha
+        object.__setattr__(self, "alpha", real("alpha", alpha, least=diameter / 2**_SCALES, most=diameter))
+
+    @property
+    def scales(self) -> Floats:
+        r"""Standard deviations :math:`\sigma_l` of the noise, the finest first, in the unit of the embedding."""
+        d = len(self.domain.columns)
+        levels = math.ceil(math.log2(self.diameter / self.alpha))
+        divisor = math.sqrt(math.pi) * ((math.sqrt(d) + math.log(2)) ** 2 + math.log(2))
+        return np.asarray(self.alpha * 2.0 ** np.arange(levels) / divisor, dtype=np.float64)
+
+    def variations_each(self) -> int:
+        r"""Return :math:`2 \lceil \log_2(D/\alpha) \rceil + 1`."""
+        return 2 * len(self.scales) + 1
+
+    def variation(self, records: Records, *, rng: np.random.Generator, step: int = 0, steps: int = 1) -> Records:
+        """Add noise at every scale, twice; the same in every step."""
+        points = self.embed(records)
+        stds = np.repeat(self.scales, 2)
+        noise = rng.standard_normal((len(points), len(stds), points.shape[1])) * stds[:, None]
+        return in_blocks(records, self._codes(self._project(points[:, None, :] + noise)))
+
+    @abstractmethod
+    def _project(self, points: Floats) -> Floats:
+        """Move points, of shape (..., d), to the nearest points of the space, in the Euclidean distance."""
+
+    def _lines(self) -> list[tuple[float, float]]:
+        """Return the position of each column that is 0 in the space, and its unit."""
+        return [(0.0, 1.0)] * len(self.domain.columns)
+
+    def embed(self, records: Records) -> Floats:
+        """Return the coordinates of records in the space."""
+        parts = zip(self.domain.columns.values(), records.columns, self._lines(), strict=True)
+        return np.stack([(column.positions(codes) - low) / unit for column, codes, (low, unit) in parts], axis=1)
+
+    def _codes(self, points: Floats) -> list[Any]:
+        """Return the codes of points, one array of shape (...) per column."""
+        parts = zip(self.domain.columns.values(), self._lines(), np.moveaxis(points, -1, 0), strict=True)
+        return [nearest_codes(column, low + unit * position) for column, (low, unit), position in parts]
+
+
+@sealed
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Box(_GaussianVariations):
+    r"""Every ordered column is a coordinate; records are points of a box.
+
+    The variations of a record are equation (1) of PE25: noise at the scales
+    :math:`\sigma_l = \alpha 2^{l-1} / (\sqrt\pi ((\sqrt d + \log 2)^2 + \log 2))`, twice each, clipped to the box, and
+    moved to the nearest cell where a column has cells. In the Euclidean norm on continuous columns each step brings the
+    nearest of them closer by the factor :math:`1 - \gamma` in expectation, see :func:`theorem_gamma`; in the other
+    norms no theorem says by how much, but :func:`measured_property` does.
+
+    ``random`` draws from the domain's base measure, which is uniform unless columns declare another.
+
+    Parameters
+    ----------
+    domain : Domain
+        Public. Columns with an order and without nulls.
+    norm : {1, 2, inf}
+        Norm of the difference of two points.
+    scaled : bool
+        Whether every coordinate is divided by the length of its declared range, so that the box is ``[0, 1]^d``; else
+        coordinates are in the columns' own units (days for dates, seconds for times). The domain's metric weights are
+        not used.
+    alpha : float, optional
+        Finest scale, in the unit of the embedding; by default the diameter / 256.
+
+    Raises
+    ------
+    ParameterError
+        When a column has no order or has nulls, or a parameter is out of range.
+
+    References
+    ----------
+    PE25 equation (1), section 3.
+
+    Examples
+    --------
+    >>> from discreet._core.random import seeded
+    >>> from discreet.domain import Domain, Numeric
+    >>> unit = Numeric(lower=0, upper=10)
+    >>> box = Box(domain=Domain(columns={"x": unit, "y": unit}), alpha=0.1)
+    >>> round(box.diameter, 3), box.variations_each()
+    (1.414, 9)
+    >>> near = box.variation(box.random(3, rng=seeded(0)), rng=seeded(1))
+    >>> box.embed(near).shape
+    (27, 2)
+    """
+
+    name: ClassVar[str] = "box"
+    scaled: bool = True
+
+    def __post_init__(self) -> None:
+        for name, column in self.domain.columns.items():
+            if not column.on_a_line:
+                raise ParameterError(f"column {name!r}: a box needs an order. Use the API Table, or order categories")
+            if column.nullable:
+                raise ParameterError(f"column {name!r}: a null has no place in a box. Use the API Table")
+        self._settle(scaled=flag("scaled", self.scaled), norm=settled_norm(self.norm))
+
+    @property
+    def sides(self) -> Floats:
+        """Lengths of the sides, in the unit of the embedding."""
+        ends = zip(map(first_and_last, self.domain.columns.values()), self._lines(), strict=True)
+        return np.array([(high - low) / unit for (low, high), (_, unit) in ends])
+
+    @property
+    def diameter(self) -> float:
+        """Norm of the sides."""
+        return float(np.linalg.norm(self.sides, ord=self.norm))
+
+    def random(self, count: int, *, rng: np.random.Generator) -> Records:
+        """Draw from the base measure: uniformly, unless columns declare another."""
+        return self.domain.draw_base(count, rng)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return norm, alpha and scaled."""
+        return {"norm": plain_norm(self.norm), "alpha": self.alpha, "scaled": self.scaled}
+
+    def _lines(self) -> list[tuple[float, float]]:
+        columns = self.domain.columns.values()
+        return [(first_and_last(column)[0], (column.scale or 1.0) if self.scaled else 1.0) for column in columns]
+
+    def _project(self, points: Floats) -> Floats:
+        return np.clip(points, 0.0, self.sides)
+
+
+@sealed
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ball(_GaussianVariations):
+    r"""Points of a ball, in the columns' own units.
+
+    The variations are those of :class:`Box`, projected to the nearest point of the ball. ``random`` is uniform on the
+    ball. Confidential points outside the ball vote for the candidate nearest to them like any other; the diameter is
+    that of the ball.
+
+    Parameters
+    ----------
+    domain : Domain
+        Public. Continuous :class:`~discreet.domain.Numeric` columns without nulls.
+    norm : {1, 2, inf}
+        Norm of the ball and of distances.
+    radius : float, optional
+        By default the largest that the declared bounds allow.
+    centre : sequence of float, optional
+        One number per column; the middle of the bounds by default.
+    alpha : float, optional
+        Finest scale, in the columns' unit; by default the diameter / 256.
+
+    Raises
+    ------
+    ParameterError
+        When a column is not continuous, the ball is not within the declared bounds, or a parameter is out of range.
+
+    References
+    ----------
+    PE25 equation (1) and section 6 (the unit disc). The uniform draw is that of Barthe, Guédon, Mendelson and Naor
+    (2005).
+
+    Examples
+    --------
+    >>> from discreet._core.random import seeded
+    >>> from discreet.domain import Domain, Numeric
+    >>> side = Numeric(lower=-1, upper=1)
+    >>> disc = Ball(domain=Domain(columns={"x": side, "y": side}))
+    >>> disc.diameter, disc.variations_each()
+    (2.0, 17)
+    >>> points = disc.embed(disc.random(100, rng=seeded(0)))
+    >>> bool(np.all(np.linalg.norm(points, axis=1) <= 1))
+    True
+    """
+
+    name: ClassVar[str] = "ball"
+    radius: float = None  # type: ignore[assignment]  # None stands for the largest
+    centre: Sequence[float] = None  # type: ignore[assignment]  # None stands for the middle
+
+    def __post_init__(self) -> None:
+        for name, column in self.domain.columns.items():
+            if column.finite or column.open or column.nullable:
+                raise ParameterError(f"column {name!r}: a ball needs continuous columns without nulls. Use the API Box")
+        low, high = np.array([first_and_last(column) for column in self.domain.columns.values()]).T
+        centre = (low + high) / 2 if self.centre is None else np.asarray(self.centre, dtype=np.float64)
+        if centre.shape != low.shape or not np.isfinite(centre).all():
+            raise ParameterError("centre must have one finite number per column")
+        room = float(min((centre - low).min(), (high - centre).min()))
+        radius = room if self.radius is None else real("radius", self.radius, above=0)
+        if not 0 < radius <= room * (1 + 1e-12):
+            raise ParameterError(f"the ball is not within the declared bounds. Its radius must be at most {room:g}")
+        self._settle(norm=settled_norm(self.norm), radius=radius, centre=tuple(centre.tolist()))
+
+    @property
+    def diameter(self) -> float:
+        """Twice the radius."""
+        return 2 * self.radius
+
+    def random(self, count: int, *, rng: np.random.Generator) -> Records:
+        """Draw uniformly on the ball."""
+        shape = (count, len(self.domain.columns))
+        if self.norm == 1:
+            signs = rng.laplace(size=shape)
+            lengths = np.abs(signs).sum(axis=1) + rng.exponential(size=count)
+        elif self.norm == 2:
+            signs = rng.standard_normal(shape) / math.sqrt(2)
+            lengths = np.sqrt((signs**2).sum(axis=1) + rng.exponential(size=count))
+        else:
+            signs, lengths = rng.uniform(-1.0, 1.0, shape), np.ones(count)
+        points = np.asarray(self.centre) + self.radius * signs / lengths[:, None]
+        return Records(columns=tuple(self._codes(self._project(points))))
+
+    def parameters(self) -> dict[str, Any]:
+        """Return norm, alpha, radius and centre."""
+        norm = plain_norm(self.norm)
+        return {"norm": norm, "alpha": self.alpha, "radius": self.radius, "centre": list(self.centre)}
+
+    def _project(self, points: Floats) -> Floats:
+        centre = np.asarray(self.centre)
+        offsets = points - centre
+        if self.norm == 2:
+            lengths = np.linalg.norm(offsets, axis=-1, keepdims=True)
+            shorter = offsets * (self.radius / np.maximum(lengths, self.radius))
+            offsets = np.where(lengths > self.radius, shorter, offsets)
+        elif self.norm == 1:  # Duchi, Shalev-Shwartz, Singer and Chandra (2008)
+            ordered = -np.sort(-np.abs(offsets), axis=-1)
+            excess = (np.cumsum(ordered, axis=-1) - self.radius) / np.arange(1, offsets.shape[-1] + 1)
+            last = np.count_nonzero(ordered > excess, axis=-1)[..., None] - 1
+            shift = np.maximum(np.take_along_axis(excess, np.maximum(last, 0), axis=-1), 0.0)
+            offsets = np.sign(offsets) * np.maximum(np.abs(offsets) - shift, 0.0)
+        else:
+            offsets = np.clip(offsets, -self.radius, self.radius)
+        return np.asarray(centre + offsets)
 
 
 @sealed
@@ -216,10 +465,8 @@ class Resampling(GroundAPI):
 
     def parameters(self) -> dict[str, Any]:
         """Return how many public records there are, and a hash of their codes."""
-        digest = hashlib.sha256()
-        for codes in self.table.columns:
-            digest.update(np.ascontiguousarray(codes).tobytes())
-        return {"public_records": len(self.table), "sha256": digest.hexdigest()}
+        codes = b"".join([column.tobytes() for column in self.table.columns])
+        return {"public_records": len(self.table), "sha256": hashlib.sha256(codes).hexdigest()}
 
 
 def api_from(name: str, parameters: Mapping[str, Any], domain: Domain) -> API:

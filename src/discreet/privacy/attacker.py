@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
@@ -169,8 +169,7 @@ class Success(AttackBudget):
     """
 
     success: float
-    _: KW_ONLY
-    prior: float = 0.5
+    prior: float = field(default=0.5, kw_only=True)
 
     def reached(self, profile: Profile) -> float:
         """Return the largest probability of a right decision: it follows from one delta."""

@@ -52,20 +52,11 @@ class LargestProfile(Profile):
 class ChainProfile(Profile):
     """An upper bound on the profile between tables that differ in ``group`` records.
 
-    ``single``: the profile, or a bound on it, for one record. ``group``: at least 2.
-
-    Notes
-    -----
-    ``delta_g(eps) <= sum_i e^(e_1 + .. + e_(i-1)) delta(e_i)`` for any ``e_1 + .. + e_g = eps``. The best choice gives
-    the composition of trade-off functions. Here the ``e_i`` are in arithmetic progression and its step is searched for,
-    up to groups of 16; whatever the step, the value is a bound. Negative ``e_i`` use
-    ``delta(-e) = 1 - e^-e + e^-e delta(e)``, which holds because the profile covers both orders of the neighbours.
-    The bound at epsilon 0, ``g delta(0)``, holds at every epsilon, and is the smaller one where delta hardly falls:
-    below it, a bound may rise a little with epsilon, which no exact profile does.
+    Lemma 7 of docs/theory/sampling-is-noise.md, with parts of epsilon in arithmetic progression; or ``g delta(0)``.
     """
 
-    single: Profile
-    group: int
+    single: Profile  # of one record, or a bound on it
+    group: int  # at least 2
 
     @property
     def pure(self) -> float:
@@ -121,24 +112,16 @@ class ChainProfile(Profile):
 class GroupUrn(Profile):
     """Profile of the Dirichlet-multinomial release between tables that differ in up to ``group`` records.
 
-    ``size``, ``n``: numbers of records drawn and held.
-
-    Notes
-    -----
-    For the partitions ``(g_1, ..)`` of the group among source cells and ``(h_1, ..)`` among target cells, the loss on
-    draws ``s`` and ``t`` is ``sum_i log((a+s_i)_{g_i}/(a)_{g_i}) - sum_j log((a+t_j)_{h_j}/(a)_{h_j})``. It is largest
-    where all draws fall in the sources, as evenly as their sum of concave functions wants: the pure epsilon, exact for
-    any number of cells. Where outcomes with more draws in these cells than are summed are left, of probability 1e-18
-    to 1e-11, they are counted in full: deltas well above that are within 1 %, smaller ones are not, and the profile
-    calls itself an upper bound.
+    docs/theory/dirichlet-multinomial.md, "Groups". Where outcomes of probability 1e-18 to 1e-11 are not summed, but
+    counted in full, only deltas well above that are within 1 %, and the profile calls itself an upper bound.
     """
 
     _near: ClassVar[float] = 1e-9
 
-    size: int
+    size: int  # number of records drawn
     prior: float  # mass of each of the ``cells``
     cells: int
-    n: int
+    n: int  # number of records that the table holds
     group: int  # 2 or 3
     bound: Profile  # an upper bound, returned where the exact sum would be too long
 

@@ -270,19 +270,13 @@ class Guarantee:
     ) -> Self:
         """Return the unconditional guarantee of a theorem; it says of itself whether delta is an upper bound.
 
-        Parameters
-        ----------
-        profile, relation, n, theorem
-            As for the class.
-        chosen : sequence of str
-            What has to be chosen without looking at the data, such as "cells" and "noise".
-        caveats : tuple of Code
-            What it does not promise.
+        ``chosen`` names what has to be chosen without looking at the data, such as "cells" and "noise".
         """
-        bound = () if profile.exact else (Code("delta-is-bound"),)
-        codes = (Code("chosen-without-data", {"what": list(chosen)}),), (*caveats, *bound)
-        words: dict[str, Any] = {"theorem": theorem, "assumptions": codes[0], "caveats": codes[1]}
-        return cls(relation=relation, n=n, profile=profile, kind="unconditional", **words)
+        if not profile.exact:
+            caveats = (*caveats, Code("delta-is-bound"))
+        assumptions = (Code("chosen-without-data", {"what": list(chosen)}),)
+        facts: dict[str, Any] = {"theorem": theorem, "assumptions": assumptions, "caveats": caveats}
+        return cls(relation=relation, n=n, profile=profile, kind="unconditional", **facts)
 
     @property
     def exact(self) -> bool:

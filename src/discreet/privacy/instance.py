@@ -6,7 +6,7 @@ import heapq
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -52,7 +52,6 @@ class HeldTable:
     losing: Integers  # shape (k,): how many values of that mass may lose a record and stay
     gaining: Integers  # shape (k,): how many may gain one
     frequencies: Integers  # shape (j,): distinct frequencies, ascending; empty on a finite domain
-    multiplicities: Integers  # shape (j,): how many values have each
     strength: float = 0.0  # of the Pitman-Yor urn
     discount: float = 0.0  # of the Pitman-Yor urn
     filtered: bool = False  # whether draws of new values are dropped from the release
@@ -73,7 +72,6 @@ class HeldTable:
             losing=np.where(distinct > 1, count, 0).astype(np.int64),
             gaining=count.astype(np.int64),
             frequencies=distinct,
-            multiplicities=count.astype(np.int64),
             strength=strength,
             discount=discount,
             **facts,
@@ -84,48 +82,33 @@ class HeldTable:
         """Return the table of a Dirichlet-multinomial release from some cells that include the lightest."""
         # mass, held, shape (cells,): prior mass, and whether a cell holds a record. total: mass of all cells.
         distinct, place = np.unique(mass, return_inverse=True)
-        none = np.empty(0, dtype=np.int64)
         return cls(
             size=size,
             total=total,
             mass=distinct,
             losing=np.bincount(place, weights=held, minlength=len(distinct)).astype(np.int64),
             gaining=np.bincount(place, minlength=len(distinct)).astype(np.int64),
-            frequencies=none,
-            multiplicities=none,
+            frequencies=np.empty(0, dtype=np.int64),
         )
-
-    @property
-    def n(self) -> int:
-        """Number of records."""
-        return int((self.frequencies * self.multiplicities).sum())
-
-    @property
-    def distinct(self) -> int:
-        """Number of distinct values."""
-        return int(self.multiplicities.sum())
-
-    def pair(self, i: int, j: int) -> UrnPair:
-        """Return the pair of a record that leaves a value of the i-th mass for one of the j-th."""
-        a, b = float(self.mass[i]) - 1.0, float(self.mass[j])
-        return UrnPair(size=self.size, a=a, b=b, rest=max(0.0, self.total - a - b - 1.0))
 
     def openings(self, *, two_sided: bool) -> Iterator[Opening]:
         """Yield every change of the number of distinct values; from the neighbour's side too where asked."""
-        j, sigma = self.distinct, self.discount
+        if not len(self.frequencies):
+            return
+        n, j, sigma = int((self.frequencies * self.gaining).sum()), int(self.gaining.sum()), self.discount
         pair_of = partial(OpeningPair, size=self.size, discount=sigma, filtered=self.filtered)
         several = self.frequencies[(self.frequencies > 1) & self.fresh].tolist()
         for r in several:  # this table is the P of its pair
             words = f"a record moves from a value held {r} times to one that is not held"
-            others = (self.n - r) - (j - 1) * sigma
+            others = (n - r) - (j - 1) * sigma
             pair = pair_of(a=r - 1 - sigma, phi=self.strength + j * sigma, others=others)
             for forward in (True, False)[: 1 + two_sided]:
                 yield Opening(pair, forward, words, r == several[0])
-        able = ((self.frequencies > 1) | (self.multiplicities > 1)) & (1 in self.frequencies)
+        able = ((self.frequencies > 1) | (self.gaining > 1)) & (1 in self.frequencies)
         targets = self.frequencies[able].tolist()
         for r in targets:  # this table is the Q of its pair
             words = "the record of a value held once moves to " + _held(r, "another")
-            others = (self.n - 1 - r) - (j - 2) * sigma
+            others = (n - 1 - r) - (j - 2) * sigma
             pair = pair_of(a=r - sigma, phi=self.strength + (j - 1) * sigma, others=others)
             for forward in (False, True)[: 1 + two_sided]:
                 yield Opening(pair, forward, words, r == targets[0])
@@ -155,18 +138,10 @@ def _held(r: int, value: str = "a value") -> str:
 # The papers' instance-level delta jumps with the integers, so that every pair of distinct frequencies is a candidate.
 # They are evaluated in the order of their bounds, each the tail of one beta-binomial law, as long as the work allows.
 
-Known = dict[tuple[OpeningPair, bool], Divergence]  # opening pairs that were summed already
+Sums = Callable[[OpeningPair, bool], Divergence]  # of one direction of an opening pair, each summed once
 _Search = Callable[[float], tuple[InstanceDelta, int]]  # given the largest value so far: the probability, and its terms
 
 _WORK = 30_000_000  # terms that a search may add up
-
-
-def divergence(opening: Opening, epsilon: float, sums: Known) -> Divergence:
-    """Return one direction of an opening pair, summed once."""
-    key = (opening.pair, opening.forward)
-    if key not in sums:
-        sums[key] = opening.pair.forward(epsilon) if opening.forward else opening.pair.backward(epsilon)
-    return sums[key]
 
 
 class _Candidate(NamedTuple):
@@ -175,7 +150,7 @@ class _Candidate(NamedTuple):
     evaluate: _Search
 
 
-def event_reading(table: HeldTable, epsilon: float, sums: Known, *, two_sided: bool) -> InstanceDelta:
+def event_reading(table: HeldTable, epsilon: float, sums: Sums, *, two_sided: bool) -> InstanceDelta:
     """Return the largest probability, under this table or also its neighbours, that the loss exceeds epsilon."""
     best = table.exchange
     candidates = list(_changes(table, epsilon, sums, two_sided=two_sided))
@@ -197,7 +172,7 @@ def event_reading(table: HeldTable, epsilon: float, sums: Known, *, two_sided: b
     return best
 
 
-def _changes(table: HeldTable, epsilon: float, sums: Known, *, two_sided: bool) -> Iterator[tuple[float, _Candidate]]:
+def _changes(table: HeldTable, epsilon: float, sums: Sums, *, two_sided: bool) -> Iterator[tuple[float, _Candidate]]:
     """Yield bounds and candidates: a change that opens or closes a value, or all moves from, or to, one mass."""
     # A loss above epsilon needs S > (e^eps - 1) a draws of the value that weighs a + 1 here, whatever else happens.
     grow = math.expm1(epsilon) * (1.0 - 1e-12)
@@ -210,7 +185,7 @@ def _changes(table: HeldTable, epsilon: float, sums: Known, *, two_sided: bool) 
         return partial(_tail_probability, table.size, a + 1.0, table.total, math.ceil(grow * a))
 
     def opens(opening: Opening, _: float) -> tuple[InstanceDelta, int]:
-        value = divergence(opening, epsilon, sums)
+        value = sums(opening.pair, opening.forward)
         terms = 4096 if table.discount == 0.0 else 64 * table.size
         return InstanceDelta(value.event, value.exact, opening.change, opening.pair, opening.forward), terms
 
@@ -230,39 +205,35 @@ def _changes(table: HeldTable, epsilon: float, sums: Known, *, two_sided: bool) 
     # Without a discount, moving a record to a value that is not held is at least as bad (the paper's Corollary 1).
     covered = table.discount == 0.0 and table.fresh and len(table.frequencies) > 0
     for i in np.flatnonzero((table.losing > 0) & (not covered)).tolist():
-        search = _moves(table, epsilon, i, backwards=False)
+        search = partial(_moves, table, epsilon, i, backwards=False)
         words = f"a record moves from {table.value(i)} to another that is held"
         yield float(losing[i]), _Candidate(words, tail(float(table.mass[i]) - 1.0), search)
     for j in np.flatnonzero((table.gaining > 0) & two_sided & table.losing.any()).tolist():
-        search = _moves(table, epsilon, j, backwards=True)
+        search = partial(_moves, table, epsilon, j, backwards=True)
         words = f"a record moves to {table.value(j)} from another held more than once"
         yield float(gaining[j]), _Candidate(words, tail(float(table.mass[j])), search)
 
 
-def _moves(table: HeldTable, epsilon: float, fixed: int, *, backwards: bool) -> _Search:
-    """Return the search over the moves from a mass or, seen from the neighbours, to it."""
-
-    def search(least: float) -> tuple[InstanceDelta, int]:
-        a = float(table.mass[fixed]) - (not backwards)
-        whole = _tail_probability(table.size, a + 1.0, table.total, math.ceil(math.expm1(epsilon) * a * (1.0 - 1e-12)))
-        best, work = InstanceDelta(0.0, True, f"a record moves at {table.value(fixed)}"), 0
-        for partner in np.flatnonzero(table.losing if backwards else table.gaining).tolist():
-            i, j = (partner, fixed) if backwards else (fixed, partner)
-            if not table.may_pair(i, j):
-                continue
-            if max(best.delta, least) >= whole:
-                break
-            if work > _WORK:  # what is not searched is bounded by the whole
-                return best._replace(delta=whole, exact=False), work
-            b = float(table.mass[partner]) - backwards
-            chance, terms = _moved_event(table.size, a, b, table.total, epsilon)
-            work += terms
-            if chance > best.delta:
-                pair = UrnPair(size=table.size, a=a, b=b, rest=max(0.0, table.total - a - b - 1.0))
-                best = InstanceDelta(chance, True, f"a record moves from {table.value(i)} to {table.value(j)}", pair)
-        return best, work
-
-    return search
+def _moves(table: HeldTable, epsilon: float, fixed: int, least: float, *, backwards: bool) -> tuple[InstanceDelta, int]:
+    """Search the moves from a mass or, seen from the neighbours, to it."""
+    a = float(table.mass[fixed]) - (not backwards)
+    whole = _tail_probability(table.size, a + 1.0, table.total, math.ceil(math.expm1(epsilon) * a * (1.0 - 1e-12)))
+    best, work = InstanceDelta(0.0, True, f"a record moves at {table.value(fixed)}"), 0
+    for partner in np.flatnonzero(table.losing if backwards else table.gaining).tolist():
+        i, j = (partner, fixed) if backwards else (fixed, partner)
+        if not table.may_pair(i, j):
+            continue
+        if max(best.delta, least) >= whole:
+            break
+        if work > _WORK:  # what is not searched is bounded by the whole
+            return best._replace(delta=whole, exact=False), work
+        b = float(table.mass[partner]) - backwards
+        chance, terms = _moved_event(table.size, a, b, table.total, epsilon)
+        work += terms
+        if chance > best.delta:
+            pair = UrnPair(size=table.size, a=a, b=b, rest=max(0.0, table.total - a - b - 1.0))
+            best = InstanceDelta(chance, True, f"a record moves from {table.value(i)} to {table.value(j)}", pair)
+    return best, work
 
 
 def _tail_probability(size: int, mass: float, total: float, first: int) -> float:
@@ -309,17 +280,15 @@ def _moved_event(size: int, a: float, b: float, total: float, epsilon: float) ->
 def instance_readings(table: HeldTable, epsilon: float) -> dict[str, dict[str, InstanceDelta]]:
     """Return ``{"one-sided": {"tight": .., "event": ..}, "two-sided": {..}}``, the deltas of T11. Confidential."""
     epsilon = real("epsilon", epsilon, above=0, most=700, error=BudgetError)
-    sums: Known = {}
-    readings = {}
-    for name, two_sided in (("one-sided", False), ("two-sided", True)):
-        readings[name] = {
-            "tight": _tight(table, epsilon, sums, two_sided=two_sided),
-            "event": event_reading(table, epsilon, sums, two_sided=two_sided),
-        }
-    return readings
+    sums = cache(lambda pair, forward: pair.forward(epsilon) if forward else pair.backward(epsilon))
+    searches, sides = {"tight": _tight, "event": event_reading}, {"one-sided": False, "two-sided": True}
+    return {
+        name: {reading: search(table, epsilon, sums, two_sided=two_sided) for reading, search in searches.items()}
+        for name, two_sided in sides.items()
+    }
 
 
-def _tight(table: HeldTable, epsilon: float, sums: Known, *, two_sided: bool) -> InstanceDelta:
+def _tight(table: HeldTable, epsilon: float, sums: Sums, *, two_sided: bool) -> InstanceDelta:
     """Return the largest divergence: by splitting, among the rarest values."""
     readings = [table.exchange]
     # the lightest value that can lose a record with the lightest that can gain one: of the others, all are dominated
@@ -328,13 +297,14 @@ def _tight(table: HeldTable, epsilon: float, sums: Known, *, two_sided: bool) ->
     for i, j in places:
         if any(p != (i, j) and p[0] <= i and p[1] <= j for p in places):
             continue
-        pair = table.pair(i, j)
+        a, b = float(table.mass[i]) - 1.0, float(table.mass[j])
+        outside = max(0.0, table.total - a - b - 1.0)
         words = f"a record moves from {table.value(i)} to {table.value(j)}"
-        pairs = [pair, UrnPair(size=pair.size, a=pair.b, b=pair.a, rest=pair.rest)][: 1 + two_sided]
+        pairs = [UrnPair(size=table.size, a=x, b=y, rest=outside) for x, y in ((a, b), (b, a))[: 1 + two_sided]]
         readings += [InstanceDelta(p.delta(epsilon), p.exact, words, p) for p in pairs]
     for opening in table.openings(two_sided=two_sided):
         if opening.rarest:
-            value = divergence(opening, epsilon, sums)
-            facts = value.hockey_stick, value.exact, opening.change, opening.pair, opening.forward
-            readings.append(InstanceDelta(*facts))
+            value = sums(opening.pair, opening.forward)
+            facts = value.exact, opening.change, opening.pair, opening.forward
+            readings.append(InstanceDelta(value.hockey_stick, *facts))
     return max(readings, key=lambda reading: reading.delta)

@@ -31,12 +31,8 @@ _TOLD_APART = 4096  # weights of a schedule: among more, losses differ by less t
 class MinimumPairs(Profile):
     """Profile of ``size`` draws with a weight that depends on the smallest count, of ``n`` records in 2 cells or more.
 
-    Notes
-    -----
-    One draw: the maximum over the types, exact. More: the least of two upper bounds. The first composes the one-draw
-    profile, up to 1,000 draws. The second is the m-fold product of the pair ``(b+s, b, rest)``, ``(b, b+s, rest)`` with
-    the one-draw total variation ``s`` and pure epsilon ``log(1 + s/b)``: as a function of ``e^eps`` its profile is the
-    chord of the convex one-draw profile, so it dominates one draw and hence ``m``.
+    One draw: the maximum over the types, exact. More: the least of the chord's bound and, up to 1,000 draws, that of
+    composing the one-draw profile.
     """
 
     n: int
@@ -75,8 +71,7 @@ class MinimumPairs(Profile):
 
     def chord(self, group: int = 1) -> Profile:
         """Return the profile that dominates the draws for a group of records, from total variation and loss alone."""
-        # A chain of g neighbours has g times both, and no two laws of loss g eps are farther apart than tanh(g eps /
-        # 2). A loss above 600 is taken for infinite.
+        # A chain of g neighbours has g times both. A loss above 600 is taken for infinite.
         loss = up(group * self.loss)
         moved = min(group * self._one(0.0), math.tanh(0.5 * loss))
         if loss > _LARGEST_LOSS:
@@ -214,6 +209,8 @@ class SubsampledPair(Profile):
 def _excess(m: int, p: float, offset: float, factor: float) -> float:
     """Return ``E[(S - factor T - offset)_+]``, rounded up: ``S``, ``T`` count two outcomes of chance ``p`` in ``m``."""
     # T is summed over; given it, S is binomial, and the mean of its excess is a difference of two of its tails.
+    from scipy.special import betainc
+
     mean = m * p
     reach, chance = _bernstein(mean)
     low, high = max(0, math.floor(mean - reach)), min(m, math.ceil(mean + reach))
@@ -223,7 +220,11 @@ def _excess(m: int, p: float, offset: float, factor: float) -> float:
     if len(t):
         log_chance = log_binomial(float(m), t) + t * math.log(p) + (m - t) * math.log1p(-p)
         level = factor * t + offset
-        excess = _above(m - t, min(1.0, p / (1.0 - p)), level)
+        draws, share = m - t, min(1.0, p / (1.0 - p))
+        least = np.floor(level) + 1.0  # the least value above: 1 to draws
+        tail = np.where(least > 1.0, betainc(np.maximum(least - 1.0, 1.0), draws - least + 1.0, share), 1.0)
+        upper, lower = draws * share * tail, level * betainc(least, draws - least + 1.0, share)
+        excess = np.maximum(0.0, upper - lower) + _SLACK * (upper + lower)
         total = float((np.exp(log_chance) * excess).sum()) * math.exp(log_error(m, m))
     return total + (2.0 * m * chance if low > 0 or high < m else 0.0)
 
@@ -232,13 +233,3 @@ def _bernstein(variance: float) -> tuple[float, float]:
     """Return a distance from a binomial mean, and Bernstein's bound on the probability beyond it on one side."""
     distance = 12.0 * math.sqrt(variance) + 40.0
     return distance, math.exp(-(distance**2) / (2.0 * (variance + distance / 3.0)))
-
-
-def _above(draws: Floats, p: float, level: Floats) -> Any:
-    """Return ``E[(S - level)_+]`` for binomial ``S``, rounded up."""
-    from scipy.special import betainc
-
-    least = np.floor(level) + 1.0  # the least value above: 1 to draws
-    upper = draws * p * np.where(least > 1.0, betainc(np.maximum(least - 1.0, 1.0), draws - least + 1.0, p), 1.0)
-    lower = level * betainc(least, draws - least + 1.0, p)
-    return np.maximum(0.0, upper - lower) + _SLACK * (upper + lower)

@@ -188,9 +188,7 @@ class DiscreteGaussianPair(Profile):
 
 def _residues(scale: float, counts: int) -> npt.NDArray[np.float64]:
     """Return ``Theta_c = P(W = w) e^(w^2/(2 K scale^2))``, ``c = w mod K``, of a sum ``W`` of ``K`` noises."""
-    # Completing the square, Theta_c is proportional to the sum of e^(-|z|^2/(2 scale^2)) over a lattice shifted by c.
-    # From scale 2 upwards it is constant to within a relative 2.1 K e^(-pi^2 scale^2) (Poisson summation); below, the
-    # law is convolved, whose terms are all positive.
+    # From scale 2 upwards it is constant to within a relative 2.1 K e^(-pi^2 scale^2): hierarchical-histogram.md.
     variance = counts * scale * scale
     if scale >= _SMOOTH:
         return np.full(counts, 1.0 / math.sqrt(2.0 * math.pi * variance))
@@ -211,41 +209,19 @@ def _residues(scale: float, counts: int) -> npt.NDArray[np.float64]:
 @sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThresholdedLaplace(Profile):
-    r"""Profile of labels whose noisy count is released where the label is held and the noisy count reaches a threshold.
+    """Profile of labels whose noisy count is released where the label is held and the noisy count reaches a threshold.
 
-    ``scale``, ``threshold``: of the discrete Laplace noise in records, and ``t``, at least 2.
-    ``group``: number ``g`` of records that change, at least 1.
-    ``replaced``: whether the records are replaced (T8), or added or removed (T16): one side of the maximum below at a
-    time.
-    ``tight``: whether the table has enough records and labels for the worst neighbours to exist.
-
-    Notes
-    -----
-    A label held by ``p`` records appears with probability ``s_p = P(Z >= t - p)``; put ``f_p = -log(1 - s_p)`` and
-    ``F_u = max(f_u, u f_1)``. Of the ``g`` records ``v`` take their labels with them and ``w`` bring new ones:
-
-    ``delta(eps) = max over 0 <= v, w <= g of S_v + (1 - S_v) H(eps + F_v - F_w)``, ``S_v = 1 - e^(-F_v)``,
-
-    where ``H`` is the divergence of one label that loses ``g - v`` records and one that gains ``g - w``. Where they are
-    removed nothing is gained: ``w = g`` without ``F_w``; where they are added nothing is lost. For groups
-    above ``largest_exact`` the bound ``S_g + (1 - S_g) H(eps)`` with ``v = w = 0`` in ``H`` is used, at most twice the
-    truth.
-
-    Examples
-    --------
-    >>> profile = ThresholdedLaplace(scale=2.0, threshold=42)
-    >>> f"{profile.delta(1.0):.4g}"  # what the paper's threshold 2 log(1/delta)/eps + 1 calls 1.25e-9
-    '7.782e-10'
+    T8 of docs/theory/stability-histogram.md, or T16; for groups above 16 a bound, at most twice the truth.
     """
 
     furthest: ClassVar[float] = 1e18
     largest_exact: ClassVar[int] = 16
 
-    scale: float
-    threshold: int
-    group: int = 1
-    replaced: bool = True
-    tight: bool = True
+    scale: float  # of the discrete Laplace noise, in records
+    threshold: int  # ``t``, at least 2
+    group: int = 1  # number ``g`` of records that change
+    replaced: bool = True  # whether the records are replaced (T8), or added or removed (T16)
+    tight: bool = True  # whether the table has enough records and labels for the worst neighbours to exist
 
     @property
     def exact(self) -> bool:

@@ -353,10 +353,7 @@ def _followed(pair: OpeningPair, *, forward: bool) -> _Order:
 
 def _after_random_draws(pair: OpeningPair, *, forward: bool) -> _Order | None:
     """Return an order with a bound on the law of the openings; None where the sum would be too long."""
-    # After a negative binomial number of draws of shape B = opening + others, mean B (e^t - 1), the openings are
-    # negative binomial of shape opening/sigma and mean opening/sigma (e^(sigma t) - 1). What falls with the openings is
-    # at most what it is there, over the probability of no more draws than there are; what rises with them, over that of
-    # no fewer.
+    # After a negative binomial number of draws the openings are negative binomial: docs/theory/pitman-yor.md, "Beyond".
     alone, opening, draws, weight = _drawn(pair, forward=forward)
     size, base, sigma = float(pair.size), opening + pair.others, pair.discount
     margin = _APART * math.sqrt((base + size) / (base * size))

@@ -207,12 +207,7 @@ _NEGLIGIBLE = 1e-16
 class ComposedProfile(Profile):
     """The profile of so many releases together, by their joint privacy-loss distribution: a labelled upper bound.
 
-    ``pure_epsilon``: the sum of the pure epsilons.
-
-    Notes
-    -----
-    The convolutions are done in floating point by fast Fourier transforms, so ``releases * 1e-14`` is added to every
-    delta. Deltas of 1e-10 and more are accurate to about 1 %; below that the value is an upper bound and no more.
+    Deltas of 1e-10 and more are accurate to about 1 %: for its fast Fourier transforms ``releases * 1e-14`` is added.
     """
 
     releases: int
@@ -316,24 +311,19 @@ def _loss_distribution(profile: Profile, reach: float, interval: float) -> Any:
     epsilon = index * interval
     delta = np.array([profile.delta(e) for e in epsilon])
     support = np.concatenate((-index[:0:-1], index))
-    values = _hull(epsilon, np.minimum.accumulate(delta))
+    # The true profile lies below the largest function that is convex in e^eps and below the dots. An exact profile is
+    # convex as it is. A bound need not be, and dots that are not would give negative probabilities.
+    values = np.minimum.accumulate(delta)
+    corners: list[int] = []
+    for i in range(len(epsilon)):
+        while len(corners) > 1 and values[corners[-1]] >= _line(epsilon, values, corners[-2], i, corners[-1]):
+            corners.pop()
+        corners.append(i)
+    for low, high in pairwise(corners):
+        values[low:high] = _line(epsilon, values, low, high, np.arange(low, high))
     negative = -np.expm1(-epsilon[:0:-1]) + np.exp(-epsilon[:0:-1]) * values[:0:-1]
     values = np.minimum(1.0, np.concatenate((negative, values)))
     return pld_pmf.create_pmf_pessimistic_connect_dots(interval, support, np.minimum.accumulate(values))
-
-
-def _hull(epsilon: Floats, delta: Floats) -> Floats:
-    """Return the largest function below some dots that is convex in ``e^eps``: the true profile lies below it, too."""
-    # An exact profile is convex as it is. A bound need not be, and dots that are not would give negative probabilities.
-    corners: list[int] = []
-    for i in range(len(epsilon)):
-        while len(corners) > 1 and delta[corners[-1]] >= _line(epsilon, delta, corners[-2], i, corners[-1]):
-            corners.pop()
-        corners.append(i)
-    hull = delta.copy()
-    for low, high in pairwise(corners):
-        hull[low:high] = _line(epsilon, delta, low, high, np.arange(low, high))
-    return hull
 
 
 def _line(epsilon: Floats, delta: Floats, low: int, high: int, places: Any) -> Any:
@@ -345,24 +335,10 @@ def _line(epsilon: Floats, delta: Floats, low: int, high: int, places: Any) -> A
 @sealed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundedRangeProfile(Profile):
-    r"""The largest profile that losses within an interval of a given length can have, wherever the interval lies.
+    """The largest profile that losses within an interval of a given length can have, wherever the interval lies.
 
-    ``spread``: length of the interval, positive and finite, rounded up by the caller.
-
-    Notes
-    -----
-    ``delta(eps) = (1 - e^(-(spread - eps)/2))^2 / (1 - e^(-spread))`` up to ``eps = spread``, the pure epsilon.
-    It is attained by some mechanism, not by every one: an upper bound.
-    At ``eps = 0`` it is ``tanh(spread / 4)``, where pure differential privacy alone gives ``tanh(spread / 2)``.
-
-    References
-    ----------
-    Dong, Durfee and Rogers (2020). Proof: docs/theory/exponential-histogram.md, theorem T10.
-
-    Examples
-    --------
-    >>> round(BoundedRangeProfile(spread=1.0).delta(0.0), 6)
-    0.244919
+    ``spread``: length of the interval, positive and finite, rounded up by the caller. It is T10 of
+    docs/theory/exponential-histogram.md, attained by some mechanism (Dong, Durfee and Rogers 2020): an upper bound.
     """
 
     spread: float

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -27,10 +26,8 @@ _PURE_COSTS = 1.01  # times the rho of a cut profile, up to which no delta at al
 
 def approximate_zcdp(profile: Profile, *, cut: float) -> tuple[float, float]:
     """Return ``(rho, delta)``, rounded up, such that whatever has a profile is delta-approximate rho-zCDP."""
-    # With d = delta(T) and h(eps) = max(delta(eps) - d, 0)/(1 - d), exp((alpha - 1) D_alpha) is 1 + alpha (alpha - 1)
-    # times the integral from 0 to T of (e^((alpha-1) eps) + e^(-alpha eps)) h(eps). cut: how much of the tail, above
-    # its floor profile.delta(inf), may become delta; 0 where rho has to be pure, infinite where there is neither floor
-    # nor end. d = 0 at the end of a pure profile is preferred if that costs at most 1 % more.
+    # cut: how much of the tail, above its floor profile.delta(inf), may become delta; 0 where rho has to be pure,
+    # infinite where there is neither floor nor end.
     pure, floor = profile.pure, profile.delta(math.inf)
     whole = _largest_rho(profile, pure, 0.0) if pure <= 700.0 else math.inf
     if cut == 0.0:
@@ -47,18 +44,6 @@ def _largest_rho(profile: Profile, reach: float, lost: float) -> float:
         return 0.0
     if reach < _TINY:
         return _TINY**2  # rho is below the square of the largest loss
-    moment, step = _moments(profile, reach, lost)
-    best, low, at_low, excess = 0.0, 1.0, 0.0, _FIRST
-    while reach / low > best and excess * step <= _STEEP:
-        high, at_high = 1.0 + excess, moment(1.0 + excess)
-        best = max(best, _largest(low, at_low, high, at_high))
-        low, at_low, excess = high, at_high, _GROWTH * excess
-    # No loss is above the reach: from here on D_alpha/alpha is at most reach/alpha.
-    return up(max(best, reach / low) * (1.0 + _MARGIN))
-
-
-def _moments(profile: Profile, reach: float, lost: float) -> tuple[Callable[[float], float], float]:
-    """Return ``alpha -> (alpha - 1) D_alpha``, a bound, of the pair without infinite losses; and the widest step."""
     # The grid is even, and finer towards 0; between its points the profile is bounded by chords, at a quadrature's
     # nodes.
     grid = np.union1d(np.linspace(0.0, reach, _DOTS + 1), np.geomspace(_FINEST * reach, reach, _DOTS))
@@ -72,6 +57,7 @@ def _moments(profile: Profile, reach: float, lost: float) -> tuple[Callable[[flo
     epsilon, mass = grid[:-1, None] + inside, 0.5 * weight * step * chord
 
     def moment(alpha: float) -> float:
+        """Return a bound on ``(alpha - 1) D_alpha`` of the pair without infinite losses."""
         scale = (alpha - 1.0) * float(epsilon[-1, -1])
         grown = np.exp((alpha - 1.0) * epsilon - scale) + np.exp(-alpha * epsilon - scale)
         total = float((mass * grown).sum())
@@ -79,7 +65,14 @@ def _moments(profile: Profile, reach: float, lost: float) -> tuple[Callable[[flo
             return 0.0
         return float(np.logaddexp(0.0, math.log(alpha * (alpha - 1.0) * total * (1.0 + _MARGIN)) + scale))
 
-    return moment, float(step.max())
+    widest = float(step.max())
+    best, low, at_low, excess = 0.0, 1.0, 0.0, _FIRST
+    while reach / low > best and excess * widest <= _STEEP:
+        high, at_high = 1.0 + excess, moment(1.0 + excess)
+        best = max(best, _largest(low, at_low, high, at_high))
+        low, at_low, excess = high, at_high, _GROWTH * excess
+    # No loss is above the reach: from here on D_alpha/alpha is at most reach/alpha.
+    return up(max(best, reach / low) * (1.0 + _MARGIN))
 
 
 def _largest(low: float, at_low: float, high: float, at_high: float) -> float:

@@ -37,8 +37,9 @@ from discreet.privacy import (
     UrnPair,
     compose,
 )
+from discreet.privacy.attacker import LEVELS, TradeOff, furthest
 from discreet.privacy.groups import LargestProfile
-from discreet.privacy.guarantee import LEVELS, TradeOff, furthest, require_kind
+from discreet.privacy.guarantee import require_kind
 
 CENSUS = 11_918_162
 UNIT = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})

@@ -63,9 +63,8 @@ def rendered(
         delta=rounded_up,
     )
     environment.globals.update(version=version("discreet"))
-    look = shared.get_source(environment, "style.css")[0]
     extra, code = ("" if name is None else package_files.get_source(environment, name)[0] for name in (style, script))
-    look += extra
+    look = shared.get_source(environment, "style.css")[0] + extra
     # The page runs this script and uses this style, and loads nothing: a name in the data that looks like code is text.
     policy = "default-src 'none'; script-src {}; style-src '{}'; base-uri 'none'; form-action 'none'".format(
         f"'{_fingerprint(code)}'" if code else "'none'", _fingerprint(look)
