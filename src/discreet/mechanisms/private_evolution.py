@@ -29,6 +29,7 @@ from discreet.mechanisms.populations import (
     EvolutionReading,
     check_fits,
     finite_points,
+    label_groups,
     settled_api,
 )
 from discreet.mechanisms.reading import Reading, draw_cells
@@ -181,8 +182,8 @@ class PrivateEvolution(EvolutionFacts, SteppedMechanism):
         """Return the next step's distinct candidates: public post-processing of the steps before."""
         members = self._members(released[-1], rng) if released else self._first(rng)
         varied = self._varied(members, rng, len(released))
-        labels = np.repeat(self._populations.labels(members), self._api.variations_each())
-        varied = self._populations.labelled(varied, labels)
+        labels = np.repeat(self._labels(members), self._api.variations_each())
+        varied = self._labelled(varied, labels)
         points = finite_points(self._api, self._api.embed(varied), len(varied))
         _, places = np.unique(np.column_stack((points, labels)), axis=0, return_index=True)
         return varied.take(np.sort(places))
@@ -191,12 +192,6 @@ class PrivateEvolution(EvolutionFacts, SteppedMechanism):
         varied = self._api.variation(records, rng=rng, step=step, steps=self.steps)
         return check_fits(varied, self.domain, len(records) * self._api.variations_each(), "variation")
 
-    def _first(self, rng: np.random.Generator) -> Records:
-        def draw(count: int) -> Records:
-            return check_fits(self._api.random(count, rng=rng), self.domain, count, "random")
-
-        return self._populations.first(draw, self.records if self.variant == "theoretical" else self.population)
-
     def _members(self, step: Votes, rng: np.random.Generator) -> Records:
         """Return the next population, drawn from a step's votes."""
         weights = self.probabilities(step)
@@ -204,8 +199,8 @@ class PrivateEvolution(EvolutionFacts, SteppedMechanism):
             total = min(2 * self.records, int(np.rint(self._weights(step.votes).sum())) or len(weights))
             places = list(draw_cells(weights, total, sampling="stratified", rng=rng))
         else:
-            places, sizes = [], self._populations.sizes(self.population)
-            for label, group in self._populations.groups(self._populations.labels(step.candidates)):
+            places, sizes = [], self._sizes()
+            for label, group in label_groups(self._labels(step.candidates)):
                 shares = weights[group] if weights[group].any() else np.ones(len(group))  # a label may have none
                 chunks = draw_cells(shares, int(sizes[label]), sampling=self.sampling, rng=rng)
                 places += [group[chunk] for chunk in chunks]
@@ -216,7 +211,7 @@ class PrivateEvolution(EvolutionFacts, SteppedMechanism):
         from discreet.evolution import NearestCandidates, votes
 
         points = self._ahead(candidates, step) if self.lookahead else self._api.embed(candidates)
-        groups = list(self._populations.groups(self._populations.labels(candidates)))
+        groups = list(label_groups(self._labels(candidates)))
         searches = [NearestCandidates(points[group], norm=self._api.norm) for _, group in groups]
         counts = np.zeros(len(candidates), dtype=np.int64)
         for voters in table:
