@@ -26,6 +26,8 @@ class NoiseLaw(ABC):
     name: ClassVar[str]
     largest_scale: ClassVar[float]
     pure: ClassVar[bool] = False  # whether a pure epsilon can be had
+    tail: ClassVar[float]  # scales beyond which lies 1e-14 of the noise
+    pair: ClassVar[type[DiscreteGaussianPair | DiscreteLaplacePair]]  # profile of T6
     _metric: ClassVar[tuple[str, str]]
 
     def checked(self, scale: Any) -> float:
@@ -64,9 +66,9 @@ class NoiseLaw(ABC):
     def log_pmf(self, scale: float, z: Any) -> Floats:
         """Return the log-probabilities of noise values ``z``."""
 
-    @abstractmethod
     def reach(self, scale: float) -> int:
         """Return how far from zero all but 1e-14 of the noise lies."""
+        return math.ceil(scale * self.tail) + 1
 
     @abstractmethod
     def standard_deviation(self, scale: float) -> float:
@@ -76,9 +78,9 @@ class NoiseLaw(ABC):
     def mean_absolute(self, scale: float) -> float:
         """Return ``E|Z|`` or, at scales of a few records, a number above it: what is stated of a release is a bound."""
 
-    @abstractmethod
     def profile(self, scale: float, *, group: int, counts: int) -> Profile:
         """Return the profile of ``counts`` counts that change by ``group`` each, which bounds all such changes."""
+        return self.pair(scale=scale, group=group, counts=counts)
 
 
 class ExactDraws:
@@ -116,6 +118,8 @@ class DiscreteLaplace(NoiseLaw):
     name: ClassVar[str] = "laplace"
     largest_scale: ClassVar[float] = 1e9
     pure: ClassVar[bool] = True
+    tail: ClassVar[float] = 34.0
+    pair: ClassVar[type[DiscreteLaplacePair]] = DiscreteLaplacePair
     _metric: ClassVar[tuple[str, str]] = ("l1_distance", "i64")
 
     def _exact(self, scale: Fraction, draws: ExactDraws) -> int:
@@ -148,10 +152,6 @@ class DiscreteLaplace(NoiseLaw):
             return math.log1p(-math.exp(-below / scale) / (1.0 + r))
         return -(1 - below) / scale - math.log1p(r)
 
-    def reach(self, scale: float) -> int:
-        """Return about 34 scales."""
-        return math.ceil(scale * 34.0) + 1
-
     def standard_deviation(self, scale: float) -> float:
         """Return the exact one."""
         return math.sqrt(0.5) / math.sinh(0.5 / scale) if scale > 0.002 else 0.0
@@ -159,10 +159,6 @@ class DiscreteLaplace(NoiseLaw):
     def mean_absolute(self, scale: float) -> float:
         """Return the exact ``1 / sinh(1 / scale)``."""
         return 1.0 / math.sinh(1.0 / scale) if scale > 0.002 else 0.0
-
-    def profile(self, scale: float, *, group: int, counts: int) -> Profile:
-        """Return the profile of T6."""
-        return DiscreteLaplacePair(scale=scale, group=group, counts=counts)
 
 
 LAPLACE = DiscreteLaplace()
@@ -173,6 +169,8 @@ class DiscreteGaussian(NoiseLaw):
 
     name: ClassVar[str] = "gaussian"
     largest_scale: ClassVar[float] = 1e6
+    tail: ClassVar[float] = 8.5
+    pair: ClassVar[type[DiscreteGaussianPair]] = DiscreteGaussianPair
     _metric: ClassVar[tuple[str, str]] = ("l2_distance", "f64")
 
     def _exact(self, scale: Fraction, draws: ExactDraws) -> int:
@@ -204,10 +202,6 @@ class DiscreteGaussian(NoiseLaw):
         reach = math.ceil(10.0 * scale) + 1
         return float(np.logaddexp.reduce(self.log_pmf(scale, np.arange(min(below, -reach) - reach, below))))
 
-    def reach(self, scale: float) -> int:
-        """Return 8.5 scales."""
-        return math.ceil(scale * 8.5) + 1
-
     def standard_deviation(self, scale: float) -> float:
         """Return ``scale``, at least the true one."""
         return scale
@@ -215,10 +209,6 @@ class DiscreteGaussian(NoiseLaw):
     def mean_absolute(self, scale: float) -> float:
         """Return the normal variable's, above the true one by about ``1/(12 scale^2)`` of it."""
         return scale * math.sqrt(2.0 / math.pi)
-
-    def profile(self, scale: float, *, group: int, counts: int) -> Profile:
-        """Return the profile of T6."""
-        return DiscreteGaussianPair(scale=scale, group=group, counts=counts)
 
 
 GAUSSIAN = DiscreteGaussian()
