@@ -91,11 +91,6 @@ def certified_type(name: str) -> type[Mechanism]:
     return model
 
 
-def alias_of(name: str) -> dict[str, Any]:
-    """Return the parameters that a registry name fixes, where it is another name of a mechanism; else nothing."""
-    return dict(_ALIASES.get(name, (name, {}))[1])
-
-
 def first_names() -> list[str]:
     """Return one registry name a mechanism, the first: every mechanism once, under its alias where it has one."""
     return list({_ALIASES.get(name, (name, {}))[0]: name for name in reversed(_NAMES)}.values())[::-1]
@@ -174,7 +169,7 @@ def _resolved(
         if "cells" in fixed:
             raise ParameterError("do not pass cells. It comes from the domain")
         fixed["cells"] = domain.size or 2
-    for name, value in alias_of(mechanism).items():
+    for name, value in _ALIASES.get(mechanism, (mechanism, {}))[1].items():
         if fixed.setdefault(name, value) != value:
             whole = mechanism_type.name
             text = f"{mechanism} is {whole} at {name} {as_written(value)}. Name {whole} for another {name}"
