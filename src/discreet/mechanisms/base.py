@@ -1,9 +1,6 @@
-"""The seam: what every mechanism is.
+"""The seam: every mechanism is a frozen dataclass, whose fields are public facts, and whose call arguments are secret.
 
-A mechanism is a frozen dataclass. Its **fields are public facts; its call arguments are secret.** Its *private step* is
-``kernel``, the only method that reads confidential data in a release, with its law (``log_prob``, ``outputs``) and what
-is promised of it (``guarantee``). Its *reading* (``reading.py``) is public: it is made of what the kernel gave, never
-of the table.
+Its private step, ``kernel``, is all that reads confidential data in a release. Its reading (``reading.py``) is public.
 """
 
 from __future__ import annotations

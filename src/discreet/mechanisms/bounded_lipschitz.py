@@ -1,8 +1,4 @@
-"""The distribution nearest to noisy masses in bounded-Lipschitz distance, with a certificate that none is nearer (T14).
-
-Mass is sent along few pairs, *arcs*: those of a coarser picture first, then those that pay at the prices of POT's
-network simplex. A 1-Lipschitz potential proves the result: docs/theory/bounded-lipschitz-projection.md.
-"""
+"""Distributions nearest to noisy masses, with proof: docs/theory/bounded-lipschitz-projection.md (T14)."""
 
 from __future__ import annotations
 

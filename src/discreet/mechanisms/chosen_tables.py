@@ -1,8 +1,4 @@
-"""What ``marginals`` chooses by what it released before: labels to keep, cells to merge, tables to measure.
-
-The labels that are kept are chosen in the private step. All else is public: a function of the facts and of what was
-released.
-"""
+"""What ``marginals`` chooses: labels in the private step; cells to merge and tables to measure by what it released."""
 
 from __future__ import annotations
 

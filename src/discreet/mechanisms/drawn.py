@@ -17,14 +17,7 @@ from discreet._core.errors import ParameterError
 from discreet._core.numeric import log_rising, up
 from discreet._core.text import counted
 from discreet.domain import Commonness, Counts, Domain, Records
-from discreet.mechanisms.base import (
-    NEIGHBOURS,
-    CellCounts,
-    Mechanism,
-    held_frequencies,
-    numbered_cells,
-    require_neighbours,
-)
+from discreet.mechanisms.base import NEIGHBOURS, Mechanism, held_frequencies, numbered_cells, require_neighbours
 from discreet.mechanisms.calibration import SIZE, Free, Search, one_solution
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import DrawnFromCounts, Likelihood
@@ -143,7 +136,7 @@ class Mixture(MixtureDraws):
         """Return the factor ``((1-q) c / n + q / k)^z`` of each cell."""
         uniform = self.mixing / self._cells
 
-        def log_weight(records: int, _cells: Indices, counts: CellCounts, drawn: CellCounts) -> Floats:
+        def log_weight(records: int, _cells: Indices, counts: Integers, drawn: Integers) -> Floats:
             with np.errstate(divide="ignore", invalid="ignore"):
                 weight = drawn * np.log((1.0 - self.mixing) * counts / records + uniform)
             return np.where(drawn > 0, weight, 0.0)

@@ -1,8 +1,4 @@
-"""Latent classes: the graphical model that turns noisy tables of one and two columns into records. Public.
-
-Each record has a class that nobody sees, and given its class its columns are independent. Any number of tables can be
-fitted together, with no limit on how they overlap, and records are drawn at once.
-"""
+"""Latent classes: a mixture of independent columns that turns noisy tables of one and two columns into records."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Marginals: noisy tables of one and two columns of a wide table, and records from a graphical model of them.
-
-Its stages choose (``chosen_tables.py``), measure (here) and read (``measured_tables.py``). Theory and proofs:
-docs/theory/marginals.md (theorem T20).
-"""
+"""Noisy tables of one and two columns, and records from a graphical model of them: docs/theory/marginals.md (T20)."""
 
 from __future__ import annotations
 

@@ -14,10 +14,8 @@ from discreet._core.checks import choice, real
 from discreet._core.random import ApproximateGenerator, SecureGenerator
 from discreet.privacy import DiscreteGaussianPair, DiscreteLaplacePair, Profile
 
-# OpenDP draws from the operating system and cannot be seeded: it draws the noise of releases. Seeded runs draw from the
-# same law with integers, by Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy" (2020),
-# algorithms 1 to 3: rejection with Bernoulli(exp(-p/q)) trials made of uniform integers. That is slower, and is never
-# used for a publishable release. Theory: docs/theory/perturbed-histogram.md (theorem T6).
+# OpenDP draws the noise of releases, and cannot be seeded. Seeded runs, never published, draw from the same law with
+# integers: Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy" (2020), algorithms 1 to 3.
 
 
 class NoiseLaw(ABC):

@@ -48,10 +48,7 @@ _MOST_CELLS = 1 << 25
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyCounts(Mechanism):
-    """Independent discrete noise on the count of every cell of a finite domain; parameters: see PerturbedHistogram.
-
-    A preset may say what reads the counts (``projector``), and count other ``cells``, or by ``_counts`` and ``_pairs``.
-    """
+    """Independent discrete noise on the count of every cell of a finite domain; parameters: see PerturbedHistogram."""
 
     traits: ClassVar[Traits] = Traits(free=("scale",), cells_cost=False, theorem="T6", counts=True)
 

@@ -1,7 +1,4 @@
-"""What a release of ``marginals`` loses of pairs of columns, by its noisy tables, and which columns they determine.
-
-All of it is public. Theory: docs/theory/marginals.md, "What is lost".
-"""
+"""Losses of pairs of columns in a release of ``marginals``, by its noisy tables alone: docs/theory/marginals.md."""
 
 from __future__ import annotations
 

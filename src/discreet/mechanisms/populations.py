@@ -1,7 +1,4 @@
-"""The public facts of an evolution: its populations, what its API gives, and what votes amount to.
-
-With a population for each label, where votes go is a function of record and candidates still: no guarantee changes.
-"""
+"""The public facts of an evolution: its populations, what its API gives, and what votes amount to."""
 
 from __future__ import annotations
 

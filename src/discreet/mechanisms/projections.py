@@ -109,10 +109,7 @@ class Clip(Projection):
 
 
 class L1(Projection):
-    """Probabilities nearest to the noisy shares in L1, of the many those that keep the largest cells' shares.
-
-    A surplus is taken from all cells alike, then from the smallest: docs/theory/laplace-projection-sampler.md.
-    """
+    """Probabilities nearest to the noisy shares in L1, of the many those that keep the largest cells' shares."""
 
     name: ClassVar[str] = "l1"
 
@@ -152,9 +149,7 @@ class Simplex(Projection):
 class W1(Projection):
     """The nearest probabilities in Wasserstein-1 distance, for the cells of one ordered column (theorem T14)."""
 
-    # The counts are first shifted, each by as much, onto the public total: the noise of their sums is then a bridge
-    # tied down at both ends, not a walk that wanders off towards the last cells. What is nearest to the shifted counts
-    # is what filling their deficits from their supplies keeps (T14).
+    # Counts are first shifted alike onto the public total, so that the noise of their sums is tied down at both ends.
 
     name: ClassVar[str] = "w1"
     surplus: ClassVar[Surplus] = "moved"

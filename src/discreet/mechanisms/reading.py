@@ -16,13 +16,6 @@ from discreet._core.boundary import sealed
 from discreet.domain import Domain, Records
 from discreet.privacy import Code, Relation
 
-# Public draws of cells from probabilities: independent, or stratified along the cells' order.
-#
-# A stratified sample is systematic: with ``G`` the cumulative probabilities and ``u`` one uniform number, cell ``c``
-# gets as many of ``m`` records as points ``u, u + 1, .., u + m - 1`` fall between ``m G_(c-1)`` and ``m G_c``. Each
-# cell's expected number is ``m p_c``, and every run of neighbouring cells gets its share to within one record, where
-# independent draws are off by ``sqrt(m p (1-p))``.
-
 BLOCK = 1 << 17
 MOST_TABLES = 1_000  # of one release
 
@@ -62,7 +55,8 @@ def counts_by_chunk(
     weights: Floats, size: int, *, block: int, sampling: Sampling, rng: np.random.Generator, portion: Portion = WHOLE
 ) -> Iterator[Integers]:
     """Yield how many records each cell gets of a part of ``size``, in chunks of at most ``block`` or one more."""
-    # Of the m equally spaced points of a stratified sample, part j of K takes points j, j + K, .., and each of its C
+    # Of m equally spaced points, a cell of a stratified sample gets those between its ends in cumulated shares times
+    # m: every run of cells has its share to within one record. Part j of K takes points j, j + K, .., and each of its C
     # chunks every C-th of these: all are stratified, and none needs to know the others.
     total = len(range(portion.number, size, portion.parts))
     if total == 0:

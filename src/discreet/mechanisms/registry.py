@@ -128,9 +128,8 @@ def stated(
     **parameters: Any,
 ) -> tuple[Mechanism, Guarantee]:
     """Return a mechanism at given parameters, and its guarantee."""
-    # records, size: held (under add/remove: declared) and released; the size is not needed where it costs nothing.
-    # Without a domain, the cells are those of one column. parameters: the mechanism's own, cells for those on a finite
-    # domain without one, and group.
+    # records, size: held (under add/remove: declared) and released. parameters: the mechanism's own, group, and cells
+    # without a domain.
     mechanism_type, domain, group, fixed = _resolved(mechanism, parameters, domain)
     solution: Mechanism = mechanism_type.from_parameters(fixed, domain=domain, records=records, size=size)
     return solution, solution.guarantee(Relation(name=relation, group=group), n=records)

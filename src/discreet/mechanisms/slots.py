@@ -1,8 +1,4 @@
-"""Slots of a unit's record: which units use them, and what the tables of those who do are in a model. Public.
-
-A table counts the units that use the slots of both of its columns. In the model, all units of a class use the same
-slots, and a cell of absence stands for a slot that is not used.
-"""
+"""Slots of a unit's record: which units use them, and what the tables of those who use both slots are in a model."""
 
 from __future__ import annotations
 

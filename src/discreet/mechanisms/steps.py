@@ -49,16 +49,10 @@ def steps_taken(
     return released
 
 
-# Checkpoints of mechanisms that work in steps: what was released so far, so that no step is paid for twice.
-#
-# A checkpoint holds noisy votes and the candidates they were cast for: public under the guarantee, like a release. Each
-# step is written under another name and renamed before anybody sees its votes, so a run that dies has either released a
-# step, and goes on after it, or has not. A lock keeps two runs from continuing the same checkpoint at once. What no
-# program can notice is an old copy of the file being continued a second time: that spends the later steps again.
-#
-# The file is one line of JSON, then the numbers of each step as they are in memory (little-endian, labels as JSON). The
-# line says how long everything is and holds a SHA-256 of the public facts and of all that follows. It shows a change by
-# accident, not one by somebody who computes it anew; so what is read is checked besides.
+# A checkpoint holds what was released so far, public like a release, so that no step is paid for twice. Each step is
+# written under another name and renamed before anybody sees it. What no program can notice is an old copy that is
+# continued a second time. The file is one line of JSON, with the lengths and a SHA-256 of all that follows, then the
+# numbers of each step (little-endian, labels as JSON). Somebody may compute the SHA-256 anew: what is read is checked.
 
 _VERSION = 2
 _LONGEST_LINE = 1 << 24

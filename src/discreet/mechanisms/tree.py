@@ -1,8 +1,4 @@
-"""A binary tree over the cells of a finite product domain, level by level, and estimates that are consistent on it.
-
-The nodes of a level are products of blocks of codes, one array; the next cuts one column's blocks in two, ``2^j`` or
-as many as it has codes.
-"""
+"""A binary tree over the cells of a finite product domain, level by level, and estimates that are consistent on it."""
 
 from __future__ import annotations
 
@@ -187,13 +183,7 @@ _OCCUPIED = 0.125  # share of the nodes that hold records: tables are more conce
 
 
 def predicted_error(domain: Domain, n: int, law: NoiseLaw, scale: float, levels: Sequence[int]) -> float:
-    """Predict how far a record is displaced on average, as a share of the domain's diameter.
-
-    Splitting a node into halves whose counts are known with variance ``v`` each, given what is below, moves
-    ``E|N(0, v/2)|`` records by the distance of the halves, and never more than half of the node's. That half is counted
-    for the levels below the last measured one, whose halves are taken for even. Categories without an order are all at
-    distance 1: an even block of ``b`` of them misplaces ``1 - 1/b`` at most, of which its own halving is ``1/b``.
-    """
+    """Predict how far a record is displaced on average, as a share of the domain's diameter."""
     tree = Tree.from_domain(domain)
     measured = np.zeros((1, tree.depth), dtype=bool)
     measured[0, [level - 1 for level in levels]] = True
@@ -221,6 +211,8 @@ def _predicted_errors(
     tree: Tree, domain: Domain, n: int, measured: npt.NDArray[np.bool_], spread: Floats, occupied: float
 ) -> Floats:
     """Return the predicted error for each row of measured levels, with noise of standard deviations ``spread``."""
+    # Splitting a node into halves whose counts have variance v moves E|N(0, v/2)| records by the distance of the
+    # halves, and half of the node's at most, as below the last measured level. Categories are all at distance 1.
     weights = [(domain.metric_weights or {}).get(name, 1.0) for name in domain.columns]
     diameter = sum(weights) or 1.0
     ordered = [column.on_a_line for column in domain.columns.values()]
