@@ -82,8 +82,7 @@ class MeasuredTables:
             noisy = (table.noisy * first + next(parts) / further) / (first + 1.0)
             self.one_way[i] = replace(table, noisy=noisy, units=table.units + float(further[-1]))
         self.total = total or number_of_records(self.facts, self.one_way)
-        self.use = SlotUse.from_tables(self.facts.slots, self.one_way, self.total)
-        self.one_way = self.use.completed(self.one_way)
+        self.use, self.one_way = SlotUse.from_tables(self.facts.slots, self.one_way, self.total)
         for (i, j), q in choice.pairs:
             shape = [cells.count for cells in choice.cells((i, j))]
             self.noisy[i, j] = (next(parts) / float(q * q)).reshape(shape)
@@ -116,20 +115,20 @@ class MeasuredTables:
         return draw
 
     @cached_property
-    def _coarse(self) -> list[Floats]:
+    def coarse(self) -> list[Floats]:
         """The probabilities of merged cells, by all tables."""
         return self.choice.shares(self.one_way, self.two_way, self.use, self.total)
 
     @cached_property
-    def _margins(self) -> dict[Pair, tuple[Floats, Floats]]:
+    def margins(self) -> dict[Pair, tuple[Floats, Floats]]:
         """The probabilities of the columns of pairs; of slots, among those who use both."""
         shares = {pair: (variances, counts / self.total) for pair, (variances, counts) in self.two_way.items()}
-        return self.use.margins(self._coarse, self.choice.merged, shares, self.facts.scale / self.total)
+        return self.use.margins(self.coarse, self.choice.merged, shares, self.facts.scale / self.total)
 
     @cached_property
     def expected(self) -> dict[Pair, Floats]:
         """The measured two-way tables as counts of independent columns, as if all used both slots."""
-        return {pair: self.total * np.outer(*self._margins[pair]) for pair in self.two_way}
+        return {pair: self.total * np.outer(*self.margins[pair]) for pair in self.two_way}
 
     @cached_property
     def excess(self) -> dict[Pair, PairTable]:
@@ -160,7 +159,7 @@ class MeasuredTables:
 
     def column_shares(self) -> list[Floats]:
         """Return each column's probabilities: of merged cells by all tables, within them by its own."""
-        columns = zip(self.choice.merged, self._coarse, self._fine, strict=True)
+        columns = zip(self.choice.merged, self.coarse, self._fine, strict=True)
         return [coarse[cells.cell_of] * cells.within(fine) for cells, coarse, fine in columns]
 
     @cached_property
@@ -178,8 +177,7 @@ class MeasuredTables:
                 allowed = np.zeros_like(targets[i, j])
                 allowed[self.choice.merged[i].cell_of[x], self.choice.merged[j].cell_of[y]] = 1.0
                 targets[i, j] *= allowed
-        tables = {} if self._drawn else self.excess
-        shares, inside = self.use.classes(self._coarse, targets, tables, self._margins, self.total, rng)
+        shares, inside = self.use.classes(self, targets, {} if self._drawn else self.excess, rng)
         exact = {i for columns in facts.joint for i in columns} | facts.given_cells.keys()  # by cell, not merged ones
         for totals in facts.domain.published:
             if totals.column is not None and totals.group is not None:
@@ -196,7 +194,7 @@ class MeasuredTables:
                 within = Within.from_merged(cells.cell_of, cells.within(fine[i]))
                 blocks.append(Block(columns, (np.unique(cells.cell_of, return_index=True)[1],), parts, within))
             else:
-                blocks.append(self._joint_block(columns, len(shares), inside, fine))
+                blocks.append(self._joint_block(columns, inside, fine))
         uses = {i: cells.sum(axis=0) > 0.5 for i, cells in enumerate(inside)}
         model = LatentClasses(shares, tuple(blocks)).raked({i: fine[i] for i in exact - facts.given_cells.keys()}, uses)
         if not self._drawn and (strong := self._strong(model, rng)):
@@ -224,7 +222,7 @@ class MeasuredTables:
             if pair not in self.choice.clear:
                 modelled = self.choice.summed(pair, modelled)
             runs, masses = [self.choice.merged[i] for i in pair], [self._fine[i] for i in pair]
-            sides = zip(runs, masses, self.choice.cells(pair), self._margins[pair], strict=True)
+            sides = zip(runs, masses, self.choice.cells(pair), self.margins[pair], strict=True)
             a, b = [cells.sums(side[run.cell_of] * run.within(mass)) for run, mass, cells, side in sides]
             error = self.facts.scale / q / self.total / self.use.share(pair)
             independent = np.outer(a, b)
@@ -252,12 +250,10 @@ class MeasuredTables:
                     strong[i, j] = table[np.ix_(*[cells.cell_of for cells in groups])] * np.outer(*parts)
         return strong
 
-    def _joint_block(
-        self, columns: tuple[int, ...], classes: int, inside: Sequence[Floats], fine: Sequence[Floats]
-    ) -> Block:
+    def _joint_block(self, columns: tuple[int, ...], inside: Sequence[Floats], fine: Sequence[Floats]) -> Block:
         """Return the block of the joint cells of columns."""
         codes = self.facts.joint.get(columns, (np.arange(self.facts.sizes[columns[0]]),))
-        probabilities = np.ones((len(codes[0]), classes))
+        probabilities = np.ones((len(codes[0]), inside[0].shape[1]))
         for i, cells in zip(columns, codes, strict=True):
             merged = self.choice.merged[i]
             probabilities *= inside[i][merged.cell_of[cells]] * merged.within(fine[i])[cells][:, None]
@@ -268,7 +264,7 @@ class MeasuredTables:
         """Return positive probabilities of nearly the columns' own: near a draw, or of tables with less noise."""
         targets = {}
         for (i, j), excess in (self._drawn or denoised(self.excess, self.choice.counts)).items():
-            table, margins = self.expected[i, j] + excess, self._margins[i, j]
+            table, margins = self.expected[i, j] + excess, self.margins[i, j]
             if not self._drawn:
                 targets[i, j] = fitted_to(np.maximum(table, 1e-3 * self.expected[i, j]), *margins, 5)
                 continue

@@ -16,6 +16,7 @@ from discreet.mechanisms.reading import nearest_probabilities
 
 if TYPE_CHECKING:
     from discreet.mechanisms.chosen_tables import OneWay
+    from discreet.mechanisms.measured_tables import MeasuredTables
 
 _LEAST_USED = 1e-3  # share of the records
 _LEAST = 1e-9
@@ -32,24 +33,21 @@ class SlotUse:
     together: dict[Pair, tuple[float, float]] = field(default_factory=dict)  # share that uses two slots, its variance
 
     @classmethod
-    def from_tables(cls, slots: Integers | None, one_way: Sequence[OneWay], total: float) -> SlotUse:
-        """Return what the one-way tables say."""
+    def from_tables(cls, slots: Integers | None, one_way: list[OneWay], total: float) -> tuple[SlotUse, list[OneWay]]:
+        """Return what the one-way tables say, and these as if every record used their slots."""
         if slots is None:
-            return cls(np.zeros(len(one_way), dtype=np.int64), {}, np.ones(len(one_way)), nested=False)
+            return cls(np.zeros(len(one_way), dtype=np.int64), {}, np.ones(len(one_way)), nested=False), one_way
         shares = {i: one_way[i].shares(total) for i in np.flatnonzero(slots < 0).tolist()}
         listed = list(shares.values())
         by_slot = np.array([share[1] for share in listed])
         if len(listed) == 1:  # of the number of rows, which may be 0
             by_slot = np.cumsum(listed[0][::-1])[::-1][-int(slots.max()) :]
         used = np.append(1.0, np.maximum(_LEAST_USED, by_slot))[np.maximum(slots, 0)]
-        return cls(slots, shares, used, nested=len(listed) == 1)
-
-    def completed(self, one_way: Sequence[OneWay]) -> list[OneWay]:
-        """Return one-way tables as if every record used their slots."""
-        return [
-            replace(table, noisy=table.noisy / used, units=table.units * used**2)
-            for table, used in zip(one_way, self.used.tolist(), strict=True)
+        whole = [
+            replace(table, noisy=table.noisy / share, units=table.units * share**2)
+            for table, share in zip(one_way, used.tolist(), strict=True)
         ]
+        return cls(slots, shares, used, nested=len(listed) == 1), whole
 
     def share(self, pair: Pair) -> float:
         """Return about what share of the records uses both slots."""
@@ -110,18 +108,16 @@ class SlotUse:
 
     def classes(
         self,
-        coarse: Sequence[Floats],
+        measured: MeasuredTables,
         targets: Mapping[Pair, Floats],
         tables: Mapping[Pair, PairTable],
-        margins: Mapping[Pair, tuple[Floats, Floats]],
-        total: float,
         rng: np.random.Generator,
     ) -> tuple[Floats, list[Floats]]:
         """Return the shares of classes, and the probabilities of merged cells in each: about 0 of slots not used."""
         # A column has a cell of absence where not all use its slot, and a table the records that it does not count.
-        columns = list(coarse)
+        columns, total = list(measured.coarse), measured.total
         for i in np.flatnonzero(self.used < 1.0 - _LEAST).tolist():
-            columns[i] = np.append(self.used[i] * coarse[i], 1.0 - self.used[i])
+            columns[i] = np.append(self.used[i] * columns[i], 1.0 - self.used[i])
         goal, noisy, weights = dict[Pair, Floats](), dict[Pair, Floats](), dict[Pair, Floats]()
         for (i, j), target in targets.items():
             share, (a, b) = self.share((i, j)), target.shape
@@ -131,11 +127,11 @@ class SlotUse:
             table[a:, :b] = np.maximum(0.0, columns[j][:b] - table.sum(axis=0)[:b])
             table[a:, b:] = max(0.0, 1.0 - float(table.sum()))
             if (i, j) in tables:
-                noisy[i, j] = np.pad(share * (np.outer(*margins[i, j]) + tables[i, j].excess / total), space)
+                noisy[i, j] = np.pad(share * (np.outer(*measured.margins[i, j]) + tables[i, j].excess / total), space)
                 weights[i, j] = np.pad((total / (share * tables[i, j].error)) ** 2, space)
-        possible = self.shares and partial(self.possible, columns, rng=rng)
-        shares, inside = fitted(columns, goal, noisy, weights, rng=rng, possible=possible or None)
-        return shares, [cells[: len(column)] + 1e-200 for cells, column in zip(inside, coarse, strict=True)]
+        possible = partial(self.possible, columns, rng=rng) if self.shares else None
+        shares, inside = fitted(columns, goal, noisy, weights, rng=rng, possible=possible)
+        return shares, [cells[: len(column)] + 1e-200 for cells, column in zip(inside, measured.coarse, strict=True)]
 
     def possible(self, columns: Sequence[Floats], classes: int, rng: np.random.Generator) -> Booleans:
         """Return which cells, of columns with absence one after the other, each class has: it uses the same slots."""
