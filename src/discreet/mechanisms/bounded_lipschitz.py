@@ -76,10 +76,8 @@ def transport_available() -> bool:
 def bounded_lipschitz_projection(
     masses: Floats, points: Floats, *, diameter: float, norm: float = 2.0, tolerance: float = 1e-6
 ) -> CertifiedProjection:
-    """Return the distribution on public points that is nearest to signed masses of any total, with a certificate (T14).
-
-    ``diameter``: at least the largest distance of two points. ``tolerance``: of the gap, as a share of the diameter.
-    """
+    """Return the distribution on public points that is nearest to signed masses of any total, with a certificate."""
+    # diameter: at least the largest distance of two points. tolerance: of the gap, as a share of the diameter.
     masses, points = np.asarray(masses, np.float64), np.asarray(points, np.float64)
     if points.ndim != 2 or points.shape[0] != len(masses) or not points.shape[1] or not np.isfinite(points).all():
         raise ParameterError("points must be finite coordinates, one row per mass")

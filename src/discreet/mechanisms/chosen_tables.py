@@ -69,30 +69,22 @@ class LabelledTables(NamedTuple):
     tables: CellCounts
 
 
-class LabelThreshold(NamedTuple):
-    """Which labels of a column are kept: those whose noisy count reaches a threshold."""
+def kept_labels(facts: WideFacts, counts: Mapping[str, int], *, rng: np.random.Generator) -> KeptLabels:
+    """Return the labels whose noisy count reaches the threshold, ascending, with these; ``counts``: confidential."""
+    q, labels = facts.label_q, list(counts)
+    noisy = q * q * np.array(list(counts.values()), dtype=np.int64)
+    noisy += GAUSSIAN.draw(q * facts.scale, len(counts), rng=rng)
+    places = np.flatnonzero(noisy >= q * q * (facts.threshold or 0))
+    return KeptLabels(tuple(labels[i] for i in places.tolist()), noisy[places])
 
-    q: int  # counts are multiplied by ``q^2``, and have noise of ``q`` times the scale of one unit
-    scale: float
-    threshold: int  # in records
 
-    def keep(self, counts: Mapping[str, int], *, rng: np.random.Generator) -> KeptLabels:
-        """Return the labels that are kept, in ascending order, and their noisy counts; ``counts``: confidential."""
-        noise = GAUSSIAN.draw(self.q * self.scale, len(counts), rng=rng)
-        noisy = self.q * self.q * np.array(list(counts.values()), dtype=np.int64) + noise
-        places, labels = np.flatnonzero(noisy >= self.q * self.q * self.threshold), list(counts)
-        return KeptLabels(tuple(labels[i] for i in places.tolist()), noisy[places])
-
-    def log_prob(self, y: KeptLabels, counts: Mapping[str, int]) -> float:
-        """Return the log-probability of the labels that are kept and of their noisy counts."""
-        units, scale = self.q * self.q, self.q * self.scale
-        minimum, released = units * self.threshold, dict(zip(y.labels, y.counts.tolist(), strict=True))
-        if not released.keys() <= counts.keys() or any(noisy < minimum for noisy in released.values()):
-            return -np.inf
-        noise = np.array([released[label] - units * counts[label] for label in y.labels], dtype=np.int64)
-        absent = [count for label, count in counts.items() if label not in released]
-        below = {count: GAUSSIAN.log_below(scale, minimum - units * count) for count in set(absent)}
-        return float(GAUSSIAN.log_pmf(scale, noise).sum()) + sum(below[count] for count in absent)
+def log_prob_of_labels(facts: WideFacts, y: KeptLabels, counts: Mapping[str, int]) -> float:
+    """Return the log-probability of the labels that are kept and of their noisy counts."""
+    units, released = facts.label_q**2, dict(zip(y.labels, y.counts.tolist(), strict=True))
+    if not released.keys() <= counts.keys():
+        return -math.inf
+    exact, noisy = [units * count for count in counts.values()], [released.get(label, 0) for label in counts]
+    return GAUSSIAN.log_thresholded(facts.label_q * facts.scale, exact, noisy, units * (facts.threshold or 0))
 
 
 def coded_parts(parts: Iterable[Counts], closed: Domain, columns: Sequence[int]) -> Iterator[Counts]:

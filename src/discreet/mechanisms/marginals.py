@@ -23,10 +23,11 @@ from discreet.mechanisms.chosen_tables import (
     ChosenTables,
     KeptLabels,
     LabelledTables,
-    LabelThreshold,
     Statistic,
     closed_domain,
+    kept_labels,
     label_counts,
+    log_prob_of_labels,
     sums,
 )
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
@@ -183,7 +184,7 @@ class Marginals(WideFacts, PartsMechanism):
 
         With open columns, the labels that were kept come first.
         """
-        labels = tuple([self._labels.keep(counts, rng=rng) for counts in label_counts(x, self.open)])
+        labels = tuple([kept_labels(self, counts, rng=rng) for counts in label_counts(x, self.open)])
         closed = self.closed(labels)
         table = partial(sums, x, closed.domain, self.open)
         tables, _ = closed._stages(table, lambda exact, scale, _: exact + GAUSSIAN.draw(scale, len(exact), rng=rng))
@@ -193,17 +194,12 @@ class Marginals(WideFacts, PartsMechanism):
         """Return the log-probability of an output: of discrete Gaussian masses, tables chosen by what came before."""
         labels, tables = y if self.open else ((), y)
         columns = zip(labels, label_counts(x, self.open), strict=True)
-        total = sum((self._labels.log_prob(released, counts) for released, counts in columns), 0.0)
+        total = sum((log_prob_of_labels(self, released, counts) for released, counts in columns), 0.0)
         if total == -math.inf:  # labels that nobody holds
             return total
         closed, y = self.closed(labels), np.asarray(tables, dtype=np.int64)
         table = partial(sums, x, closed.domain, self.open)
         return total + closed._stages(table, lambda exact, _, start: y[start : start + len(exact)])[1]
-
-    @property
-    def _labels(self) -> LabelThreshold:
-        """Which labels are kept, where columns are open."""
-        return LabelThreshold(math.isqrt(self.label_units or 0), self.scale, self.threshold or 0)
 
     def closed(self, labels: Sequence[KeptLabels]) -> Self:
         """Return the mechanism of the stages that follow when some labels were kept: no column of it is open."""
@@ -301,8 +297,8 @@ class Marginals(WideFacts, PartsMechanism):
         return DiscreteGaussianPair(scale=self.scale, group=group, counts=counts, tight=False)
 
     def _thresholded(self, noise: DiscreteGaussianPair) -> ThresholdedGaussian:
-        labels = self._labels
-        return ThresholdedGaussian(noise=noise, q=labels.q, threshold=labels.threshold, columns=len(self.open))
+        threshold, columns = self.threshold or 0, len(self.open)
+        return ThresholdedGaussian(noise=noise, q=self.label_q, threshold=threshold, columns=columns)
 
     def reading(self, y: Any, *, n: int) -> Reading:
         """Return the measured tables, and records drawn from a graphical model of them."""

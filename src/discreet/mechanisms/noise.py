@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections import Counter
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -67,6 +68,19 @@ class NoiseLaw(ABC):
     def reach(self, scale: float) -> int:
         """Return how far from zero all but 1e-14 of the noise lies."""
         return math.ceil(scale * self.tail) + 1
+
+    @abstractmethod
+    def log_below(self, scale: float, below: int) -> float:
+        """Return ``log P(Z < below)``."""
+
+    def log_thresholded(self, scale: float, counts: Any, noisy: Any, threshold: int) -> float:
+        """Return the log-probability of what is released of counts where noise lifts them to a threshold; 0 of none."""
+        counts, noisy = np.asarray(counts, dtype=np.int64), np.asarray(noisy, dtype=np.int64)
+        released = noisy != 0
+        if (noisy[released] < threshold).any():
+            return -math.inf
+        below = [n * self.log_below(scale, threshold - c) for c, n in Counter(counts[~released].tolist()).items()]
+        return float(self.log_pmf(scale, (noisy - counts)[released]).sum()) + sum(below)
 
     @abstractmethod
     def standard_deviation(self, scale: float) -> float:

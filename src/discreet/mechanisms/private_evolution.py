@@ -280,13 +280,10 @@ class PrivateEvolution(EvolutionFacts, SteppedMechanism):
             if self.noise == "gaussian":
                 total += float(GAUSSIAN.log_pmf(self.scale, noisy - exact).sum())
                 continue
-            for votes, count in zip(noisy.tolist(), exact.tolist(), strict=True):
-                if not votes:  # none were released
-                    total += LAPLACE.log_below(self.scale, self.threshold - count) if count else 0.0
-                elif count and votes >= self.threshold:
-                    total += float(LAPLACE.log_pmf(self.scale, np.array([votes - count]))[0])
-                else:
-                    total = -math.inf
+            held = exact > 0
+            if noisy[~held].any():
+                return -math.inf
+            total += LAPLACE.log_thresholded(self.scale, exact[held], noisy[held], self.threshold)
         return total
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:

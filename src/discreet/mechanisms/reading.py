@@ -131,22 +131,14 @@ READING_ONLY: Mapping[str, bool] = MappingProxyType({"reading only": True})
 @sealed
 @dataclass(frozen=True, kw_only=True)
 class Contents:
-    """What a release holds: public, and known before there is an output.
+    """What a release holds: public, and known before there is an output."""
 
-    ``domain``: of the released records.
-    ``size``: number of records, or draws, of each table; None for counts, and as long as any number may be asked for.
-    ``tables``: how many, into a folder; None for the one table of a file.
-    ``rows``: the numbers of rows that a table may have.
-    ``columns``: names of the released columns, once it is known what is asked for.
-    ``labels``: names of the text columns that say what a count is of, where it is not of a cell or label of the domain.
-    """
-
-    domain: Domain
-    size: int | None = None
-    tables: int | None = None
-    rows: range = range(1 << 62)
-    columns: Sequence[str] = ()
-    labels: Sequence[str] = ()
+    domain: Domain  # of the released records
+    size: int | None = None  # of each table; None for counts, and as long as any number may be asked for
+    tables: int | None = None  # how many, into a folder; None for the one table of a file
+    rows: range = range(1 << 62)  # the numbers of rows that a table may have
+    columns: Sequence[str] = ()  # names of the released columns, once it is known what is asked for
+    labels: Sequence[str] = ()  # text columns that say what a count is of, where it is not of a cell or label
 
 
 class Estimates(NamedTuple):

@@ -140,10 +140,6 @@ class CellsAround(NumberedCells):
         """Return the points themselves."""
         return self.centres.records(self.domain).take(items)
 
-    def base(self) -> Floats:
-        """Return equal shares: which share of the base measure is nearest to a point is not known."""
-        return np.full(self.count, 1.0 / self.count)
-
     def line(self) -> Floats | None:
         """Return None: points have no order."""
         return None

@@ -81,15 +81,15 @@ class Allocation:
     # All units are paid; what was released decides only which table gets them (theorem T20).
 
     units: int
-    cost: Floats  # shape (columns,): error, in records, that noise of scale 1 on a one-way table makes in those of two
+    sizes: Sequence[int]  # numbers of cells of the columns
     copies: Integers  # shape (columns,): units that the table takes for each of its q^2
     alone: bool  # whether there are no tables of two columns
 
-    @classmethod
-    def from_sizes(cls, sizes: Sequence[int], copies: Integers, units: int, *, alone: bool) -> Allocation:
-        """Return the allocation for columns of so many cells."""
-        cells = np.minimum(sizes, _MOST_COSTLY).astype(np.float64)
-        return cls(units, HALF_FOLDED * _WEIGHT * max(1, len(sizes) - 1) * cells, copies, alone)
+    @cached_property
+    def cost(self) -> Floats:
+        """The error, in records, that noise of scale 1 on each one-way table makes in those of two columns."""
+        cells = np.minimum(self.sizes, _MOST_COSTLY).astype(np.float64)
+        return np.asarray(HALF_FOLDED * _WEIGHT * max(1, len(cells) - 1) * cells)
 
     @cached_property
     def first(self) -> Integers:
@@ -346,6 +346,11 @@ class WideFacts:
         return open_columns(self.domain)
 
     @property
+    def label_q(self) -> int:
+        """By whose square the counts of open labels are multiplied: their noise has that times the scale."""
+        return math.isqrt(self.label_units or 0)
+
+    @property
     def spent_on_labels(self) -> int:
         """How many units go to finding out which labels are kept."""
         return (self.label_units or 0) * len(self.open)
@@ -397,7 +402,7 @@ class WideFacts:
     def allocation(self) -> Allocation:
         """How the units of the tables are divided."""
         alone = not any(measurable_pairs(self.domain, self.workload))
-        return Allocation.from_sizes(self.sizes, self.copies, self.units, alone=alone)
+        return Allocation(self.units, self.sizes, self.copies, alone)
 
     @cached_property
     def blocks(self) -> list[tuple[int, ...]]:
