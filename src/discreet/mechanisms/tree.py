@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, reduce
 from math import prod
@@ -135,36 +135,6 @@ def _edges(size: int, cuts: int) -> Integers:
     return edges
 
 
-def upward(tree: Tree, noisy: Mapping[int, Integers | Floats], above: float = 1.0) -> tuple[list[Floats], list[Floats]]:
-    """Estimate each node's count, and its variance in units of the noise's, from the noisy counts in its subtree."""
-    # For levels 0 .. depth, of which the root's is not used. A node's own noisy count (variance v: 1 for leaves, that
-    # above for others) and the sum over its children (variance s) are independent: their best combination has weights
-    # s/(v+s), v/(v+s), variance vs/(v+s).
-    values, variances = [np.asarray(noisy[tree.depth], dtype=np.float64)], [np.ones(tree.shape(tree.depth))]
-    for level in range(tree.depth - 1, -1, -1):
-        value, variance = tree.up(level + 1, values[-1]), tree.up(level + 1, variances[-1])
-        if level in noisy:
-            gain = variance / (above + variance)
-            value, variance = value + gain * (noisy[level] - value), above * gain
-        values.append(value)
-        variances.append(variance)
-    return values[::-1], variances[::-1]
-
-
-def leaf_counts(
-    tree: Tree, values: Sequence[Floats], variances: Sequence[Floats], *, total: float, positive: bool
-) -> Floats:
-    """Return the leaves' counts: what a sum lacks is shared by variance, from the root of count ``total``."""
-    # positive: counts are kept at least 0 on the way, and so at most their parent's; else they are the best linear
-    # unbiased.
-    node = np.full((1,) * len(tree.sizes), float(total))
-    for level in range(1, tree.depth + 1):
-        missing = (node - tree.up(level, values[level])) / tree.up(level, variances[level])
-        child = values[level] + variances[level] * tree.down(level, missing)
-        node = np.clip(child, 0.0, tree.down(level, node)) if positive else child
-    return node
-
-
 def node_counts(tree: Tree, levels: Sequence[int], leaves: Floats) -> Integers:
     """Return the counts of the nodes of some levels, one level after the other, from those of the leaves."""
     node = leaves.reshape(tree.shape(tree.depth))
@@ -253,9 +223,29 @@ class Consistent:
         """Return each node's estimate from what lies below it, and its variance."""
         ends = np.cumsum([self.tree.nodes(level) for level in self.measured])
         parts = np.split(np.asarray(y, dtype=np.float64), ends[:-1])
-        pairs = zip(self.measured, parts, strict=True)
-        noisy = {level: part.reshape(self.tree.shape(level)) for level, part in pairs}
-        return upward(self.tree, noisy, self.above)
+        tree, pairs = self.tree, zip(self.measured, parts, strict=True)
+        noisy = {level: part.reshape(tree.shape(level)) for level, part in pairs}
+        # A node's own noisy count (variance v) and the sum over its children (variance s) are independent: their best
+        # combination has weights s/(v+s), v/(v+s), variance vs/(v+s).
+        values, variances = [noisy[tree.depth]], [np.ones(tree.shape(tree.depth))]
+        for level in range(tree.depth - 1, -1, -1):
+            value, variance = tree.up(level + 1, values[-1]), tree.up(level + 1, variances[-1])
+            if level in noisy:
+                gain = variance / (self.above + variance)
+                value, variance = value + gain * (noisy[level] - value), self.above * gain
+            values.append(value)
+            variances.append(variance)
+        return values[::-1], variances[::-1]
+
+    def leaf_counts(self, values: Sequence[Floats], variances: Sequence[Floats], *, positive: bool) -> Floats:
+        """Return the leaves' counts: what a sum lacks is shared by variance, from the root downwards."""
+        # positive: counts are kept at least 0 on the way, and so at most their parent's; else they are unbiased.
+        tree, node = self.tree, np.full((1,) * len(self.tree.sizes), float(self.total))
+        for level in range(1, tree.depth + 1):
+            missing = (node - tree.up(level, values[level])) / tree.up(level, variances[level])
+            child = values[level] + variances[level] * tree.down(level, missing)
+            node = np.clip(child, 0.0, tree.down(level, node)) if positive else child
+        return node
 
     @property
     def variances(self) -> list[Floats]:
@@ -266,7 +256,7 @@ class Consistent:
         """Return the leaves' probabilities: the estimates, kept non-negative from the root downwards."""
         if not self.measured:
             return np.ones(1)
-        return leaf_counts(self.tree, *self.upward(y), total=self.total, positive=True).ravel() / self.total
+        return self.leaf_counts(*self.upward(y), positive=True).ravel() / self.total
 
     def expected(self, counts: Floats, spread: float) -> Floats:
         """Return about the leaves' expected shares given unbiased counts, by normal noise and uniform splits."""
@@ -293,7 +283,7 @@ class Consistent:
     def counts(self, y: Integers | Floats) -> tuple[Floats, Floats]:
         """Return the leaves' unbiased counts, and their variances in units of the noise's."""
         tree, (values, variances) = self.tree, self.upward(y)
-        counts = leaf_counts(tree, values, variances, total=self.total, positive=False)
+        counts = self.leaf_counts(values, variances, positive=False)
         error = np.zeros((1,) * len(tree.sizes))
         for level in range(1, tree.depth + 1):
             share = variances[level] / tree.down(level, tree.up(level, variances[level]))
