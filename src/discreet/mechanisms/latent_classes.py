@@ -368,12 +368,9 @@ def fitted(
     possible: Callable[[int], Booleans] | None = None,
 ) -> tuple[Floats, list[Floats]]:
     """Return the classes' shares, and the columns' probabilities in each class, of a mixture fitted to tables."""
-    # First, 200 rounds of expectation-maximisation for tables without noise. Then 200 steps of exponentiated gradient
-    # for the measured tables, weighted by their errors: more steps fit better, and release worse. Tables that are a
-    # draw have no noise to be kept from: 800 rounds, and no steps, which would follow its negative counts.
     # columns, targets: positive probabilities, of the tables less noise. noisy: as they were measured, and the weights
-    # of their squared errors; none where the targets are a draw. possible: which cells each of so many
-    # classes has, where some have not all.
+    # of their squared errors; more steps towards these fit better, and release worse. None where the targets are a
+    # draw, whose negative counts steps would follow. possible: which cells each of so many classes has.
     if not targets:
         return np.ones(1), [column[:, None] / column.sum() for column in columns]
     ends, margins = np.cumsum([0, *map(len, columns)]), np.concatenate(list(columns))

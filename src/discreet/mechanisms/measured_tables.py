@@ -70,7 +70,7 @@ class MeasuredTables:
 
     def __init__(self, choice: ChosenTables, y: CellCounts, total: float | None = None) -> None:
         self.choice, self.facts, self._y = choice, choice.facts, np.asarray(y, dtype=np.int64)
-        self._drawn: dict[Pair, Floats] = {}  # of a draw, the excess of two-way tables
+        self.posterior: dict[Pair, Floats] = {}  # of a draw, the excess of two-way tables
         self.one_way, self.two_way, self.noisy = one_way_counts(self.facts, self._y), {}, {}
         self.scores, last = np.split(self._y[choice.scored :], [len(self.facts.pairs)])
         *split, self.last_counts = np.split(last, np.cumsum(choice.lengths))
@@ -106,12 +106,12 @@ class MeasuredTables:
         noise = np.rint(facts.scale * q * rng.normal(size=len(self._y))).astype(np.int64)
         draw = MeasuredTables(choice, self._y + noise, self.total)
         draw.dependencies = self.dependencies
-        draw._drawn = denoised(self.excess, choice.counts, rng)
+        draw.posterior = denoised(self.excess, choice.counts, rng)
         for pair, table in self.excess.items():
-            moments, excess = draw._moments(*pair), draw._drawn[pair]
+            moments, excess = draw._moments(*pair), draw.posterior[pair]
             errors = np.sqrt(moments**2 @ (table.error**2).ravel())
             values = moments @ table.excess.ravel() + errors * rng.normal(size=len(moments))
-            draw._drawn[pair] = excess + ((values - moments @ excess.ravel()) @ moments).reshape(excess.shape)
+            draw.posterior[pair] = excess + ((values - moments @ excess.ravel()) @ moments).reshape(excess.shape)
         return draw
 
     @cached_property
@@ -177,7 +177,7 @@ class MeasuredTables:
                 allowed = np.zeros_like(targets[i, j])
                 allowed[self.choice.merged[i].cell_of[x], self.choice.merged[j].cell_of[y]] = 1.0
                 targets[i, j] *= allowed
-        shares, inside = self.use.classes(self, targets, {} if self._drawn else self.excess, rng)
+        shares, inside = self.use.classes(self, targets, rng)
         exact = {i for columns in facts.joint for i in columns} | facts.given_cells.keys()  # by cell, not merged ones
         for totals in facts.domain.published:
             if totals.column is not None and totals.group is not None:
@@ -197,10 +197,10 @@ class MeasuredTables:
                 blocks.append(self._joint_block(columns, inside, fine))
         uses = {i: cells.sum(axis=0) > 0.5 for i, cells in enumerate(inside)}
         model = LatentClasses(shares, tuple(blocks)).raked({i: fine[i] for i in exact - facts.given_cells.keys()}, uses)
-        if not self._drawn and (strong := self._strong(model, rng)):
+        if not self.posterior and (strong := self._strong(model, rng)):
             links = {pair: table for pair, table in strong.items() if self.last.isdisjoint(pair)}
             model = model.linked(links, [cells.cell_of for cells in self.choice.fine])
-        if not self._drawn and self.last:
+        if not self.posterior and self.last:
             from discreet.mechanisms.three_way_tables import with_last_columns
 
             model = with_last_columns(model, self, targets, strong, rng)
@@ -263,9 +263,9 @@ class MeasuredTables:
     def _targets(self) -> dict[Pair, Floats]:
         """Return positive probabilities of nearly the columns' own: near a draw, or of tables with less noise."""
         targets = {}
-        for (i, j), excess in (self._drawn or denoised(self.excess, self.choice.counts)).items():
+        for (i, j), excess in (self.posterior or denoised(self.excess, self.choice.counts)).items():
             table, margins = self.expected[i, j] + excess, self.margins[i, j]
-            if not self._drawn:
+            if not self.posterior:
                 targets[i, j] = fitted_to(np.maximum(table, 1e-3 * self.expected[i, j]), *margins, 5)
                 continue
             moments = self._moments(i, j)

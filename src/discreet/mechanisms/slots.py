@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet._core.arrays import Booleans, Floats, Integers
-from discreet.mechanisms.latent_classes import LEAST_SHARE, Merged, Pair, PairTable, fitted
+from discreet.mechanisms.latent_classes import LEAST_SHARE, Merged, Pair, fitted
 from discreet.mechanisms.reading import nearest_probabilities
 
 if TYPE_CHECKING:
@@ -107,11 +107,7 @@ class SlotUse:
         return {(i, j): (margins[i, slots[j]], margins[j, slots[i]]) for i, j in pairs}
 
     def classes(
-        self,
-        measured: MeasuredTables,
-        targets: Mapping[Pair, Floats],
-        tables: Mapping[Pair, PairTable],
-        rng: np.random.Generator,
+        self, measured: MeasuredTables, targets: Mapping[Pair, Floats], rng: np.random.Generator
     ) -> tuple[Floats, list[Floats]]:
         """Return the shares of classes, and the probabilities of merged cells in each: about 0 of slots not used."""
         # A column has a cell of absence where not all use its slot, and a table the records that it does not count.
@@ -122,13 +118,14 @@ class SlotUse:
         for (i, j), target in targets.items():
             share, (a, b) = self.share((i, j)), target.shape
             space = [(0, len(columns[i]) - a), (0, len(columns[j]) - b)]
-            goal[i, j] = table = np.pad(share * target, space)
-            table[:a, b:] = np.maximum(0.0, columns[i][:a] - table.sum(axis=1)[:a])[:, None]
-            table[a:, :b] = np.maximum(0.0, columns[j][:b] - table.sum(axis=0)[:b])
-            table[a:, b:] = max(0.0, 1.0 - float(table.sum()))
-            if (i, j) in tables:
-                noisy[i, j] = np.pad(share * (np.outer(*measured.margins[i, j]) + tables[i, j].excess / total), space)
-                weights[i, j] = np.pad((total / (share * tables[i, j].error)) ** 2, space)
+            goal[i, j] = whole = np.pad(share * target, space)
+            whole[:a, b:] = np.maximum(0.0, columns[i][:a] - whole.sum(axis=1)[:a])[:, None]
+            whole[a:, :b] = np.maximum(0.0, columns[j][:b] - whole.sum(axis=0)[:b])
+            whole[a:, b:] = max(0.0, 1.0 - float(whole.sum()))
+            if not measured.posterior:
+                table, independent = measured.excess[i, j], np.outer(*measured.margins[i, j])
+                noisy[i, j] = np.pad(share * (independent + table.excess / total), space)
+                weights[i, j] = np.pad((total / (share * table.error)) ** 2, space)
         possible = partial(self.possible, columns, rng=rng) if self.shares else None
         shares, inside = fitted(columns, goal, noisy, weights, rng=rng, possible=possible)
         return shares, [cells[: len(column)] + 1e-200 for cells, column in zip(inside, measured.coarse, strict=True)]
