@@ -19,7 +19,7 @@ from discreet.evolution import EvolvedStep
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, KernelOutput, SteppedMechanism, Votes
 from discreet.mechanisms.bounded_lipschitz import transport_available
 from discreet.mechanisms.calibration import Search
-from discreet.mechanisms.evolution_search import chosen_evolution, is_slow, predicted_loss, remedies
+from discreet.mechanisms.evolution_search import chosen_evolution, is_slow, predicted_loss, remedies, with_scales
 from discreet.mechanisms.forecast import Forecast, Traits
 from discreet.mechanisms.likelihood import NoLikelihood
 from discreet.mechanisms.noise import GAUSSIAN, LAPLACE, law_named
@@ -169,7 +169,8 @@ class PrivateEvolution(EvolutionFacts, SteppedMechanism):
         draws, table = public(rng), Embedded(self, x)
         for step in range(len(released), self.steps):
             candidates = self._candidates(released, rng=draws)
-            yield Votes(candidates, self._noisy(self._votes(table, candidates, step), rng))
+            released.append(Votes(candidates, self._noisy(self._votes(table, candidates, step), rng)))
+            yield released[-1]
 
     def _require_solver(self) -> None:
         """Raise MissingExtra when votes would have to be projected by POT, which is not installed."""
@@ -364,7 +365,8 @@ class PrivateEvolution(EvolutionFacts, SteppedMechanism):
         """Solve for the least scale; take what is free with the least predicted displacement."""
         parameters = {name: value for name, value in search.parameters.items() if value is not None}
         api = settled_api(parameters.get("api", "table"), search.domain)
-        named = isinstance(parameters.get("api"), str)
-        evolution = chosen_evolution(replace(search, parameters={**parameters, "api": api}), named=named)
+        evolution = chosen_evolution(replace(search, parameters={**parameters, "api": api}))
+        if isinstance(parameters.get("api"), str) and hasattr(api, "alpha") and evolution.steps:
+            evolution = with_scales(evolution, search)
         evolution._require_solver()
         return evolution
