@@ -69,6 +69,12 @@ def listed(*ranges: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
     return product(*ranges)
 
 
+def outputs_around(counts: Integers, reach: int) -> Outputs:
+    """Return the integer vectors no further than ``reach`` from some, all but 1e-13 of them by probability."""
+    ends = zip((counts.min(axis=0) - reach).tolist(), (counts.max(axis=0) + reach + 1).tolist(), strict=True)
+    return Outputs([np.array(z) for z in listed(*(range(low, high) for low, high in ends))], 1e-13)
+
+
 @sealed
 @dataclass(frozen=True, kw_only=True)
 class Mechanism(ABC):
@@ -300,10 +306,6 @@ class PartsMechanism(Mechanism):
     def by_unit(self) -> bool:
         """Whether the table has to say which records are of one privacy unit."""
         return False
-
-    @abstractmethod
-    def kernel(self, x: Parts, *, rng: np.random.Generator) -> KernelOutput:
-        """Take the private step on a table that may be read more than once, a part at a time."""
 
 
 class SteppedMechanism(PartsMechanism):

@@ -33,11 +33,6 @@ class Free:
     relative: float = 1e-6  # how near to the optimum
     usual: float | None = None  # the value for which a refusal names a delta; by default the most private one
 
-    @property
-    def private(self) -> float:
-        """The value for which a refusal names a delta."""
-        return self.usual or (self.low, self.high)[self.rising]
-
     def bound(self, value: float) -> dict[str, float]:
         """Return a value as what a refusal names: the parameter is to be at least, or at most, that."""
         return {f"{self.name} {('<=', '>=')[self.rising]}": value}
@@ -132,7 +127,8 @@ def one_solution(search: Search, *free: Free, promise: Callable[[Any], Guarantee
     (parameter,) = unknown
     if (value := solution(parameter)) is not None:
         return search.mechanism(**{parameter.name: value})
-    guarantee, request = promised(parameter, parameter.private), _request_text(search, free)
+    usual = parameter.usual or (parameter.low, parameter.high)[parameter.rising]
+    guarantee, request = promised(parameter, usual), _request_text(search, free)
     if parameter.name == "size":
         require_budget(guarantee, budget, request)
     raise Infeasible(request, budget.nearest(guarantee.profile))

@@ -17,7 +17,7 @@ from discreet._core.errors import Infeasible, LawNotAvailable, ParameterError
 from discreet._core.random import seeded
 from discreet._core.text import as_written
 from discreet.domain import Commonness, Counts, Parts, Units, inner_half
-from discreet.mechanisms.base import NEIGHBOURS, CellCounts, Outputs, PartsMechanism, listed, require_relation
+from discreet.mechanisms.base import NEIGHBOURS, CellCounts, Outputs, PartsMechanism, outputs_around, require_relation
 from discreet.mechanisms.calibration import THRESHOLD, Free, Search, require_budget, threshold_excess
 from discreet.mechanisms.chosen_tables import (
     ChosenTables,
@@ -37,6 +37,8 @@ from discreet.mechanisms.noise import GAUSSIAN
 from discreet.mechanisms.pair_losses import moved_share, visible_dependence
 from discreet.mechanisms.reading import Contents, Reading
 from discreet.mechanisms.wide_facts import (
+    ALL_LABELS,
+    LABELS,
     LEAST_SCALE,
     MOST_COLUMNS,
     MOST_UNITS,
@@ -44,7 +46,6 @@ from discreet.mechanisms.wide_facts import (
     WideFacts,
     check_columns,
     items_of,
-    label_units,
     measurable_pairs,
     open_columns,
     score_units,
@@ -254,11 +255,8 @@ class Marginals(WideFacts, PartsMechanism):
         if self.open or len(self.sizes) > 1 or self.allocation.remaining or self.copies.max() > 1:
             raise LawNotAvailable("outputs of marginals can be listed where all units go to the cells of one column")
         q = int(self.allocation.first[0])
-        reach = GAUSSIAN.reach(q * self.scale)
         counts = np.array([q * q * one_way_tables(self, x.parts())[0] for x in tables])
-        ends = zip(counts.min(axis=0).tolist(), counts.max(axis=0).tolist(), strict=True)
-        ranges = [range(low - reach, high + reach + 1) for low, high in ends]
-        return Outputs([np.array(values) for values in listed(*ranges)], 1e-13)
+        return outputs_around(counts, GAUSSIAN.reach(q * self.scale))
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return theorem T20 for a table of ``n`` records."""
@@ -379,7 +377,8 @@ class Marginals(WideFacts, PartsMechanism):
         parameters, part = {"units": _UNITS_EACH * tables, **fixed}, budget
         if count:
             units = integer("units", parameters["units"], least=1, most=MOST_UNITS)
-            parameters = {"threshold": 2, "label_units": label_units(units, count), **parameters}
+            square = max(1, math.isqrt(int(min(LABELS, ALL_LABELS / count) * units))) ** 2
+            parameters = {"threshold": 2, "label_units": square, **parameters}
             part = budget.part(2)  # for the noisy counts by themselves
         search = replace(search, parameters=parameters)
         if "scale" not in fixed and budget.pure:

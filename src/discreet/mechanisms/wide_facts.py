@@ -44,8 +44,8 @@ OUTCOMES = 0.7, 0.4  # share of the remaining units that tables of an outcome ge
 USUAL = 0.7  # share that they are worth in the end, about: two-way tables tell of columns too
 _SCORES = 0.17  # share of the squared budget that scores get, at most
 _CLEAR_SCORE = 0.05  # noise of a score, as a share of the records, that is little enough
-_LABELS = 0.1  # share of the units with which the labels of an open column are found
-_ALL_LABELS = 0.3  # share with which those of all open columns are, at most
+LABELS = 0.1  # share of the units with which the labels of an open column are found
+ALL_LABELS = 0.3  # share with which those of all open columns are, at most
 _MOST_COSTLY = 256  # cells of a column that noise is avoided in: of more, most are empty
 _WON, _CLEARER = 50.0, 4.0  # of a pair whose cells are fine: what they win back, and what its noise counts for
 _WEIGHT = 0.35  # of an error of a column in the error of a table of two
@@ -67,11 +67,6 @@ def score_units(noise: float, scores: int, units: int) -> int:
 def table_cost(a: float, b: float) -> float:
     """Return the error, in records, that noise of scale 1 makes in a table of so many rows and columns."""
     return HALF_FOLDED * math.sqrt(a * b * min((a - 1.0) * (b - 1.0), _DEPENDENCE))
-
-
-def label_units(units: int, columns: int) -> int:
-    """Return the units, a square, that each of some open columns gets so that its labels are found."""
-    return max(1, math.isqrt(int(min(_LABELS, _ALL_LABELS / columns) * units))) ** 2
 
 
 @dataclass(frozen=True, eq=False)
