@@ -113,9 +113,8 @@ def fill_line(masses: Floats, positions: Floats) -> tuple[Floats, float, Floats]
     total, signed = float(walk[-1]), walk[:-1]
     fitted = np.clip(isotonic(signed, gaps), 0.0, total)
     remains = np.maximum(np.diff(fitted, prepend=0.0, append=total), 0.0)
-    # The largest potential that the fit allows, by shortest paths along the line, both ways: it falls by the gap where
-    # mass moves to the right, rises by it where mass moves to the left, is at most 0, and is made 1-Lipschitz in the
-    # coordinates themselves. Minus it is the price.
+    # Minus the price is the largest potential that the fit allows, at most 0: it falls by the gap where mass moves to
+    # the right, rises by it where mass moves to the left, and is made 1-Lipschitz in the coordinates themselves.
     steps = (np.where(side, -gaps, gaps) for side in (signed > fitted, signed < fitted))
     onward, back = (np.concatenate(([0.0], np.cumsum(step))) for step in steps)
     forwards = onward + np.minimum.accumulate(-onward)
@@ -134,8 +133,7 @@ def _between_all(masses: Floats, points: Floats, created: float, metric: Metric)
 
 def _between_groups(masses: Floats, points: Floats, created: float, metric: Metric) -> tuple[Floats, float, Floats]:
     """Solve between groups of neighbours, and share what a group keeps among its positive masses."""
-    # A plan within the groups, by way of their centres, is added to the cost; prices at the centres are extended to all
-    # points, which keeps them a proof.
+    # A plan by way of the groups' centres is added to the cost; prices there, extended to all points, stay a proof.
     label, centres, distances = gathered(points, -(-len(masses) // _DIRECT), metric)
     sums: Floats = np.bincount(label, masses).astype(np.float64)
     remains, cost, price = _between_all(sums, centres, created, metric)
@@ -289,9 +287,8 @@ def _solved(
     arcs: Arcs, supplies: Floats, deficits: Floats, created: float, metric: Metric
 ) -> tuple[Floats, float, Floats, Floats]:
     """Return what remains, the cost, the prices and the rents of the least costly filling on these arcs."""
-    # Three nodes, and arcs that keep every problem feasible: a sink takes what stays with its supply; a source has the
-    # created mass; another fills any deficit by a detour at twice the diameter: mass is created there and destroyed
-    # elsewhere.
+    # Three nodes keep every problem feasible: a sink takes what stays with its supply, a source has the created mass,
+    # and another fills any deficit by a detour at twice the diameter.
     if not transport_available():
         raise ParameterError(
             "a projection in two or more dimensions needs POT 0.9.7. Install it: pip install 'discreet[transport]'"

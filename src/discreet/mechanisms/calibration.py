@@ -171,8 +171,7 @@ def least_scale(search: Search) -> Any:
 
 def scale_solution(law: NoiseLaw, budget: AnyBudget, promise: Callable[..., Guarantee]) -> float | None:
     """Return the least scale of a law's noise with which what is promised meets the budget, if one does."""
-    # A pure epsilon is a rational number divided by the scale. The least scale is then the float next above a quotient,
-    # by its binary value, with which the kernel draws.
+    # A pure epsilon is a rational number divided by the scale: the least is the float next above a quotient.
     free = replace(SCALE, high=law.largest_scale)
     if not isinstance(budget, Budget) or budget.delta > 0.0:
         least: float | None = free.solution(lambda scale: budget.excess(promise(scale=scale).profile))

@@ -195,8 +195,7 @@ def merged(column: Column, noisy: Floats, error: float, precision: float, *, few
     """Merge the cells of a column whose counts are too small to be told from noise, or from their neighbours'."""
     # An ordered column's become runs of about equal counts, a null by itself, or where there are few cells, neighbours
     # that are not clear join; of another column all that are not clear, or not among the commonest, become one.
-    # noisy: released, with standard error error. precision: number of records, in standard errors of a total, for each
-    # column. fewest: commonest cells that keep their number, clear or not; runs are then of equal counts.
+    # precision: records, in standard errors of a total, per column. fewest: commonest cells that stay, clear or not.
     bins = most_runs(precision)
     if column.on_a_line:
         values = int(column.values or 0)

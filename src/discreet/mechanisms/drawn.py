@@ -286,19 +286,9 @@ class PitmanYorUrn(HeldMechanism):
         object.__setattr__(self, "discount", discount)
         object.__setattr__(self, "strength", max(strength, 1 / UNIT - discount))
 
-    @property
-    def strength_units(self) -> int:
-        """The strength, in units."""
-        return int(self.strength * UNIT)
-
-    @property
-    def discount_units(self) -> int:
-        """The discount, in units."""
-        return int(self.discount * UNIT)
-
     def _urn(self, x: Counts, rng: np.random.Generator) -> Iterator[Integers]:
         """Draw value numbers in blocks, integers only."""
-        strength, discount = self.strength_units, self.discount_units
+        strength, discount = int(self.strength * UNIT), int(self.discount * UNIT)
         return draw_blocks(x.frequencies * UNIT, strength=strength, discount=discount, size=self.size, rng=rng)
 
     def _held_urn(self, x: Counts, *, filtered: bool) -> HeldTable:

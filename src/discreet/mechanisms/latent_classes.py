@@ -76,11 +76,9 @@ def denoised(
     tables: Mapping[Pair, PairTable], sizes: Sequence[int], rng: np.random.Generator | None = None
 ) -> dict[Pair, Floats]:
     """Return the tables' excess with less noise: empirical Bayes in axes that each column shares among its tables."""
-    # What a column has to do with the others lies along few of its axes: the eigenvectors of the sum of D D^T / error^2
-    # over its tables D. In these axes, number (u, v) of table (i, j) has a prior variance t_ij a_iu a_jv, whose factors
-    # are fitted to all tables by expectation-maximisation; each number is then shrunk to its posterior mean.
-    # sizes: numbers of cells of the columns. rng: draws each number from its posterior instead, with a flat prior where
-    # it is clear (T20, several tables).
+    # A column's axes are the eigenvectors of the sum of D D^T / error^2 over its tables D. In these, number (u, v) of
+    # table (i, j) has a prior variance t_ij a_iu a_jv, whose factors are fitted to all tables, and is shrunk to its
+    # posterior mean. rng: draws it from its posterior instead, with a flat prior where it is clear.
     if not tables:
         return {}
     outer = [np.zeros((size, size)) for size in sizes]
@@ -328,8 +326,7 @@ class LatentClasses:
 
     def linked(self, tables: Mapping[Pair, Floats], cell_of: Sequence[Integers]) -> LatentClasses:
         """Return the model with tables of pairs that it meets without circles; ``cell_of``: merged, by column."""
-        # One column of a pair is drawn given the class and the other column: with the probabilities of its class,
-        # changed by factors that proportional fitting finds.
+        # One column of a pair is drawn by class, with probabilities that factors change, given the other column.
         blocks, joint = {block.columns: block for block in self.blocks}, {}
         neighbours = [pair for ends in tables for pair in (ends, ends[::-1])]
         for root, _ in neighbours:

@@ -95,8 +95,7 @@ class MeasuredTables:
 
     def posterior_draw(self, rng: np.random.Generator) -> MeasuredTables:
         """Return what the confidential tables may be, given the noisy ones and the choice of tables."""
-        # One-way counts get their noise once more: a draw with a flat prior. The excess of two-way tables is drawn by
-        # denoised(), which shrinks; but not its moments.
+        # One-way counts and moments have a flat prior: they get their noise once more. denoised() draws the rest.
         facts, choice = self.facts, self.choice
         first = [q * multiples for q, multiples in zip(facts.allocation.first, facts.multiples, strict=True)]
         further = [q * facts.multiples[i] for i, q in choice.repeats]
@@ -276,8 +275,7 @@ class MeasuredTables:
 
     def _moments(self, i: int, j: int) -> Floats:
         """Return what of two columns is neither shrunk nor set off against negative counts: orthonormal rows."""
-        # The covariance of two columns that are ordered or have two cells, and the means of such a column given each
-        # value of another: what regressions and means of groups ask for.
+        # Of columns that are ordered or have two cells, covariances and means given each value of another column.
         cells = self.choice.counts[i] * self.choice.counts[j]
         if min(np.linalg.matrix_rank(self._values[k]) for k in (i, j)) != 1:
             return np.empty((0, cells))
@@ -389,8 +387,7 @@ class MarginalsReading(Reading):
 
     def _population_records(self, size: int, rng: np.random.Generator) -> Iterator[Records]:
         """Draw records of a population that the confidential table may be a sample of, given its noisy tables."""
-        # As many as are held are drawn from the model of one posterior draw of the tables: they scatter about it as the
-        # confidential ones about the population. Records are drawn from these.
+        # As many as are held are drawn from the model of one posterior draw of the tables, and records from these.
         draw = self.measured.posterior_draw(rng)
         model = draw.model(rng)
         for counts in copies(round(draw.total), size, rng):

@@ -188,14 +188,10 @@ class BoundedLipschitz(Projection):
             "hierarchical-histogram"
         )
 
-    @cached_property
-    def _on_a_line(self) -> W1 | None:
-        return W1(self.cells, self.total) if self.cells.line() is not None and self.cells.coordinates == 1 else None
-
     def probabilities(self, y: Integers) -> Floats:
         """Return the projection."""
-        if self._on_a_line is not None:
-            return self._on_a_line.probabilities(y)
+        if self.cells.line() is not None and self.cells.coordinates == 1:
+            return W1(self.cells, self.total).probabilities(y)
         from discreet.mechanisms.bounded_lipschitz import bounded_lipschitz_projection
 
         masses = (y + (self.total - int(y.sum())) / self.cells.count) / self.total

@@ -128,8 +128,7 @@ def stated(
     **parameters: Any,
 ) -> tuple[Mechanism, Guarantee]:
     """Return a mechanism at given parameters, and its guarantee."""
-    # records, size: held (under add/remove: declared) and released. parameters: the mechanism's own, group, and cells
-    # without a domain.
+    # records, size: held (or declared) and released. parameters: its own, group, and cells where there is no domain.
     mechanism_type, domain, group, fixed = _resolved(mechanism, parameters, domain)
     solution: Mechanism = mechanism_type.from_parameters(fixed, domain=domain, records=records, size=size)
     return solution, solution.guarantee(Relation(name=relation, group=group), n=records)

@@ -77,9 +77,8 @@ class SlotUse:
         self, coarse: Sequence[Floats], cells: Sequence[Merged], tables: Mapping[Pair, Any], noise: float
     ) -> dict[Pair, tuple[Floats, Floats]]:
         """Return the probabilities of merged cells of all pairs of columns, among those who use both slots."""
-        # All tables with a column of a slot tell of those who use it. Their mean is shrunk to those who use the slot
-        # before, or, of a panel, to all, by how much of its square is noise. coarse: of columns, among those who use
-        # their slots. tables: variances of noise of scale 1, and shares. noise: of one unit, as a share.
+        # The mean of all tables with a column of a slot is shrunk to those who use the slot before, or, of a panel, to
+        # all, by how much of its square is noise. tables: variances of noise of scale 1, and shares.
         margins = {(i, slot): column for i, column in enumerate(coarse) for slot in (-1, 0)}
         for (i, column), slot in product(enumerate(coarse), range(1, self.slots.max() + 1)):
             mean, start = column, int(np.flatnonzero(self.slots == slot)[0])

@@ -130,21 +130,16 @@ class _UrnReading(LabelReading):
 
     mechanism: StabilisedPitmanYor
 
-    @property
-    def _missing(self) -> int:
-        """How many records the noisy counts do not account for: public."""
-        return max(0, self.mechanism.records - self.y.n)
-
     def column_shares(self, *, rng: np.random.Generator) -> list[ColumnShares]:
         """Return shares of the labels that remain, drawn as those of infinitely many records."""
         counts, discount = self.y.frequencies, self.mechanism.discount
-        opening = self.mechanism.strength + discount * len(counts) + self._missing
+        opening = self.mechanism.strength + discount * len(counts) + max(0, self.mechanism.records - self.y.n)
         weights = rng.standard_gamma(np.append(counts - discount, opening))
         return [(codes, weights[:-1] / weights.sum()) for codes in self.y.records.columns]
 
     def draw(self, size: int, *, rng: np.random.Generator) -> Iterator[Records]:
         """Continue the urn for ``size`` draws, in chunks, in exchangeable order."""
-        strength = int(self.mechanism.strength * UNIT) + self._missing * UNIT
+        strength = int(self.mechanism.strength * UNIT) + max(0, self.mechanism.records - self.y.n) * UNIT
         discount = int(self.mechanism.discount * UNIT)
         blocks = draw_blocks(self.y.frequencies * UNIT, strength=strength, discount=discount, size=size, rng=rng)
         return records_of(blocks, self.y, self.mechanism.domain, rng=rng)

@@ -31,9 +31,8 @@ def steps_taken(
     guard: Callable[[Iterator[Votes]], Iterator[Votes]] = iter,
 ) -> list[Votes]:
     """Take all steps of a mechanism, those in its checkpoint excepted; each is in the file before anybody sees it."""
-    # file: the checkpoint, which is locked for as long as the steps are taken. stepped, evolved: called after each
-    # step, with the numbers of steps done and of all, and with the step. guard: gives the steps on, or refuses what
-    # takes them.
+    # file: the checkpoint, locked meanwhile. stepped, evolved: called after each step, with the numbers of steps done
+    # and of all, and with the step. guard: gives the steps on, or refuses what takes them.
     if file is not None and not isinstance(rng, SecureGenerator):
         raise ParameterError("a run that continues a checkpoint cannot be seeded. Leave out the checkpoint or the seed")
     with nullcontext() if file is None else locked(file.path):

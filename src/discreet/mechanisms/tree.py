@@ -163,9 +163,8 @@ def predicted_error(domain: Domain, n: int, law: NoiseLaw, scale: float, levels:
 
 def chosen_levels(domain: Domain, n: int, law: NoiseLaw, scales: Sequence[float]) -> tuple[int, ...]:
     """Return the levels with the least predicted error, what lies within leaves included."""
-    # The best of: every level, every second, third or fourth one, upwards from any deepest one. Freer choices predict a
-    # little less error by leaving the upper levels out, and measure worse: those show where nothing is. scales: those
-    # that the budget asks for with one level and with all of them; between, a power of the number.
+    # Every level, or every second, third or fourth, up from any deepest one: upper levels show where nothing is, though
+    # predictions do not say so. scales: for one level and for all of them; between, a power of the number.
     tree = Tree.from_domain(domain)
     depth = tree.depth
     power = math.log(scales[1] / scales[0]) / math.log(depth) if depth > 1 else 0.0

@@ -116,8 +116,7 @@ class Allocation:
         # A table left out costs its score, one that is measured its noise. Taken in the order of their scores by what
         # noise costs in them, as many are measured as make the sum least if every unit helps most (c^(2/3) of cost c):
         # on finer cells where these win back more. What k cells of a column lose falls with k^2.
-        # shapes, finer: first those of outcomes, which are measured without a score, on finer cells. alike: how many
-        # tables are read as one with each: it leaves out that part of their score, and their noise is independent.
+        # shapes, finer: first those of outcomes, which have no score. alike: how many tables are read as one with each.
         first_scored, lighter = len(shapes) - len(scores), alike**-1.5
         cost, fine_cost = [lighter * np.array([table_cost(a, b) for a, b in level]) for level in (shapes, finer)]
         dearer = fine_cost - cost
