@@ -396,8 +396,7 @@ class ChosenTables:
         """Return what no measurement of two columns gains: the scatter of records that drowns in noise, and noise."""
         facts, a, b = self.facts, self.coarse[i], self.coarse[j]
         rows, columns = [facts.scale**2 / self.one_way[k].units * self._merged_variances[k] for k in (i, j)]
-        noise = np.outer(rows, b**2) + np.outer(a**2, columns)
-        noise *= self._use.share((i, j)) ** 2
+        noise = (np.outer(rows, b**2) + np.outer(a**2, columns)) * self._use.share((i, j)) ** 2
         expected = self.total * (self._use.share((i, j)) * np.outer(*self._margins[i, j]))
         usual = facts.scale**2 * 2.0 * len(facts.pairs) / facts.units  # squared error, half the units
         lost = expected * usual / (expected + usual) + noise

@@ -133,12 +133,9 @@ class ExponentialHistogram(DrawnMechanism):
         total: Floats = np.sqrt((difference * difference).sum(axis=-1))
         return -self._rate(n) * total
 
-    def _held(self, x: Counts) -> Integers:
-        return NumberedCells(self.domain, self._cells).counts(x.records, x.frequencies)
-
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> Iterator[Records]:
         """Draw the counts with integers only, and yield their records in random order, in chunks."""
-        table, remaining = self._held(x), self.size
+        table, remaining = NumberedCells(self.domain, self._cells).counts(x.records, x.frequencies), self.size
         if self.loss == "l1":
             counts, weights = np.zeros_like(table), self._log_weights(table, np.arange(self.size + 1)[:, None]).T
             sums = _log_sums(weights)
@@ -157,7 +154,7 @@ class ExponentialHistogram(DrawnMechanism):
 
     def log_prob(self, y: Records, x: Counts) -> float:
         """Return the log-probability of the sequence ``y``: that of its counts, divided by their arrangements."""
-        table = self._held(x)
+        table = NumberedCells(self.domain, self._cells).counts(x.records, x.frequencies)
         counts = np.bincount(self.domain.flat(y), minlength=len(table))
         arrangements = math.lgamma(self.size + 1) - sum(math.lgamma(c + 1) for c in counts.tolist())
         weight = float(self._log_weights(table, counts).sum())

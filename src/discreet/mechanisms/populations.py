@@ -142,8 +142,6 @@ def check_fits(records: Records, domain: Domain, rows: int, what: str) -> Record
     return records
 
 
-Variant = Literal["projection", "practical", "theoretical"]
-
 MOST_CANDIDATES = 1 << 22
 """Of a step."""
 
@@ -163,7 +161,7 @@ class EvolutionFacts:
     population: int
     noise: Literal["gaussian", "laplace"] = "gaussian"
     threshold: int = 0
-    variant: Variant = "projection"
+    variant: Literal["projection", "practical", "theoretical"] = "projection"
     nearest: int = 1
     unit_votes: int = 0
     by_label: str | None = None

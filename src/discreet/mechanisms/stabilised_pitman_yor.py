@@ -107,7 +107,6 @@ class StabilisedPitmanYor(StableCounts):
                 reason=f"it takes minutes where records times cells are above {_MOST_FOLLOWED:,}. "
                 "Take another mechanism"
             )
-        domain = self.domain
         return ThresholdedUrn(
             law=LAPLACE,
             scale=self.scale,
@@ -115,7 +114,7 @@ class StabilisedPitmanYor(StableCounts):
             surplus="rescaled",
             sampling="iid",
             strength=self.strength,
-            base=lambda: NumberedCells(domain, numbered_cells(domain, self.name)).base(),
+            base=lambda: NumberedCells(self.domain, numbered_cells(self.domain, self.name)).base(),
         )
 
     def _lost(self, n: int, like: Commonness | None) -> float:

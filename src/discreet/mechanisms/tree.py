@@ -146,8 +146,6 @@ def node_counts(tree: Tree, levels: Sequence[int], leaves: Floats) -> Integers:
     return np.concatenate([*parts[::-1], np.empty(0, dtype=np.int64)])
 
 
-# Which levels of a tree to add noise to: a prediction of the error from public facts alone, and a search.
-
 _WIDEST = 4  # of the steps between levels
 _OCCUPIED = 0.125  # share of the nodes that hold records: tables are more concentrated than their bounds
 
@@ -296,8 +294,6 @@ class Consistent:
         above = np.zeros(sum(self.tree.nodes(level) for level in self.measured[:-1]))
         return float(leaves @ replace(self, total=0.0).counts(np.concatenate((above, leaves)))[0])
 
-
-# The counts of one long ordered column of a wide table.
 
 _STEP = 3  # levels from one that is counted to the next
 _LEAF_Q = 2  # of the q of sums of cells, that of the cells
