@@ -232,9 +232,6 @@ def _jump(link: Indices, child: Indices) -> Indices:
         link[child] = further
 
 
-# What the mechanisms that continue the table's urn share. Guarantees are computed for the rounded values.
-
-
 def rounded_urn(strength: float, discount: float) -> tuple[float, float]:
     """Return a strength and a discount as multiples of 2^-20: the one rounded up, the other to the nearest below 1."""
     units = math.ceil(Fraction(strength) * UNIT)
