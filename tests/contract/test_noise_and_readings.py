@@ -282,7 +282,9 @@ def made(kind: type[Projection]) -> list[tuple[Projection, NumberedCells]]:
 
 def by_rows(projection: Projection) -> bool:
     """Whether rows are projected at once: all but a transport in several dimensions."""
-    return not isinstance(projection, BoundedLipschitz) or projection._on_a_line is not None
+    return not isinstance(projection, BoundedLipschitz) or (
+        projection.cells.line() is not None and projection.cells.coordinates == 1
+    )
 
 
 def read(projection: Projection, rows: Integers) -> Floats:

@@ -150,7 +150,7 @@ def test_each_label_keeps_a_population_of_its_own(variant: str) -> None:
     parents = Records(columns=(np.array([0, 1, 2]), np.full(3, 0.5), np.full(3, 0.5)))
     varied = mechanism._api.variation(parents, rng=seeded(2))
     assert (varied.columns[0] != labels).any()
-    assert (mechanism._populations.labelled(varied, labels).columns[0] == labels).all()
+    assert (mechanism._labelled(varied, labels).columns[0] == labels).all()
 
 
 def test_labels_that_the_api_hardly_draws_are_written_over() -> None:

@@ -141,7 +141,7 @@ def test_no_more_units_are_spent_than_are_paid(data: st.DataObject) -> None:
     pairs = list(combinations(range(len(sizes)), 2))[: data.draw(st.integers(0, 40))]
     copies = np.array(data.draw(st.lists(st.integers(1, 8), min_size=len(sizes), max_size=len(sizes))))
     units = max(units, int(copies.sum()))
-    allocation = Allocation.from_sizes(sizes, copies, units, alone=not pairs)
+    allocation = Allocation(units, sizes, copies, alone=not pairs)
     first, left = allocation.first, allocation.remaining
     assert first.min() >= 1
     assert left == units - int((copies * first**2).sum()) >= 0
@@ -166,7 +166,7 @@ def test_no_more_units_are_spent_than_are_paid(data: st.DataObject) -> None:
 def test_many_columns_and_few_units() -> None:
     """One column of many cells would get all the units, and the others their one each besides."""
     sizes = [100_000] + [2] * 127
-    allocation = Allocation.from_sizes(sizes, np.ones(128, dtype=np.int64), 128, alone=False)
+    allocation = Allocation(128, sizes, np.ones(128, dtype=np.int64), alone=False)
     assert int((allocation.first**2).sum()) == 128
 
 

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import combinations, product
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -26,9 +27,9 @@ from discreet.mechanisms import Marginals, marginals, wide_facts
 from discreet.mechanisms.chosen_tables import (
     KeptLabels,
     LabelledTables,
-    LabelThreshold,
     closed_domain,
     coded_parts,
+    kept_labels,
     label_counts,
 )
 from discreet.mechanisms.noise import GAUSSIAN
@@ -345,8 +346,8 @@ def test_log_prob_is_that_of_labels_and_of_tables_given_them() -> None:
 
 def kept_sets(draws: int, seed: int) -> Counter[tuple[str, ...]]:
     held = {"a": 30, "b": 20, "c": 12}
-    rng = seeded(seed)
-    found = [LabelThreshold(2, 18.0, 20).keep(held, rng=rng) for _ in range(draws)]
+    rng, facts = seeded(seed), cast(Any, SimpleNamespace(label_q=2, scale=18.0, threshold=20))
+    found = [kept_labels(facts, held, rng=rng) for _ in range(draws)]
     assert min(int(each.counts.min(initial=99)) for each in found) == 80  # the least that is kept
     return Counter(each.labels for each in found)
 

@@ -145,7 +145,7 @@ def discounted(m: int, theta: float, sigma: float) -> PitmanYor:
 
 def on_the_grid(mechanism: PitmanYor) -> tuple[float, float]:
     """The strength and the discount that the kernel uses."""
-    return mechanism.strength_units / 2**20, mechanism.discount_units / 2**20
+    return int(mechanism.strength * 2**20) / 2**20, int(mechanism.discount * 2**20) / 2**20
 
 
 @pytest.mark.parametrize("sigma", [0.1, 0.5, 0.9])

@@ -72,7 +72,6 @@ if TYPE_CHECKING:
     from discreet.mechanisms.registry import (
         MODELS,
         REGISTRY,
-        alias_of,
         certified_type,
         first_names,
         known_parameters,

@@ -1,9 +1,6 @@
-"""The seam: what every mechanism is.
+"""The seam: every mechanism is a frozen dataclass, whose fields are public facts, and whose call arguments are secret.
 
-A mechanism is a frozen dataclass. Its **fields are public facts; its call arguments are secret.** Its *private step* is
-``kernel``, the only method that reads confidential data in a release, with its law (``log_prob``, ``outputs``) and what
-is promised of it (``guarantee``). Its *reading* (``reading.py``) is public: it is made of what the kernel gave, never
-of the table.
+Its private step, ``kernel``, is all that reads confidential data in a release. Its reading (``reading.py``) is public.
 """
 
 from __future__ import annotations
@@ -70,6 +67,12 @@ def listed(*ranges: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
     if count > MOST_LISTED:
         raise ParameterError(f"{count:,} outcomes are too many to enumerate. Take a smaller universe")
     return product(*ranges)
+
+
+def outputs_around(counts: Integers, reach: int) -> Outputs:
+    """Return the integer vectors no further than ``reach`` from some, all but 1e-13 of them by probability."""
+    ends = zip((counts.min(axis=0) - reach).tolist(), (counts.max(axis=0) + reach + 1).tolist(), strict=True)
+    return Outputs([np.array(z) for z in listed(*(range(low, high) for low, high in ends))], 1e-13)
 
 
 @sealed
@@ -304,10 +307,6 @@ class PartsMechanism(Mechanism):
         """Whether the table has to say which records are of one privacy unit."""
         return False
 
-    @abstractmethod
-    def kernel(self, x: Parts, *, rng: np.random.Generator) -> KernelOutput:
-        """Take the private step on a table that may be read more than once, a part at a time."""
-
 
 class SteppedMechanism(PartsMechanism):
     """A mechanism whose kernel takes ``steps`` steps, each of which may be long."""
@@ -316,14 +315,11 @@ class SteppedMechanism(PartsMechanism):
 
     @abstractmethod
     def further(self, x: Parts, released: list[Votes], *, rng: np.random.Generator) -> Iterator[Votes]:
-        """Yield the steps after those released so far, to which the caller adds each before it asks for the next."""
+        """Add the further steps to those released so far, and yield each before the next one is taken."""
 
     def kernel(self, x: Parts, *, rng: np.random.Generator) -> list[Votes]:
         """Take all steps."""
-        released: list[Votes] = []
-        for step in self.further(x, released, rng=rng):
-            released.append(step)  # noqa: PERF402 - the next step is taken after those before it
-        return released
+        return list(self.further(x, [], rng=rng))
 
     @abstractmethod
     def could_release(self, step: Votes) -> bool:

@@ -1,8 +1,4 @@
-"""The distribution nearest to noisy masses in bounded-Lipschitz distance, with a certificate that none is nearer (T14).
-
-Mass is sent along few pairs, *arcs*: those of a coarser picture first, then those that pay at the prices of POT's
-network simplex. A 1-Lipschitz potential proves the result: docs/theory/bounded-lipschitz-projection.md.
-"""
+"""Distributions nearest to noisy masses, with proof: docs/theory/bounded-lipschitz-projection.md (T14)."""
 
 from __future__ import annotations
 
@@ -41,10 +37,11 @@ class CertifiedProjection(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """Distance of two points, the p-norm of their difference (``norm`` 1, 2 or infinity); and the largest distance."""
+    """Distance of two points, the p-norm of their difference (``norm`` 1, 2 or infinity)."""
 
     norm: float
-    diameter: float
+    diameter: float  # the largest distance
+    tolerance: float  # of what is sent at least cost
 
     def distances(self, a: Floats, b: Floats) -> Floats:
         """Return the distance of every row of ``a`` from every row of ``b``."""
@@ -80,10 +77,8 @@ def transport_available() -> bool:
 def bounded_lipschitz_projection(
     masses: Floats, points: Floats, *, diameter: float, norm: float = 2.0, tolerance: float = 1e-6
 ) -> CertifiedProjection:
-    """Return the distribution on public points that is nearest to signed masses of any total, with a certificate (T14).
-
-    ``diameter``: at least the largest distance of two points. ``tolerance``: of the gap, as a share of the diameter.
-    """
+    """Return the distribution on public points that is nearest to signed masses of any total, with a certificate."""
+    # diameter: at least the largest distance of two points. tolerance: of the gap, as a share of the diameter.
     masses, points = np.asarray(masses, np.float64), np.asarray(points, np.float64)
     if points.ndim != 2 or points.shape[0] != len(masses) or not points.shape[1] or not np.isfinite(points).all():
         raise ParameterError("points must be finite coordinates, one row per mass")
@@ -91,7 +86,8 @@ def bounded_lipschitz_projection(
         raise ParameterError("diameter must be a positive number")
     if np.ptp(points, axis=0).max() > diameter * (1.0 + 1e-9):
         raise ParameterError("diameter is smaller than the distance of two points. Give the diameter of the space")
-    metric, total, size = Metric(float(norm), float(diameter)), float(masses.sum()), float(np.abs(masses).sum())
+    metric = Metric(float(norm), float(diameter), tolerance * float(diameter))
+    total, size = float(masses.sum()), float(np.abs(masses).sum())
     created = max(0.0, 1.0 - total)
     if masses[masses > 0.0].sum() <= 1.0:  # what is created fills all deficits: nothing is sent
         remains, cost, price = np.maximum(masses, 0.0), 0.0, np.zeros(len(masses))
@@ -99,9 +95,9 @@ def bounded_lipschitz_projection(
         remains, price, order = np.empty(len(masses)), np.empty(len(masses)), np.argsort(points[:, 0])
         remains[order], cost, price[order] = fill_line(masses[order], points[order, 0])
     elif len(masses) <= _DIRECT:
-        remains, cost, price = _between_all(masses, points, created, metric, tolerance)
+        remains, cost, price = _between_all(masses, points, created, metric)
     else:
-        remains, cost, price = _between_groups(masses, points, created, metric, tolerance)
+        remains, cost, price = _between_groups(masses, points, created, metric)
     probabilities = remains / remains.sum() if remains.any() else np.full(len(masses), 1.0 / len(masses))
     height = diameter - (2.0 * diameter - price.max() if created > 0.0 else 0.0)
     potential = np.clip(height - price, -diameter, diameter)
@@ -117,9 +113,8 @@ def fill_line(masses: Floats, positions: Floats) -> tuple[Floats, float, Floats]
     total, signed = float(walk[-1]), walk[:-1]
     fitted = np.clip(isotonic(signed, gaps), 0.0, total)
     remains = np.maximum(np.diff(fitted, prepend=0.0, append=total), 0.0)
-    # The largest potential that the fit allows, by shortest paths along the line, both ways: it falls by the gap where
-    # mass moves to the right, rises by it where mass moves to the left, is at most 0, and is made 1-Lipschitz in the
-    # coordinates themselves. Minus it is the price.
+    # Minus the price is the largest potential that the fit allows, at most 0: it falls by the gap where mass moves to
+    # the right, rises by it where mass moves to the left, and is made 1-Lipschitz in the coordinates themselves.
     steps = (np.where(side, -gaps, gaps) for side in (signed > fitted, signed < fitted))
     onward, back = (np.concatenate(([0.0], np.cumsum(step))) for step in steps)
     forwards = onward + np.minimum.accumulate(-onward)
@@ -129,26 +124,19 @@ def fill_line(masses: Floats, positions: Floats) -> tuple[Floats, float, Floats]
     return remains, float(gaps @ np.abs(signed - fitted)), np.asarray(price)
 
 
-def _between_all(
-    masses: Floats, points: Floats, created: float, metric: Metric, tolerance: float
-) -> tuple[Floats, float, Floats]:
+def _between_all(masses: Floats, points: Floats, created: float, metric: Metric) -> tuple[Floats, float, Floats]:
     """Return what remains, the cost of sending the rest, and the price of a unit at every point."""
     remains = np.zeros(len(masses))
-    remains[masses > 0.0], cost, prices = fill(
-        masses, points, created=created, metric=metric, tolerance=tolerance * metric.diameter
-    )
+    remains[masses > 0.0], cost, prices = fill(masses, points, created=created, metric=metric)
     return remains, cost, lowest_potential(points, points[masses < 0.0], prices, metric)
 
 
-def _between_groups(
-    masses: Floats, points: Floats, created: float, metric: Metric, tolerance: float
-) -> tuple[Floats, float, Floats]:
+def _between_groups(masses: Floats, points: Floats, created: float, metric: Metric) -> tuple[Floats, float, Floats]:
     """Solve between groups of neighbours, and share what a group keeps among its positive masses."""
-    # A plan within the groups, by way of their centres, is added to the cost; prices at the centres are extended to all
-    # points, which keeps them a proof.
+    # A plan by way of the groups' centres is added to the cost; prices there, extended to all points, stay a proof.
     label, centres, distances = gathered(points, -(-len(masses) // _DIRECT), metric)
     sums: Floats = np.bincount(label, masses).astype(np.float64)
-    remains, cost, price = _between_all(sums, centres, created, metric, tolerance)
+    remains, cost, price = _between_all(sums, centres, created, metric)
     positive = np.maximum(masses, 0.0)
     supply = np.bincount(label, positive, len(sums))
     share = np.divide(remains, supply, out=np.zeros_like(remains), where=supply > 0.0)
@@ -166,9 +154,7 @@ def gathered(points: Floats, size: int, metric: Metric) -> tuple[Integers, Float
     return label, centres, metric.lengths(points - centres[label])
 
 
-def fill(
-    masses: Floats, points: Floats, *, created: float, metric: Metric, tolerance: float
-) -> tuple[Floats, float, Floats]:
+def fill(masses: Floats, points: Floats, *, created: float, metric: Metric) -> tuple[Floats, float, Floats]:
     """Fill the negative masses from the positive ones, and from a created mass put anywhere, at least cost."""
     # Returned are what is left of each supply, what sending the rest costs, and the price of a unit at each deficit.
     # What rounding leaves unfilled is paid for at twice the diameter.
@@ -177,7 +163,7 @@ def fill(
     if deficits.sum() <= created:
         return supplies, 0.0, np.zeros(len(deficits))
     sources, sinks = points[plus], points[minus]
-    arcs = _first_arcs(masses, points, created=created, metric=metric, tolerance=tolerance)
+    arcs = _first_arcs(masses, points, created=created, metric=metric)
     best, prices = -np.inf, np.zeros(len(deficits))
     while True:
         remains, cost, new_prices, rents = _solved(arcs, supplies, deficits, created, metric)
@@ -187,7 +173,7 @@ def fill(
         if value > best:
             best, prices = value, new_prices
         wider = _joined(len(deficits), arcs, new)
-        if cost - best <= tolerance or len(wider.cost) == len(arcs.cost):
+        if cost - best <= metric.tolerance or len(wider.cost) == len(arcs.cost):
             return remains, cost, prices
         arcs = wider
 
@@ -256,7 +242,7 @@ def _balls(points: Floats, blocks: list[Integers], metric: Metric) -> tuple[Floa
     return centres, np.maximum.reduceat(distances, starts)
 
 
-def _first_arcs(masses: Floats, points: Floats, *, created: float, metric: Metric, tolerance: float) -> Arcs:
+def _first_arcs(masses: Floats, points: Floats, *, created: float, metric: Metric) -> Arcs:
     """Return all pairs where they are few; else the nearest ones, and the likeliest at prices of a coarser picture."""
     plus, minus = masses > 0.0, masses < 0.0
     sources, sinks = points[plus], points[minus]
@@ -265,7 +251,7 @@ def _first_arcs(masses: Floats, points: Floats, *, created: float, metric: Metri
         return Arcs(row, column, metric.distances(sources, sinks).ravel())
     label, centres, distances = gathered(points, _COARSER, metric)
     sums: Floats = np.bincount(label, masses).astype(np.float64)
-    *_, prices = fill(sums, centres, created=created, metric=metric, tolerance=tolerance)
+    *_, prices = fill(sums, centres, created=created, metric=metric)
     price = lowest_potential(centres, centres[sums < 0.0], prices, metric)[label]
     slack = 8.0 * float(distances.mean())
     pairs = [
@@ -301,9 +287,8 @@ def _solved(
     arcs: Arcs, supplies: Floats, deficits: Floats, created: float, metric: Metric
 ) -> tuple[Floats, float, Floats, Floats]:
     """Return what remains, the cost, the prices and the rents of the least costly filling on these arcs."""
-    # Three nodes, and arcs that keep every problem feasible: a sink takes what stays with its supply; a source has the
-    # created mass; another fills any deficit by a detour at twice the diameter: mass is created there and destroyed
-    # elsewhere.
+    # Three nodes keep every problem feasible: a sink takes what stays with its supply, a source has the created mass,
+    # and another fills any deficit by a detour at twice the diameter.
     if not transport_available():
         raise ParameterError(
             "a projection in two or more dimensions needs POT 0.9.7. Install it: pip install 'discreet[transport]'"

@@ -33,11 +33,6 @@ class Free:
     relative: float = 1e-6  # how near to the optimum
     usual: float | None = None  # the value for which a refusal names a delta; by default the most private one
 
-    @property
-    def private(self) -> float:
-        """The value for which a refusal names a delta."""
-        return self.usual or (self.low, self.high)[self.rising]
-
     def bound(self, value: float) -> dict[str, float]:
         """Return a value as what a refusal names: the parameter is to be at least, or at most, that."""
         return {f"{self.name} {('<=', '>=')[self.rising]}": value}
@@ -132,7 +127,8 @@ def one_solution(search: Search, *free: Free, promise: Callable[[Any], Guarantee
     (parameter,) = unknown
     if (value := solution(parameter)) is not None:
         return search.mechanism(**{parameter.name: value})
-    guarantee, request = promised(parameter, parameter.private), _request_text(search, free)
+    usual = parameter.usual or (parameter.low, parameter.high)[parameter.rising]
+    guarantee, request = promised(parameter, usual), _request_text(search, free)
     if parameter.name == "size":
         require_budget(guarantee, budget, request)
     raise Infeasible(request, budget.nearest(guarantee.profile))
@@ -175,8 +171,7 @@ def least_scale(search: Search) -> Any:
 
 def scale_solution(law: NoiseLaw, budget: AnyBudget, promise: Callable[..., Guarantee]) -> float | None:
     """Return the least scale of a law's noise with which what is promised meets the budget, if one does."""
-    # A pure epsilon is a rational number divided by the scale. The least scale is then the float next above a quotient,
-    # by its binary value, with which the kernel draws.
+    # A pure epsilon is a rational number divided by the scale: the least is the float next above a quotient.
     free = replace(SCALE, high=law.largest_scale)
     if not isinstance(budget, Budget) or budget.delta > 0.0:
         least: float | None = free.solution(lambda scale: budget.excess(promise(scale=scale).profile))

@@ -1,8 +1,4 @@
-"""What ``marginals`` chooses by what it released before: labels to keep, cells to merge, tables to measure.
-
-The labels that are kept are chosen in the private step. All else is public: a function of the facts and of what was
-released.
-"""
+"""What ``marginals`` chooses: labels in the private step; cells to merge and tables to measure by what it released."""
 
 from __future__ import annotations
 
@@ -73,30 +69,22 @@ class LabelledTables(NamedTuple):
     tables: CellCounts
 
 
-class LabelThreshold(NamedTuple):
-    """Which labels of a column are kept: those whose noisy count reaches a threshold."""
+def kept_labels(facts: WideFacts, counts: Mapping[str, int], *, rng: np.random.Generator) -> KeptLabels:
+    """Return the labels whose noisy count reaches the threshold, ascending, with these; ``counts``: confidential."""
+    q, labels = facts.label_q, list(counts)
+    noisy = q * q * np.array(list(counts.values()), dtype=np.int64)
+    noisy += GAUSSIAN.draw(q * facts.scale, len(counts), rng=rng)
+    places = np.flatnonzero(noisy >= q * q * (facts.threshold or 0))
+    return KeptLabels(tuple(labels[i] for i in places.tolist()), noisy[places])
 
-    q: int  # counts are multiplied by ``q^2``, and have noise of ``q`` times the scale of one unit
-    scale: float
-    threshold: int  # in records
 
-    def keep(self, counts: Mapping[str, int], *, rng: np.random.Generator) -> KeptLabels:
-        """Return the labels that are kept, in ascending order, and their noisy counts; ``counts``: confidential."""
-        noise = GAUSSIAN.draw(self.q * self.scale, len(counts), rng=rng)
-        noisy = self.q * self.q * np.array(list(counts.values()), dtype=np.int64) + noise
-        places, labels = np.flatnonzero(noisy >= self.q * self.q * self.threshold), list(counts)
-        return KeptLabels(tuple(labels[i] for i in places.tolist()), noisy[places])
-
-    def log_prob(self, y: KeptLabels, counts: Mapping[str, int]) -> float:
-        """Return the log-probability of the labels that are kept and of their noisy counts."""
-        units, scale = self.q * self.q, self.q * self.scale
-        minimum, released = units * self.threshold, dict(zip(y.labels, y.counts.tolist(), strict=True))
-        if not released.keys() <= counts.keys() or any(noisy < minimum for noisy in released.values()):
-            return -np.inf
-        noise = np.array([released[label] - units * counts[label] for label in y.labels], dtype=np.int64)
-        absent = [count for label, count in counts.items() if label not in released]
-        below = {count: GAUSSIAN.log_below(scale, minimum - units * count) for count in set(absent)}
-        return float(GAUSSIAN.log_pmf(scale, noise).sum()) + sum(below[count] for count in absent)
+def log_prob_of_labels(facts: WideFacts, y: KeptLabels, counts: Mapping[str, int]) -> float:
+    """Return the log-probability of the labels that are kept and of their noisy counts."""
+    units, released = facts.label_q**2, dict(zip(y.labels, y.counts.tolist(), strict=True))
+    if not released.keys() <= counts.keys():
+        return -math.inf
+    exact, noisy = [units * count for count in counts.values()], [released.get(label, 0) for label in counts]
+    return GAUSSIAN.log_thresholded(facts.label_q * facts.scale, exact, noisy, units * (facts.threshold or 0))
 
 
 def coded_parts(parts: Iterable[Counts], closed: Domain, columns: Sequence[int]) -> Iterator[Counts]:
@@ -207,8 +195,7 @@ def merged(column: Column, noisy: Floats, error: float, precision: float, *, few
     """Merge the cells of a column whose counts are too small to be told from noise, or from their neighbours'."""
     # An ordered column's become runs of about equal counts, a null by itself, or where there are few cells, neighbours
     # that are not clear join; of another column all that are not clear, or not among the commonest, become one.
-    # noisy: released, with standard error error. precision: number of records, in standard errors of a total, for each
-    # column. fewest: commonest cells that keep their number, clear or not; runs are then of equal counts.
+    # precision: records, in standard errors of a total, per column. fewest: commonest cells that stay, clear or not.
     bins = most_runs(precision)
     if column.on_a_line:
         values = int(column.values or 0)
@@ -265,8 +252,7 @@ class ChosenTables:
         first, self._pair_scores = y[: self.scored], y[self.scored : self.scored + len(facts.pairs)]
         one_way = one_way_counts(facts, np.asarray(first, dtype=np.int64))
         self.total = number_of_records(facts, one_way)
-        self._use = SlotUse.from_tables(facts.slots, one_way, self.total)
-        self.one_way = self._use.completed(one_way)
+        self._use, self.one_way = SlotUse.from_tables(facts.slots, one_way, self.total)
         outcome_pairs, scored_pairs = measurable_pairs(facts.domain, facts.workload)
         self.candidates = outcome_pairs + scored_pairs  # two-way tables that may be measured
         self.three_way: list[ThreeWayTables] = []  # of an outcome and two other columns: one item, or none
@@ -410,8 +396,7 @@ class ChosenTables:
         """Return what no measurement of two columns gains: the scatter of records that drowns in noise, and noise."""
         facts, a, b = self.facts, self.coarse[i], self.coarse[j]
         rows, columns = [facts.scale**2 / self.one_way[k].units * self._merged_variances[k] for k in (i, j)]
-        noise = np.outer(rows, b**2) + np.outer(a**2, columns)
-        noise *= self._use.share((i, j)) ** 2
+        noise = (np.outer(rows, b**2) + np.outer(a**2, columns)) * self._use.share((i, j)) ** 2
         expected = self.total * (self._use.share((i, j)) * np.outer(*self._margins[i, j]))
         usual = facts.scale**2 * 2.0 * len(facts.pairs) / facts.units  # squared error, half the units
         lost = expected * usual / (expected + usual) + noise

@@ -154,7 +154,7 @@ class DirichletMultinomial(HeldMechanism):
                 prior = self.strength_units / (UNIT * cells)
                 profile = GroupUrn(size=self.size, prior=prior, cells=cells, n=n, group=group, bound=profile)
         theorem = "T4, chained" if isinstance(profile, ChainProfile) else "T4"
-        chosen, caveat = ("cells", "prior"), Code("prior-share", {"share": self._lost(n)})
+        chosen, caveat = ("cells", "prior"), Code("prior-share", {"share": self._strength / (self._strength + n)})
         return Guarantee.proved(profile, relation=relation, n=n, theorem=theorem, chosen=chosen, caveats=(caveat,))
 
     def _single(self, n: int) -> Profile:
@@ -192,12 +192,9 @@ class DirichletMultinomial(HeldMechanism):
     def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
         """Return the share of the prior."""
         remedies = helpful(self.domain, "cells", "columns", "size", "epsilon", "delta", size=self.size == 1)
-        lost, urn = self._lost(n), n + self._strength
+        urn = n + self._strength
+        lost = self._strength / urn
         return Forecast(lost=lost, lost_is="expectation", lost_to="prior", rest="base", urn=urn, remedies=remedies)
-
-    def _lost(self, n: int) -> float:
-        """Return ``sum alpha / A``."""
-        return self._strength / (self._strength + n)
 
     @classmethod
     def _solution(cls, search: Search) -> Any:

@@ -17,14 +17,7 @@ from discreet._core.errors import ParameterError
 from discreet._core.numeric import log_rising, up
 from discreet._core.text import counted
 from discreet.domain import Commonness, Counts, Domain, Records
-from discreet.mechanisms.base import (
-    NEIGHBOURS,
-    CellCounts,
-    Mechanism,
-    held_frequencies,
-    numbered_cells,
-    require_neighbours,
-)
+from discreet.mechanisms.base import NEIGHBOURS, Mechanism, held_frequencies, numbered_cells, require_neighbours
 from discreet.mechanisms.calibration import SIZE, Free, Search, one_solution
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import DrawnFromCounts, Likelihood
@@ -143,7 +136,7 @@ class Mixture(MixtureDraws):
         """Return the factor ``((1-q) c / n + q / k)^z`` of each cell."""
         uniform = self.mixing / self._cells
 
-        def log_weight(records: int, _cells: Indices, counts: CellCounts, drawn: CellCounts) -> Floats:
+        def log_weight(records: int, _cells: Indices, counts: Integers, drawn: Integers) -> Floats:
             with np.errstate(divide="ignore", invalid="ignore"):
                 weight = drawn * np.log((1.0 - self.mixing) * counts / records + uniform)
             return np.where(drawn > 0, weight, 0.0)
@@ -239,9 +232,6 @@ def _jump(link: Indices, child: Indices) -> Indices:
         link[child] = further
 
 
-# What the mechanisms that continue the table's urn share. Guarantees are computed for the rounded values.
-
-
 def rounded_urn(strength: float, discount: float) -> tuple[float, float]:
     """Return a strength and a discount as multiples of 2^-20: the one rounded up, the other to the nearest below 1."""
     units = math.ceil(Fraction(strength) * UNIT)
@@ -293,19 +283,9 @@ class PitmanYorUrn(HeldMechanism):
         object.__setattr__(self, "discount", discount)
         object.__setattr__(self, "strength", max(strength, 1 / UNIT - discount))
 
-    @property
-    def strength_units(self) -> int:
-        """The strength, in units."""
-        return int(self.strength * UNIT)
-
-    @property
-    def discount_units(self) -> int:
-        """The discount, in units."""
-        return int(self.discount * UNIT)
-
     def _urn(self, x: Counts, rng: np.random.Generator) -> Iterator[Integers]:
         """Draw value numbers in blocks, integers only."""
-        strength, discount = self.strength_units, self.discount_units
+        strength, discount = int(self.strength * UNIT), int(self.discount * UNIT)
         return draw_blocks(x.frequencies * UNIT, strength=strength, discount=discount, size=self.size, rng=rng)
 
     def _held_urn(self, x: Counts, *, filtered: bool) -> HeldTable:

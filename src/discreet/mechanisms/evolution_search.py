@@ -96,7 +96,7 @@ def remedies(facts: EvolutionFacts, n: int) -> tuple[str, ...]:
     return (*better, *helpful(facts.domain, "columns", "epsilon", "delta"))
 
 
-def chosen_evolution(search: Search, *, named: bool) -> Any:
+def chosen_evolution(search: Search) -> Any:
     """Return an evolution that meets a budget: what is free follows from public numbers, its noise is solved for."""
     # The rule and what it was tried on: docs/theory/private-evolution.md, "Steps and population".
     n, domain, fixed = search.n, search.domain, search.parameters
@@ -106,7 +106,7 @@ def chosen_evolution(search: Search, *, named: bool) -> Any:
         return search.mechanism(**unused | fixed)
     gaussian = fixed.get("noise", "gaussian") == "gaussian"
     if {"steps", "population"} <= fixed.keys():
-        return _with_scales(_solved(search), search, named=named)
+        return _solved(search)
     single = _solved(search.with_parameters(population=1, steps=1))
     ratio = n / _of_one_vote(single, search)
     candidates = min(_CANDIDATES[api.quick] * math.sqrt(ratio), _MOST_PER_RATIO * ratio)
@@ -126,7 +126,7 @@ def chosen_evolution(search: Search, *, named: bool) -> Any:
     evolution = _solved(search.with_parameters(**settings))
     if evolution.variant == "practical" and gaussian and "threshold" not in fixed:
         evolution = replace(evolution, threshold=round(_LEAST_VOTES * evolution.scale))
-    return _with_scales(evolution, search, named=named)
+    return evolution
 
 
 def _of_one_vote(evolution: Any, search: Search) -> float:
@@ -137,10 +137,8 @@ def _of_one_vote(evolution: Any, search: Search) -> float:
     return float(evolution.scale / math.sqrt(votes))
 
 
-def _with_scales(evolution: Any, search: Search, *, named: bool) -> Any:
-    """Return an evolution with the theorem's finest scale where a box or a ball was asked for by name."""
-    if not named or not hasattr(evolution.api, "alpha"):
-        return evolution
+def with_scales(evolution: Any, search: Search) -> Any:
+    """Return an evolution with the theorem's finest scale of a box or a ball."""
     sigma = min(0.5, _of_one_vote(evolution, search) / search.n)
     alpha = pe25.theorem_alpha(sigma, dimension=len(search.domain.columns), diameter=evolution.api.diameter)
     return replace(evolution, api=replace(evolution.api, alpha=alpha))

@@ -22,11 +22,12 @@ from discreet.mechanisms.calibration import Free, Search, one_solution
 from discreet.mechanisms.drawn import DrawnMechanism
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import ExactLaw, compositions
+from discreet.mechanisms.projections import NumberedCells
+from discreet.mechanisms.reading import BLOCK
 from discreet.privacy import BoundedRangeProfile, Code, ConstantProfile, Guarantee, Profile, Relation
 
 _MOST_TERMS = 1 << 28  # of the sums over cells and sizes, about a second
 _MOST_COUNTS = 1 << 23  # numbers in the list of all count vectors
-_BLOCK = 1 << 17
 _LARGEST = 1000.0
 _UNIT = 2.0**-53  # rounding of one operation
 
@@ -132,39 +133,28 @@ class ExponentialHistogram(DrawnMechanism):
         total: Floats = np.sqrt((difference * difference).sum(axis=-1))
         return -self._rate(n) * total
 
-    def _held(self, x: Counts) -> Integers:
-        counts = np.zeros(self._cells, dtype=np.int64)
-        counts[self.domain.flat(x.records)] = x.frequencies
-        return counts
-
-    def _draw(self, table: Integers, rng: np.random.Generator) -> Integers:
-        """Return the drawn counts."""
-        if self.loss != "l1":
-            vectors = compositions(self.size, len(table))
-            vector: Integers = vectors[draw_weighted(self._log_weights(table, vectors), rng=rng)]
-            return vector
-        weights = self._log_weights(table, np.arange(self.size + 1)[:, None]).T
-        sums = _log_sums(weights)
-        counts = np.zeros_like(table)
-        remaining = self.size
-        for cell in range(len(table) - 1):
-            log_weights = weights[cell, : remaining + 1] + sums[cell + 1, remaining::-1]
-            counts[cell] = draw_weighted(log_weights, rng=rng)
-            remaining -= int(counts[cell])
-        counts[-1] = remaining
-        return counts
-
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> Iterator[Records]:
         """Draw the counts with integers only, and yield their records in random order, in chunks."""
-        counts = self._draw(self._held(x), rng)
+        table, remaining = NumberedCells(self.domain, self._cells).counts(x.records, x.frequencies), self.size
+        if self.loss == "l1":
+            counts, weights = np.zeros_like(table), self._log_weights(table, np.arange(self.size + 1)[:, None]).T
+            sums = _log_sums(weights)
+            for cell in range(len(table) - 1):
+                log_weights = weights[cell, : remaining + 1] + sums[cell + 1, remaining::-1]
+                counts[cell] = draw_weighted(log_weights, rng=rng)
+                remaining -= int(counts[cell])
+            counts[-1] = remaining
+        else:
+            vectors = compositions(self.size, len(table))
+            counts = vectors[draw_weighted(self._log_weights(table, vectors), rng=rng)]
         cells = np.repeat(np.arange(len(counts)), counts)
         rng.shuffle(cells)
-        for start in range(0, self.size, _BLOCK):
-            yield self.domain.unflat(cells[start : start + _BLOCK])
+        for start in range(0, self.size, BLOCK):
+            yield self.domain.unflat(cells[start : start + BLOCK])
 
     def log_prob(self, y: Records, x: Counts) -> float:
         """Return the log-probability of the sequence ``y``: that of its counts, divided by their arrangements."""
-        table = self._held(x)
+        table = NumberedCells(self.domain, self._cells).counts(x.records, x.frequencies)
         counts = np.bincount(self.domain.flat(y), minlength=len(table))
         arrangements = math.lgamma(self.size + 1) - sum(math.lgamma(c + 1) for c in counts.tolist())
         weight = float(self._log_weights(table, counts).sum())

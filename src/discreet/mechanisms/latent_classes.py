@@ -1,14 +1,9 @@
-"""Latent classes: the graphical model that turns noisy tables of one and two columns into records. Public.
-
-Each record has a class that nobody sees, and given its class its columns are independent. Any number of tables can be
-fitted together, with no limit on how they overlap, and records are drawn at once.
-"""
+"""Latent classes: a mixture of independent columns that turns noisy tables of one and two columns into records."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -81,11 +76,9 @@ def denoised(
     tables: Mapping[Pair, PairTable], sizes: Sequence[int], rng: np.random.Generator | None = None
 ) -> dict[Pair, Floats]:
     """Return the tables' excess with less noise: empirical Bayes in axes that each column shares among its tables."""
-    # What a column has to do with the others lies along few of its axes: the eigenvectors of the sum of D D^T / error^2
-    # over its tables D. In these axes, number (u, v) of table (i, j) has a prior variance t_ij a_iu a_jv, whose factors
-    # are fitted to all tables by expectation-maximisation; each number is then shrunk to its posterior mean.
-    # sizes: numbers of cells of the columns. rng: draws each number from its posterior instead, with a flat prior where
-    # it is clear (T20, several tables).
+    # A column's axes are the eigenvectors of the sum of D D^T / error^2 over its tables D. In these, number (u, v) of
+    # table (i, j) has a prior variance t_ij a_iu a_jv, whose factors are fitted to all tables, and is shrunk to its
+    # posterior mean. rng: draws it from its posterior instead, with a flat prior where it is clear.
     if not tables:
         return {}
     outer = [np.zeros((size, size)) for size in sizes]
@@ -333,8 +326,7 @@ class LatentClasses:
 
     def linked(self, tables: Mapping[Pair, Floats], cell_of: Sequence[Integers]) -> LatentClasses:
         """Return the model with tables of pairs that it meets without circles; ``cell_of``: merged, by column."""
-        # One column of a pair is drawn given the class and the other column: with the probabilities of its class,
-        # changed by factors that proportional fitting finds.
+        # One column of a pair is drawn by class, with probabilities that factors change, given the other column.
         blocks, joint = {block.columns: block for block in self.blocks}, {}
         neighbours = [pair for ends in tables for pair in (ends, ends[::-1])]
         for root, _ in neighbours:
@@ -373,73 +365,65 @@ def fitted(
     possible: Callable[[int], Booleans] | None = None,
 ) -> tuple[Floats, list[Floats]]:
     """Return the classes' shares, and the columns' probabilities in each class, of a mixture fitted to tables."""
-    # First, 200 rounds of expectation-maximisation for tables without noise. Then 200 steps of exponentiated gradient
-    # for the measured tables, weighted by their errors: more steps fit better, and release worse. Tables that are a
-    # draw have no noise to be kept from: 800 rounds, and no steps, which would follow its negative counts.
     # columns, targets: positive probabilities, of the tables less noise. noisy: as they were measured, and the weights
-    # of their squared errors; none where the targets are a draw. possible: which cells each of so many
-    # classes has, where some have not all.
+    # of their squared errors; more steps towards these fit better, and release worse. None where the targets are a
+    # draw, whose negative counts steps would follow. possible: which cells each of so many classes has.
     if not targets:
         return np.ones(1), [column[:, None] / column.sum() for column in columns]
-    fit = _MixtureFit([0, *np.cumsum([len(column) for column in columns]).tolist()], np.concatenate(list(columns)))
-    cells, classes = len(fit.margins), min(_MOST, max(_FEWEST, len(fit.margins) // 2) * (1 + (possible is not None)))
+    ends, margins = np.cumsum([0, *map(len, columns)]), np.concatenate(list(columns))
+    cells, classes = len(margins), min(_MOST, max(_FEWEST, len(margins) // 2) * (1 + (possible is not None)))
     mask = 1.0 if possible is None else possible(classes)
-    shares = np.full(classes, 1.0 / classes)
-    inside = fit.normal((fit.margins[:, None] + _LEAST) * np.exp(0.5 * rng.normal(size=(cells, classes))) * mask)
-    goal = fit.square(targets)
-    for _ in range(_ROUNDS if noisy else _ROUNDS_OF_DRAWS):
-        joint = inside * shares
-        ratio = goal / np.maximum(joint @ inside.T, _LEAST)
-        factor = ratio @ inside + (fit.margins / np.maximum(joint.sum(axis=1), _LEAST))[:, None]
-        joint *= factor
-        inside, shares = fit.normal((joint + 1e-15) * mask), joint.sum(axis=0)
-        shares /= shares.sum()
-    if noisy:
-        shares, inside = fit.descended(shares, inside, fit.square(noisy), fit.square(weights))
-    return shares, [inside[start:end] for start, end in pairwise(fit.ends)]
 
+    def normal(values: Floats) -> Floats:
+        """Return values divided by their sums over the cells of each column."""
+        return np.asarray(values / np.repeat(np.add.reduceat(values, ends[:-1], axis=0), np.diff(ends), axis=0))
 
-@dataclass(frozen=True, eq=False)
-class _MixtureFit:
-    """All columns' cells one after the other, so that all tables are blocks of one square."""
-
-    ends: list[int]  # where the columns begin, and the end of the last
-    margins: Floats  # the columns' probabilities
-
-    def normal(self, values: Floats) -> Floats:
-        """Return values divided by the sums of their columns."""
-        sums = np.add.reduceat(values, self.ends[:-1], axis=0)
-        return np.asarray(values / np.repeat(sums, np.diff(self.ends), axis=0))
-
-    def square(self, tables: Mapping[Pair, Floats]) -> Floats:
-        """Return tables in their places, and 0 where there is none."""
-        square = np.zeros((len(self.margins), len(self.margins)))
+    def square(tables: Mapping[Pair, Floats]) -> Floats:
+        """Return tables as blocks of one square of all cells, 0 where there is none."""
+        square = np.zeros((cells, cells))
         for (i, j), table in tables.items():
-            rows, columns = slice(*self.ends[i : i + 2]), slice(*self.ends[j : j + 2])
+            rows, columns = slice(*ends[i : i + 2]), slice(*ends[j : j + 2])
             square[rows, columns], square[columns, rows] = table, table.T
         return square
 
-    def descended(self, shares: Floats, inside: Floats, noisy: Floats, weight: Floats) -> tuple[Floats, Floats]:
-        """Return the mixture after steps of exponentiated gradient: each is kept if it lowers the squared error."""
-        most = float(weight.max())
-        margin_weight = 3.0 * most
+    shares = np.full(classes, 1.0 / classes)
+    inside = normal((margins[:, None] + _LEAST) * np.exp(0.5 * rng.normal(size=(cells, classes))) * mask)
+    goal = square(targets)
+    for _ in range(_ROUNDS if noisy else _ROUNDS_OF_DRAWS):
+        joint = inside * shares
+        ratio = goal / np.maximum(joint @ inside.T, _LEAST)
+        factor = ratio @ inside + (margins / np.maximum(joint.sum(axis=1), _LEAST))[:, None]
+        joint *= factor
+        inside, shares = normal((joint + 1e-15) * mask), joint.sum(axis=0)
+        shares /= shares.sum()
+    if noisy:
+        shares, inside = _descended(shares, inside, margins, square(noisy), square(weights), normal)
+    return shares, np.split(inside, ends[1:-1])
 
-        def error(shares: Floats, inside: Floats) -> tuple[float, Floats, Floats]:
-            gaps = (inside * shares) @ inside.T - noisy
-            pull, margin_gaps = weight * gaps, inside @ shares - self.margins
-            squares = 0.25 * float((pull * gaps).sum()) + 0.5 * margin_weight * float(margin_gaps @ margin_gaps)
-            return squares, pull, margin_gaps
 
-        step, (least, pull, margin_gaps) = 1e-3 / most, error(shares, inside)
-        for _ in range(_STEPS):
-            slope, margin_slope = pull @ inside, margin_weight * margin_gaps[:, None]
-            moved = self.normal(inside * np.exp(-np.clip(step * (slope + margin_slope), -3.0, 3.0)))
-            class_slope = (inside * (0.5 * slope + margin_slope)).sum(axis=0)
-            weights = shares * np.exp(-np.clip(step * class_slope, -3.0, 3.0))
-            weights /= weights.sum()
-            squares, *gradient = error(weights, moved)
-            if squares < least:
-                shares, inside, least, (pull, margin_gaps), step = weights, moved, squares, gradient, 1.5 * step
-            else:
-                step *= 0.4
-        return shares, inside
+def _descended(
+    shares: Floats, inside: Floats, margins: Floats, noisy: Floats, weight: Floats, normal: Callable[[Floats], Floats]
+) -> tuple[Floats, Floats]:
+    """Return the mixture after steps of exponentiated gradient: each is kept if it lowers the squared error."""
+    most = float(weight.max())
+    margin_weight = 3.0 * most
+
+    def error(shares: Floats, inside: Floats) -> tuple[float, Floats, Floats]:
+        gaps = (inside * shares) @ inside.T - noisy
+        pull, margin_gaps = weight * gaps, inside @ shares - margins
+        squares = 0.25 * float((pull * gaps).sum()) + 0.5 * margin_weight * float(margin_gaps @ margin_gaps)
+        return squares, pull, margin_gaps
+
+    step, (least, pull, margin_gaps) = 1e-3 / most, error(shares, inside)
+    for _ in range(_STEPS):
+        slope, margin_slope = pull @ inside, margin_weight * margin_gaps[:, None]
+        moved = normal(inside * np.exp(-np.clip(step * (slope + margin_slope), -3.0, 3.0)))
+        class_slope = (inside * (0.5 * slope + margin_slope)).sum(axis=0)
+        weights = shares * np.exp(-np.clip(step * class_slope, -3.0, 3.0))
+        weights /= weights.sum()
+        squares, *gradient = error(weights, moved)
+        if squares < least:
+            shares, inside, least, (pull, margin_gaps), step = weights, moved, squares, gradient, 1.5 * step
+        else:
+            step *= 0.4
+    return shares, inside

@@ -1,8 +1,4 @@
-"""Marginals: noisy tables of one and two columns of a wide table, and records from a graphical model of them.
-
-Its stages choose (``chosen_tables.py``), measure (here) and read (``measured_tables.py``). Theory and proofs:
-docs/theory/marginals.md (theorem T20).
-"""
+"""Noisy tables of one and two columns, and records from a graphical model of them: docs/theory/marginals.md (T20)."""
 
 from __future__ import annotations
 
@@ -21,16 +17,17 @@ from discreet._core.errors import Infeasible, LawNotAvailable, ParameterError
 from discreet._core.random import seeded
 from discreet._core.text import as_written
 from discreet.domain import Commonness, Counts, Parts, Units, inner_half
-from discreet.mechanisms.base import NEIGHBOURS, CellCounts, Outputs, PartsMechanism, listed, require_relation
+from discreet.mechanisms.base import NEIGHBOURS, CellCounts, Outputs, PartsMechanism, outputs_around, require_relation
 from discreet.mechanisms.calibration import THRESHOLD, Free, Search, require_budget, threshold_excess
 from discreet.mechanisms.chosen_tables import (
     ChosenTables,
     KeptLabels,
     LabelledTables,
-    LabelThreshold,
     Statistic,
     closed_domain,
+    kept_labels,
     label_counts,
+    log_prob_of_labels,
     sums,
 )
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
@@ -40,6 +37,8 @@ from discreet.mechanisms.noise import GAUSSIAN
 from discreet.mechanisms.pair_losses import moved_share, visible_dependence
 from discreet.mechanisms.reading import Contents, Reading
 from discreet.mechanisms.wide_facts import (
+    ALL_LABELS,
+    LABELS,
     LEAST_SCALE,
     MOST_COLUMNS,
     MOST_UNITS,
@@ -47,7 +46,6 @@ from discreet.mechanisms.wide_facts import (
     WideFacts,
     check_columns,
     items_of,
-    label_units,
     measurable_pairs,
     open_columns,
     score_units,
@@ -187,7 +185,7 @@ class Marginals(WideFacts, PartsMechanism):
 
         With open columns, the labels that were kept come first.
         """
-        labels = tuple([self._labels.keep(counts, rng=rng) for counts in label_counts(x, self.open)])
+        labels = tuple([kept_labels(self, counts, rng=rng) for counts in label_counts(x, self.open)])
         closed = self.closed(labels)
         table = partial(sums, x, closed.domain, self.open)
         tables, _ = closed._stages(table, lambda exact, scale, _: exact + GAUSSIAN.draw(scale, len(exact), rng=rng))
@@ -197,17 +195,12 @@ class Marginals(WideFacts, PartsMechanism):
         """Return the log-probability of an output: of discrete Gaussian masses, tables chosen by what came before."""
         labels, tables = y if self.open else ((), y)
         columns = zip(labels, label_counts(x, self.open), strict=True)
-        total = sum((self._labels.log_prob(released, counts) for released, counts in columns), 0.0)
+        total = sum((log_prob_of_labels(self, released, counts) for released, counts in columns), 0.0)
         if total == -math.inf:  # labels that nobody holds
             return total
         closed, y = self.closed(labels), np.asarray(tables, dtype=np.int64)
         table = partial(sums, x, closed.domain, self.open)
         return total + closed._stages(table, lambda exact, _, start: y[start : start + len(exact)])[1]
-
-    @property
-    def _labels(self) -> LabelThreshold:
-        """Which labels are kept, where columns are open."""
-        return LabelThreshold(math.isqrt(self.label_units or 0), self.scale, self.threshold or 0)
 
     def closed(self, labels: Sequence[KeptLabels]) -> Self:
         """Return the mechanism of the stages that follow when some labels were kept: no column of it is open."""
@@ -262,11 +255,8 @@ class Marginals(WideFacts, PartsMechanism):
         if self.open or len(self.sizes) > 1 or self.allocation.remaining or self.copies.max() > 1:
             raise LawNotAvailable("outputs of marginals can be listed where all units go to the cells of one column")
         q = int(self.allocation.first[0])
-        reach = GAUSSIAN.reach(q * self.scale)
         counts = np.array([q * q * one_way_tables(self, x.parts())[0] for x in tables])
-        ends = zip(counts.min(axis=0).tolist(), counts.max(axis=0).tolist(), strict=True)
-        ranges = [range(low - reach, high + reach + 1) for low, high in ends]
-        return Outputs([np.array(values) for values in listed(*ranges)], 1e-13)
+        return outputs_around(counts, GAUSSIAN.reach(q * self.scale))
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return theorem T20 for a table of ``n`` records."""
@@ -305,8 +295,8 @@ class Marginals(WideFacts, PartsMechanism):
         return DiscreteGaussianPair(scale=self.scale, group=group, counts=counts, tight=False)
 
     def _thresholded(self, noise: DiscreteGaussianPair) -> ThresholdedGaussian:
-        labels = self._labels
-        return ThresholdedGaussian(noise=noise, q=labels.q, threshold=labels.threshold, columns=len(self.open))
+        threshold, columns = self.threshold or 0, len(self.open)
+        return ThresholdedGaussian(noise=noise, q=self.label_q, threshold=threshold, columns=columns)
 
     def reading(self, y: Any, *, n: int) -> Reading:
         """Return the measured tables, and records drawn from a graphical model of them."""
@@ -387,7 +377,8 @@ class Marginals(WideFacts, PartsMechanism):
         parameters, part = {"units": _UNITS_EACH * tables, **fixed}, budget
         if count:
             units = integer("units", parameters["units"], least=1, most=MOST_UNITS)
-            parameters = {"threshold": 2, "label_units": label_units(units, count), **parameters}
+            square = max(1, math.isqrt(int(min(LABELS, ALL_LABELS / count) * units))) ** 2
+            parameters = {"threshold": 2, "label_units": square, **parameters}
             part = budget.part(2)  # for the noisy counts by themselves
         search = replace(search, parameters=parameters)
         if "scale" not in fixed and budget.pure:

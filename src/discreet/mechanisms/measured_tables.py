@@ -70,7 +70,7 @@ class MeasuredTables:
 
     def __init__(self, choice: ChosenTables, y: CellCounts, total: float | None = None) -> None:
         self.choice, self.facts, self._y = choice, choice.facts, np.asarray(y, dtype=np.int64)
-        self._drawn: dict[Pair, Floats] = {}  # of a draw, the excess of two-way tables
+        self.posterior: dict[Pair, Floats] = {}  # of a draw, the excess of two-way tables
         self.one_way, self.two_way, self.noisy = one_way_counts(self.facts, self._y), {}, {}
         self.scores, last = np.split(self._y[choice.scored :], [len(self.facts.pairs)])
         *split, self.last_counts = np.split(last, np.cumsum(choice.lengths))
@@ -82,8 +82,7 @@ class MeasuredTables:
             noisy = (table.noisy * first + next(parts) / further) / (first + 1.0)
             self.one_way[i] = replace(table, noisy=noisy, units=table.units + float(further[-1]))
         self.total = total or number_of_records(self.facts, self.one_way)
-        self.use = SlotUse.from_tables(self.facts.slots, self.one_way, self.total)
-        self.one_way = self.use.completed(self.one_way)
+        self.use, self.one_way = SlotUse.from_tables(self.facts.slots, self.one_way, self.total)
         for (i, j), q in choice.pairs:
             shape = [cells.count for cells in choice.cells((i, j))]
             self.noisy[i, j] = (next(parts) / float(q * q)).reshape(shape)
@@ -96,8 +95,7 @@ class MeasuredTables:
 
     def posterior_draw(self, rng: np.random.Generator) -> MeasuredTables:
         """Return what the confidential tables may be, given the noisy ones and the choice of tables."""
-        # One-way counts get their noise once more: a draw with a flat prior. The excess of two-way tables is drawn by
-        # denoised(), which shrinks; but not its moments.
+        # One-way counts and moments have a flat prior: they get their noise once more. denoised() draws the rest.
         facts, choice = self.facts, self.choice
         first = [q * multiples for q, multiples in zip(facts.allocation.first, facts.multiples, strict=True)]
         further = [q * facts.multiples[i] for i, q in choice.repeats]
@@ -107,29 +105,29 @@ class MeasuredTables:
         noise = np.rint(facts.scale * q * rng.normal(size=len(self._y))).astype(np.int64)
         draw = MeasuredTables(choice, self._y + noise, self.total)
         draw.dependencies = self.dependencies
-        draw._drawn = denoised(self.excess, choice.counts, rng)
+        draw.posterior = denoised(self.excess, choice.counts, rng)
         for pair, table in self.excess.items():
-            moments, excess = draw._moments(*pair), draw._drawn[pair]
+            moments, excess = draw._moments(*pair), draw.posterior[pair]
             errors = np.sqrt(moments**2 @ (table.error**2).ravel())
             values = moments @ table.excess.ravel() + errors * rng.normal(size=len(moments))
-            draw._drawn[pair] = excess + ((values - moments @ excess.ravel()) @ moments).reshape(excess.shape)
+            draw.posterior[pair] = excess + ((values - moments @ excess.ravel()) @ moments).reshape(excess.shape)
         return draw
 
     @cached_property
-    def _coarse(self) -> list[Floats]:
+    def coarse(self) -> list[Floats]:
         """The probabilities of merged cells, by all tables."""
         return self.choice.shares(self.one_way, self.two_way, self.use, self.total)
 
     @cached_property
-    def _margins(self) -> dict[Pair, tuple[Floats, Floats]]:
+    def margins(self) -> dict[Pair, tuple[Floats, Floats]]:
         """The probabilities of the columns of pairs; of slots, among those who use both."""
         shares = {pair: (variances, counts / self.total) for pair, (variances, counts) in self.two_way.items()}
-        return self.use.margins(self._coarse, self.choice.merged, shares, self.facts.scale / self.total)
+        return self.use.margins(self.coarse, self.choice.merged, shares, self.facts.scale / self.total)
 
     @cached_property
     def expected(self) -> dict[Pair, Floats]:
         """The measured two-way tables as counts of independent columns, as if all used both slots."""
-        return {pair: self.total * np.outer(*self._margins[pair]) for pair in self.two_way}
+        return {pair: self.total * np.outer(*self.margins[pair]) for pair in self.two_way}
 
     @cached_property
     def excess(self) -> dict[Pair, PairTable]:
@@ -160,7 +158,7 @@ class MeasuredTables:
 
     def column_shares(self) -> list[Floats]:
         """Return each column's probabilities: of merged cells by all tables, within them by its own."""
-        columns = zip(self.choice.merged, self._coarse, self._fine, strict=True)
+        columns = zip(self.choice.merged, self.coarse, self._fine, strict=True)
         return [coarse[cells.cell_of] * cells.within(fine) for cells, coarse, fine in columns]
 
     @cached_property
@@ -178,8 +176,7 @@ class MeasuredTables:
                 allowed = np.zeros_like(targets[i, j])
                 allowed[self.choice.merged[i].cell_of[x], self.choice.merged[j].cell_of[y]] = 1.0
                 targets[i, j] *= allowed
-        tables = {} if self._drawn else self.excess
-        shares, inside = self.use.classes(self._coarse, targets, tables, self._margins, self.total, rng)
+        shares, inside = self.use.classes(self, targets, rng)
         exact = {i for columns in facts.joint for i in columns} | facts.given_cells.keys()  # by cell, not merged ones
         for totals in facts.domain.published:
             if totals.column is not None and totals.group is not None:
@@ -196,13 +193,13 @@ class MeasuredTables:
                 within = Within.from_merged(cells.cell_of, cells.within(fine[i]))
                 blocks.append(Block(columns, (np.unique(cells.cell_of, return_index=True)[1],), parts, within))
             else:
-                blocks.append(self._joint_block(columns, len(shares), inside, fine))
+                blocks.append(self._joint_block(columns, inside, fine))
         uses = {i: cells.sum(axis=0) > 0.5 for i, cells in enumerate(inside)}
         model = LatentClasses(shares, tuple(blocks)).raked({i: fine[i] for i in exact - facts.given_cells.keys()}, uses)
-        if not self._drawn and (strong := self._strong(model, rng)):
+        if not self.posterior and (strong := self._strong(model, rng)):
             links = {pair: table for pair, table in strong.items() if self.last.isdisjoint(pair)}
             model = model.linked(links, [cells.cell_of for cells in self.choice.fine])
-        if not self._drawn and self.last:
+        if not self.posterior and self.last:
             from discreet.mechanisms.three_way_tables import with_last_columns
 
             model = with_last_columns(model, self, targets, strong, rng)
@@ -224,7 +221,7 @@ class MeasuredTables:
             if pair not in self.choice.clear:
                 modelled = self.choice.summed(pair, modelled)
             runs, masses = [self.choice.merged[i] for i in pair], [self._fine[i] for i in pair]
-            sides = zip(runs, masses, self.choice.cells(pair), self._margins[pair], strict=True)
+            sides = zip(runs, masses, self.choice.cells(pair), self.margins[pair], strict=True)
             a, b = [cells.sums(side[run.cell_of] * run.within(mass)) for run, mass, cells, side in sides]
             error = self.facts.scale / q / self.total / self.use.share(pair)
             independent = np.outer(a, b)
@@ -252,12 +249,10 @@ class MeasuredTables:
                     strong[i, j] = table[np.ix_(*[cells.cell_of for cells in groups])] * np.outer(*parts)
         return strong
 
-    def _joint_block(
-        self, columns: tuple[int, ...], classes: int, inside: Sequence[Floats], fine: Sequence[Floats]
-    ) -> Block:
+    def _joint_block(self, columns: tuple[int, ...], inside: Sequence[Floats], fine: Sequence[Floats]) -> Block:
         """Return the block of the joint cells of columns."""
         codes = self.facts.joint.get(columns, (np.arange(self.facts.sizes[columns[0]]),))
-        probabilities = np.ones((len(codes[0]), classes))
+        probabilities = np.ones((len(codes[0]), inside[0].shape[1]))
         for i, cells in zip(columns, codes, strict=True):
             merged = self.choice.merged[i]
             probabilities *= inside[i][merged.cell_of[cells]] * merged.within(fine[i])[cells][:, None]
@@ -267,9 +262,9 @@ class MeasuredTables:
     def _targets(self) -> dict[Pair, Floats]:
         """Return positive probabilities of nearly the columns' own: near a draw, or of tables with less noise."""
         targets = {}
-        for (i, j), excess in (self._drawn or denoised(self.excess, self.choice.counts)).items():
-            table, margins = self.expected[i, j] + excess, self._margins[i, j]
-            if not self._drawn:
+        for (i, j), excess in (self.posterior or denoised(self.excess, self.choice.counts)).items():
+            table, margins = self.expected[i, j] + excess, self.margins[i, j]
+            if not self.posterior:
                 targets[i, j] = fitted_to(np.maximum(table, 1e-3 * self.expected[i, j]), *margins, 5)
                 continue
             moments = self._moments(i, j)
@@ -280,8 +275,7 @@ class MeasuredTables:
 
     def _moments(self, i: int, j: int) -> Floats:
         """Return what of two columns is neither shrunk nor set off against negative counts: orthonormal rows."""
-        # The covariance of two columns that are ordered or have two cells, and the means of such a column given each
-        # value of another: what regressions and means of groups ask for.
+        # Of columns that are ordered or have two cells, covariances and means given each value of another column.
         cells = self.choice.counts[i] * self.choice.counts[j]
         if min(np.linalg.matrix_rank(self._values[k]) for k in (i, j)) != 1:
             return np.empty((0, cells))
@@ -393,8 +387,7 @@ class MarginalsReading(Reading):
 
     def _population_records(self, size: int, rng: np.random.Generator) -> Iterator[Records]:
         """Draw records of a population that the confidential table may be a sample of, given its noisy tables."""
-        # As many as are held are drawn from the model of one posterior draw of the tables: they scatter about it as the
-        # confidential ones about the population. Records are drawn from these.
+        # As many as are held are drawn from the model of one posterior draw of the tables, and records from these.
         draw = self.measured.posterior_draw(rng)
         model = draw.model(rng)
         for counts in copies(round(draw.total), size, rng):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections import Counter
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -14,10 +15,8 @@ from discreet._core.checks import choice, real
 from discreet._core.random import ApproximateGenerator, SecureGenerator
 from discreet.privacy import DiscreteGaussianPair, DiscreteLaplacePair, Profile
 
-# OpenDP draws from the operating system and cannot be seeded: it draws the noise of releases. Seeded runs draw from the
-# same law with integers, by Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy" (2020),
-# algorithms 1 to 3: rejection with Bernoulli(exp(-p/q)) trials made of uniform integers. That is slower, and is never
-# used for a publishable release. Theory: docs/theory/perturbed-histogram.md (theorem T6).
+# OpenDP draws the noise of releases, and cannot be seeded. Seeded runs, never published, draw from the same law with
+# integers: Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy" (2020), algorithms 1 to 3.
 
 
 class NoiseLaw(ABC):
@@ -26,6 +25,8 @@ class NoiseLaw(ABC):
     name: ClassVar[str]
     largest_scale: ClassVar[float]
     pure: ClassVar[bool] = False  # whether a pure epsilon can be had
+    tail: ClassVar[float]  # scales beyond which lies 1e-14 of the noise
+    pair: ClassVar[type[DiscreteGaussianPair | DiscreteLaplacePair]]  # profile of T6
     _metric: ClassVar[tuple[str, str]]
 
     def checked(self, scale: Any) -> float:
@@ -64,9 +65,22 @@ class NoiseLaw(ABC):
     def log_pmf(self, scale: float, z: Any) -> Floats:
         """Return the log-probabilities of noise values ``z``."""
 
-    @abstractmethod
     def reach(self, scale: float) -> int:
         """Return how far from zero all but 1e-14 of the noise lies."""
+        return math.ceil(scale * self.tail) + 1
+
+    @abstractmethod
+    def log_below(self, scale: float, below: int) -> float:
+        """Return ``log P(Z < below)``."""
+
+    def log_thresholded(self, scale: float, counts: Any, noisy: Any, threshold: int) -> float:
+        """Return the log-probability of what is released of counts where noise lifts them to a threshold; 0 of none."""
+        counts, noisy = np.asarray(counts, dtype=np.int64), np.asarray(noisy, dtype=np.int64)
+        released = noisy != 0
+        if (noisy[released] < threshold).any():
+            return -math.inf
+        below = [n * self.log_below(scale, threshold - c) for c, n in Counter(counts[~released].tolist()).items()]
+        return float(self.log_pmf(scale, (noisy - counts)[released]).sum()) + sum(below)
 
     @abstractmethod
     def standard_deviation(self, scale: float) -> float:
@@ -76,9 +90,9 @@ class NoiseLaw(ABC):
     def mean_absolute(self, scale: float) -> float:
         """Return ``E|Z|`` or, at scales of a few records, a number above it: what is stated of a release is a bound."""
 
-    @abstractmethod
     def profile(self, scale: float, *, group: int, counts: int) -> Profile:
         """Return the profile of ``counts`` counts that change by ``group`` each, which bounds all such changes."""
+        return self.pair(scale=scale, group=group, counts=counts)
 
 
 class ExactDraws:
@@ -116,6 +130,8 @@ class DiscreteLaplace(NoiseLaw):
     name: ClassVar[str] = "laplace"
     largest_scale: ClassVar[float] = 1e9
     pure: ClassVar[bool] = True
+    tail: ClassVar[float] = 34.0
+    pair: ClassVar[type[DiscreteLaplacePair]] = DiscreteLaplacePair
     _metric: ClassVar[tuple[str, str]] = ("l1_distance", "i64")
 
     def _exact(self, scale: Fraction, draws: ExactDraws) -> int:
@@ -148,10 +164,6 @@ class DiscreteLaplace(NoiseLaw):
             return math.log1p(-math.exp(-below / scale) / (1.0 + r))
         return -(1 - below) / scale - math.log1p(r)
 
-    def reach(self, scale: float) -> int:
-        """Return about 34 scales."""
-        return math.ceil(scale * 34.0) + 1
-
     def standard_deviation(self, scale: float) -> float:
         """Return the exact one."""
         return math.sqrt(0.5) / math.sinh(0.5 / scale) if scale > 0.002 else 0.0
@@ -159,10 +171,6 @@ class DiscreteLaplace(NoiseLaw):
     def mean_absolute(self, scale: float) -> float:
         """Return the exact ``1 / sinh(1 / scale)``."""
         return 1.0 / math.sinh(1.0 / scale) if scale > 0.002 else 0.0
-
-    def profile(self, scale: float, *, group: int, counts: int) -> Profile:
-        """Return the profile of T6."""
-        return DiscreteLaplacePair(scale=scale, group=group, counts=counts)
 
 
 LAPLACE = DiscreteLaplace()
@@ -173,6 +181,8 @@ class DiscreteGaussian(NoiseLaw):
 
     name: ClassVar[str] = "gaussian"
     largest_scale: ClassVar[float] = 1e6
+    tail: ClassVar[float] = 8.5
+    pair: ClassVar[type[DiscreteGaussianPair]] = DiscreteGaussianPair
     _metric: ClassVar[tuple[str, str]] = ("l2_distance", "f64")
 
     def _exact(self, scale: Fraction, draws: ExactDraws) -> int:
@@ -204,10 +214,6 @@ class DiscreteGaussian(NoiseLaw):
         reach = math.ceil(10.0 * scale) + 1
         return float(np.logaddexp.reduce(self.log_pmf(scale, np.arange(min(below, -reach) - reach, below))))
 
-    def reach(self, scale: float) -> int:
-        """Return 8.5 scales."""
-        return math.ceil(scale * 8.5) + 1
-
     def standard_deviation(self, scale: float) -> float:
         """Return ``scale``, at least the true one."""
         return scale
@@ -215,10 +221,6 @@ class DiscreteGaussian(NoiseLaw):
     def mean_absolute(self, scale: float) -> float:
         """Return the normal variable's, above the true one by about ``1/(12 scale^2)`` of it."""
         return scale * math.sqrt(2.0 / math.pi)
-
-    def profile(self, scale: float, *, group: int, counts: int) -> Profile:
-        """Return the profile of T6."""
-        return DiscreteGaussianPair(scale=scale, group=group, counts=counts)
 
 
 GAUSSIAN = DiscreteGaussian()

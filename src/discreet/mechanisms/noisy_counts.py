@@ -18,8 +18,8 @@ from discreet.mechanisms.base import (
     CellCounts,
     Mechanism,
     Outputs,
-    listed,
     numbered_cells,
+    outputs_around,
     require_made_for,
     require_neighbours,
 )
@@ -48,10 +48,7 @@ _MOST_CELLS = 1 << 25
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyCounts(Mechanism):
-    """Independent discrete noise on the count of every cell of a finite domain; parameters: see PerturbedHistogram.
-
-    A preset may say what reads the counts (``projector``), and count other ``cells``, or by ``_counts`` and ``_pairs``.
-    """
+    """Independent discrete noise on the count of every cell of a finite domain; parameters: see PerturbedHistogram."""
 
     traits: ClassVar[Traits] = Traits(free=("scale",), cells_cost=False, theorem="T6", counts=True)
 
@@ -103,9 +100,7 @@ class NoisyCounts(Mechanism):
 
     def outputs(self, *tables: Counts) -> Outputs:
         """Return the integer vectors around the tables' counts, all but 1e-13 of them by probability."""
-        counts, reach = np.array([self._counts(x) for x in tables]), self.law.reach(self.scale)
-        ends = zip((counts.min(axis=0) - reach).tolist(), (counts.max(axis=0) + reach + 1).tolist(), strict=True)
-        return Outputs([np.array(z) for z in listed(*(range(low, high) for low, high in ends))], 1e-13)
+        return outputs_around(np.array([self._counts(x) for x in tables]), self.law.reach(self.scale))
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return the theorem for a table of ``n`` records."""

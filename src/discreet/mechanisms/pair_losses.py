@@ -1,7 +1,4 @@
-"""What a release of ``marginals`` loses of pairs of columns, by its noisy tables, and which columns they determine.
-
-All of it is public. Theory: docs/theory/marginals.md, "What is lost".
-"""
+"""Losses of pairs of columns in a release of ``marginals``, by its noisy tables alone: docs/theory/marginals.md."""
 
 from __future__ import annotations
 
@@ -87,8 +84,7 @@ def _posterior(residual: Floats, error: Floats, counts: Floats, share: float, fr
 
 def hidden_dependence(measured: MeasuredTables, *, exact: bool) -> float:
     """Return a bound on the share of the records that is elsewhere than in some table of independent columns."""
-    # It holds for all pairs that were not measured, on merged cells, with probability LEVEL: no noise of a score, nor
-    # of the total where that is not exact, is so far below zero that it fails.
+    # With probability LEVEL it holds for all pairs that were not measured: no noise of scores or total is so negative.
     from scipy.special import ndtri
 
     choice, facts = measured.choice, measured.facts
@@ -133,8 +129,7 @@ def moved_share(facts: WideFacts, i: int, n: int) -> float:
 
 def visible_dependence(facts: WideFacts, n: int) -> float:
     """Return how strong a relation must be to be measured in half of the releases, as a share of ``n`` records."""
-    # By public facts: in a table in which as many pairs as there are columns are related, all by as much, and no
-    # others.
+    # In a table in which as many pairs as there are columns are related, all by as much, and no others.
     columns, pairs, scale, allocation = len(facts.sizes), len(facts.pairs), facts.scale, facts.allocation
     runs = most_runs(n * math.sqrt(facts.units) / (scale * columns))
     cells = max(2.0, float(np.median(np.minimum(facts.sizes, runs))))

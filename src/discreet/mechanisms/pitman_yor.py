@@ -17,7 +17,7 @@ from discreet._core.errors import LawNotAvailable, ParameterError
 from discreet._core.numeric import log_rising
 from discreet.domain import Commonness, Counts, Records
 from discreet.mechanisms.base import NEIGHBOURS, Mechanism, require_neighbours
-from discreet.mechanisms.drawn import PitmanYorUrn, draw_blocks, held_cells, moved_mass, records_of
+from discreet.mechanisms.drawn import UNIT, PitmanYorUrn, draw_blocks, held_cells, moved_mass, records_of
 from discreet.mechanisms.forecast import Forecast, helpful
 from discreet.mechanisms.likelihood import ContinuedUrn
 from discreet.mechanisms.reading import BLOCK
@@ -118,9 +118,9 @@ class PitmanYor(PitmanYorUrn):
         weights = gammas / gammas.sum()
         lengths = [min(BLOCK, self.size - start) for start in range(0, self.size, BLOCK)]
         new = rng.binomial(lengths, weights[-1])
-        strength, size = self.strength_units + j * self.discount_units, int(new.sum())
+        strength, size = int(self.strength * UNIT) + j * int(sigma * UNIT), int(new.sum())
         nothing = np.empty(0, dtype=np.int64)
-        fresh = draw_blocks(nothing, strength=strength, discount=self.discount_units, size=size, rng=rng)
+        fresh = draw_blocks(nothing, strength=strength, discount=int(sigma * UNIT), size=size, rng=rng)
         waiting = nothing
         old = weights[:-1] / weights[:-1].sum()
         for length, count in zip(lengths, new.tolist(), strict=True):

@@ -1,14 +1,10 @@
-"""The public facts of an evolution: its populations, what its API gives, and what votes amount to.
-
-With a population for each label, where votes go is a function of record and candidates still: no guarantee changes.
-"""
+"""The public facts of an evolution: its populations, what its API gives, and what votes amount to."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
@@ -55,65 +51,10 @@ def settled_shares(given: Any, domain: Domain, by_label: str | None) -> tuple[fl
     return shares
 
 
-@dataclass(frozen=True, slots=True)
-class Populations:
-    """Which labels there are, and what share of a release each has."""
-
-    domain: Domain
-    column: str | None  # of the labels; None for one population of all
-    public_shares: tuple[float, ...] | None  # None where shares are those of the noisy votes
-
-    @property
-    def count(self) -> int:
-        """Number of populations."""
-        return 1 if self.column is None else self.domain.columns[self.column].size or 1
-
-    def labels(self, records: Records) -> Integers:
-        """Return the label of each record."""
-        if self.column is None:
-            return np.zeros(len(records), dtype=np.int64)
-        return np.asarray(records.columns[self.domain.names.index(self.column)], dtype=np.int64)
-
-    def labelled(self, records: Records, labels: Integers) -> Records:
-        """Return the records with these labels, whatever they had."""
-        if self.column is None:
-            return records
-        columns, place = list(records.columns), self.domain.names.index(self.column)
-        columns[place] = labels.astype(columns[place].dtype)
-        return Records(columns=tuple(columns))
-
-    def groups(self, labels: Integers) -> Iterator[tuple[int, Integers]]:
-        """Yield each label that is held, and the places of its records."""
-        for label in np.unique(labels).tolist():
-            yield label, np.flatnonzero(labels == label)
-
-    def sizes(self, population: int) -> Integers:
-        """Return how many members each label has: as many as another, and one at least."""
-        size, remainder = divmod(population, self.count)
-        return np.asarray(np.maximum(1, size + (np.arange(self.count) < remainder)))
-
-    def first(self, draw: Callable[[int], Records], population: int) -> Records:
-        """Return the members to start from: draws of each label, as many as it has members."""
-        missing, parts = self.sizes(population), []
-        for _ in range(_ROUNDS):
-            records = draw(int(missing.sum()))
-            labels = self.labels(records)
-            members = np.concatenate([places[: missing[label]] for label, places in self.groups(labels)])
-            parts.append(records.take(np.sort(members)))
-            missing = missing - np.bincount(labels[members], minlength=self.count)
-            if not missing.any():
-                return Records.concatenate(parts)
-        records = draw(int(missing.sum()))
-        return Records.concatenate([*parts, self.labelled(records, np.repeat(np.arange(self.count), missing))])
-
-    def shares(self, votes: Integers, labels: Integers) -> Floats:
-        """Return the share of each label: the public one, or that of its noisy votes where these add up to above 0."""
-        if self.public_shares is not None:
-            return np.array(self.public_shares)
-        totals = np.maximum(0.0, np.bincount(labels, weights=votes, minlength=self.count))
-        if not totals.any():
-            return np.full(self.count, 1.0 / self.count)
-        return np.asarray(totals / totals.sum())
+def label_groups(labels: Integers) -> Iterator[tuple[int, Integers]]:
+    """Yield each label that is held, and the places of its records."""
+    for label in np.unique(labels).tolist():
+        yield label, np.flatnonzero(labels == label)
 
 
 _LARGEST = 1e150  # coordinate: squared distances stay finite
@@ -136,7 +77,7 @@ class Embedded:
         parts, values = [], 0
         for part in self._x.parts():
             owners = part.owners if isinstance(part, Units) else None
-            labels = self._facts._populations.labels(part.records)
+            labels = self._facts._labels(part.records)
             voters = Voters(embedded(self._facts._api, part.records), part.frequencies, owners, labels)
             yield voters
             values += voters.points.size
@@ -201,8 +142,6 @@ def check_fits(records: Records, domain: Domain, rows: int, what: str) -> Record
     return records
 
 
-Variant = Literal["projection", "practical", "theoretical"]
-
 MOST_CANDIDATES = 1 << 22
 """Of a step."""
 
@@ -222,7 +161,7 @@ class EvolutionFacts:
     population: int
     noise: Literal["gaussian", "laplace"] = "gaussian"
     threshold: int = 0
-    variant: Variant = "projection"
+    variant: Literal["projection", "practical", "theoretical"] = "projection"
     nearest: int = 1
     unit_votes: int = 0
     by_label: str | None = None
@@ -267,23 +206,70 @@ class EvolutionFacts:
     def _api(self) -> API:
         return cast(API, self.api)
 
-    @cached_property
-    def _populations(self) -> Populations:
-        return Populations(self.domain, self.by_label, cast("tuple[float, ...] | None", self.label_shares))
-
     @property
     def candidates(self) -> int:
         """Number of candidates per step, those that turn out equal included."""
-        members = 2 * self.records if self.variant == "theoretical" else self._populations.sizes(self.population).sum()
+        members = 2 * self.records if self.variant == "theoretical" else self._sizes().sum()
         return int(members) * self._api.variations_each()
 
     def probabilities(self, step: Votes) -> Floats:
         """Return the candidates' probabilities that records are drawn with: public post-processing of noisy votes."""
-        labels = self._populations.labels(step.candidates)
-        shares, probabilities = self._populations.shares(step.votes, labels), np.zeros(len(labels))
-        for label, group in self._populations.groups(labels):
+        labels = self._labels(step.candidates)
+        shares, probabilities = self._shares(step.votes, labels), np.zeros(len(labels))
+        for label, group in label_groups(labels):
             probabilities[group] = shares[label] * self._within(step.candidates.take(group), step.votes[group])
         return probabilities
+
+    @property
+    def _label_count(self) -> int:
+        return 1 if self.by_label is None else self.domain.columns[self.by_label].size or 1
+
+    def _labels(self, records: Records) -> Integers:
+        """Return the label of each record; 0 where all are of one population."""
+        if self.by_label is None:
+            return np.zeros(len(records), dtype=np.int64)
+        return np.asarray(records.columns[self.domain.names.index(self.by_label)], dtype=np.int64)
+
+    def _labelled(self, records: Records, labels: Integers) -> Records:
+        """Return the records with these labels, whatever they had."""
+        if self.by_label is None:
+            return records
+        columns, place = list(records.columns), self.domain.names.index(self.by_label)
+        columns[place] = labels.astype(columns[place].dtype)
+        return Records(columns=tuple(columns))
+
+    def _sizes(self) -> Integers:
+        """Return how many members each label has: as many as another, and one at least."""
+        size, remainder = divmod(self.population, self._label_count)
+        return np.asarray(np.maximum(1, size + (np.arange(self._label_count) < remainder)))
+
+    def _random(self, count: int, rng: np.random.Generator) -> Records:
+        return check_fits(self._api.random(count, rng=rng), self.domain, count, "random")
+
+    def _first(self, rng: np.random.Generator) -> Records:
+        """Return the members to start from: draws of each label, as many as it has members."""
+        if self.variant == "theoretical":
+            return self._random(self.records, rng)
+        missing, parts = self._sizes(), []
+        for _ in range(_ROUNDS):
+            records = self._random(int(missing.sum()), rng)
+            labels = self._labels(records)
+            members = np.concatenate([places[: missing[label]] for label, places in label_groups(labels)])
+            parts.append(records.take(np.sort(members)))
+            missing = missing - np.bincount(labels[members], minlength=len(missing))
+            if not missing.any():
+                return Records.concatenate(parts)
+        records = self._random(int(missing.sum()), rng)
+        return Records.concatenate([*parts, self._labelled(records, np.repeat(np.arange(len(missing)), missing))])
+
+    def _shares(self, votes: Integers, labels: Integers) -> Floats:
+        """Return the share of each label: the public one, or that of its noisy votes where these add up to above 0."""
+        if self.label_shares is not None:
+            return np.array(self.label_shares)
+        totals = np.maximum(0.0, np.bincount(labels, weights=votes, minlength=self._label_count))
+        if not totals.any():
+            return np.full(len(totals), 1.0 / len(totals))
+        return np.asarray(totals / totals.sum())
 
     def _within(self, candidates: Records, noisy: CellCounts) -> Floats:
         """Return the probabilities of the candidates of one population."""

@@ -19,7 +19,7 @@ from discreet.evolution import EvolvedStep
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, KernelOutput, SteppedMechanism, Votes
 from discreet.mechanisms.bounded_lipschitz import transport_available
 from discreet.mechanisms.calibration import Search
-from discreet.mechanisms.evolution_search import chosen_evolution, is_slow, predicted_loss, remedies
+from discreet.mechanisms.evolution_search import chosen_evolution, is_slow, predicted_loss, remedies, with_scales
 from discreet.mechanisms.forecast import Forecast, Traits
 from discreet.mechanisms.likelihood import NoLikelihood
 from discreet.mechanisms.noise import GAUSSIAN, LAPLACE, law_named
@@ -29,6 +29,7 @@ from discreet.mechanisms.populations import (
     EvolutionReading,
     check_fits,
     finite_points,
+    label_groups,
     settled_api,
 )
 from discreet.mechanisms.reading import Reading, draw_cells
@@ -168,7 +169,8 @@ class PrivateEvolution(EvolutionFacts, SteppedMechanism):
         draws, table = public(rng), Embedded(self, x)
         for step in range(len(released), self.steps):
             candidates = self._candidates(released, rng=draws)
-            yield Votes(candidates, self._noisy(self._votes(table, candidates, step), rng))
+            released.append(Votes(candidates, self._noisy(self._votes(table, candidates, step), rng)))
+            yield released[-1]
 
     def _require_solver(self) -> None:
         """Raise MissingExtra when votes would have to be projected by POT, which is not installed."""
@@ -181,8 +183,8 @@ class PrivateEvolution(EvolutionFacts, SteppedMechanism):
         """Return the next step's distinct candidates: public post-processing of the steps before."""
         members = self._members(released[-1], rng) if released else self._first(rng)
         varied = self._varied(members, rng, len(released))
-        labels = np.repeat(self._populations.labels(members), self._api.variations_each())
-        varied = self._populations.labelled(varied, labels)
+        labels = np.repeat(self._labels(members), self._api.variations_each())
+        varied = self._labelled(varied, labels)
         points = finite_points(self._api, self._api.embed(varied), len(varied))
         _, places = np.unique(np.column_stack((points, labels)), axis=0, return_index=True)
         return varied.take(np.sort(places))
@@ -191,12 +193,6 @@ class PrivateEvolution(EvolutionFacts, SteppedMechanism):
         varied = self._api.variation(records, rng=rng, step=step, steps=self.steps)
         return check_fits(varied, self.domain, len(records) * self._api.variations_each(), "variation")
 
-    def _first(self, rng: np.random.Generator) -> Records:
-        def draw(count: int) -> Records:
-            return check_fits(self._api.random(count, rng=rng), self.domain, count, "random")
-
-        return self._populations.first(draw, self.records if self.variant == "theoretical" else self.population)
-
     def _members(self, step: Votes, rng: np.random.Generator) -> Records:
         """Return the next population, drawn from a step's votes."""
         weights = self.probabilities(step)
@@ -204,8 +200,8 @@ class PrivateEvolution(EvolutionFacts, SteppedMechanism):
             total = min(2 * self.records, int(np.rint(self._weights(step.votes).sum())) or len(weights))
             places = list(draw_cells(weights, total, sampling="stratified", rng=rng))
         else:
-            places, sizes = [], self._populations.sizes(self.population)
-            for label, group in self._populations.groups(self._populations.labels(step.candidates)):
+            places, sizes = [], self._sizes()
+            for label, group in label_groups(self._labels(step.candidates)):
                 shares = weights[group] if weights[group].any() else np.ones(len(group))  # a label may have none
                 chunks = draw_cells(shares, int(sizes[label]), sampling=self.sampling, rng=rng)
                 places += [group[chunk] for chunk in chunks]
@@ -216,7 +212,7 @@ class PrivateEvolution(EvolutionFacts, SteppedMechanism):
         from discreet.evolution import NearestCandidates, votes
 
         points = self._ahead(candidates, step) if self.lookahead else self._api.embed(candidates)
-        groups = list(self._populations.groups(self._populations.labels(candidates)))
+        groups = list(label_groups(self._labels(candidates)))
         searches = [NearestCandidates(points[group], norm=self._api.norm) for _, group in groups]
         counts = np.zeros(len(candidates), dtype=np.int64)
         for voters in table:
@@ -285,13 +281,10 @@ class PrivateEvolution(EvolutionFacts, SteppedMechanism):
             if self.noise == "gaussian":
                 total += float(GAUSSIAN.log_pmf(self.scale, noisy - exact).sum())
                 continue
-            for votes, count in zip(noisy.tolist(), exact.tolist(), strict=True):
-                if not votes:  # none were released
-                    total += LAPLACE.log_below(self.scale, self.threshold - count) if count else 0.0
-                elif count and votes >= self.threshold:
-                    total += float(LAPLACE.log_pmf(self.scale, np.array([votes - count]))[0])
-                else:
-                    total = -math.inf
+            held = exact > 0
+            if noisy[~held].any():
+                return -math.inf
+            total += LAPLACE.log_thresholded(self.scale, exact[held], noisy[held], self.threshold)
         return total
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
@@ -372,7 +365,8 @@ class PrivateEvolution(EvolutionFacts, SteppedMechanism):
         """Solve for the least scale; take what is free with the least predicted displacement."""
         parameters = {name: value for name, value in search.parameters.items() if value is not None}
         api = settled_api(parameters.get("api", "table"), search.domain)
-        named = isinstance(parameters.get("api"), str)
-        evolution = chosen_evolution(replace(search, parameters={**parameters, "api": api}), named=named)
+        evolution = chosen_evolution(replace(search, parameters={**parameters, "api": api}))
+        if isinstance(parameters.get("api"), str) and hasattr(api, "alpha") and evolution.steps:
+            evolution = with_scales(evolution, search)
         evolution._require_solver()
         return evolution

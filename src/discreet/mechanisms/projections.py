@@ -109,10 +109,7 @@ class Clip(Projection):
 
 
 class L1(Projection):
-    """Probabilities nearest to the noisy shares in L1, of the many those that keep the largest cells' shares.
-
-    A surplus is taken from all cells alike, then from the smallest: docs/theory/laplace-projection-sampler.md.
-    """
+    """Probabilities nearest to the noisy shares in L1, of the many those that keep the largest cells' shares."""
 
     name: ClassVar[str] = "l1"
 
@@ -152,9 +149,7 @@ class Simplex(Projection):
 class W1(Projection):
     """The nearest probabilities in Wasserstein-1 distance, for the cells of one ordered column (theorem T14)."""
 
-    # The counts are first shifted, each by as much, onto the public total: the noise of their sums is then a bridge
-    # tied down at both ends, not a walk that wanders off towards the last cells. What is nearest to the shifted counts
-    # is what filling their deficits from their supplies keeps (T14).
+    # Counts are first shifted alike onto the public total, so that the noise of their sums is tied down at both ends.
 
     name: ClassVar[str] = "w1"
     surplus: ClassVar[Surplus] = "moved"
@@ -193,14 +188,10 @@ class BoundedLipschitz(Projection):
             "hierarchical-histogram"
         )
 
-    @cached_property
-    def _on_a_line(self) -> W1 | None:
-        return W1(self.cells, self.total) if self.cells.line() is not None and self.cells.coordinates == 1 else None
-
     def probabilities(self, y: Integers) -> Floats:
         """Return the projection."""
-        if self._on_a_line is not None:
-            return self._on_a_line.probabilities(y)
+        if self.cells.line() is not None and self.cells.coordinates == 1:
+            return W1(self.cells, self.total).probabilities(y)
         from discreet.mechanisms.bounded_lipschitz import bounded_lipschitz_projection
 
         masses = (y + (self.total - int(y.sum())) / self.cells.count) / self.total

@@ -16,13 +16,6 @@ from discreet._core.boundary import sealed
 from discreet.domain import Domain, Records
 from discreet.privacy import Code, Relation
 
-# Public draws of cells from probabilities: independent, or stratified along the cells' order.
-#
-# A stratified sample is systematic: with ``G`` the cumulative probabilities and ``u`` one uniform number, cell ``c``
-# gets as many of ``m`` records as points ``u, u + 1, .., u + m - 1`` fall between ``m G_(c-1)`` and ``m G_c``. Each
-# cell's expected number is ``m p_c``, and every run of neighbouring cells gets its share to within one record, where
-# independent draws are off by ``sqrt(m p (1-p))``.
-
 BLOCK = 1 << 17
 MOST_TABLES = 1_000  # of one release
 
@@ -62,7 +55,8 @@ def counts_by_chunk(
     weights: Floats, size: int, *, block: int, sampling: Sampling, rng: np.random.Generator, portion: Portion = WHOLE
 ) -> Iterator[Integers]:
     """Yield how many records each cell gets of a part of ``size``, in chunks of at most ``block`` or one more."""
-    # Of the m equally spaced points of a stratified sample, part j of K takes points j, j + K, .., and each of its C
+    # Of m equally spaced points, a cell of a stratified sample gets those between its ends in cumulated shares times
+    # m: every run of cells has its share to within one record. Part j of K takes points j, j + K, .., and each of its C
     # chunks every C-th of these: all are stratified, and none needs to know the others.
     total = len(range(portion.number, size, portion.parts))
     if total == 0:
@@ -137,22 +131,14 @@ READING_ONLY: Mapping[str, bool] = MappingProxyType({"reading only": True})
 @sealed
 @dataclass(frozen=True, kw_only=True)
 class Contents:
-    """What a release holds: public, and known before there is an output.
+    """What a release holds: public, and known before there is an output."""
 
-    ``domain``: of the released records.
-    ``size``: number of records, or draws, of each table; None for counts, and as long as any number may be asked for.
-    ``tables``: how many, into a folder; None for the one table of a file.
-    ``rows``: the numbers of rows that a table may have.
-    ``columns``: names of the released columns, once it is known what is asked for.
-    ``labels``: names of the text columns that say what a count is of, where it is not of a cell or label of the domain.
-    """
-
-    domain: Domain
-    size: int | None = None
-    tables: int | None = None
-    rows: range = range(1 << 62)
-    columns: Sequence[str] = ()
-    labels: Sequence[str] = ()
+    domain: Domain  # of the released records
+    size: int | None = None  # of each table; None for counts, and as long as any number may be asked for
+    tables: int | None = None  # how many, into a folder; None for the one table of a file
+    rows: range = range(1 << 62)  # the numbers of rows that a table may have
+    columns: Sequence[str] = ()  # names of the released columns, once it is known what is asked for
+    labels: Sequence[str] = ()  # text columns that say what a count is of, where it is not of a cell or label
 
 
 class Estimates(NamedTuple):

@@ -91,11 +91,6 @@ def certified_type(name: str) -> type[Mechanism]:
     return model
 
 
-def alias_of(name: str) -> dict[str, Any]:
-    """Return the parameters that a registry name fixes, where it is another name of a mechanism; else nothing."""
-    return dict(_ALIASES.get(name, (name, {}))[1])
-
-
 def first_names() -> list[str]:
     """Return one registry name a mechanism, the first: every mechanism once, under its alias where it has one."""
     return list({_ALIASES.get(name, (name, {}))[0]: name for name in reversed(_NAMES)}.values())[::-1]
@@ -133,9 +128,7 @@ def stated(
     **parameters: Any,
 ) -> tuple[Mechanism, Guarantee]:
     """Return a mechanism at given parameters, and its guarantee."""
-    # records, size: held (under add/remove: declared) and released; the size is not needed where it costs nothing.
-    # Without a domain, the cells are those of one column. parameters: the mechanism's own, cells for those on a finite
-    # domain without one, and group.
+    # records, size: held (or declared) and released. parameters: its own, group, and cells where there is no domain.
     mechanism_type, domain, group, fixed = _resolved(mechanism, parameters, domain)
     solution: Mechanism = mechanism_type.from_parameters(fixed, domain=domain, records=records, size=size)
     return solution, solution.guarantee(Relation(name=relation, group=group), n=records)
@@ -174,7 +167,7 @@ def _resolved(
         if "cells" in fixed:
             raise ParameterError("do not pass cells. It comes from the domain")
         fixed["cells"] = domain.size or 2
-    for name, value in alias_of(mechanism).items():
+    for name, value in _ALIASES.get(mechanism, (mechanism, {}))[1].items():
         if fixed.setdefault(name, value) != value:
             whole = mechanism_type.name
             text = f"{mechanism} is {whole} at {name} {as_written(value)}. Name {whole} for another {name}"

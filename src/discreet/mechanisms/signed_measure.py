@@ -39,15 +39,12 @@ _FORMS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicPoints:
-    """Distinct public records of a domain, which stand for the cells around them; a tie goes to the first.
-
-    ``sha256``: of their codes' JSON. ``rows``: None where only number and hash are known. ``source``: as given.
-    """
+    """Distinct public records of a domain, which stand for the cells around them; a tie goes to the first."""
 
     count: int
-    sha256: str
-    rows: tuple[tuple[Any, ...], ...] | None
-    source: Records | None = field(default=None, repr=False, compare=False)
+    sha256: str  # of their codes' JSON
+    rows: tuple[tuple[Any, ...], ...] | None  # None where only number and hash are known
+    source: Records | None = field(default=None, repr=False, compare=False)  # as a caller gave them
 
     @classmethod
     def parse(cls, points: Any, domain: Domain) -> PublicPoints:
@@ -142,10 +139,6 @@ class CellsAround(NumberedCells):
     def records_in(self, items: CellCounts) -> Records:
         """Return the points themselves."""
         return self.centres.records(self.domain).take(items)
-
-    def base(self) -> Floats:
-        """Return equal shares: which share of the base measure is nearest to a point is not known."""
-        return np.full(self.count, 1.0 / self.count)
 
     def line(self) -> Floats | None:
         """Return None: points have no order."""

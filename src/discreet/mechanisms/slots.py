@@ -1,8 +1,4 @@
-"""Slots of a unit's record: which units use them, and what the tables of those who do are in a model. Public.
-
-A table counts the units that use the slots of both of its columns. In the model, all units of a class use the same
-slots, and a cell of absence stands for a slot that is not used.
-"""
+"""Slots of a unit's record: which units use them, and what the tables of those who use both slots are in a model."""
 
 from __future__ import annotations
 
@@ -15,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet._core.arrays import Booleans, Floats, Integers
-from discreet.mechanisms.latent_classes import LEAST_SHARE, Merged, Pair, PairTable, fitted
+from discreet.mechanisms.latent_classes import LEAST_SHARE, Merged, Pair, fitted
 from discreet.mechanisms.reading import nearest_probabilities
 
 if TYPE_CHECKING:
     from discreet.mechanisms.chosen_tables import OneWay
+    from discreet.mechanisms.measured_tables import MeasuredTables
 
 _LEAST_USED = 1e-3  # share of the records
 _LEAST = 1e-9
@@ -36,24 +33,21 @@ class SlotUse:
     together: dict[Pair, tuple[float, float]] = field(default_factory=dict)  # share that uses two slots, its variance
 
     @classmethod
-    def from_tables(cls, slots: Integers | None, one_way: Sequence[OneWay], total: float) -> SlotUse:
-        """Return what the one-way tables say."""
+    def from_tables(cls, slots: Integers | None, one_way: list[OneWay], total: float) -> tuple[SlotUse, list[OneWay]]:
+        """Return what the one-way tables say, and these as if every record used their slots."""
         if slots is None:
-            return cls(np.zeros(len(one_way), dtype=np.int64), {}, np.ones(len(one_way)), nested=False)
+            return cls(np.zeros(len(one_way), dtype=np.int64), {}, np.ones(len(one_way)), nested=False), one_way
         shares = {i: one_way[i].shares(total) for i in np.flatnonzero(slots < 0).tolist()}
         listed = list(shares.values())
         by_slot = np.array([share[1] for share in listed])
         if len(listed) == 1:  # of the number of rows, which may be 0
             by_slot = np.cumsum(listed[0][::-1])[::-1][-int(slots.max()) :]
         used = np.append(1.0, np.maximum(_LEAST_USED, by_slot))[np.maximum(slots, 0)]
-        return cls(slots, shares, used, nested=len(listed) == 1)
-
-    def completed(self, one_way: Sequence[OneWay]) -> list[OneWay]:
-        """Return one-way tables as if every record used their slots."""
-        return [
-            replace(table, noisy=table.noisy / used, units=table.units * used**2)
-            for table, used in zip(one_way, self.used.tolist(), strict=True)
+        whole = [
+            replace(table, noisy=table.noisy / share, units=table.units * share**2)
+            for table, share in zip(one_way, used.tolist(), strict=True)
         ]
+        return cls(slots, shares, used, nested=len(listed) == 1), whole
 
     def share(self, pair: Pair) -> float:
         """Return about what share of the records uses both slots."""
@@ -83,9 +77,8 @@ class SlotUse:
         self, coarse: Sequence[Floats], cells: Sequence[Merged], tables: Mapping[Pair, Any], noise: float
     ) -> dict[Pair, tuple[Floats, Floats]]:
         """Return the probabilities of merged cells of all pairs of columns, among those who use both slots."""
-        # All tables with a column of a slot tell of those who use it. Their mean is shrunk to those who use the slot
-        # before, or, of a panel, to all, by how much of its square is noise. coarse: of columns, among those who use
-        # their slots. tables: variances of noise of scale 1, and shares. noise: of one unit, as a share.
+        # The mean of all tables with a column of a slot is shrunk to those who use the slot before, or, of a panel, to
+        # all, by how much of its square is noise. tables: variances of noise of scale 1, and shares.
         margins = {(i, slot): column for i, column in enumerate(coarse) for slot in (-1, 0)}
         for (i, column), slot in product(enumerate(coarse), range(1, self.slots.max() + 1)):
             mean, start = column, int(np.flatnonzero(self.slots == slot)[0])
@@ -113,33 +106,28 @@ class SlotUse:
         return {(i, j): (margins[i, slots[j]], margins[j, slots[i]]) for i, j in pairs}
 
     def classes(
-        self,
-        coarse: Sequence[Floats],
-        targets: Mapping[Pair, Floats],
-        tables: Mapping[Pair, PairTable],
-        margins: Mapping[Pair, tuple[Floats, Floats]],
-        total: float,
-        rng: np.random.Generator,
+        self, measured: MeasuredTables, targets: Mapping[Pair, Floats], rng: np.random.Generator
     ) -> tuple[Floats, list[Floats]]:
         """Return the shares of classes, and the probabilities of merged cells in each: about 0 of slots not used."""
         # A column has a cell of absence where not all use its slot, and a table the records that it does not count.
-        columns = list(coarse)
+        columns, total = list(measured.coarse), measured.total
         for i in np.flatnonzero(self.used < 1.0 - _LEAST).tolist():
-            columns[i] = np.append(self.used[i] * coarse[i], 1.0 - self.used[i])
+            columns[i] = np.append(self.used[i] * columns[i], 1.0 - self.used[i])
         goal, noisy, weights = dict[Pair, Floats](), dict[Pair, Floats](), dict[Pair, Floats]()
         for (i, j), target in targets.items():
             share, (a, b) = self.share((i, j)), target.shape
             space = [(0, len(columns[i]) - a), (0, len(columns[j]) - b)]
-            goal[i, j] = table = np.pad(share * target, space)
-            table[:a, b:] = np.maximum(0.0, columns[i][:a] - table.sum(axis=1)[:a])[:, None]
-            table[a:, :b] = np.maximum(0.0, columns[j][:b] - table.sum(axis=0)[:b])
-            table[a:, b:] = max(0.0, 1.0 - float(table.sum()))
-            if (i, j) in tables:
-                noisy[i, j] = np.pad(share * (np.outer(*margins[i, j]) + tables[i, j].excess / total), space)
-                weights[i, j] = np.pad((total / (share * tables[i, j].error)) ** 2, space)
-        possible = self.shares and partial(self.possible, columns, rng=rng)
-        shares, inside = fitted(columns, goal, noisy, weights, rng=rng, possible=possible or None)
-        return shares, [cells[: len(column)] + 1e-200 for cells, column in zip(inside, coarse, strict=True)]
+            goal[i, j] = whole = np.pad(share * target, space)
+            whole[:a, b:] = np.maximum(0.0, columns[i][:a] - whole.sum(axis=1)[:a])[:, None]
+            whole[a:, :b] = np.maximum(0.0, columns[j][:b] - whole.sum(axis=0)[:b])
+            whole[a:, b:] = max(0.0, 1.0 - float(whole.sum()))
+            if not measured.posterior:
+                table, independent = measured.excess[i, j], np.outer(*measured.margins[i, j])
+                noisy[i, j] = np.pad(share * (independent + table.excess / total), space)
+                weights[i, j] = np.pad((total / (share * table.error)) ** 2, space)
+        possible = partial(self.possible, columns, rng=rng) if self.shares else None
+        shares, inside = fitted(columns, goal, noisy, weights, rng=rng, possible=possible)
+        return shares, [cells[: len(column)] + 1e-200 for cells, column in zip(inside, measured.coarse, strict=True)]
 
     def possible(self, columns: Sequence[Floats], classes: int, rng: np.random.Generator) -> Booleans:
         """Return which cells, of columns with absence one after the other, each class has: it uses the same slots."""

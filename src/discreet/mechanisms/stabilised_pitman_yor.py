@@ -107,7 +107,6 @@ class StabilisedPitmanYor(StableCounts):
                 reason=f"it takes minutes where records times cells are above {_MOST_FOLLOWED:,}. "
                 "Take another mechanism"
             )
-        domain = self.domain
         return ThresholdedUrn(
             law=LAPLACE,
             scale=self.scale,
@@ -115,7 +114,7 @@ class StabilisedPitmanYor(StableCounts):
             surplus="rescaled",
             sampling="iid",
             strength=self.strength,
-            base=lambda: NumberedCells(domain, numbered_cells(domain, self.name)).base(),
+            base=lambda: NumberedCells(self.domain, numbered_cells(self.domain, self.name)).base(),
         )
 
     def _lost(self, n: int, like: Commonness | None) -> float:
@@ -130,21 +129,16 @@ class _UrnReading(LabelReading):
 
     mechanism: StabilisedPitmanYor
 
-    @property
-    def _missing(self) -> int:
-        """How many records the noisy counts do not account for: public."""
-        return max(0, self.mechanism.records - self.y.n)
-
     def column_shares(self, *, rng: np.random.Generator) -> list[ColumnShares]:
         """Return shares of the labels that remain, drawn as those of infinitely many records."""
         counts, discount = self.y.frequencies, self.mechanism.discount
-        opening = self.mechanism.strength + discount * len(counts) + self._missing
+        opening = self.mechanism.strength + discount * len(counts) + max(0, self.mechanism.records - self.y.n)
         weights = rng.standard_gamma(np.append(counts - discount, opening))
         return [(codes, weights[:-1] / weights.sum()) for codes in self.y.records.columns]
 
     def draw(self, size: int, *, rng: np.random.Generator) -> Iterator[Records]:
         """Continue the urn for ``size`` draws, in chunks, in exchangeable order."""
-        strength = int(self.mechanism.strength * UNIT) + self._missing * UNIT
+        strength = int(self.mechanism.strength * UNIT) + max(0, self.mechanism.records - self.y.n) * UNIT
         discount = int(self.mechanism.discount * UNIT)
         blocks = draw_blocks(self.y.frequencies * UNIT, strength=strength, discount=discount, size=size, rng=rng)
         return records_of(blocks, self.y, self.mechanism.domain, rng=rng)

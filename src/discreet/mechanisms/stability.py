@@ -43,15 +43,8 @@ class StableCounts(Mechanism):
     def log_prob(self, y: Counts, x: Counts) -> float:
         """Return the log-probability of labels and noisy counts, whatever their order, and of the others' absence."""
         released = dict(zip(y.records.rows(), y.frequencies.tolist(), strict=True))
-        if (y.frequencies < self.threshold).any():
-            return -math.inf
-        total = 0.0
-        for row, frequency in zip(x.records.rows(), x.frequencies.tolist(), strict=True):
-            if row in released:
-                total += float(LAPLACE.log_pmf(self.scale, released.pop(row) - frequency))
-            else:
-                total += LAPLACE.log_below(self.scale, self.threshold - frequency)
-        return -math.inf if released else total
+        noisy = [released.pop(row, 0) for row in x.records.rows()]
+        return -math.inf if released else LAPLACE.log_thresholded(self.scale, x.frequencies, noisy, self.threshold)
 
     def outputs(self, *tables: Counts) -> Outputs:
         """Return every set of the tables' labels with every noisy count that all but 1e-14 of the noise gives."""

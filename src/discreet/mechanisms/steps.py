@@ -31,15 +31,13 @@ def steps_taken(
     guard: Callable[[Iterator[Votes]], Iterator[Votes]] = iter,
 ) -> list[Votes]:
     """Take all steps of a mechanism, those in its checkpoint excepted; each is in the file before anybody sees it."""
-    # file: the checkpoint, which is locked for as long as the steps are taken. stepped, evolved: called after each
-    # step, with the numbers of steps done and of all, and with the step. guard: gives the steps on, or refuses what
-    # takes them.
+    # file: the checkpoint, locked meanwhile. stepped, evolved: called after each step, with the numbers of steps done
+    # and of all, and with the step. guard: gives the steps on, or refuses what takes them.
     if file is not None and not isinstance(rng, SecureGenerator):
         raise ParameterError("a run that continues a checkpoint cannot be seeded. Leave out the checkpoint or the seed")
     with nullcontext() if file is None else locked(file.path):
         released = [] if file is None else file.steps(redraw=redraw)
         for step in guard(mechanism.further(x, released, rng=rng)):
-            released.append(step)
             if file is not None:
                 file.write(released)
             if evolved is not None:
@@ -49,16 +47,10 @@ def steps_taken(
     return released
 
 
-# Checkpoints of mechanisms that work in steps: what was released so far, so that no step is paid for twice.
-#
-# A checkpoint holds noisy votes and the candidates they were cast for: public under the guarantee, like a release. Each
-# step is written under another name and renamed before anybody sees its votes, so a run that dies has either released a
-# step, and goes on after it, or has not. A lock keeps two runs from continuing the same checkpoint at once. What no
-# program can notice is an old copy of the file being continued a second time: that spends the later steps again.
-#
-# The file is one line of JSON, then the numbers of each step as they are in memory (little-endian, labels as JSON). The
-# line says how long everything is and holds a SHA-256 of the public facts and of all that follows. It shows a change by
-# accident, not one by somebody who computes it anew; so what is read is checked besides.
+# A checkpoint holds what was released so far, public like a release, so that no step is paid for twice. Each step is
+# written under another name and renamed before anybody sees it. What no program can notice is an old copy that is
+# continued a second time. The file is one line of JSON, with the lengths and a SHA-256 of all that follows, then the
+# numbers of each step (little-endian, labels as JSON). Somebody may compute the SHA-256 anew: what is read is checked.
 
 _VERSION = 2
 _LONGEST_LINE = 1 << 24

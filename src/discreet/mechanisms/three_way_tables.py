@@ -1,7 +1,4 @@
-"""Tables of a declared outcome and two other columns, and outcomes that are drawn last so that these are met.
-
-All of it is public but :meth:`ThreeWayTables.counts`. Theory: docs/theory/marginals.md (theorem T20).
-"""
+"""Tables of a declared outcome and two other columns, and outcomes that are drawn last so that these are met."""
 
 from __future__ import annotations
 

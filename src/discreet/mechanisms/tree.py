@@ -1,13 +1,9 @@
-"""A binary tree over the cells of a finite product domain, level by level, and estimates that are consistent on it.
-
-The nodes of a level are products of blocks of codes, one array; the next cuts one column's blocks in two, ``2^j`` or
-as many as it has codes.
-"""
+"""A binary tree over the cells of a finite product domain, level by level, and estimates that are consistent on it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, reduce
 from math import prod
@@ -139,36 +135,6 @@ def _edges(size: int, cuts: int) -> Integers:
     return edges
 
 
-def upward(tree: Tree, noisy: Mapping[int, Integers | Floats], above: float = 1.0) -> tuple[list[Floats], list[Floats]]:
-    """Estimate each node's count, and its variance in units of the noise's, from the noisy counts in its subtree."""
-    # For levels 0 .. depth, of which the root's is not used. A node's own noisy count (variance v: 1 for leaves, that
-    # above for others) and the sum over its children (variance s) are independent: their best combination has weights
-    # s/(v+s), v/(v+s), variance vs/(v+s).
-    values, variances = [np.asarray(noisy[tree.depth], dtype=np.float64)], [np.ones(tree.shape(tree.depth))]
-    for level in range(tree.depth - 1, -1, -1):
-        value, variance = tree.up(level + 1, values[-1]), tree.up(level + 1, variances[-1])
-        if level in noisy:
-            gain = variance / (above + variance)
-            value, variance = value + gain * (noisy[level] - value), above * gain
-        values.append(value)
-        variances.append(variance)
-    return values[::-1], variances[::-1]
-
-
-def leaf_counts(
-    tree: Tree, values: Sequence[Floats], variances: Sequence[Floats], *, total: float, positive: bool
-) -> Floats:
-    """Return the leaves' counts: what a sum lacks is shared by variance, from the root of count ``total``."""
-    # positive: counts are kept at least 0 on the way, and so at most their parent's; else they are the best linear
-    # unbiased.
-    node = np.full((1,) * len(tree.sizes), float(total))
-    for level in range(1, tree.depth + 1):
-        missing = (node - tree.up(level, values[level])) / tree.up(level, variances[level])
-        child = values[level] + variances[level] * tree.down(level, missing)
-        node = np.clip(child, 0.0, tree.down(level, node)) if positive else child
-    return node
-
-
 def node_counts(tree: Tree, levels: Sequence[int], leaves: Floats) -> Integers:
     """Return the counts of the nodes of some levels, one level after the other, from those of the leaves."""
     node = leaves.reshape(tree.shape(tree.depth))
@@ -180,20 +146,12 @@ def node_counts(tree: Tree, levels: Sequence[int], leaves: Floats) -> Integers:
     return np.concatenate([*parts[::-1], np.empty(0, dtype=np.int64)])
 
 
-# Which levels of a tree to add noise to: a prediction of the error from public facts alone, and a search.
-
 _WIDEST = 4  # of the steps between levels
 _OCCUPIED = 0.125  # share of the nodes that hold records: tables are more concentrated than their bounds
 
 
 def predicted_error(domain: Domain, n: int, law: NoiseLaw, scale: float, levels: Sequence[int]) -> float:
-    """Predict how far a record is displaced on average, as a share of the domain's diameter.
-
-    Splitting a node into halves whose counts are known with variance ``v`` each, given what is below, moves
-    ``E|N(0, v/2)|`` records by the distance of the halves, and never more than half of the node's. That half is counted
-    for the levels below the last measured one, whose halves are taken for even. Categories without an order are all at
-    distance 1: an even block of ``b`` of them misplaces ``1 - 1/b`` at most, of which its own halving is ``1/b``.
-    """
+    """Predict how far a record is displaced on average, as a share of the domain's diameter."""
     tree = Tree.from_domain(domain)
     measured = np.zeros((1, tree.depth), dtype=bool)
     measured[0, [level - 1 for level in levels]] = True
@@ -203,9 +161,8 @@ def predicted_error(domain: Domain, n: int, law: NoiseLaw, scale: float, levels:
 
 def chosen_levels(domain: Domain, n: int, law: NoiseLaw, scales: Sequence[float]) -> tuple[int, ...]:
     """Return the levels with the least predicted error, what lies within leaves included."""
-    # The best of: every level, every second, third or fourth one, upwards from any deepest one. Freer choices predict a
-    # little less error by leaving the upper levels out, and measure worse: those show where nothing is. scales: those
-    # that the budget asks for with one level and with all of them; between, a power of the number.
+    # Every level, or every second, third or fourth, up from any deepest one: upper levels show where nothing is, though
+    # predictions do not say so. scales: for one level and for all of them; between, a power of the number.
     tree = Tree.from_domain(domain)
     depth = tree.depth
     power = math.log(scales[1] / scales[0]) / math.log(depth) if depth > 1 else 0.0
@@ -221,6 +178,8 @@ def _predicted_errors(
     tree: Tree, domain: Domain, n: int, measured: npt.NDArray[np.bool_], spread: Floats, occupied: float
 ) -> Floats:
     """Return the predicted error for each row of measured levels, with noise of standard deviations ``spread``."""
+    # Splitting a node into halves whose counts have variance v moves E|N(0, v/2)| records by the distance of the
+    # halves, and half of the node's at most, as below the last measured level. Categories are all at distance 1.
     weights = [(domain.metric_weights or {}).get(name, 1.0) for name in domain.columns]
     diameter = sum(weights) or 1.0
     ordered = [column.on_a_line for column in domain.columns.values()]
@@ -261,9 +220,29 @@ class Consistent:
         """Return each node's estimate from what lies below it, and its variance."""
         ends = np.cumsum([self.tree.nodes(level) for level in self.measured])
         parts = np.split(np.asarray(y, dtype=np.float64), ends[:-1])
-        pairs = zip(self.measured, parts, strict=True)
-        noisy = {level: part.reshape(self.tree.shape(level)) for level, part in pairs}
-        return upward(self.tree, noisy, self.above)
+        tree, pairs = self.tree, zip(self.measured, parts, strict=True)
+        noisy = {level: part.reshape(tree.shape(level)) for level, part in pairs}
+        # A node's own noisy count (variance v) and the sum over its children (variance s) are independent: their best
+        # combination has weights s/(v+s), v/(v+s), variance vs/(v+s).
+        values, variances = [noisy[tree.depth]], [np.ones(tree.shape(tree.depth))]
+        for level in range(tree.depth - 1, -1, -1):
+            value, variance = tree.up(level + 1, values[-1]), tree.up(level + 1, variances[-1])
+            if level in noisy:
+                gain = variance / (self.above + variance)
+                value, variance = value + gain * (noisy[level] - value), self.above * gain
+            values.append(value)
+            variances.append(variance)
+        return values[::-1], variances[::-1]
+
+    def leaf_counts(self, values: Sequence[Floats], variances: Sequence[Floats], *, positive: bool) -> Floats:
+        """Return the leaves' counts: what a sum lacks is shared by variance, from the root downwards."""
+        # positive: counts are kept at least 0 on the way, and so at most their parent's; else they are unbiased.
+        tree, node = self.tree, np.full((1,) * len(self.tree.sizes), float(self.total))
+        for level in range(1, tree.depth + 1):
+            missing = (node - tree.up(level, values[level])) / tree.up(level, variances[level])
+            child = values[level] + variances[level] * tree.down(level, missing)
+            node = np.clip(child, 0.0, tree.down(level, node)) if positive else child
+        return node
 
     @property
     def variances(self) -> list[Floats]:
@@ -274,7 +253,7 @@ class Consistent:
         """Return the leaves' probabilities: the estimates, kept non-negative from the root downwards."""
         if not self.measured:
             return np.ones(1)
-        return leaf_counts(self.tree, *self.upward(y), total=self.total, positive=True).ravel() / self.total
+        return self.leaf_counts(*self.upward(y), positive=True).ravel() / self.total
 
     def expected(self, counts: Floats, spread: float) -> Floats:
         """Return about the leaves' expected shares given unbiased counts, by normal noise and uniform splits."""
@@ -301,7 +280,7 @@ class Consistent:
     def counts(self, y: Integers | Floats) -> tuple[Floats, Floats]:
         """Return the leaves' unbiased counts, and their variances in units of the noise's."""
         tree, (values, variances) = self.tree, self.upward(y)
-        counts = leaf_counts(tree, values, variances, total=self.total, positive=False)
+        counts = self.leaf_counts(values, variances, positive=False)
         error = np.zeros((1,) * len(tree.sizes))
         for level in range(1, tree.depth + 1):
             share = variances[level] / tree.down(level, tree.up(level, variances[level]))
@@ -315,8 +294,6 @@ class Consistent:
         above = np.zeros(sum(self.tree.nodes(level) for level in self.measured[:-1]))
         return float(leaves @ replace(self, total=0.0).counts(np.concatenate((above, leaves)))[0])
 
-
-# The counts of one long ordered column of a wide table.
 
 _STEP = 3  # levels from one that is counted to the next
 _LEAF_Q = 2  # of the q of sums of cells, that of the cells

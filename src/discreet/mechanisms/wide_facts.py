@@ -44,8 +44,8 @@ OUTCOMES = 0.7, 0.4  # share of the remaining units that tables of an outcome ge
 USUAL = 0.7  # share that they are worth in the end, about: two-way tables tell of columns too
 _SCORES = 0.17  # share of the squared budget that scores get, at most
 _CLEAR_SCORE = 0.05  # noise of a score, as a share of the records, that is little enough
-_LABELS = 0.1  # share of the units with which the labels of an open column are found
-_ALL_LABELS = 0.3  # share with which those of all open columns are, at most
+LABELS = 0.1  # share of the units with which the labels of an open column are found
+ALL_LABELS = 0.3  # share with which those of all open columns are, at most
 _MOST_COSTLY = 256  # cells of a column that noise is avoided in: of more, most are empty
 _WON, _CLEARER = 50.0, 4.0  # of a pair whose cells are fine: what they win back, and what its noise counts for
 _WEIGHT = 0.35  # of an error of a column in the error of a table of two
@@ -69,11 +69,6 @@ def table_cost(a: float, b: float) -> float:
     return HALF_FOLDED * math.sqrt(a * b * min((a - 1.0) * (b - 1.0), _DEPENDENCE))
 
 
-def label_units(units: int, columns: int) -> int:
-    """Return the units, a square, that each of some open columns gets so that its labels are found."""
-    return max(1, math.isqrt(int(min(_LABELS, _ALL_LABELS / columns) * units))) ** 2
-
-
 @dataclass(frozen=True, eq=False)
 class Allocation:
     """Which tables get the units of measurement: a table with ``q^2`` units has noise of ``1/q`` times their scale."""
@@ -81,15 +76,15 @@ class Allocation:
     # All units are paid; what was released decides only which table gets them (theorem T20).
 
     units: int
-    cost: Floats  # shape (columns,): error, in records, that noise of scale 1 on a one-way table makes in those of two
+    sizes: Sequence[int]  # numbers of cells of the columns
     copies: Integers  # shape (columns,): units that the table takes for each of its q^2
     alone: bool  # whether there are no tables of two columns
 
-    @classmethod
-    def from_sizes(cls, sizes: Sequence[int], copies: Integers, units: int, *, alone: bool) -> Allocation:
-        """Return the allocation for columns of so many cells."""
-        cells = np.minimum(sizes, _MOST_COSTLY).astype(np.float64)
-        return cls(units, HALF_FOLDED * _WEIGHT * max(1, len(sizes) - 1) * cells, copies, alone)
+    @cached_property
+    def cost(self) -> Floats:
+        """The error, in records, that noise of scale 1 on each one-way table makes in those of two columns."""
+        cells = np.minimum(self.sizes, _MOST_COSTLY).astype(np.float64)
+        return np.asarray(HALF_FOLDED * _WEIGHT * max(1, len(cells) - 1) * cells)
 
     @cached_property
     def first(self) -> Integers:
@@ -121,8 +116,7 @@ class Allocation:
         # A table left out costs its score, one that is measured its noise. Taken in the order of their scores by what
         # noise costs in them, as many are measured as make the sum least if every unit helps most (c^(2/3) of cost c):
         # on finer cells where these win back more. What k cells of a column lose falls with k^2.
-        # shapes, finer: first those of outcomes, which are measured without a score, on finer cells. alike: how many
-        # tables are read as one with each: it leaves out that part of their score, and their noise is independent.
+        # shapes, finer: first those of outcomes, which have no score. alike: how many tables are read as one with each.
         first_scored, lighter = len(shapes) - len(scores), alike**-1.5
         cost, fine_cost = [lighter * np.array([table_cost(a, b) for a, b in level]) for level in (shapes, finer)]
         dearer = fine_cost - cost
@@ -346,6 +340,11 @@ class WideFacts:
         return open_columns(self.domain)
 
     @property
+    def label_q(self) -> int:
+        """By whose square the counts of open labels are multiplied: their noise has that times the scale."""
+        return math.isqrt(self.label_units or 0)
+
+    @property
     def spent_on_labels(self) -> int:
         """How many units go to finding out which labels are kept."""
         return (self.label_units or 0) * len(self.open)
@@ -397,7 +396,7 @@ class WideFacts:
     def allocation(self) -> Allocation:
         """How the units of the tables are divided."""
         alone = not any(measurable_pairs(self.domain, self.workload))
-        return Allocation.from_sizes(self.sizes, self.copies, self.units, alone=alone)
+        return Allocation(self.units, self.sizes, self.copies, alone)
 
     @cached_property
     def blocks(self) -> list[tuple[int, ...]]:

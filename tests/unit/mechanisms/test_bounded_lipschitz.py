@@ -54,7 +54,7 @@ def distance(signed: Floats, points: Floats, diameter: float, norm: float = 2.0)
         order = np.argsort(points[:, 0])
         cost = fill_line(signed[order], points[order, 0])[1]
     else:
-        cost = fill(signed, points, created=0.0, metric=Metric(norm, diameter), tolerance=1e-12 * diameter)[1]
+        cost = fill(signed, points, created=0.0, metric=Metric(norm, diameter, 1e-12 * diameter))[1]
     return diameter * abs(total) + cost
 
 
@@ -165,7 +165,7 @@ def test_the_search_over_blocks_misses_no_pair(seed: int, keep: int, norm: float
     rows, columns = rng.random((150, 2)), rng.random((120, 2))
     limits, prices = rng.uniform(-0.3, 0.1, 150), rng.uniform(0.0, 0.3, 120)
     found = bounded_lipschitz.cheapest(
-        rows, limits, columns, prices, keep=keep, metric=bounded_lipschitz.Metric(norm, 2.0)
+        rows, limits, columns, prices, keep=keep, metric=bounded_lipschitz.Metric(norm, 2.0, 0.0)
     )
     reduced = cdist(rows, columns, NAMES[norm]) - prices
     least = np.sort(reduced, axis=1)[:, :keep]

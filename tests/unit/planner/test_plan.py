@@ -21,13 +21,12 @@ from discreet.mechanisms import (
     ExponentialHistogram,
     PerturbedHistogram,
     SmoothedHistogram,
-    alias_of,
     first_names,
     named,
     solved,
     stated,
 )
-from discreet.mechanisms.base import Mechanism, SteppedMechanism, parameter_names
+from discreet.mechanisms.base import Mechanism, SteppedMechanism
 from discreet.mechanisms.pitman_yor import PitmanYor
 from discreet.planner import plan
 from discreet.planner.options import Option, private_step
@@ -237,9 +236,8 @@ def test_a_mechanism_is_planned_once_under_its_first_name() -> None:
     assert [name for name in REGISTRY if name in names] == names
     assert "dirichlet-process" in names
     assert "pitman-yor" not in names
-    assert alias_of("dirichlet-process") == {"discount": 0.0}
-    assert alias_of("pitman-yor") == {}
-    assert set(parameter_names(named("dirichlet-process"))) >= set(alias_of("dirichlet-process"))
+    alias = stated("dirichlet-process", records=9, size=2, strength=1.0)[0]
+    assert (alias.name, alias.parameters()["discount"]) == ("pitman-yor", 0.0)
 
 
 def test_numbers_stand_for_the_mechanism_that_they_are_in_the_range_of() -> None:
