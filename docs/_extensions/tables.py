@@ -14,9 +14,10 @@ import polars as pl
 from discreet import release
 from discreet.domain import Boolean, Domain, Integer, Numeric, OpenLabels, UnitTable
 from discreet.inference import Posterior, all_unseen
-from discreet.mechanisms import REGISTRY, Mechanism, alias_of
+from discreet.mechanisms import REGISTRY, Mechanism
 from discreet.mechanisms.base import parameter_names
 from discreet.mechanisms.likelihood import no_posterior
+from discreet.mechanisms.registry import ALIASES
 from discreet.privacy import Budget
 from discreet.testing.facts import small_domain
 
@@ -68,7 +69,9 @@ def row(name: str, kind: type[Mechanism]) -> Row:
     """Return what the table of mechanisms says of one, from the mechanism itself."""
 
     def calibrated(domain: Domain) -> Mechanism:
-        return kind.calibrated(BUDGET, domain=domain, n=RECORDS, size=SIZE, **WITH.get(name, alias_of(name)))
+        return kind.calibrated(
+            BUDGET, domain=domain, n=RECORDS, size=SIZE, **WITH.get(name, ALIASES.get(name, (name, {}))[1])
+        )
 
     on_cells = calibrated(small_domain())
     made = on_cells if kind.traits.needs_cells else calibrated(INTERVAL)
@@ -119,7 +122,7 @@ def estimate_notes() -> dict[tuple[str, str], tuple[str, ...]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name, kind in REGISTRY.items():
-            made = kind.calibrated(budget, domain=line, n=300, size=8, **alias_of(name))
+            made = kind.calibrated(budget, domain=line, n=300, size=8, **ALIASES.get(name, (name, {}))[1])
             if not no_posterior(made, 300):
                 released = release(table.select("x"), line, mechanism=made, size=8, **options)
                 found["mean, sd, quantile, share", name] = released.posterior(draws=20).notes

@@ -72,6 +72,7 @@ INTO_OPEN_FILES = {
     ("releases/writing.py", "write_csv"),
     ("releases/verification.py", "write_csv"),  # into a text, for its hash
     ("report/demonstration.py", "write_parquet"),
+    ("app/jobs.py", "unlink"),  # a page that was read, in that folder
     ("app/server.py", "TemporaryDirectory"),  # of pages that are shown, and gone when it ends
     ("audit/release.py", "write_csv"),
     ("audit/release.py", "write_parquet"),

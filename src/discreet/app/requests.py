@@ -65,12 +65,12 @@ class ReleaseForm:
 
     def python(self) -> str:
         """Return the release in Python."""
-        numbers = {key: Code(getattr(self, key)) for key in ("size", "tables", "seed")}
-        unit = _call("discreet.Unit", self.unit, max_records=Code(self.max_records)) if self.unit else ""
+        numbers = {key: Expression(getattr(self, key)) for key in ("size", "tables", "seed")}
+        unit = _call("discreet.Unit", self.unit, max_records=Expression(self.max_records)) if self.unit else ""
         ledger = _call("discreet.Ledger", self.ledger, self.dataset) if self.ledger else ""
         accept = "{" + ", ".join(json.dumps(code) for code in self.accept) + "}" if self.accept else ""
-        objects = {"unit": Code(unit), "ledger": Code(ledger), "accept": Code(accept)}
-        budget = Code(f"discreet.Budget(epsilon={self.epsilon}, delta={self.delta})")
+        objects = {"unit": Expression(unit), "ledger": Expression(ledger), "accept": Expression(accept)}
+        budget = Expression(f"discreet.Budget(epsilon={self.epsilon}, delta={self.delta})")
         facts = {**numbers, "mechanism": self.mechanism, **objects, "out": self.out}
         return _program(_call("discreet.release", self.data, self.domain, budget, **facts))
 
@@ -83,14 +83,18 @@ def plan_request(values: Mapping[str, Any], domain: str, page: str, ledger: str)
     budget = f"discreet.Budget(epsilon={texts['epsilon']}, delta={texts['delta'] or 0})"
     numbers = {"records": texts["records"], "size": texts["size"]}
     paid = _call("write_page", "plan.html", ledger=ledger)
-    python = _call("discreet.plan", domain, Code(budget), **{key: Code(text) for key, text in numbers.items() if text})
+    python = _call(
+        "discreet.plan", domain, Expression(budget), **{key: Expression(text) for key, text in numbers.items() if text}
+    )
     return ["plan", *_options(domain=domain, **texts, ledger=ledger, html=page)], _program(f"{python}.{paid}")
 
 
 def check_python(data: str, domain: str) -> str:
     """Return the comparison of a table with its declaration in Python."""
     imports = "from discreet.confidential import check_table, reveal_to_custodian\nfrom discreet.domain import Domain"
-    checked = _call("check_table", data, Code(_call("Domain.read", domain)), accept=Code('{"other-columns"}'))
+    checked = _call(
+        "check_table", data, Expression(_call("Domain.read", domain)), accept=Expression('{"other-columns"}')
+    )
     return f"{imports}\n\nprint(reveal_to_custodian({checked}))"
 
 
@@ -98,9 +102,9 @@ def ledger_request(values: Mapping[str, Any], place: str) -> tuple[list[str], st
     """Return the command that makes a ledger, and the Python."""
     texts = {key: str(values.get(key, "")).strip() for key in ("dataset", "epsilon", "delta", "unit", "max_records")}
     texts |= {} if texts["unit"] else {"max_records": ""}
-    unit = _call("discreet.Unit", texts["unit"], max_records=Code(texts["max_records"])) if texts["unit"] else ""
-    numbers = {key: Code(texts[key]) for key in ("epsilon", "delta")}
-    made = _call("discreet.Ledger.create", place, dataset=texts["dataset"], **numbers, unit=Code(unit))
+    unit = _call("discreet.Unit", texts["unit"], max_records=Expression(texts["max_records"])) if texts["unit"] else ""
+    numbers = {key: Expression(texts[key]) for key in ("epsilon", "delta")}
+    made = _call("discreet.Ledger.create", place, dataset=texts["dataset"], **numbers, unit=Expression(unit))
     return ["ledger", "init", place, *_options(**texts)], _program(made)
 
 
@@ -122,13 +126,13 @@ def question(values: Mapping[str, Any], released: str) -> tuple[list[str], str]:
     if "formula" in values:
         asked = _call("regress", texts["formula"], kind=texts["kind"])
         return ["regress", *_options(kind=texts["kind"]), "--", released, texts["formula"]], _shown(release, asked)
-    numbers = Code(json.dumps([part.strip() for part in texts["functional"].split(",")]))
+    numbers = Expression(json.dumps([part.strip() for part in texts["functional"].split(",")]))
     asked = _call("estimate", numbers, column=texts["column"], by=texts["by"])
     options = _options(column=texts["column"], functional=texts["functional"], by=texts["by"])
     return ["estimate", released, *options], _shown(release, asked)
 
 
-class Code(str):
+class Expression(str):
     """A text that is Python already."""
 
     __slots__ = ()
@@ -136,8 +140,8 @@ class Code(str):
 
 def _call(function: str, *arguments: str, **keywords: str) -> str:
     """Write a call; keywords without a text are left out."""
-    listed = [argument if isinstance(argument, Code) else json.dumps(argument) for argument in arguments]
-    texts = {key: text if isinstance(text, Code) else json.dumps(text) for key, text in keywords.items() if text}
+    listed = [argument if isinstance(argument, Expression) else json.dumps(argument) for argument in arguments]
+    texts = {key: text if isinstance(text, Expression) else json.dumps(text) for key, text in keywords.items() if text}
     return f"{function}({', '.join([*listed, *(f'{key}={text}' for key, text in texts.items())])})"
 
 

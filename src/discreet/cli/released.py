@@ -315,8 +315,8 @@ def density_ratio(mechanism: str, as_json: bool, delta: float, size: int, **opti
 
     It can refute a promise and never prove one. The exit status is 1 where it does. No table of yours is read.
     """
-    budget = {"epsilon": options["epsilon"], "delta": delta, "size": size, "records": options["records"]}
-    calibrated = common.mechanisms.solved(mechanism, **budget, **common.parameters(options))[0]
+    facts = {"budget": discreet.Budget(epsilon=options["epsilon"], delta=delta), "records": options["records"]}
+    calibrated = common.mechanisms.solved(mechanism, size=size, **facts, **common.parameters(options))[0]
     check = common.audit.density_ratio(calibrated, **options)
     lines = [
         f"promised: delta {rounded_up(check.promised, 6)} at epsilon {as_written(check.epsilon)}",

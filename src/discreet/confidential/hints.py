@@ -54,7 +54,7 @@ def column_hints(name: str, column: Column | None, values: pl.Series, rows: pl.S
     grouped = len(values) == total and int((values != values.shift(1)).sum()) + 1 == distinct
     if distinct >= _FEW and 1.1 <= repeated <= 50 and (grouped or _KEY.search(name)):
         asked = f"{distinct:,} values in {total:,} rows: is each a person? Then protect persons"
-        yield f"{asked}: --unit {name} --max-records ..., a number from public knowledge"
+        yield f"{asked} by this column: unit=Unit(..., max_records=...), a number from public knowledge"
     if column is not None and values.dtype == pl.String and distinct * 2 > total:
         for kind, (form, least) in _KINDS.items():
             if int(values.str.contains(form).sum()) >= least * len(values):

@@ -36,7 +36,7 @@ _NAMES = (
 )
 """``my-mechanism`` is the class ``MyMechanism`` in the file ``my_mechanism.py``."""
 _COINS = "hierarchical-histogram"  # releases columns whose cells are split by coins
-_ALIASES: Mapping[str, tuple[str, dict[str, Any]]] = {"dirichlet-process": ("pitman-yor", {"discount": 0.0})}
+ALIASES: Mapping[str, tuple[str, dict[str, Any]]] = {"dirichlet-process": ("pitman-yor", {"discount": 0.0})}
 """Names of mechanisms at a parameter that is fixed."""
 MODELS = {
     "pseudo-posterior": "pseudo.PseudoPosteriorMechanism",
@@ -51,7 +51,7 @@ class _Registry(Mapping[str, type[Mechanism]]):
     def __getitem__(self, name: str) -> type[Mechanism]:
         if name not in _NAMES:
             raise KeyError(name)
-        name, _ = _ALIASES.get(name, (name, {}))
+        name, _ = ALIASES.get(name, (name, {}))
         module = import_module(f"discreet.mechanisms.{name.replace('-', '_')}")
         mechanism_type: type[Mechanism] = getattr(module, name.title().replace("-", ""))
         return mechanism_type
@@ -93,7 +93,7 @@ def certified_type(name: str) -> type[Mechanism]:
 
 def first_names() -> list[str]:
     """Return one registry name a mechanism, the first: every mechanism once, under its alias where it has one."""
-    return list({_ALIASES.get(name, (name, {}))[0]: name for name in reversed(_NAMES)}.values())[::-1]
+    return list({ALIASES.get(name, (name, {}))[0]: name for name in reversed(_NAMES)}.values())[::-1]
 
 
 def require_kept(name: str, domain: Domain, *, keeps: bool) -> None:
@@ -167,7 +167,7 @@ def _resolved(
         if "cells" in fixed:
             raise ParameterError("do not pass cells. It comes from the domain")
         fixed["cells"] = domain.size or 2
-    for name, value in _ALIASES.get(mechanism, (mechanism, {}))[1].items():
+    for name, value in ALIASES.get(mechanism, (mechanism, {}))[1].items():
         if fixed.setdefault(name, value) != value:
             whole = mechanism_type.name
             text = f"{mechanism} is {whole} at {name} {as_written(value)}. Name {whole} for another {name}"
