@@ -44,6 +44,9 @@ DAY, MOMENT, LENGTH = dt.date(2020, 1, 2), dt.datetime(2020, 1, 2, 3), dt.timede
 CALLS: dict[str, dict[str, Any]] = {
     "AddRemove": {"records": 200},
     "Budget": {"epsilon": 1.0, "delta": 0.25},
+    "Risk": {"detection": 0.25, "false_alarms": 0.125},
+    "Advantage": {"advantage": 0.25},
+    "Success": {"success": 0.75, "prior": 0.5},
     "Checkpoint": {"path": "c.npz", "redraw": True},
     "Output": {"path": "o.parquet", "certificate": "o.json", "partitions": 2, "partition_by": "a", "workers": 1},
     "Replacement": {"records": 200},
@@ -112,7 +115,7 @@ WITHOUT = {
     "DiffusionImages MaskedTexts Resampling Table Box Ball PseudoPosterior CensoredPosterior Truncated "
     "MixtureRegression measured_property fit across_tables frontier frontier_page synthesiser_for sliced_wasserstein",
     "files and releases, with a number or two that are checked": "Ledger read verify mechanism_posterior posterior "
-    "process_posterior unseen violins picture write_report compare",
+    "process_posterior unseen violins picture write_report compare serve",
     "what only the library makes": "Certificate Forecast Guarantee Traits Posterior Run Code",
 }
 """Callables that are not tried, by what they take."""

@@ -27,8 +27,8 @@ from discreet.releases import Certificate, verify
 
 SECRET = "canaryQ7Z"
 DOMAIN, FRAME = Domain(columns={"a": Boolean()}), pl.DataFrame({"a": [True, False] * 500})
-SEALED = ("audit", "confidential", "domain", "evolution", "inference", "ledger", "mechanisms", "planner", "privacy",
-          "pseudo_posterior", "releases", "report", "utility",
+SEALED = ("app", "audit", "confidential", "domain", "evolution", "inference", "ledger", "mechanisms", "planner",
+          "privacy", "pseudo_posterior", "releases", "report", "utility",
           "papers.bnp24", "papers.pe25", "papers.py26", "papers.roo25")  # fmt: skip
 
 

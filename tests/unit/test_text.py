@@ -157,6 +157,7 @@ NEVER_ONE = {  # what is counted there is not one, or the text before is no numb
         "cells",
         "request.mechanism",
         "kind.traits.least_columns",
+        "facts.unit.max_records",
     ),
     *(
         "draws",

@@ -14,7 +14,7 @@ import click
 import discreet
 from discreet._core.checks import real
 from discreet._core.errors import BudgetError, FileProblem, Infeasible, ParameterError
-from discreet._core.text import aligned, as_written, counted
+from discreet._core.text import aligned, as_written, counted, percent
 from discreet.cli import options as common
 from discreet.cli.console import Commands, alarm, echo, in_options, progress_bar, show, tell
 from discreet.cli.options import LEDGER, PATH, SOURCE, command, confidential, mechanisms, option, planner, shared
@@ -169,7 +169,7 @@ def _compare_slots(
             continue
         values = len(table.held_columns) * (1 + table.number) / 2  # of a unit of an invented table
         parts = best.share_not_from_data, best.w1 / values, cuts[most]
-        texts = ["-" if part is None else f"{100 * part:.2f}%" for part in parts]
+        texts = ["-" if part is None else percent(part) for part in parts]
         rows.append([str(most), str(len(comparison.domain.columns)), *texts])
     notes.append(
         "Error of a value: W1 on a scale from 0 to 1, the mean of the columns of all rows that stay, predicted for an "

@@ -20,7 +20,7 @@ _FEW = 20  # rows, with fewer of which nothing is said
 _HEAP = 20  # one in so many rows, or more, make a heap
 _PAIRED = 1000  # distinct values of columns that may code one thing
 _SAMPLE = 5000  # rows in which pairs of columns are looked at first
-_KEY = re.compile(
+_PERSON = re.compile(
     r"(?i)(^|[ _.-])(id|key|nr|no|num|number|code|person|patient|household)([ _.-]|$)|[a-z]ID$|id(code)?$"
 )
 _MISSING = {*range(-9, 0), -66, -77, -88, -97, -98, -99, -777, -888, -997, -998, -999, -9999}
@@ -52,7 +52,7 @@ def column_hints(name: str, column: Column | None, values: pl.Series, rows: pl.S
         yield "every row has its own value, as an identifier has. Nothing of it can be released, so leave it out"
         return
     grouped = len(values) == total and int((values != values.shift(1)).sum()) + 1 == distinct
-    if distinct >= _FEW and 1.1 <= repeated <= 50 and (grouped or _KEY.search(name)):
+    if distinct >= _FEW and 1.1 <= repeated <= 50 and (grouped or _PERSON.search(name)):
         asked = f"{distinct:,} values in {total:,} rows: is each a person? Then protect persons"
         yield f"{asked} by this column: unit=Unit(..., max_records=...), a number from public knowledge"
     if column is not None and values.dtype == pl.String and distinct * 2 > total:

@@ -315,11 +315,14 @@ class SteppedMechanism(PartsMechanism):
 
     @abstractmethod
     def further(self, x: Parts, released: list[Votes], *, rng: np.random.Generator) -> Iterator[Votes]:
-        """Add the further steps to those released so far, and yield each before the next one is taken."""
+        """Yield the steps after those released so far, to which the caller adds each before it asks for the next."""
 
     def kernel(self, x: Parts, *, rng: np.random.Generator) -> list[Votes]:
         """Take all steps."""
-        return list(self.further(x, [], rng=rng))
+        released: list[Votes] = []
+        for step in self.further(x, released, rng=rng):
+            released.append(step)  # noqa: PERF402 - the next step is taken after those before it
+        return released
 
     @abstractmethod
     def could_release(self, step: Votes) -> bool:

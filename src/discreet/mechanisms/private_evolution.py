@@ -169,8 +169,7 @@ class PrivateEvolution(EvolutionFacts, SteppedMechanism):
         draws, table = public(rng), Embedded(self, x)
         for step in range(len(released), self.steps):
             candidates = self._candidates(released, rng=draws)
-            released.append(Votes(candidates, self._noisy(self._votes(table, candidates, step), rng)))
-            yield released[-1]
+            yield Votes(candidates, self._noisy(self._votes(table, candidates, step), rng))
 
     def _require_solver(self) -> None:
         """Raise MissingExtra when votes would have to be projected by POT, which is not installed."""

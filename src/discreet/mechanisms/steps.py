@@ -38,6 +38,7 @@ def steps_taken(
     with nullcontext() if file is None else locked(file.path):
         released = [] if file is None else file.steps(redraw=redraw)
         for step in guard(mechanism.further(x, released, rng=rng)):
+            released.append(step)
             if file is not None:
                 file.write(released)
             if evolved is not None:

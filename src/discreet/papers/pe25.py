@@ -153,7 +153,7 @@ def usable_steps(n: float, epsilon: float) -> int:
     >>> usable_steps(1000, 1.0), usable_steps(2, 0.1)
     (14, 1)
     """
-    return max(1, math.ceil(2 * math.log(real("n", n, above=0) * real("epsilon", epsilon, above=0))))
+    return max(1, math.ceil(2 * (math.log(real("n", n, above=0)) + math.log(real("epsilon", epsilon, above=0)))))
 
 
 @sealed

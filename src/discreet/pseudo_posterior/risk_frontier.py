@@ -389,7 +389,7 @@ def ladder_text(points: Sequence[FrontierPoint]) -> str:
     body = []
     for point in fitted:
         quantile, low, high = map(about, point.quantile)
-        chains = about(point.lipschitz), f"{point.effective:,.0f}"
+        chains = about(point.lipschitz), f"{round(point.effective):,}"
         errors = (about(point.error(name)) for name in names)
         body.append((point.label, about(point.epsilon), quantile, f"{low} to {high}", *chains, *errors))
     lines = [NOTICE, *aligned([head, *body])]

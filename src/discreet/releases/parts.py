@@ -23,7 +23,7 @@ from discreet._core.formats import parquet_rows
 from discreet._core.lazy import pl
 from discreet._core.random import Key, keyed, public_key
 from discreet._core.reading import file_sha256
-from discreet.domain import Domain
+from discreet.domain import Domain, Records
 from discreet.ledger import Run, Workers
 from discreet.mechanisms import CellShares, Contents, Mechanism, Portion, Reading
 from discreet.releases.certificate import PARTS_CERTIFICATE, Certificate
@@ -135,11 +135,14 @@ class PartMaker:
     def __call__(self, number: int) -> list[FileFacts]:
         """Write a part, and return the names of its files with their numbers of rows and hashes."""
         rng = keyed(self.key, number)
+        frames = decoded(self.domain, self.records(number, rng=rng), rng=rng, source="a part of a release")
+        return self.writer(number, frames)
+
+    def records(self, number: int, *, rng: np.random.Generator) -> Iterator[Records]:
+        """Draw the records of a part; the key says which points of the sample are its own."""
         first_label = 1 + number * (1 + self.size // self.count)
-        # the key says which points of the sample are its own
         portion = Portion((number + self.key[0]) % self.count, self.count, self.start, first_label)
-        records = self.shares.draw(self.size, rng=rng, portion=portion)
-        return self.writer(number, decoded(self.domain, records, rng=rng, source="a part of a release"))
+        return self.shares.draw(self.size, rng=rng, portion=portion)
 
 
 def _from_workers(maker: PartMaker, workers: Workers, folder: Path) -> Iterator[list[FileFacts]]:

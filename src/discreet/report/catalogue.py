@@ -92,7 +92,9 @@ def _release_values(path: Path, where: Path, promise: Promise) -> dict[str, Any]
     rows = declared(promise.mechanism.domain.row_domain)
     words = {name: "; ".join(filter(None, (kind, note))) for name, kind, _, note in rows}
     if (unit := certificate.facts.unit) is not None:
-        words.setdefault(unit.column, f"names the unit: a number, the same in all of its up to {unit.max_records} rows")
+        words.setdefault(
+            unit.column, f"names the unit: a number, the same in all of its rows, {unit.max_records} at most"
+        )
     values |= {"unit": unit, "size": certificate.facts.size}
     columns: list[dict[str, Any]] = [
         {"column": name, "words": words.get(name), "type": _type(dtype)}

@@ -19,7 +19,7 @@ from discreet.inference.population import Posterior
 from discreet.inference.prior import strength_at
 from discreet.inference.trees import Splits, TreeCounts
 from discreet.mechanisms import HierarchicalHistogram
-from discreet.mechanisms.tree import Tree, upward
+from discreet.mechanisms.tree import Consistent, Tree
 
 CELLS, SETS, DRAWS = 600, 40, 30
 LINE = Domain(columns={"x": Numeric(lower=0.0, upper=60.0, cells=CELLS)})
@@ -81,7 +81,7 @@ def leaf_means(splits: Splits, strength: Any = None) -> Any:
 def test_planted_defects_of_the_tree_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """All counts of four leaves listed, with the likelihood of every split and the prior; then a defect each."""
     tree = Tree.from_domain(Domain(columns={"x": Integer(lower=1, upper=4)}))
-    variances = upward(tree, {level: np.zeros(tree.shape(level)) for level in (1, 2)})[1]
+    variances = Consistent(tree, (1, 2), 1.0).variances
     told = np.array([31.0, -4.0, 8.0, 25.0])
     opened = [np.ones(tree.nodes(level), dtype=bool) for level in range(2)]
     splits = Splits.from_tree(tree, variances, told, None, opened)

@@ -10,7 +10,7 @@ from discreet._core.random import seeded
 from discreet.domain import Domain, Integer
 from discreet.inference.trees import Splits, TreeCounts, level_sums
 from discreet.mechanisms import HierarchicalHistogram
-from discreet.mechanisms.tree import Tree, upward
+from discreet.mechanisms.tree import Consistent, Tree
 
 RECORDS, SCALE, DRAWS, SIMULATED = 4, 2.0, 20_000, 150_000
 ALPHA = np.array([0.3, 0.6, 0.9, 1.2])
@@ -66,7 +66,7 @@ def reached(tree, variances, drawn, sampling="iid"):
 
 def model(z, sampling="iid", scale=SCALE):
     tree = Tree.from_domain(FOUR)
-    variances = upward(tree, {level: np.zeros(tree.shape(level), dtype=np.int64) for level in (1, 2)})[1]
+    variances = Consistent(tree, (1, 2), 1.0).variances
     splits = reached(tree, variances, np.array(z), sampling)
     merged = np.bincount(splits.leaf, weights=ALPHA)
     return TreeCounts(merged, RECORDS, splits, spread=scale)
@@ -105,7 +105,7 @@ def test_the_check_rejects_a_fifth_of_the_noise(sampling):
 def test_what_is_left_of_a_tree():
     """Cells 1 to 3 and 4 to 6: the second half has no released records and stands undivided; so has cell 1."""
     tree = Tree.from_domain(Domain(columns={"x": Integer(lower=1, upper=6)}))
-    variances = upward(tree, {level: np.zeros(tree.shape(level), dtype=np.int64) for level in (1, 2, 3)})[1]
+    variances = Consistent(tree, (1, 2, 3), 1.0).variances
     splits = reached(tree, variances, np.array([0, 2, 5, 0, 0, 0]))
     assert splits.leaf.tolist() == [0, 1, 2, 3, 3, 3]
     assert splits.evidence.tolist() == [0, 2, 5, 0]
@@ -137,7 +137,7 @@ def test_draws_do_not_depend_on_the_number_of_records():
     found = []
     for n in (10**4, 10**9):
         tree = Tree.from_domain(Domain(columns={"x": Integer(lower=1, upper=32)}))
-        variances = upward(tree, {5: np.zeros(tree.shape(5), dtype=np.int64)})[1]
+        variances = Consistent(tree, (5,), 1.0).variances
         splits = reached(tree, variances, np.arange(32) + 1)
         made = TreeCounts(np.full(32, 0.5), n, splits, spread=n / 1000)
         found.append(made.draw(400, seeded(6)) / n)

@@ -216,7 +216,7 @@ def test_moments_of_draws_have_a_flat_prior() -> None:
     values = np.arange(5.0) - 2.0
     moment = np.outer(values, values) / (values @ values)
     (noisy,) = (table for table in seen.tables() if table.columns == (0, 1))
-    drawn = np.array([(moment * seen.posterior_draw(rng)._drawn[0, 1]).sum() for _ in range(400)])
+    drawn = np.array([(moment * seen.posterior_draw(rng).posterior[0, 1]).sum() for _ in range(400)])
     error, centre = noisy.errors[0], float((moment * noisy.counts.reshape(5, 5)).sum())
     assert abs(drawn.mean() - centre) < 4.4 * error / math.sqrt(400) + 1e-6  # one false alarm in 100,000
     assert abs(drawn.var() / error**2 - 1.0) < 4.4 * math.sqrt(2.0 / 400)

@@ -51,7 +51,8 @@ def test_a_certificate_states_the_limit_and_a_lower_one_is_refused(limit: Risk, 
         assert failed(with_more, tmp_path) == ["certificate"]
 
 
-def test_what_reveals_records_needs_consent() -> None:
+def test_what_reveals_records_needs_consent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
     with pytest.raises(Refused, match="published outright") as refused:
         release(TABLE, AGES, Advantage(0.1), size=20, mechanism="urn-histogram")
     assert "weak-promise" in str(refused.value)

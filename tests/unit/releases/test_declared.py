@@ -78,7 +78,7 @@ def test_no_registered_mechanism_is_offered_or_released_that_does_not_keep_it(ta
             assert f"{REFUSED} [[{table}]]. " in f"{option.name} {option.refused}. "
     for name, kind in REGISTRY.items():
         if not kind.traits.keeps_declared:
-            with pytest.raises(ParameterError, match=rf"{kind.name} {REFUSED} \[\[{table}\]\]"):
+            with pytest.raises(ParameterError, match=rf"{name} {REFUSED} \[\[{table}\]\]"):
                 discreet.release(FRAME, domain, Budget(epsilon=1.0, delta=1e-6), size=10, mechanism=name)
 
 
