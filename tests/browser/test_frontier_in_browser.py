@@ -28,7 +28,13 @@ def point(index: int, label: str) -> FrontierPoint:
         Disclosure(attack=attack, of=HOSTILE, table=table, control=control, how="tried")
         for attack, table in zip(("guessed", HOSTILE), tables, strict=True)
     )
-    sampled = {"mean_weight": 0.5, "r_hat": 1.0, "effective": 400.0, "divergent": 0.0}
+    sampled: dict[str, Any] = {
+        "quantile": (3.0, 2.0, 4.0),
+        "mean_weight": 0.5,
+        "r_hat": 1.0,
+        "effective": 400.0,
+        "divergent": 0.0,
+    }
     return FrontierPoint(
         label=label,
         lipschitz=EPSILON[label] / 2,
@@ -74,7 +80,8 @@ def at_most(page: Any, share: float) -> str:
 def test_it_opens_with_every_point_and_the_numbers_of_the_first_statistic(page: Any) -> None:
     assert page.find_element("css selector", ".notice").text == "CONFIDENTIAL: computed from the private data"
     assert rows(page) == [
-        [label, f"{e:g}", f"{e / 2:g}", "0.5", f"{100 + gap:g}", f"{98 + gap:g} to {102 + gap:g}", "100", f"{gap:g}"]
+        [label, f"{e:g}", "3", "2 to 4", f"{e / 2:g}", "400", "0.5", f"{100 + gap:g}", f"{98 + gap:g} to {102 + gap:g}",
+             "100", f"{gap:g}"]
         for (label, e), gap in zip(EPSILON.items(), ERROR["mean"], strict=True)
     ]  # fmt: skip
     assert best(page) == [HOSTILE]  # the least error where every epsilon is allowed

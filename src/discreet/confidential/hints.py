@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from discreet._core.lazy import pl
+from discreet._core.text import counted
 from discreet.domain import Column, Domain, type_name
 
 _FEW = 20  # rows, with fewer of which nothing is said
@@ -53,7 +54,7 @@ def column_hints(name: str, column: Column | None, values: pl.Series, rows: pl.S
         return
     grouped = len(values) == total and int((values != values.shift(1)).sum()) + 1 == distinct
     if distinct >= _FEW and 1.1 <= repeated <= 50 and (grouped or _PERSON.search(name)):
-        asked = f"{distinct:,} values in {total:,} rows: is each a person? Then protect persons"
+        asked = f"{distinct:,} values in {counted(total, 'row')}: is each a person? Then protect persons"
         yield f"{asked} by this column: unit=Unit(..., max_records=...), a number from public knowledge"
     if column is not None and values.dtype == pl.String and distinct * 2 > total:
         for kind, (form, least) in _KINDS.items():

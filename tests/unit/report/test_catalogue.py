@@ -150,5 +150,5 @@ def test_a_table_of_units_has_units_and_rows(tmp_path: Path, form: str) -> None:
     if form == "croissant":
         first = document["recordSet"][0]["field"][0]
         assert (first["name"], first["description"]) == (
-            "who", "names the unit: a number, the same in all of its up to 2 rows"
+            "who", "names the unit: a number, the same in all of its rows, 2 at most"
         )  # fmt: skip
