@@ -85,7 +85,7 @@ def _with_absence(domain: Domain, records: Records, shares: Floats) -> tuple[Rec
     if (table := domain.unit_table) is None:
         return records, shares
     slots = table.slot_of(len(domain.columns)).tolist()
-    uses = table.used(records.columns[slots.count(0) :])
+    uses = table.used(records.columns[slots.count(0) :], least=int(domain.units is None))
     parts = zip(slots, records.columns, domain.columns.values(), strict=True)
     columns = [x if slot < 1 else np.where(uses[slot - 1], x, column.size or 0) for slot, x, column in parts]
     return Records(columns=tuple(columns)), shares

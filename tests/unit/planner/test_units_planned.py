@@ -6,12 +6,14 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from discreet import Budget, Unit, plan
 from discreet.cli import main
-from discreet.domain import Category, Domain, Integer, UnitTable
+from discreet.domain import Boolean, Category, Domain, Integer, Records, UnitTable
 from discreet.errors import ParameterError
+from discreet.planner.predicted import _with_absence
 
 COLUMNS = {"ward": Category(categories=["a", "b", "c"]), "days": Integer(lower=1, upper=30)}
 FLAT = Domain(columns=COLUMNS)
@@ -67,3 +69,18 @@ def test_numbers_of_rows_are_compared(flat: bool, tmp_path: Path, capsys: pytest
     assert [one["share_cut"] for one in plans] == pytest.approx([1 - (5 + 4 + 4 + 2) / (5 + 4 + 6 + 7), 2 / 22, 0])
     two, five = (plan(by_unit(most), BUDGET, records=5000).feasible[0] for most in (2, 5))
     assert [one["options"][0]["predicted_w1"] for one in plans[:2]] == [two.w1, five.w1]
+
+
+def test_a_unit_without_rows_uses_no_slot_in_a_prediction() -> None:
+    """Beside a table of units, the first cell of the number of rows is none; alone, it is one row."""
+    rows = UnitTable(unit="h", max_records=2, columns={"age": Integer(lower=0, upper=4)})
+    for units, used in (
+        ("homes", [[False, False], [True, False], [True, True]]),
+        (None, [[True, False], [True, True]]),
+    ):
+        own = {} if units is None else {"big": Boolean()}
+        domain = Domain(units=units, columns=own, tables={"persons": rows})
+        numbers = np.arange(len(used))
+        records = Records(columns=(*[numbers * 0] * len(own), numbers, numbers * 0, numbers * 0))
+        found, _ = _with_absence(domain, records, numbers * 1.0)
+        assert [[codes[i] < 5 for codes in found.columns[-2:]] for i in numbers] == used
