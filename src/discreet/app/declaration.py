@@ -73,8 +73,6 @@ ENTRIES = (
 )
 """The fields of a form, in their order."""
 
-_WHOLE = {"cells", "digits"}
-
 
 @dataclass(slots=True)
 class Declared:

@@ -175,7 +175,12 @@ class Steps:
         if request.method == "GET":
             return self.page("check.html", "Check the table", step="check", arguments=arguments)
         job = await self.jobs.start(
-            "Check the table", arguments, confidential=True, next_address="/plan", back="/declare"
+            "Check the table",
+            arguments,
+            confidential=True,
+            python=requests.check_python(self._data, self.workspace.domain_file.name),
+            next_address="/plan",
+            back="/declare",
         )
         return self._to(job)
 

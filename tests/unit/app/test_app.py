@@ -191,6 +191,7 @@ def test_from_a_file_to_a_report(page: Browser, folder: Path) -> None:
     checked = page.finish("/check", {})
     assert "Everything fits the declaration" in checked
     assert "for you alone" in checked
+    assert "print(reveal_to_custodian(check_table(" in checked  # the job is shown with its Python
 
     asked = {**BUDGET, "out": "trial.parquet", "seed": "7"}
     shown = page.ask("/release", {**asked, "show": "1"})[1]
