@@ -1,4 +1,4 @@
-"""Is the evolution that is taken by default nearly as good as the best of a grid, on tables that set no constant of the rule?
+"""Is the evolution taken by default nearly as good as the best of a grid, on tables that set no constant of the rule?
 
 Mean total variation between release and table over all pairs of columns, numbers of many values in their tenths; every
 setting with the same seeds. The default's error is asked to be at most 1.2 times the best one's in nine of ten cases.
