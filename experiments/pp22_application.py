@@ -369,12 +369,12 @@ def main(draws: int, warm_up: int, chains: int, seeds: int) -> None:
     fits = Fits(how, columns, 0)
     whole = fits.kept("Unweighted", Unweighted(), 2)
     weighted = fits.weighted()
-    repeated = [weighted, *(Fits(how, columns, seed).weighted() for seed in range(1, seeds))]
     exponential = [
         fits.matched(form, one["quantile"], 30 + i)
         for i, (form, one) in enumerate(zip(FORMS[1], weighted, strict=True))
     ]
     counted = fits.kept("Countweighted", CountWeights(column="Income", radius=0.4), 50)  # 20 % of income either way
+    repeated = [weighted, *(Fits(how, columns, seed).weighted() for seed in range(1, seeds))]
     truth = of_the_data(columns)
     write(RESULTS / "slice.csv", ("configuration", "sum_of_weights", "lipschitz"), before_any_chain(columns))
     tabulate([whole, *weighted, *exponential, counted], weighted, exponential, truth)
