@@ -10,7 +10,7 @@ import contextlib
 import json
 import math
 import re
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -42,7 +42,6 @@ BANNER = (
 
 _TRACKED = 1000  # distinct values per finding whose rows are counted: what memory holds
 _LONGEST = 60  # characters of a value that are kept
-_CONTRADICTION = "contradicts a rule of the domain"
 _FATES = {
     "clip": "a release takes the nearest, else null or the lower bound",
     "null": "a release takes each for a null",
@@ -50,6 +49,7 @@ _FATES = {
 }
 """What becomes of values that do not fit, by ``out_of_bounds``."""
 _MOVED = "correct the rows if they are wrong: a release moves each to a record that the rules allow"
+_BROKEN = "contradicts a rule of the domain", _MOVED
 _ORPHANS, _REPEATED = "names a unit that has no row of its own", "names a unit that has another row of its own"
 _LEFT_OUT = "correct them if they are wrong: a release leaves them out"
 _LOST = "its difference is clipped, or from a null", "widen the bounds if that is usual, else correct the rows"
@@ -129,18 +129,12 @@ class UnitRows:
 class TableCheck:
     """What of a confidential table does not fit its declaration. Confidential.
 
-    Parameters
-    ----------
-    rows : int or None
-        Number of rows; None where no declared column is in the table.
-    findings : tuple of TableFinding
-        All that does not fit, in the order of the domain's columns.
-    units : UnitRows or None
-        How many rows privacy units have; None without a unit, or where some rows have none.
-    hints : mapping
-        What is worth a look, by column, as far as the first 262,144 rows tell: what looks like an identifier or tells
-        of a person, one thing that two columns code, one value only, codes of what is missing, dates in order, and
-        heaped values, of which no other one is named than a bound or 0. Each says what to write.
+    ``rows``: how many rows; None where no declared column is in the table.
+    ``findings``: all that does not fit, in the order of the domain's columns.
+    ``units``: how many rows privacy units have; None without a unit, or where some rows have none.
+    ``hints``: what is worth a look, by column, as far as the first 262,144 rows tell: what looks like an identifier or
+    tells of a person, one thing that two columns code, one value only, codes of what is missing, dates in order, and
+    heaped values, of which no other one is named than a bound or 0. Each says what to write.
     """
 
     rows: int | None
@@ -278,7 +272,7 @@ def _checked(data: Any, domain: Domain, *, unit: Unit | None, other_columns: boo
     for scan in scans:
         if scan.source.cells is None and scan.source.kind != "database":
             scan.look_at_others()
-    texts_of_columns = [item for scan in scans for item in scan.hints.items()]
+    texts_of_columns = [(name, texts) for scan in scans for name, texts in scan.hints.items() if texts]
     hints = {name: ". ".join([texts[0], *map(sentence, texts[1:])]) for name, texts in texts_of_columns}
     return TableCheck(rows=sum(scan.rows for scan in scans), findings=findings, units=units, hints=hints)
 
@@ -299,7 +293,7 @@ def _failed_file(folder: Path) -> str:
     return ""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class _FindingCounts:
     """A finding while rows are still looked at: ``examples`` are values, and the rows of a bounded number of them."""
 
@@ -316,21 +310,18 @@ class _Scan:
         self.source, self.domain, self.unit, self.examples = source, domain, unit, examples
         self.names = [name for name in names if name in source.names and not name.startswith(RESERVED)]
         self.declared = [name for name in self.names if name in domain.columns]
-        self.holdings: Holdings | None = None
-        if unit is not None and unit.column in self.names:
-            self.holdings = Holdings(unit.column)
+        self.holdings = Holdings(unit.column) if unit is not None and unit.column in self.names else None
         self.rows = 0
         self.lines: dict[tuple[tuple[str, ...], str], _FindingCounts] = {}
-        self.hints: dict[str, list[str]] = {}
+        self.hints: defaultdict[str, list[str]] = defaultdict(list)
 
     def run(self) -> None:
         """Look at every row. Raises DataError where a column, or the table, cannot be read."""
         for batch in self.source.batches(self.names) if self.names else ():
             if batch.height == 0:
                 continue
-            times = pl.repeat(1, batch.height, dtype=pl.Int64(), eager=True)
-            if FREQUENCY in batch.columns:
-                times = batch[FREQUENCY].cast(pl.Int64)
+            once = pl.repeat(1, batch.height, dtype=pl.Int64(), eager=True)
+            times = batch.get_column(FREQUENCY, default=once).cast(pl.Int64)
             self.rows += int(times.sum())
             columns = {name: self._column(name, batch[name], times) for name in self.declared}
             self._contradictions(columns, times)
@@ -344,15 +335,13 @@ class _Scan:
         for name, (values, fits) in columns.items():
             column, rows = self.domain.columns[name], times.filter(fits)
             typed = column.read(values.filter(fits), name=name)
-            texts = [*heap_hint(column, typed, rows)]
             if self.unit is None or name != self.unit.column:
-                texts = [*column_hints(name, column, typed, rows), *texts]
-            if texts:
-                self.hints[name] = texts
+                self.hints[name] += column_hints(name, column, typed, rows)
+            self.hints[name] += heap_hint(column, typed, rows)
         together = np.logical_and.reduce([fits for _, fits in columns.values()])
         typed_columns = {name: self.domain.columns[name].read(columns[name][0].filter(together)) for name in columns}
         for name, text in pair_hints(self.domain, typed_columns):
-            self.hints.setdefault(name, []).append(text)
+            self.hints[name].append(text)
 
     def look_at_others(self) -> None:
         """Look for persons in columns that are not declared, as far as they can be read."""
@@ -361,22 +350,20 @@ class _Scan:
         with contextlib.suppress(DiscreetError):
             for values in next(iter(self.source.batches(others)), pl.DataFrame()) if others else ():
                 times = pl.repeat(1, len(values), dtype=pl.Int64(), eager=True)
-                if texts := [*column_hints(values.name, None, values, times)]:
-                    self.hints[values.name] = texts
+                self.hints[values.name] += column_hints(values.name, None, values, times)
 
     def _column(self, name: str, raw: pl.Series, times: pl.Series) -> tuple[pl.Series, Booleans]:
         """Encode a column as a release does; return its values as the declared type, and which of them fit."""
         # Types that no declaration takes are refused before anything is computed from their values.
-        column, everywhere = self.domain.columns[name], np.ones(len(raw), dtype=np.bool_)
+        column, fits = self.domain.columns[name], np.ones(len(raw), dtype=np.bool_)
+        problem, refused = column._unreadable(name), column.out_of_bounds == "error"
         try:
             if name not in self.source.texts:
                 column.encode(texts_of(raw.clear(), column, self.source), name=name)
-            values = quietly(partial(texts_of, raw, column, self.source), column._unreadable(name))
+            values = quietly(partial(texts_of, raw, column, self.source), problem)
         except DataError as refusal:
-            self.add((name,), Misfit(refusal.problem, refusal.remedy, everywhere), [raw], times)
-            return raw, ~everywhere
-        fits, refused, problem = everywhere, column.out_of_bounds == "error", column._unreadable(name)
-        fate = _FATES.get(column.out_of_bounds, "")
+            self.add((name,), Misfit(refusal.problem, refusal.remedy, fits), [raw], times)
+            return raw, ~fits
         try:
             column.encode(values, name=name)
             if refused:
@@ -384,23 +371,22 @@ class _Scan:
         except DataError as refusal:
             problem = refusal
         for misfit in _misfits_of(values, column, problem):
-            self.add((name,), misfit._replace(remedy=fate or misfit.remedy), [values], times, refused)
-            fits = fits & ~misfit.where
+            remedy = _FATES.get(column.out_of_bounds, misfit.remedy)
+            self.add((name,), misfit._replace(remedy=remedy), [values], times, refused)
+            fits &= ~misfit.where
         return values, fits | (not refused)
 
     def _contradictions(self, columns: Mapping[str, tuple[pl.Series, Booleans]], times: pl.Series) -> None:
         """Look for what the domain declares impossible, in rows whose values fit column by column."""
-        rules: list[Any] = [
-            (rule.columns, lambda codes, rule=rule: ~rule.allowed[codes], _CONTRADICTION, _MOVED)
-            for rule in self.domain.constraints
-        ]
-        rules += [(difference.columns, difference.lost, *_LOST) for difference in self.domain.differences]
+        domain, rules = self.domain, list[Any]()
+        rules += [(one.columns, lambda codes, one=one: ~one.allowed[codes], *_BROKEN) for one in domain.constraints]
+        rules += [(difference.columns, difference.lost, *_LOST) for difference in domain.differences]
         for places, broken, problem, remedy in rules:
-            names = [self.domain.names[place] for place in places]
+            names = [domain.names[place] for place in places]
             if not set(names) <= set(columns):
                 continue
             where = np.logical_and.reduce([columns[name][1] for name in names])
-            codes = tuple(self.domain.columns[name].encode(columns[name][0].filter(where)) for name in names)
+            codes = tuple(domain.columns[name].encode(columns[name][0].filter(where)) for name in names)
             where[where] = broken(codes)
             values = [columns[name][0] for name in names]
             self.add(names, Misfit(problem, remedy, where), values, times, refused=False)
@@ -408,9 +394,7 @@ class _Scan:
     def _hold(self, batch: pl.DataFrame, holdings: Holdings, times: pl.Series) -> None:
         """Count the rows of units."""
         units = batch[holdings.unit]
-        named = np.ones(batch.height, dtype=np.bool_)
-        if units.dtype.base_type() is not pl.Object:
-            named = ~missing_in(units).to_numpy()
+        named = ~missing_in(units).to_numpy()
         self.add((holdings.unit,), Misfit(*NO_UNIT, ~named), [units], times)
         try:
             holdings.add(batch.filter(named))
@@ -421,17 +405,17 @@ class _Scan:
         """Return how many rows units have, which another table may name; None where that cannot be told."""
         if self.holdings is None or self.unit is None:
             return None
-        lost = {_ORPHANS: 0, _REPEATED: 0}
+        lost = [0, 0]
         try:
             rows, slots = self.holdings.held(), self.unit.max_records
             if units is not None and units.holdings is not None:
-                rows, lost[_ORPHANS], lost[_REPEATED] = self.holdings.held_by(units.holdings)
+                rows, *lost = self.holdings.held_by(units.holdings)
         except DataError as refusal:
             self.add_whole(refusal)
             return None
-        for problem in filter(lost.get, lost):
-            line = _FindingCounts(remedy=_LEFT_OUT, refused=False, rows=lost[problem])
-            self.lines[(self.unit.column,), problem] = line
+        for problem, count in zip((_ORPHANS, _REPEATED), lost, strict=True):
+            if count:
+                self.lines[(self.unit.column,), problem] = _FindingCounts(_LEFT_OUT, refused=False, rows=count)
         cut = rows[rows > slots] - slots
         return UnitRows(units=len(rows), most=int(rows.max(initial=0)), over=len(cut), cut=int(cut.sum()))
 
@@ -446,8 +430,7 @@ class _Scan:
         """Add what is wrong with some rows of a batch, whose values and frequencies are given whole."""
         if not misfit.where.any():
             return
-        line = _FindingCounts(remedy=misfit.remedy, refused=refused)
-        line = self.lines.setdefault((tuple(names), misfit.problem), line)
+        line = self.lines.setdefault((tuple(names), misfit.problem), _FindingCounts(misfit.remedy, refused))
         rows = times.filter(misfit.where)
         line.rows = (line.rows or 0) + int(rows.sum())
         textless = {pl.Object, pl.Binary, pl.Unknown}
@@ -479,12 +462,10 @@ class _Scan:
 def _misfits_of(values: pl.Series, column: Column, refusal: DataError) -> Iterator[Misfit]:
     """Yield why some values are refused; values that are refused for a reason unknown keep the first one."""
     unexplained = np.ones(len(values), dtype=np.bool_)
-    reasons: list[Misfit] = []
     with contextlib.suppress(DataError):
-        reasons = quietly(partial(column.misfits, values), refusal)
-    for misfit in reasons:
-        unexplained &= ~misfit.where
-        yield misfit
+        for misfit in quietly(partial(column.misfits, values), refusal):
+            unexplained &= ~misfit.where
+            yield misfit
     try:
         column.encode(values.filter(unexplained), name=refusal.column)
     except DataError:
