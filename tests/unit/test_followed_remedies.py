@@ -62,79 +62,13 @@ pytestmark = [
 SOURCE = Path(__file__).parents[2] / "src" / "discreet"
 LISTED = Path(__file__).with_name("unfollowed_remedies.txt")
 VERBS = [
-    "add",
-    "allow",
-    "ask",
-    "begin",
-    "build",
-    "call",
-    "cast",
-    "check",
-    "choose",
-    "compare",
-    "complete",
-    "correct",
-    "cut",
-    "declare",
-    "define",
-    "divide",
-    "drop",
-    "end",
-    "exchange",
-    "fill",
-    "fit",
-    "free",
-    "get",
-    "give",
-    "install",
-    "keep",
-    "leave",
-    "list",
-    "look",
-    "lower",
-    "make",
-    "mount",
-    "move",
-    "name",
-    "open",
-    "order",
-    "pass",
-    "pick",
-    "plan",
-    "put",
-    "quote",
-    "raise",
-    "read",
-    "recode",
-    "release",
-    "remove",
-    "rename",
-    "repeat",
-    "replace",
-    "round",
-    "run",
-    "save",
-    "say",
-    "scale",
-    "select",
-    "set",
-    "show",
-    "sort",
-    "split",
-    "start",
-    "subtract",
-    "sum",
-    "take",
-    "tell",
-    "train",
-    "try",
-    "update",
-    "upgrade",
-    "use",
-    "wait",
-    "widen",
-    "write",
-]
+    "add", "allow", "ask", "begin", "build", "call", "cast", "check", "choose", "compare", "complete", "correct",
+    "cut", "declare", "define", "divide", "drop", "end", "exchange", "fill", "fit", "free", "get", "give",
+    "install", "keep", "leave", "list", "look", "lower", "make", "mount", "move", "name", "open", "order", "pass",
+    "pick", "plan", "put", "quote", "raise", "read", "recode", "release", "remove", "rename", "repeat", "replace",
+    "round", "run", "save", "say", "scale", "select", "set", "show", "sort", "split", "start", "subtract", "sum",
+    "take", "tell", "train", "try", "update", "upgrade", "use", "wait", "widen", "write",
+]  # fmt: skip
 IMPERATIVE = re.compile(rf"(?:^|: |[.:] )(?:{'|'.join([*VERBS, *map(str.capitalize, VERBS)])})\b(?! [a-z]+s\b$)")
 
 
@@ -171,77 +105,31 @@ def remedies() -> dict[str, str]:
 
 COLUMNS = [  # of one column: remedy, what is declared, and what is declared then
     ("Exchange the two", 'type = "integer"\nlower = 5\nupper = 3', 'type = "integer"\nlower = 3\nupper = 5'),
-    (
-        "Leave a column of one value out",
-        'type = "integer"\nlower = 3\nupper = 3',
-        'type = "category"\ncategories = [3]',
-    ),
+    ("Leave a column of one value out", 'type = "integer"\nlower = 3\nupper = 3', 'type = "category"\ncategories = [3]'),
     ("is not declared, and is never read from the data. Write: ", 'type = "integer"\nlower = 0', 'type = "integer"\nlower = 0\nupper = 100'),
-    (
-        'out_of_bounds = "null" needs nulls = "category". Write both',
-        'type = "boolean"\nout_of_bounds = "null"',
-        'type = "boolean"\nout_of_bounds = "null"\nnulls = "category"',
-    ),
-    (
-        'no text "other" is among them. Write out_of_bounds = "null"',
-        'type = "category"\ncategories = [1, 2]\nout_of_bounds = "other"',
-        'type = "category"\ncategories = [1, 2]\nout_of_bounds = "null"\nnulls = "category"',
-    ),
-    (
-        "must be positive finite numbers. Leave a cell that cannot occur out",
-        'type = "category"\ncategories = ["a", "b", "c"]\nbase = {weights = [1, 2, 0]}',
-        'type = "category"\ncategories = ["a", "b"]\nbase = {weights = [1, 2]}',
-    ),
-    (
-        "a total of at most 2**31. Divide them",
-        'type = "category"\ncategories = ["a", "b"]\nbase = {weights = [3000000000, 1000000001]}',
-        'type = "category"\ncategories = ["a", "b"]\nbase = {weights = [3, 1]}',
-    ),
-    (
-        "the bounds must be within 2**62 steps of 0. Subtract a public number",
-        'type = "integer"\nlower = 9223372036854775000\nupper = 9223372036854775100',
-        'type = "integer"\nlower = 0\nupper = 100',
-    ),
-    (
-        "a grid cannot be combined with cells, spacing or step. Leave them out",
-        'type = "numeric"\nlower = 0\nupper = 9\ngrid = [0, 9]\ncells = 3',
-        'type = "numeric"\nlower = 0\nupper = 9\ngrid = [0, 9]',
-    ),
-    (
-        "step is too short for the bounds. Round the bounds or lengthen it",
-        'type = "numeric"\nlower = 0\nupper = 1e9\nstep = 1e-20',
-        'type = "numeric"\nlower = 0\nupper = 1e9\nstep = 0.01',
-    ),
-    (
-        "some would be narrower than a float64. Declare fewer",
-        'type = "numeric"\nlower = 1\nupper = 1.0000000000000004\ncells = 100',
-        'type = "numeric"\nlower = 1\nupper = 1.0000000000000004\ncells = 2',
-    ),
-    (
-        "some hold no float32. Declare fewer, or take dtype = 'float64'",
-        'type = "numeric"\nlower = 1\nupper = 1.000001\ncells = 100\ndtype = "float32"',
-        'type = "numeric"\nlower = 1\nupper = 1.000001\ncells = 100\ndtype = "float64"',
-    ),
-    (
-        'needs whole points. Declare step = 1, or type = "integer"',
-        'type = "numeric"\nlower = 0\nupper = 9\ncells = 3\ndtype = "int64"',
-        'type = "numeric"\nlower = 0\nupper = 9\ncells = 3\ndtype = "int64"\nstep = 1',
-    ),
-    (
-        "has a time zone. Declare time_zone, or leave out the offset",
-        'type = "datetime"\nstep = "1h"\nlower = 2024-01-01T00:00:00Z\nupper = 2024-02-01T00:00:00Z',
-        'type = "datetime"\nstep = "1h"\nlower = 2024-01-01T00:00:00Z\nupper = 2024-02-01T00:00:00Z\ntime_zone = "UTC"',
-    ),
-    (
-        "null_values must hold no declared value. Leave it out of them",
-        'type = "category"\ncategories = ["a", "NA"]\nnull_values = ["NA"]\nnulls = "category"',
-        'type = "category"\ncategories = ["a"]\nnull_values = ["NA"]\nnulls = "category"',
-    ),
-    (
-        "censored needs cells, at most",
-        'type = "numeric"\nlower = 0\nupper = 45\ncensored = [">45"]',
-        'type = "numeric"\nlower = 0\nupper = 45\ncensored = [">45"]\ncells = 9',
-    ),
+    ('out_of_bounds = "null" needs nulls = "category". Write both', 'type = "boolean"\nout_of_bounds = "null"', 'type = "boolean"\nout_of_bounds = "null"\nnulls = "category"'),
+    ('no text "other" is among them. Write out_of_bounds = "null"', 'type = "category"\ncategories = [1, 2]\nout_of_bounds = "other"',
+     'type = "category"\ncategories = [1, 2]\nout_of_bounds = "null"\nnulls = "category"'),
+    ("must be positive finite numbers. Leave a cell that cannot occur out", 'type = "category"\ncategories = ["a", "b", "c"]\nbase = {weights = [1, 2, 0]}',
+     'type = "category"\ncategories = ["a", "b"]\nbase = {weights = [1, 2]}'),
+    ("a total of at most 2**31. Divide them", 'type = "category"\ncategories = ["a", "b"]\nbase = {weights = [3000000000, 1000000001]}',
+     'type = "category"\ncategories = ["a", "b"]\nbase = {weights = [3, 1]}'),
+    ("the bounds must be within 2**62 steps of 0. Subtract a public number", 'type = "integer"\nlower = 9223372036854775000\nupper = 9223372036854775100',
+     'type = "integer"\nlower = 0\nupper = 100'),
+    ("a grid cannot be combined with cells, spacing or step. Leave them out", 'type = "numeric"\nlower = 0\nupper = 9\ngrid = [0, 9]\ncells = 3',
+     'type = "numeric"\nlower = 0\nupper = 9\ngrid = [0, 9]'),
+    ("step is too short for the bounds. Round the bounds or lengthen it", 'type = "numeric"\nlower = 0\nupper = 1e9\nstep = 1e-20', 'type = "numeric"\nlower = 0\nupper = 1e9\nstep = 0.01'),
+    ("some would be narrower than a float64. Declare fewer", 'type = "numeric"\nlower = 1\nupper = 1.0000000000000004\ncells = 100',
+     'type = "numeric"\nlower = 1\nupper = 1.0000000000000004\ncells = 2'),
+    ("some hold no float32. Declare fewer, or take dtype = 'float64'", 'type = "numeric"\nlower = 1\nupper = 1.000001\ncells = 100\ndtype = "float32"',
+     'type = "numeric"\nlower = 1\nupper = 1.000001\ncells = 100\ndtype = "float64"'),
+    ('needs whole points. Declare step = 1, or type = "integer"', 'type = "numeric"\nlower = 0\nupper = 9\ncells = 3\ndtype = "int64"',
+     'type = "numeric"\nlower = 0\nupper = 9\ncells = 3\ndtype = "int64"\nstep = 1'),
+    ("has a time zone. Declare time_zone, or leave out the offset", 'type = "datetime"\nstep = "1h"\nlower = 2024-01-01T00:00:00Z\nupper = 2024-02-01T00:00:00Z',
+     'type = "datetime"\nstep = "1h"\nlower = 2024-01-01T00:00:00Z\nupper = 2024-02-01T00:00:00Z\ntime_zone = "UTC"'),
+    ("null_values must hold no declared value. Leave it out of them", 'type = "category"\ncategories = ["a", "NA"]\nnull_values = ["NA"]\nnulls = "category"',
+     'type = "category"\ncategories = ["a"]\nnull_values = ["NA"]\nnulls = "category"'),
+    ("censored needs cells, at most", 'type = "numeric"\nlower = 0\nupper = 45\ncensored = [">45"]', 'type = "numeric"\nlower = 0\nupper = 45\ncensored = [">45"]\ncells = 9'),
     ("open labels have no base measure to declare. Leave base out", 'type = "open_labels"\nbase = {a = 1}', 'type = "open_labels"'),
     ("a domain is not. Drop the key weight", 'type = "numeric"\nlower = 0\nupper = 9\nweight = true', 'type = "numeric"\nlower = 0\nupper = 9'),
 ]  # fmt: skip
@@ -254,84 +142,43 @@ DIFFERENCE = 'difference = {of = "y", from = "x", lower = -2, upper = 4}\n'
 NULLS = '3\nnulls = "category"'
 DECLARED = [  # of a whole domain
     ("Declare cells of one width", DIFFERENCE + TWO_NUMBERS.format(3, 2), DIFFERENCE + TWO_NUMBERS.format(3, 3)),
-    (
-        "fewer than two differences lie between lower and upper. Widen them",
-        DIFFERENCE.replace("-2, upper = 4", "0, upper = 1") + TWO_NUMBERS.format(3, 3),
-        DIFFERENCE + TWO_NUMBERS.format(3, 3),
-    ),
+    ("fewer than two differences lie between lower and upper. Widen them", DIFFERENCE.replace("-2, upper = 4", "0, upper = 1") + TWO_NUMBERS.format(3, 3),
+     DIFFERENCE + TWO_NUMBERS.format(3, 3)),
     (" has nulls. Declare nulls = ", DIFFERENCE + TWO_NUMBERS.format(NULLS, 3), DIFFERENCE + TWO_NUMBERS.format(NULLS, NULLS)),
-    (
-        "is also under a rule or totals. Leave one of them out",
-        'order = ["x", "y"]\n' + DIFFERENCE + TWO_NUMBERS.format(3, 3),
-        DIFFERENCE + TWO_NUMBERS.format(3, 3),
-    ),
-    (
-        "overlap in part, or hold other values. Declare the same type, bounds, step and cells for both",
-        'order = ["x", "y"]\n' + TWO_NUMBERS.format(3, 2),
-        'order = ["x", "y"]\n' + TWO_NUMBERS.format(3, 3),
-    ),
-    (
-        "in a circle, which would make values within a cell equal. Drop a rule on them",
-        'order = [["x", "y"], ["y", "x"]]\n' + TWO_NUMBERS.format(3, 3),
-        'order = [["x", "y"]]\n' + TWO_NUMBERS.format(3, 3),
-    ),
-    (
-        "has no nulls. Declare nulls = ",
-        'nulls_together = ["x", "y"]\n' + TWO_NUMBERS.format(3, 3),
-        'nulls_together = ["x", "y"]\n' + TWO_NUMBERS.format('3\nnulls = "category"', '3\nnulls = "category"'),
-    ),
-    ("determines names two columns. Write one pair for each", 'determines = ["x", "y", "a"]\n' + TWO_NUMBERS.format(3, 3) + A_B, 'determines = [["x", "y"], ["x", "a"]]\n' + TWO_NUMBERS.format(3, 3) + A_B),
-    ("under another rule or totals. Leave one of them out", 'determines = ["x", "y"]\norder = ["x", "y"]\n' + TWO_NUMBERS.format(3, 3), 'determines = ["x", "y"]\n' + TWO_NUMBERS.format(3, 3)),
+    ("is also under a rule or totals. Leave one of them out", 'order = ["x", "y"]\n' + DIFFERENCE + TWO_NUMBERS.format(3, 3), DIFFERENCE + TWO_NUMBERS.format(3, 3)),
+    ("overlap in part, or hold other values. Declare the same type, bounds, step and cells for both", 'order = ["x", "y"]\n' + TWO_NUMBERS.format(3, 2),
+     'order = ["x", "y"]\n' + TWO_NUMBERS.format(3, 3)),
+    ("in a circle, which would make values within a cell equal. Drop a rule on them", 'order = [["x", "y"], ["y", "x"]]\n' + TWO_NUMBERS.format(3, 3),
+     'order = [["x", "y"]]\n' + TWO_NUMBERS.format(3, 3)),
+    ("has no nulls. Declare nulls = ", 'nulls_together = ["x", "y"]\n' + TWO_NUMBERS.format(3, 3),
+     'nulls_together = ["x", "y"]\n' + TWO_NUMBERS.format('3\nnulls = "category"', '3\nnulls = "category"')),
+    ("determines names two columns. Write one pair for each", 'determines = ["x", "y", "a"]\n' + TWO_NUMBERS.format(3, 3) + A_B,
+     'determines = [["x", "y"], ["x", "a"]]\n' + TWO_NUMBERS.format(3, 3) + A_B),
+    ("under another rule or totals. Leave one of them out", 'determines = ["x", "y"]\norder = ["x", "y"]\n' + TWO_NUMBERS.format(3, 3),
+     'determines = ["x", "y"]\n' + TWO_NUMBERS.format(3, 3)),
     ("Write it above all [columns.NAME]", A_B + 'outcome = "a"', 'outcome = "a"\n' + A_B),
-    (
-        ". Declare one type for both",
-        'order = ["b", "c"]\n' + A_B + '[columns.c]\ntype = "date"\nlower = "2020-01-01"\nupper = "2020-01-09"',
-        'order = ["b", "c"]\n' + A_B + '[columns.c]\ntype = "integer"\nlower = 2\nupper = 9',
-    ),
+    (". Declare one type for both", 'order = ["b", "c"]\n' + A_B + '[columns.c]\ntype = "date"\nlower = "2020-01-01"\nupper = "2020-01-09"',
+     'order = ["b", "c"]\n' + A_B + '[columns.c]\ntype = "integer"\nlower = 2\nupper = 9'),
     ("has no type. Quote a name with a dot: [columns.", '[columns.c.d]\ntype = "boolean"', '[columns."c.d"]\ntype = "boolean"'),
     (". Quote the name: ", '[columns.my col]\ntype = "boolean"', '[columns."my col"]\ntype = "boolean"'),
     ("must have at least one column. Declare it under [columns.NAME]", "", '[columns.x]\ntype = "boolean"'),
     ("read this name as a pattern. Rename the column", '[columns."*"]\ntype = "boolean"', '[columns.star]\ntype = "boolean"'),
-    (
-        "leave no value of column {}. Correct a rule",
-        A_B + '[[impossible]]\na = ["u"]\n[[impossible]]\na = ["v"]',
-        A_B + '[[impossible]]\na = ["u"]',
-    ),
-    (
-        "leave no values of the columns {} together. Correct a rule",
-        A_B + CROSSED + '[[impossible]]\na = "u"\n[[impossible]]\nb = 2',
-        A_B + CROSSED + '[[impossible]]\na = "u"',
-    ),
+    ("leave no value of column {}. Correct a rule", A_B + '[[impossible]]\na = ["u"]\n[[impossible]]\na = ["v"]', A_B + '[[impossible]]\na = ["u"]'),
+    ("leave no values of the columns {} together. Correct a rule", A_B + CROSSED + '[[impossible]]\na = "u"\n[[impossible]]\nb = 2', A_B + CROSSED + '[[impossible]]\na = "u"'),
     ("must be a list of tables. Write [[{}]] above each", A_B + '[impossible]\na = "u"', A_B + '[[impossible]]\na = "u"'),
-    (
-        "keys from, below and null{}. Write {from = 15}",
-        A_B + '[[impossible]]\na = "u"\nb = {to = 2}',
-        A_B + '[[impossible]]\na = "u"\nb = {below = 2}',
-    ),
+    ("keys from, below and null{}. Write {from = 15}", A_B + '[[impossible]]\na = "u"\nb = {to = 2}', A_B + '[[impossible]]\na = "u"\nb = {below = 2}'),
     ("no value fits the condition. Leave it out", A_B + '[[impossible]]\na = "u"\nb = {from = 4}', A_B + '[[impossible]]\na = "u"'),
-    (
-        "Write under from or below where a cell begins, or declare other cells",
-        A_B + '[[impossible]]\na = "u"\nc = {from = 4}\n[columns.c]\ntype = "numeric"\nlower = 0\nupper = 9\ncells = 3',
-        A_B + '[[impossible]]\na = "u"\nc = {from = 3}\n[columns.c]\ntype = "numeric"\nlower = 0\nupper = 9\ncells = 3',
-    ),
+    ("Write under from or below where a cell begins, or declare other cells", A_B + '[[impossible]]\na = "u"\nc = {from = 4}\n[columns.c]\ntype = "numeric"\nlower = 0\nupper = 9\ncells = 3',
+     A_B + '[[impossible]]\na = "u"\nc = {from = 3}\n[columns.c]\ntype = "numeric"\nlower = 0\nupper = 9\ncells = 3'),
     ("has totals already. Leave one of them out", A_B + 2 * (TOTALS + "{u = 5, v = 5}\n"), A_B + TOTALS + "{u = 5, v = 5}"),
     ("its counts sum to 0. Leave it out", A_B + TOTALS + "{u = 0, v = 0}", A_B),
-    (
-        "and those of number 1 to {}. Make them agree",
-        A_B + TOTALS + '{u = 5, v = 5}\n[[totals]]\ncount = 11\nsource = "census"',
-        A_B + TOTALS + '{u = 5, v = 5}\n[[totals]]\ncount = 10\nsource = "census"',
-    ),
+    ("and those of number 1 to {}. Make them agree", A_B + TOTALS + '{u = 5, v = 5}\n[[totals]]\ncount = 11\nsource = "census"',
+     A_B + TOTALS + '{u = 5, v = 5}\n[[totals]]\ncount = 10\nsource = "census"'),
     ("Write 0 for a value that no record has", A_B + TOTALS + "{u = 5}", A_B + TOTALS + "{u = 5, v = 0}"),
-    (
-        "Write the count of null as [{null = true}, COUNT]",
-        A_B.replace("[columns.b]", 'nulls = "category"\n[columns.b]') + TOTALS + "{u = 5, v = 5}",
-        A_B.replace("[columns.b]", 'nulls = "category"\n[columns.b]') + TOTALS + '[["u", 5], ["v", 5], [{null = true}, 1]]',
-    ),
-    (
-        "column {} has no cells. Declare {}",
-        A_B + '[[impossible]]\nc = {from = 4}\n[columns.c]\ntype = "numeric"\nlower = 0\nupper = 9',
-        A_B + '[[impossible]]\nc = {from = 6}\n[columns.c]\ntype = "numeric"\nlower = 0\nupper = 9\ncells = 3',
-    ),
+    ("Write the count of null as [{null = true}, COUNT]", A_B.replace("[columns.b]", 'nulls = "category"\n[columns.b]') + TOTALS + "{u = 5, v = 5}",
+     A_B.replace("[columns.b]", 'nulls = "category"\n[columns.b]') + TOTALS + '[["u", 5], ["v", 5], [{null = true}, 1]]'),
+    ("column {} has no cells. Declare {}", A_B + '[[impossible]]\nc = {from = 4}\n[columns.c]\ntype = "numeric"\nlower = 0\nupper = 9',
+     A_B + '[[impossible]]\nc = {from = 6}\n[columns.c]\ntype = "numeric"\nlower = 0\nupper = 9\ncells = 3'),
 ]  # fmt: skip
 
 
@@ -364,13 +211,6 @@ def of_declarations() -> Iterator[Case]:
         yield Case(remedy, lambda t=texts: Domain.from_toml(t[0]), lambda t=texts: Domain.from_toml(t[1]))  # type: ignore[misc]
     for remedy, before, after in DECLARED:
         yield Case(remedy, lambda t=before: Domain.from_toml(t), lambda t=after: Domain.from_toml(t))  # type: ignore[misc]
-    column = '[columns.x]\ntype = "boolean"\n'
-    outcome = 'outcome = "x"\n'
-    yield Case(
-        "Write it above all [columns.NAME]",
-        lambda: Domain.from_toml(column + outcome),
-        lambda: Domain.from_toml(outcome + column),
-    )
     for remedy, before, after in RULED_COLUMNS:
         yield Case(remedy, lambda facts=before: ruled(**facts), lambda facts=after: ruled(**facts))  # type: ignore[misc]
 
@@ -488,113 +328,46 @@ def of_files() -> Iterator[Case]:
         yield Case(remedy, lambda n=name, t=text: confidential_file(n, t), lambda n=new, t=other: taken(n, t, "after"))  # type: ignore[misc]
     frame = pl.DataFrame({"age": [31, 40], "sex": ["f", "m"]})
     indexed = frame.to_pandas().set_index("age")
-    yield Case(
-        "write it after reset_index()",
-        lambda: confidential(indexed, PERSONS),
-        lambda: confidential(indexed.reset_index(), PERSONS),
-    )
     twice = pd.DataFrame([[1, 2]], columns=["x", "x"])
     one = Domain(columns={"x": NINE})
-    yield Case(
-        "give every column its own name",
-        lambda: confidential(twice, one),
-        lambda: confidential(twice.set_axis(["x", "y"], axis=1), one, accept={"other-columns"}),
-    )
-    yield Case(
-        "pass a pandas, Polars, PyArrow, DuckDB",
-        lambda: confidential([{"x": 1}], one),
-        lambda: confidential(pl.DataFrame([{"x": 1}]), one),
-    )
-    yield Case(
-        "declare it, or leave such columns aside with accept={'other-columns'}",
-        lambda: confidential(frame.with_columns(z=1), PERSONS),
-        lambda: confidential(frame.with_columns(z=1), PERSONS, accept={"other-columns"}),
-    )
-    yield Case(
-        "If it holds the names of the columns, write header=True",
-        lambda: years(header=False),
-        lambda: years(header=True),
-    )
-    yield Case(
-        "give the address of its table",
-        lambda: confidential(database(), one),
-        lambda: confidential(f"sqlite:///{database()}?table=t", one),
-    )
-    yield Case(
-        "check the name of the table, and that nothing else",
-        lambda: confidential(f"sqlite:///{database()}?table=u", one),
-        lambda: confidential(f"sqlite:///{database()}?table=t", one),
-    )
-    yield Case(
-        "give the folder, where it holds Parquet files",
-        lambda: confidential("in/*.parquet", PERSONS),
-        lambda: folder_of_parquet("in"),
-    )
-    yield Case(
-        "give a folder of Parquet files alone. {}",
-        lambda: folder_of_parquet("mixed", stray=True),
-        lambda: folder_of_parquet("pure"),
-    )
-    yield Case(
-        "write all of them alike. {}",
-        lambda: folder_of_parquet("unlike", unlike=True),
-        lambda: folder_of_parquet("alike"),
-    )
-    yield Case(
-        "give a file, or a folder of Parquet files",
-        lambda: confidential("/dev/null", PERSONS),
-        lambda: taken("t.csv", ROWS.encode(), "after"),
-    )
-    yield Case(
-        "give one with rows",
-        lambda: compare(frame.clear(), frame, PERSONS),
-        lambda: compare(frame, frame, PERSONS, resamples=1),
-    )
+    yield from [
+        Case("write it after reset_index()", lambda: confidential(indexed, PERSONS), lambda: confidential(indexed.reset_index(), PERSONS)),
+        Case("give every column its own name", lambda: confidential(twice, one), lambda: confidential(twice.set_axis(["x", "y"], axis=1), one, accept={"other-columns"})),
+        Case("pass a pandas, Polars, PyArrow, DuckDB", lambda: confidential([{"x": 1}], one), lambda: confidential(pl.DataFrame([{"x": 1}]), one)),
+        Case("declare it, or leave such columns aside with accept={'other-columns'}", lambda: confidential(frame.with_columns(z=1), PERSONS),
+             lambda: confidential(frame.with_columns(z=1), PERSONS, accept={"other-columns"})),
+        Case("If it holds the names of the columns, write header=True", lambda: years(header=False), lambda: years(header=True)),
+        Case("give the address of its table", lambda: confidential(database(), one), lambda: confidential(f"sqlite:///{database()}?table=t", one)),
+        Case("check the name of the table, and that nothing else", lambda: confidential(f"sqlite:///{database()}?table=u", one), lambda: confidential(f"sqlite:///{database()}?table=t", one)),
+        Case("give the folder, where it holds Parquet files", lambda: confidential("in/*.parquet", PERSONS), lambda: folder_of_parquet("in")),
+        Case("give a folder of Parquet files alone. {}", lambda: folder_of_parquet("mixed", stray=True), lambda: folder_of_parquet("pure")),
+        Case("write all of them alike. {}", lambda: folder_of_parquet("unlike", unlike=True), lambda: folder_of_parquet("alike")),
+        Case("give a file, or a folder of Parquet files", lambda: confidential("/dev/null", PERSONS), lambda: taken("t.csv", ROWS.encode(), "after")),
+        Case("give one with rows", lambda: compare(frame.clear(), frame, PERSONS), lambda: compare(frame, frame, PERSONS, resamples=1)),
+    ]  # fmt: skip
     table = lambda: confidential(f"sqlite:///{database()}?table=t", one)  # noqa: E731
     reserved = frame.rename({"age": "discreet: x"})
     other = pl.concat([TABLE.head(90), TABLE.tail(7)])
-    yield Case(
-        "give one with them, or one file", lambda: confidential(emptied(), PERSONS), lambda: folder_of_parquet("full")
-    )
-    yield Case("give one table", lambda: partitions("a=1", "b=2"), lambda: partitions("a=1", "a=2"))
-    yield Case("give it one place", lambda: partitions("age=1", "age=2"), lambda: partitions("a=1", "a=2"))
-    yield Case("write {}?table=NAME", lambda: confidential(f"sqlite:///{database()}", one), table)
-    yield Case("write postgresql://...?table=NAME", lambda: confidential("mysql://x/y", one), table)
-    yield Case(
-        "a table and a query are given. Leave one of them out",
-        lambda: addressed(database(), table="t", query="SELECT 1"),
-        lambda: addressed(database(), table="t", query=None),
-    )
-    yield Case(
-        "leave the table or the query out, or give a database",
-        lambda: addressed(str(LISTED), table="t", query=None),
-        lambda: addressed(database(), table="t", query=None),
-    )
-    yield Case(
-        "check that the query is one SELECT statement",
-        lambda: confidential(f"sqlite:///{database()}?query=DELETE FROM t", one),
-        lambda: confidential(f"sqlite:///{database()}?query=SELECT x FROM t", one),
-    )
-    yield Case(
-        "rename the column",
-        lambda: confidential(reserved, Domain(columns={"discreet: x": NINE}), accept={"other-columns"}),
-        lambda: confidential(frame, PERSONS),
-    )
-    yield Case(
-        "Give facts that were fixed without looking at it", lambda: ask(reference=TABLE), lambda: ask(reference=other)
-    )
+    yield from [
+        Case("give one with them, or one file", lambda: confidential(emptied(), PERSONS), lambda: folder_of_parquet("full")),
+        Case("give one table", lambda: partitions("a=1", "b=2"), lambda: partitions("a=1", "a=2")),
+        Case("give it one place", lambda: partitions("age=1", "age=2"), lambda: partitions("a=1", "a=2")),
+        Case("write {}?table=NAME", lambda: confidential(f"sqlite:///{database()}", one), table),
+        Case("write postgresql://...?table=NAME", lambda: confidential("mysql://x/y", one), table),
+        Case("a table and a query are given. Leave one of them out", lambda: addressed(database(), table="t", query="SELECT 1"), lambda: addressed(database(), table="t", query=None)),
+        Case("leave the table or the query out, or give a database", lambda: addressed(str(LISTED), table="t", query=None), lambda: addressed(database(), table="t", query=None)),
+        Case("check that the query is one SELECT statement", lambda: confidential(f"sqlite:///{database()}?query=DELETE FROM t", one),
+             lambda: confidential(f"sqlite:///{database()}?query=SELECT x FROM t", one)),
+        Case("rename the column", lambda: confidential(reserved, Domain(columns={"discreet: x": NINE}), accept={"other-columns"}), lambda: confidential(frame, PERSONS)),
+        Case("Give facts that were fixed without looking at it", lambda: ask(reference=TABLE), lambda: ask(reference=other)),
+    ]  # fmt: skip
     units = frame.with_columns(person=pl.Series([1, None], dtype=pl.Int64))
     slots = Unit("person", max_records=1)
-    yield Case(
-        "give every row its unit beforehand",
-        lambda: confidential(units, nullable(), unit=slots),
-        lambda: confidential(units.with_columns(person=1), nullable(), unit=slots),
-    )
-    yield Case(
-        'need a null cell. Write: nulls = "category"',
-        lambda: confidential(frame.with_columns(person=1), PERSONS, unit=slots),
-        lambda: confidential(frame.with_columns(person=1), nullable(), unit=slots),
-    )
+    yield from [
+        Case("give every row its unit beforehand", lambda: confidential(units, nullable(), unit=slots), lambda: confidential(units.with_columns(person=1), nullable(), unit=slots)),
+        Case('need a null cell. Write: nulls = "category"', lambda: confidential(frame.with_columns(person=1), PERSONS, unit=slots),
+             lambda: confidential(frame.with_columns(person=1), nullable(), unit=slots)),
+    ]  # fmt: skip
 
 
 def nullable() -> Domain:
@@ -763,29 +536,17 @@ def twice(**options: Any) -> None:
 
 def of_ledgers() -> Iterator[Case]:
     accept = {"other-columns", "data-dependent-refusal"}
-    yield Case("would forfeit what a ledger pays for. Write in the domain", lambda: paid(domain=XY), paid)
-    yield Case(
-        "To forfeit it all the same, write accept=", lambda: paid(domain=XY), lambda: paid(domain=XY, accept=accept)
-    )
-    yield Case(
-        "of epsilon {} and delta {}. Ask for less",
-        lambda: paid(budget=Budget(epsilon=9.0)),
-        lambda: paid(budget=Budget(epsilon=4.0)),
-    )
-    yield Case("and no ledger pays for it. Leave seed out", lambda: paid(seed=1), paid)
-    yield Case("make one with discreet ledger init", lambda: Ledger("no.ledger"), lambda: paid(place="no.ledger"))
-    yield Case("data sets. Name one: dataset=...", twice, lambda: Ledger("two.ledger", "e"))
-    yield Case("no plan in the ledger has a release {}", planned, lambda: planned(declare=True))
-    yield Case(
-        "a data set is named and no ledger. Write ledger=",
-        lambda: write_page(dataset="d"),
-        lambda: [paid(), write_page(dataset="d", ledger="x.ledger")],
-    )
-    yield Case(
-        "has a planned release {} already. Give it another name",
-        lambda: [planned(declare=True), planned(declare=True)],
-        lambda: planned(declare=True, name="another"),
-    )
+    yield from [
+        Case("would forfeit what a ledger pays for. Write in the domain", lambda: paid(domain=XY), paid),
+        Case("To forfeit it all the same, write accept=", lambda: paid(domain=XY), lambda: paid(domain=XY, accept=accept)),
+        Case("of epsilon {} and delta {}. Ask for less", lambda: paid(budget=Budget(epsilon=9.0)), lambda: paid(budget=Budget(epsilon=4.0))),
+        Case("and no ledger pays for it. Leave seed out", lambda: paid(seed=1), paid),
+        Case("make one with discreet ledger init", lambda: Ledger("no.ledger"), lambda: paid(place="no.ledger")),
+        Case("data sets. Name one: dataset=...", twice, lambda: Ledger("two.ledger", "e")),
+        Case("no plan in the ledger has a release {}", planned, lambda: planned(declare=True)),
+        Case("a data set is named and no ledger. Write ledger=", lambda: write_page(dataset="d"), lambda: [paid(), write_page(dataset="d", ledger="x.ledger")]),
+        Case("has a planned release {} already. Give it another name", lambda: [planned(declare=True), planned(declare=True)], lambda: planned(declare=True, name="another")),
+    ]  # fmt: skip
 
 
 def planned(*, declare: bool = False, name: str = "first") -> None:
@@ -849,105 +610,29 @@ def reported(out: str = "r.html", **options: Any) -> None:
 
 def of_releases() -> Iterator[Case]:
     wide = {"column": "x"}
-    yield Case(
-        "say where it is",
-        lambda: read(alone("b.csv")).table(),
-        lambda: read(alone("b.csv"), "r.certificate.json").table(),
-    )
-    yield Case(
-        "give the two that were written together",
-        lambda: read(damaged()).table(),
-        lambda: read(released("whole.csv")).table(),
-    )
-    yield Case(
-        "holds its certificate. Leave out the certificate",
-        lambda: read(folder(), "tables/certificate.json"),
-        lambda: read(folder()),
-    )
-    yield Case(
-        "give the certificate written beside the release",
-        lambda: verify("none.certificate.json"),
-        lambda: verify(released("r.csv").replace(".csv", ".certificate.json")),
-    )
-    yield Case(
-        "beside its certificate. Leave data out", lambda: verify(folder(), data="tables"), lambda: verify(folder())
-    )
-    yield Case(
-        "name the column that {} is about. The columns are: {}",
-        lambda: posterior().summary(["mean"]),
-        lambda: posterior().summary(["mean"], **wide),
-    )
-    yield Case(
-        "needs values with an order. Ask for P(=a)",
-        lambda: posterior().summary(["mean"], column="y"),
-        lambda: posterior().summary(["P(=a)"], column="y"),
-    )
-    yield Case(
-        "name at least one functional, such as 'mean'",
-        lambda: posterior().summary([], **wide),
-        lambda: posterior().summary(["mean"], **wide),
-    )
-    yield Case(
-        "has no outcome. Write it as 'outcome ~ column + C(column)'",
-        lambda: posterior().regress("y"),
-        lambda: posterior().regress("x ~ C(y)"),
-    )
-    yield Case(
-        "Write 'outcome ~ column + C(other)'",
-        lambda: posterior().regress("x ~ ("),
-        lambda: posterior().regress("x ~ C(y)"),
-    )
-    yield Case(
-        "a logistic outcome must be 0 or 1: {}. Leave the kind out",
-        lambda: posterior(number=True).regress("n ~ x", kind="logistic"),
-        lambda: posterior(number=True).regress("n ~ x"),
-    )
-    yield Case(
-        "gives intervals from them",
-        lambda: read(released("m.csv", **TWO)).posterior(),
-        lambda: read(folder()).estimate(["mean"], **wide),
-    )
-    yield Case(
-        "several tables are analysed together. Take discreet.read(...).estimate",
-        lambda: read(folder()).posterior(),
-        lambda: read(folder()).estimate(["mean"], **wide),
-    )
-    yield Case(
-        "Earlier tables spent their own budget",
-        lambda: [folder(), ask(**TWO, tables=3, out="tables")],
-        lambda: ask(**TWO, tables=3, out="more"),
-    )
-    yield Case("end the name in .html", lambda: reported("r.txt"), reported)
-    yield Case(
-        "a domain is only needed with the confidential table. Give data as well",
-        lambda: reported(domain=XY),
-        lambda: reported(domain=XY, data=TABLE),
-    )
-    yield Case(
-        "are of use with the confidential table. Give data as well",
-        lambda: reported(holdout=TABLE),
-        lambda: reported(holdout=TABLE.head(50), data=TABLE, domain=XY),
-    )
-    yield Case(
-        "known columns are of use with a sensitive one only. Name it",
-        lambda: compared(known=["x"]),
-        lambda: compared(known=["x"], sensitive="y"),
-    )
-    yield Case(
-        "are needed besides the sensitive one. Name at least one",
-        lambda: compared(known=[], sensitive="y"),
-        lambda: compared(known=["x"], sensitive="y"),
-    )
-    yield Case(
-        "the budget is what the release may spend. Write Budget(",
-        lambda: plan(XY, records=200),
-        lambda: plan(XY, BUDGET, records=200),
-    )
-    yield Case(
-        "{} is reached without a release. Allow more",
-        lambda: ask(budget=Risk(detection=0.01, false_alarms=0.05)),
-        lambda: ask(budget=Risk(detection=0.1, false_alarms=0.05)),
-    )
+    yield from [
+        Case("say where it is", lambda: read(alone("b.csv")).table(), lambda: read(alone("b.csv"), "r.certificate.json").table()),
+        Case("give the two that were written together", lambda: read(damaged()).table(), lambda: read(released("whole.csv")).table()),
+        Case("holds its certificate. Leave out the certificate", lambda: read(folder(), "tables/certificate.json"), lambda: read(folder())),
+        Case("give the certificate written beside the release", lambda: verify("none.certificate.json"), lambda: verify(released("r.csv").replace(".csv", ".certificate.json"))),
+        Case("beside its certificate. Leave data out", lambda: verify(folder(), data="tables"), lambda: verify(folder())),
+        Case("name the column that {} is about. The columns are: {}", lambda: posterior().summary(["mean"]), lambda: posterior().summary(["mean"], **wide)),
+        Case("needs values with an order. Ask for P(=a)", lambda: posterior().summary(["mean"], column="y"), lambda: posterior().summary(["P(=a)"], column="y")),
+        Case("name at least one functional, such as 'mean'", lambda: posterior().summary([], **wide), lambda: posterior().summary(["mean"], **wide)),
+        Case("has no outcome. Write it as 'outcome ~ column + C(column)'", lambda: posterior().regress("y"), lambda: posterior().regress("x ~ C(y)")),
+        Case("Write 'outcome ~ column + C(other)'", lambda: posterior().regress("x ~ ("), lambda: posterior().regress("x ~ C(y)")),
+        Case("a logistic outcome must be 0 or 1: {}. Leave the kind out", lambda: posterior(number=True).regress("n ~ x", kind="logistic"), lambda: posterior(number=True).regress("n ~ x")),
+        Case("gives intervals from them", lambda: read(released("m.csv", **TWO)).posterior(), lambda: read(folder()).estimate(["mean"], **wide)),
+        Case("several tables are analysed together. Take discreet.read(...).estimate", lambda: read(folder()).posterior(), lambda: read(folder()).estimate(["mean"], **wide)),
+        Case("Earlier tables spent their own budget", lambda: [folder(), ask(**TWO, tables=3, out="tables")], lambda: ask(**TWO, tables=3, out="more")),
+        Case("end the name in .html", lambda: reported("r.txt"), reported),
+        Case("a domain is only needed with the confidential table. Give data as well", lambda: reported(domain=XY), lambda: reported(domain=XY, data=TABLE)),
+        Case("are of use with the confidential table. Give data as well", lambda: reported(holdout=TABLE), lambda: reported(holdout=TABLE.head(50), data=TABLE, domain=XY)),
+        Case("known columns are of use with a sensitive one only. Name it", lambda: compared(known=["x"]), lambda: compared(known=["x"], sensitive="y")),
+        Case("are needed besides the sensitive one. Name at least one", lambda: compared(known=[], sensitive="y"), lambda: compared(known=["x"], sensitive="y")),
+        Case("the budget is what the release may spend. Write Budget(", lambda: plan(XY, records=200), lambda: plan(XY, BUDGET, records=200)),
+        Case("{} is reached without a release. Allow more", lambda: ask(budget=Risk(detection=0.01, false_alarms=0.05)), lambda: ask(budget=Risk(detection=0.1, false_alarms=0.05))),
+    ]  # fmt: skip
     accept = {"other-columns", "poor-utility"}
     verbatim = {"mechanism": "dirichlet-process", "budget": Advantage(0.2), "accept": accept}
     for less in ({"mechanism": "perturbed-histogram"}, {"budget": Advantage(1e-7)}):
@@ -956,18 +641,11 @@ def of_releases() -> Iterator[Case]:
             lambda: ask(**verbatim),
             lambda less=less: ask(**{**verbatim, **less}),
         )
-    yield Case(
-        "{} has other fields. Give {}",
-        lambda: AttackBudget.from_dict({"detection": 0.1}),
-        lambda: AttackBudget.from_dict({"detection": 0.1, "false_alarms": 0.05}),
-    )
-    yield Case(
-        "a page of budgets needs an epsilon above 0. Give epsilon=",
-        lambda: plan(XY, Budget(epsilon=0.0, delta=1e-3), records=200, mechanisms=["stability-histogram"]).write_page(
-            "p.html"
-        ),
-        write_page,
-    )
+    yield from [
+        Case("{} has other fields. Give {}", lambda: AttackBudget.from_dict({"detection": 0.1}), lambda: AttackBudget.from_dict({"detection": 0.1, "false_alarms": 0.05})),
+        Case("a page of budgets needs an epsilon above 0. Give epsilon=",
+             lambda: plan(XY, Budget(epsilon=0.0, delta=1e-3), records=200, mechanisms=["stability-histogram"]).write_page("p.html"), write_page),
+    ]  # fmt: skip
 
 
 # -- mechanisms and plans ---------------------------------------------------------------------------------------------
@@ -1015,113 +693,42 @@ def letters(words: str) -> Domain:
 
 def of_mechanisms() -> Iterator[Case]:
     budget, pure = Budget(epsilon=2.0, delta=1e-6), Budget(epsilon=2.0)
-    yield Case(
-        "columns, and the domain has {}. Declare fewer columns",
-        lambda: wide(booleans(129)),
-        lambda: wide(booleans(128)),
-    )
-    yield Case(
-        "no two tables of this domain differ. Declare at least two cells",
-        lambda: density_ratio(
-            DirichletMultinomial(domain=letters("a"), size=1, prior=1.0), records=2, epsilon=1.0, releases=2
-        ),
-        lambda: density_ratio(
-            DirichletMultinomial(domain=letters("ab"), size=1, prior=1.0), records=2, epsilon=1.0, releases=2
-        ),
-    )
-    yield Case(
-        "records that the domain declares impossible. Take another",
-        lambda: ask(RULED, given='x = true, y = "a"', **TWO),
-        lambda: ask(RULED, given='x = true, y = "b"', **TWO),
-    )
-    yield Case(
-        "take steps: leave out steps=0",
-        lambda: ask(mechanism="private-evolution", steps=0),
-        lambda: ask(mechanism="private-evolution"),
-    )
-    yield Case(
-        "label_shares needs the column of the labels. Write by_label=...",
-        lambda: evolve(LABELLED, label_shares="0.5,0.5"),
-        lambda: evolve(LABELLED, label_shares="0.5,0.5", by_label="y"),
-    )
-    yield Case(
-        "label_shares must add up to 1. Divide them by their sum",
-        lambda: evolve(LABELLED, label_shares="1,1", by_label="y"),
-        lambda: evolve(LABELLED, label_shares="0.5,0.5", by_label="y"),
-    )
-    yield Case(
-        "need gaussian noise. Write noise='gaussian'",
-        lambda: evolve(nearest=2, noise="laplace"),
-        lambda: evolve(nearest=2, noise="gaussian"),
-    )
-    yield Case("cannot be seeded. Leave out the checkpoint or the seed", lambda: continued(seed=1), continued)
-    yield Case("does not hold. Use schedule='optimal'", lambda: scheduled("published"), lambda: scheduled("optimal"))
-    yield Case(
-        "cuts at most {} columns, not {}. Declare fewer",
-        lambda: HierarchicalHistogram.calibrated(budget, domain=booleans(61), n=200, size=20),
-        lambda: HierarchicalHistogram.calibrated(budget, domain=booleans(10), n=200, size=20),
-    )
-    yield Case(
-        "Declare fewer columns or fewer cells",
-        lambda: ask(booleans(70), data=table_of(70), **ONE),
-        lambda: ask(booleans(3), data=table_of(3), **ONE),
-    )
-    yield Case(
-        "Use marginals or stability-histogram, or declare fewer cells",
-        lambda: ask(booleans(30), data=table_of(30), **ONE),
-        lambda: ask(booleans(30), data=table_of(30), **TWO),
-    )
-    yield Case(
-        "two releases have the same name. Give each its own",
-        lambda: plan_together([declared_part(), declared_part()], budget),
-        lambda: plan_together([declared_part(), declared_part(part="b")], budget),
-    )
-    yield Case(
-        "is missing. Give all three",
-        lambda: plan_together([declared_part(size=None)], budget),
-        lambda: plan_together([declared_part()], budget),
-    )
-    yield Case(
-        "a plan takes replacement. Write relation=Replacement(records=...)",
-        lambda: plan_together([declared_part(relation=AddRemove(records=200))], budget),
-        lambda: plan_together([declared_part()], budget),
-    )
-    yield Case(
-        "parameters are of a mechanism. Name it, or leave them out",
-        lambda: plan_together([declared_part(mechanism=None, parameters={"noise": "laplace"})], pure),
-        lambda: plan_together([declared_part(parameters={"noise": "laplace"})], pure),
-    )
-    yield Case(
-        "nulls are not declared. Write: nulls = ",
-        lambda: NINE.null_code,
-        lambda: Integer(lower=0, upper=9, nulls="category").null_code,
-    )
-    yield Case(
-        "an unordered column has no ranges. List the labels",
-        lambda: Domain(columns=XY.columns, impossible=[{"y": {"from": "b"}}]),
-        lambda: Domain(columns=XY.columns, impossible=[{"y": ["b", "c"]}]),
-    )
-    yield Case(
-        "a domain cannot be changed. Build another",
-        lambda: RULED.impossible[0].update(x=False),
-        lambda: Domain(columns={"x": XY.columns["x"]}),
-    )
+    yield from [
+        Case("columns, and the domain has {}. Declare fewer columns", lambda: wide(booleans(129)), lambda: wide(booleans(128))),
+        Case("no two tables of this domain differ. Declare at least two cells", lambda: density_ratio(DirichletMultinomial(domain=letters("a"), size=1, prior=1.0), records=2, epsilon=1.0, releases=2),
+             lambda: density_ratio(DirichletMultinomial(domain=letters("ab"), size=1, prior=1.0), records=2, epsilon=1.0, releases=2)),
+        Case("records that the domain declares impossible. Take another", lambda: ask(RULED, given='x = true, y = "a"', **TWO), lambda: ask(RULED, given='x = true, y = "b"', **TWO)),
+        Case("take steps: leave out steps=0", lambda: ask(mechanism="private-evolution", steps=0), lambda: ask(mechanism="private-evolution")),
+        Case("label_shares needs the column of the labels. Write by_label=...", lambda: evolve(LABELLED, label_shares="0.5,0.5"), lambda: evolve(LABELLED, label_shares="0.5,0.5", by_label="y")),
+        Case("label_shares must add up to 1. Divide them by their sum", lambda: evolve(LABELLED, label_shares="1,1", by_label="y"), lambda: evolve(LABELLED, label_shares="0.5,0.5", by_label="y")),
+        Case("need gaussian noise. Write noise='gaussian'", lambda: evolve(nearest=2, noise="laplace"), lambda: evolve(nearest=2, noise="gaussian")),
+        Case("cannot be seeded. Leave out the checkpoint or the seed", lambda: continued(seed=1), continued),
+        Case("does not hold. Use schedule='optimal'", lambda: scheduled("published"), lambda: scheduled("optimal")),
+        Case("cuts at most {} columns, not {}. Declare fewer", lambda: HierarchicalHistogram.calibrated(budget, domain=booleans(61), n=200, size=20),
+             lambda: HierarchicalHistogram.calibrated(budget, domain=booleans(10), n=200, size=20)),
+        Case("Declare fewer columns or fewer cells", lambda: ask(booleans(70), data=table_of(70), **ONE), lambda: ask(booleans(3), data=table_of(3), **ONE)),
+        Case("Use marginals or stability-histogram, or declare fewer cells", lambda: ask(booleans(30), data=table_of(30), **ONE), lambda: ask(booleans(30), data=table_of(30), **TWO)),
+        Case("two releases have the same name. Give each its own", lambda: plan_together([declared_part(), declared_part()], budget),
+             lambda: plan_together([declared_part(), declared_part(part="b")], budget)),
+        Case("is missing. Give all three", lambda: plan_together([declared_part(size=None)], budget), lambda: plan_together([declared_part()], budget)),
+        Case("a plan takes replacement. Write relation=Replacement(records=...)", lambda: plan_together([declared_part(relation=AddRemove(records=200))], budget),
+             lambda: plan_together([declared_part()], budget)),
+        Case("parameters are of a mechanism. Name it, or leave them out", lambda: plan_together([declared_part(mechanism=None, parameters={"noise": "laplace"})], pure),
+             lambda: plan_together([declared_part(parameters={"noise": "laplace"})], pure)),
+        Case("nulls are not declared. Write: nulls = ", lambda: NINE.null_code, lambda: Integer(lower=0, upper=9, nulls="category").null_code),
+        Case("an unordered column has no ranges. List the labels", lambda: Domain(columns=XY.columns, impossible=[{"y": {"from": "b"}}]),
+             lambda: Domain(columns=XY.columns, impossible=[{"y": ["b", "c"]}])),
+        Case("a domain cannot be changed. Build another", lambda: RULED.impossible[0].update(x=False), lambda: Domain(columns={"x": XY.columns["x"]})),
+    ]  # fmt: skip
     remedy = "out_data and out_control of such data must be {} files. Give them that ending"
-    yield Case(remedy, lambda: split(out_data="data.parquet"), split)
-    yield Case("record must be a .json file. Give it that ending", lambda: split(record="record.txt"), split)
-    yield Case("Write unit=... with the column of the units", lambda: split(unit="whom"), lambda: split(unit="who"))
-    yield Case(
-        "give the whole release, since a selection of it has another law",
-        lambda: read(ask(**ONE).table().head(5), released("p.csv").replace(".csv", ".certificate.json")).posterior(
-            draws=5
-        ),
-        lambda: read(released("p.csv")).posterior(draws=5),
-    )
-    yield Case(
-        "this certificate is that of a folder of tables. Give the folder",
-        lambda: read(TABLE, folder() + "/certificate.json"),
-        lambda: read(folder()),
-    )
+    yield from [
+        Case(remedy, lambda: split(out_data="data.parquet"), split),
+        Case("record must be a .json file. Give it that ending", lambda: split(record="record.txt"), split),
+        Case("Write unit=... with the column of the units", lambda: split(unit="whom"), lambda: split(unit="who")),
+        Case("give the whole release, since a selection of it has another law", lambda: read(ask(**ONE).table().head(5), released("p.csv").replace(".csv", ".certificate.json")).posterior(draws=5),
+             lambda: read(released("p.csv")).posterior(draws=5)),
+        Case("this certificate is that of a folder of tables. Give the folder", lambda: read(TABLE, folder() + "/certificate.json"), lambda: read(folder())),
+    ]  # fmt: skip
 
 
 def continued(**options: Any) -> Any:
