@@ -17,25 +17,12 @@ from scipy.stats import binom, multinomial
 from discreet._core.arrays import Floats, Integers
 from discreet._core.random import keyed, public_key, seeded
 from discreet.domain import Category, Counts, Domain, Integer, OpenLabels, Records
-from discreet.mechanisms import (
-    REGISTRY,
-    HierarchicalHistogram,
-    Mechanism,
-    PrivateEvolution,
-    StabilityHistogram,
-)
+from discreet.mechanisms import REGISTRY, HierarchicalHistogram, Mechanism, PrivateEvolution, StabilityHistogram
 from discreet.mechanisms.base import parameter_names
 from discreet.mechanisms.likelihood import compositions
 from discreet.mechanisms.measured_tables import StratumShares
 from discreet.mechanisms.noisy_counts import NoisyReading
-from discreet.mechanisms.reading import (
-    WHOLE,
-    CellShares,
-    ListedShares,
-    Portion,
-    counts_by_chunk,
-    draw_cells,
-)
+from discreet.mechanisms.reading import WHOLE, CellShares, ListedShares, Portion, counts_by_chunk, draw_cells
 from discreet.privacy import Budget
 from discreet.releases.parts import PartMaker, PartWriter
 from discreet.testing import assert_law

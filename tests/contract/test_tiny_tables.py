@@ -55,11 +55,7 @@ def tables(kind: str, size: int, unit: bool) -> list[pl.DataFrame]:
     rows: list[list[tuple[Any, Any, int]]] = {
         0: [[]],
         1: [[(low, True, 0)], [(high, None, 0)], [(null, None, 0)]],
-        2: [
-            [(low, True, 0), (low, True, 1)],
-            [(low, True, 0), (high, False, 1)],
-            [(null, None, 0), (null, None, 1)],
-        ],
+        2: [[(low, True, 0), (low, True, 1)], [(low, True, 0), (high, False, 1)], [(null, None, 0), (null, None, 1)]],
     }[size]
     if unit and size:
         rows.append([*rows[0], rows[0][0], (high, False, 0)])

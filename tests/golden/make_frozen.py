@@ -29,17 +29,7 @@ import discreet
 import discreet.errors
 from discreet import Budget, Unit, inference
 from discreet.confidential import confidential
-from discreet.domain import (
-    Boolean,
-    Category,
-    Date,
-    Decimal,
-    Domain,
-    Duration,
-    Integer,
-    Numeric,
-    OpenLabels,
-)
+from discreet.domain import Boolean, Category, Date, Decimal, Domain, Duration, Integer, Numeric, OpenLabels
 from discreet.mechanisms import REGISTRY
 from discreet.pseudo_posterior import CensoredPosterior, Convergence, PoissonMean, PseudoPosterior
 

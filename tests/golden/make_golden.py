@@ -21,18 +21,7 @@ import discreet
 from discreet import Budget, Output, Unit, release
 from discreet._core.random import seeded
 from discreet.confidential import confidential
-from discreet.domain import (
-    Boolean,
-    Category,
-    Date,
-    Datetime,
-    Decimal,
-    Domain,
-    Duration,
-    Integer,
-    Numeric,
-    OpenLabels,
-)
+from discreet.domain import Boolean, Category, Date, Datetime, Decimal, Domain, Duration, Integer, Numeric, OpenLabels
 from discreet.evolution import Callables
 from discreet.mechanisms import REGISTRY, named
 from discreet.pseudo_posterior import CensoredPosterior, Convergence, PoissonMean, PseudoPosterior

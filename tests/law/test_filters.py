@@ -232,10 +232,7 @@ def test_no_adversary_exceeds_the_divergence_of_zcdp(rounds: int) -> None:
     """The theorem itself: D_alpha <= rho alpha of all that happened, at alpha 2 and 3, where nothing leaks."""
     currency, whole = CURRENCIES["zcdp"], Budget(epsilon=1.5, delta=0.01)
     rho = float(currency.limit(whole).loss)
-    pure = [
-        *(met(response(odds), log(odds)) for odds in (Fraction(5, 4), Fraction(3, 2))),
-        met(LOTTERY, LOG2),
-    ]
+    pure = [*(met(response(odds), log(odds)) for odds in (Fraction(5, 4), Fraction(3, 2))), met(LOTTERY, LOG2)]
     for moves in both_orders(pure):
         for alpha in (2, 3):
             moment = best(moves, rounds, currency, whole, lambda ratio, a=alpha: ratio**a, ONE)
@@ -289,8 +286,7 @@ def best_by_composition(laws: Sequence[Law], rounds: int, budget: Fraction, odds
 
 
 @pytest.mark.parametrize(
-    ("first", "factor"),
-    [(response(Fraction(11, 9)), Fraction(145, 100)), (LOTTERY, Fraction(195, 100))],
+    ("first", "factor"), [(response(Fraction(11, 9)), Fraction(145, 100)), (LOTTERY, Fraction(195, 100))]
 )
 def test_stopping_by_the_composed_profile_is_exceeded_and_both_filters_are_not(first: Law, factor: Fraction) -> None:
     """Each path composes, exactly, to the budget at most; and the whole has nearly twice its delta."""

@@ -992,8 +992,7 @@ def test_calibration_meets_the_budget_with_the_least_scale(relation: Any) -> Non
 
 def test_a_constraint_that_cannot_be_held_is_refused_from_the_domain_alone() -> None:
     linked = Domain(
-        columns={"a": Integer(lower=0, upper=599), "b": Integer(lower=0, upper=599)},
-        impossible=[{"a": 0, "b": 1}],
+        columns={"a": Integer(lower=0, upper=599), "b": Integer(lower=0, upper=599)}, impossible=[{"a": 0, "b": 1}]
     )
     with pytest.raises(ParameterError, match="'a', 'b'"):
         Marginals.calibrated(Budget(epsilon=1.0, delta=1e-6), domain=linked, n=100)

@@ -25,12 +25,7 @@ from discreet.papers.pe25 import signed_measure_algorithm_5
 from discreet.planner.predicted import predicted_w1
 from discreet.privacy import Budget, Relation
 from discreet.releases import verify
-from discreet.testing import (
-    brute_force_profile,
-    check_guarantee,
-    check_kernel_follows_law,
-    check_twin_is_caught,
-)
+from discreet.testing import brute_force_profile, check_guarantee, check_kernel_follows_law, check_twin_is_caught
 
 BUDGET = Budget(epsilon=1.0, delta=1e-6)
 SQUARE = Domain(columns={"x": Numeric(lower=0.0, upper=4.0), "y": Numeric(lower=0.0, upper=1.0)})

@@ -108,12 +108,7 @@ def test_rows_that_ran_again_take_the_place_of_theirs(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(
-    "computed",
-    [
-        ("a", 20, 0.123457, None),
-        ("a", 20, 0.1234567, 3.0),
-        ("a", 20, 0.12345678901234567, "3"),
-    ],
+    "computed", [("a", 20, 0.123457, None), ("a", 20, 0.1234567, 3.0), ("a", 20, 0.12345678901234567, "3")]
 )
 def test_a_row_that_is_written_is_found(computed: tuple[Any, ...]) -> None:
     assert not stale([computed], [["b", "1", "2", "3"], ["a", "20", "0.123457", "3"]])

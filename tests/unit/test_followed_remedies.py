@@ -55,9 +55,7 @@ from discreet.releases import read, verify
 from discreet.report import write_report
 from discreet.utility import compare
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::discreet._core.errors.ReleaseTakenForSample"),
-]
+pytestmark = [pytest.mark.filterwarnings("ignore::discreet._core.errors.ReleaseTakenForSample")]
 
 SOURCE = Path(__file__).parents[2] / "src" / "discreet"
 LISTED = Path(__file__).with_name("unfollowed_remedies.txt")

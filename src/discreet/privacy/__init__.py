@@ -5,15 +5,7 @@ from typing import TYPE_CHECKING
 from discreet._core.lazy import door
 
 if TYPE_CHECKING:
-    from discreet.privacy.attacker import (
-        LEVELS,
-        Advantage,
-        Risk,
-        Success,
-        TradeOff,
-        against_guessing,
-        furthest,
-    )
+    from discreet.privacy.attacker import LEVELS, Advantage, Risk, Success, TradeOff, against_guessing, furthest
     from discreet.privacy.groups import ChainProfile, GroupUrn, LargestProfile
     from discreet.privacy.guarantee import (
         AnyBudget,

@@ -136,12 +136,7 @@ def forms(folder: Path) -> dict[str, Any]:
     for half, name in ((FRAME[:100], "a"), (FRAME[100:], "b")):
         half.write_parquet(folder / "parts" / f"{name}.parquet")
     arrow = FRAME.to_arrow()
-    return {
-        "frame": FRAME,
-        "CSV": folder / "rows.csv",
-        "folder": folder / "parts",
-        "duckdb": duckdb.from_arrow(arrow),
-    }
+    return {"frame": FRAME, "CSV": folder / "rows.csv", "folder": folder / "parts", "duckdb": duckdb.from_arrow(arrow)}
 
 
 def test_rows_are_moved_alike_wherever_they_are(tmp_path: Path) -> None:

@@ -180,10 +180,7 @@ def test_other_is_one_more_category_or_the_one_that_is_declared() -> None:
     ("build", "problem"),
     [
         (lambda: Category(categories=["a"], ordered=True, out_of_bounds="other"), 'no text "other" is among them'),
-        (
-            lambda: Category(categories=[1], out_of_bounds="other"),
-            'Write out_of_bounds = "null"',
-        ),
+        (lambda: Category(categories=[1], out_of_bounds="other"), 'Write out_of_bounds = "null"'),
         (lambda: Category(categories=["a"], out_of_bounds="clip"), "one of 'error', 'null', 'other'"),
         (lambda: Integer(lower=0, upper=1, out_of_bounds="other"), "one of 'error', 'null', 'clip'"),
         (lambda: Boolean(out_of_bounds="other"), "'error' or 'null'"),

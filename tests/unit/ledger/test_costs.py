@@ -35,8 +35,7 @@ def test_ten_tenths_are_one() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["0", "1", "0.1", "120.5", "0.000123456789012", "1E-9", "1.25E-13", "1E-300", "12345678901234567890"],
+    "text", ["0", "1", "0.1", "120.5", "0.000123456789012", "1E-9", "1.25E-13", "1E-300", "12345678901234567890"]
 )
 def test_costs_are_written_with_all_their_digits(text: str) -> None:
     cost = Cost(Fraction(text), Fraction(text) / 4)

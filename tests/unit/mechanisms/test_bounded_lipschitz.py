@@ -179,10 +179,7 @@ def test_the_search_over_blocks_misses_no_pair(seed: int, keep: int, norm: float
 
 
 @settings(max_examples=200, deadline=None)
-@given(
-    values=st.lists(st.integers(-5, 5), min_size=1, max_size=9),
-    data=st.data(),
-)
+@given(values=st.lists(st.integers(-5, 5), min_size=1, max_size=9), data=st.data())
 def test_isotonic_regression_by_dynamic_programming(values: list[int], data: st.DataObject) -> None:
     weights = data.draw(st.lists(st.integers(0, 4), min_size=len(values), max_size=len(values)))
     found = isotonic(np.array(values, float), np.array(weights, float))

@@ -275,16 +275,8 @@ def test_the_prior_gives_the_total_that_is_drawn_with(prior: float, k: int) -> N
 
 
 PRINTED: dict[str, tuple[Mechanism, str, float]] = {
-    "dirichlet-multinomial": (
-        DirichletMultinomial(domain=cells(3), size=3, prior=1e-9),
-        "prior",
-        2.0**-20,
-    ),
-    "smoothed-histogram": (
-        SmoothedHistogram(domain=cells(3), size=1, mixing=1e-12),
-        "mixing",
-        2.0**-32,
-    ),
+    "dirichlet-multinomial": (DirichletMultinomial(domain=cells(3), size=3, prior=1e-9), "prior", 2.0**-20),
+    "smoothed-histogram": (SmoothedHistogram(domain=cells(3), size=1, mixing=1e-12), "mixing", 2.0**-32),
     "pitman-yor": (PitmanYor(domain=UNIT, size=2, strength=1e-9), "strength", 2.0**-20),
 }
 
@@ -316,16 +308,7 @@ def test_the_command_prints_every_parameter_as_it_is_drawn_with(asked: str, caps
     assert answer["parameters"].keys() >= {name for name in kind.traits.free if name != "size"}
     pairs = [part for key, value in answer["parameters"].items() for part in ("--param", f"{key}={value}")]
     cells = ["--param", "cells=3"] if "cells" in asked else []
-    again = [
-        "privacy",
-        answer["mechanism"],
-        "--size",
-        str(answer["size"]),
-        "--records",
-        "10",
-        *cells,
-        *pairs,
-    ]
+    again = ["privacy", answer["mechanism"], "--size", str(answer["size"]), "--records", "10", *cells, *pairs]
     assert run([*again, "--epsilon", "1", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == answer
 

@@ -317,8 +317,7 @@ def test_the_command_writes_json_and_replaces_nothing(study: Path, capsys: pytes
 
 
 @pytest.mark.parametrize(
-    "more",
-    [["--records", "5"], ["--domain", "d.toml"], ["--max-records", "2"], ["--size", "3"], ["--sampling", "iid"]],
+    "more", [["--records", "5"], ["--domain", "d.toml"], ["--max-records", "2"], ["--size", "3"], ["--sampling", "iid"]]
 )
 def test_what_stands_in_the_study_is_not_given_twice(
     study: Path, more: list[str], capsys: pytest.CaptureFixture[str]

@@ -100,10 +100,7 @@ def test_what_is_no_weighting_is_refused() -> None:
         (LinearWeights(c=np.float32(0.5), g=Fraction(-1, 4)), LinearWeights(c=0.5, g=-0.25)),
         (LinearWeights(c=1, g=0), LinearWeights(c=1, g=0)),
         (ExponentialWeights(epsilon=np.int64(4)), ExponentialWeights(epsilon=4.0)),
-        (
-            Truncated(weighting=LinearWeights(), most=Decimal("2.5")),
-            Truncated(weighting=LinearWeights(), most=2.5),
-        ),
+        (Truncated(weighting=LinearWeights(), most=Decimal("2.5")), Truncated(weighting=LinearWeights(), most=2.5)),
         (
             PseudoPosterior(PoissonMean(column="v"), target_epsilon=np.int64(8), tables=np.int64(3), draws=np.int32(9)),
             PseudoPosterior(PoissonMean(column="v"), target_epsilon=8.0, tables=3, draws=9),

@@ -100,10 +100,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "parts": {"mechanism": "perturbed-histogram", "out": Output("r", partitions=3, partition_by="y")},
     "add-remove": {"mechanism": "marginals", "relation": AddRemove(records=400)},
     "steps": {"mechanism": "private-evolution", "steps": 2, "population": 20},
-    "labels": {
-        "mechanism": "marginals",
-        "domain": Domain(columns={"x": DOMAIN.columns["x"], "y": OpenLabels()}),
-    },
+    "labels": {"mechanism": "marginals", "domain": Domain(columns={"x": DOMAIN.columns["x"], "y": OpenLabels()})},
 }
 
 

@@ -18,13 +18,7 @@ import discreet
 from discreet import Output, Unit, release
 from discreet.confidential import confidential
 from discreet.domain import Boolean, Category, Date, Datetime, Decimal, Domain, Duration, Integer, Numeric
-from discreet.errors import (
-    FileProblem,
-    GuaranteeKindError,
-    Infeasible,
-    ParameterError,
-    PoorUtility,
-)
+from discreet.errors import FileProblem, GuaranteeKindError, Infeasible, ParameterError, PoorUtility
 from discreet.mechanisms import DirichletMultinomial, PerturbedHistogram, PitmanYor, SmoothedHistogram, UrnHistogram
 from discreet.privacy import Budget, Relation
 from discreet.releases import Certificate, verify

@@ -21,18 +21,7 @@ from discreet import Output
 from discreet._core import formats
 from discreet._core.random import fresh_identity, seeded
 from discreet.confidential import confidential
-from discreet.domain import (
-    Boolean,
-    Category,
-    Date,
-    Datetime,
-    Decimal,
-    Domain,
-    Duration,
-    Integer,
-    Numeric,
-    OpenLabels,
-)
+from discreet.domain import Boolean, Category, Date, Datetime, Decimal, Domain, Duration, Integer, Numeric, OpenLabels
 from discreet.errors import DataError, FileProblem, MissingExtra, ParameterError
 from discreet.inference import ReleaseTakenForSample
 from discreet.mechanisms import PerturbedHistogram
