@@ -1,7 +1,5 @@
 """Headless Chromium, one for all tests of pages, and the pages."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Pages in headless Chromium: how they are opened, read, filled in and printed."""
 
-from __future__ import annotations
-
 import base64
 import io
 import json

@@ -3,8 +3,6 @@
 DISCREET_PICTURES, a folder, gets the pictures of the how-to.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """The page of budgets in headless Chromium: keyboard, numbers, paper and accessibility."""
 
-from __future__ import annotations
-
 import json
 import re
 import unicodedata

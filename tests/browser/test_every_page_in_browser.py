@@ -3,8 +3,6 @@
 Needs Chromium with its driver, and Selenium: ``nox -s browser``. Where one is missing the tests are skipped.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

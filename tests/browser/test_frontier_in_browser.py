@@ -1,7 +1,5 @@
 """The page of a risk-utility frontier in headless Chromium: what it chooses, shows and loads."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The HTML report in headless Chromium: keyboard, colours and paper."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What `discreet describe` writes, by the standards' own checkers, which also read the records through it."""
 
-from __future__ import annotations
-
 import datetime
 import json
 from importlib.metadata import files

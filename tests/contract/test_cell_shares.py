@@ -1,7 +1,5 @@
 """Records from cells' shares: parts that are drawn by themselves have the law of the records of one file."""
 
-from __future__ import annotations
-
 import pickle
 from collections import Counter
 from collections.abc import Callable

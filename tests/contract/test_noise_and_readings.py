@@ -3,8 +3,6 @@
 A law is held against what it says of itself: everything follows from ``log_pmf`` and the enumeration of its values.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace

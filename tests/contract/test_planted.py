@@ -3,8 +3,6 @@
 The mechanism they are planted in is sound and passes; each twin changes one method.
 """
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Callable, Iterator

@@ -3,8 +3,6 @@
 The mechanism they are planted in, without a defect, is that of ``test_planted``.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from dataclasses import replace

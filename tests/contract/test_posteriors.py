@@ -1,7 +1,5 @@
 """Every mechanism's release has a posterior, or says before anything is drawn that it has none."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The contract suite over every mechanism in the registry."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace

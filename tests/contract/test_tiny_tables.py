@@ -1,7 +1,5 @@
 """Tables of no, one and two records: whatever is public is the same for all tables of one public size."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from functools import cache, partial

@@ -1,7 +1,5 @@
 """Run a command in this process, and return what it prints."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

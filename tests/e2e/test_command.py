@@ -1,7 +1,5 @@
 """The command as its users meet it: a real process, real files, exit statuses, and messages without data in them."""
 
-from __future__ import annotations
-
 import json
 import math
 import subprocess

@@ -1,7 +1,5 @@
 """``discreet estimate``: from a released file alone to numbers with intervals."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What the command answers where no command is given, and to parameters: the same with every version of click."""
 
-from __future__ import annotations
-
 import inspect
 import shutil
 from dataclasses import fields

@@ -1,7 +1,5 @@
 """The code on the pages for analysts runs as it stands."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The commands on two tables of the same units: a folder, or files by name."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

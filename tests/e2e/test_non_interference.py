@@ -7,8 +7,6 @@ and the export of the ledger. A value that does not fit is no exception: it is e
 domain that refuses it the release is not there, which cannot be hidden. Nothing else may tell it.
 """
 
-from __future__ import annotations
-
 import datetime
 import os
 import re
@@ -18,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Self
 
 import click
 import numpy as np
@@ -99,7 +97,7 @@ class Clock(datetime.datetime):
     """Stands still: when a release was made, and so how long the one before took, cannot be hidden."""
 
     @classmethod
-    def now(cls, tz: datetime.tzinfo | None = None) -> Clock:
+    def now(cls, tz: datetime.tzinfo | None = None) -> Self:
         return cls(2026, 1, 1, tzinfo=tz)
 
 

@@ -1,7 +1,5 @@
 """Remedies in both languages: Python's users read arguments, the command's users read options."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """``discreet unseen``: what a release of an urn tells of values that it does not have."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

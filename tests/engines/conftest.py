@@ -1,7 +1,5 @@
 """Tables in engines."""
 
-from __future__ import annotations
-
 import functools
 import os
 import shutil

@@ -4,8 +4,6 @@ Each kill is a SIGKILL of the executor's Java process and of its Python worker, 
 file in ``marks`` says that a moment was met, and holds the command of what was killed.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """What DuckDB, Dask, PySpark and Ibis tell of a table: its types, and what is wrong with it."""
 
-from __future__ import annotations
-
 import datetime as dt
 from decimal import Decimal as Exact
 from typing import Any

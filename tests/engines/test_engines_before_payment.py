@@ -1,7 +1,5 @@
 """What an engine's names, types and files show is found before anything is reserved; its own reason is told."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Executors of Spark are killed while they count and while they make parts: the release is the same."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

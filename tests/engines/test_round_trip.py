@@ -2,8 +2,6 @@
 
 # ruff: noqa: DTZ001 - clock times have no zone
 
-from __future__ import annotations
-
 import datetime as dt
 import io
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Units are cut where the table is, by the law assumed: uniformly, each by itself, and the same when repeated."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from typing import Any

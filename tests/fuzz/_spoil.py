@@ -1,7 +1,5 @@
 """What is spoiled, and ways to spoil bytes, plain documents and texts."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable

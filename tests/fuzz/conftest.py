@@ -5,8 +5,6 @@
 ``pytest "tests/fuzz/test_odd_declarations.py::test_toml[seed17]"``.
 """
 
-from __future__ import annotations
-
 import faulthandler
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """Domains that nobody would declare, as TOML: wrong, contradictory, deep, wide and huge."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import fields
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Options and arguments that make no sense, alone and together."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import random

@@ -1,7 +1,5 @@
 """Files that were changed: tables in every format, folders, certificates and plans of several releases."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

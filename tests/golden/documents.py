@@ -1,7 +1,5 @@
 """The values inside a JSON document, and a document with another value in one place."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator
 from typing import Any

@@ -8,8 +8,6 @@ computes all of it anew. Whoever writes a part again says in the changelog what 
 that it outlives moves of private modules.
 """
 
-from __future__ import annotations
-
 import datetime
 import hashlib
 import json

@@ -6,8 +6,6 @@ mechanism, raise the development version: the certificates go into a folder of t
 Randomness is fresh, as in any release: hashes and times differ from run to run, promises do not.
 """
 
-from __future__ import annotations
-
 import argparse
 import tempfile
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 A value that is only *stated* is not among them, nor one in whose place another true value may stand.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from functools import cache

@@ -3,8 +3,6 @@
 Rows depend on the versions of a few packages besides; with others those tests are skipped.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

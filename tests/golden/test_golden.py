@@ -1,7 +1,5 @@
 """Certificates of earlier versions: this version confirms every claim of theirs, or answers with a dated erratum."""
 
-from __future__ import annotations
-
 import datetime
 import json
 import shutil

@@ -1,7 +1,5 @@
 """The second program confirms what this library claims, and refuses what claims less."""
 
-from __future__ import annotations
-
 import ast
 import copy
 import importlib

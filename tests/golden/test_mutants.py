@@ -1,7 +1,5 @@
 """No certificate of schema 2 in which something false was written is confirmed."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

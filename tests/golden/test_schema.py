@@ -1,7 +1,5 @@
 """The JSON Schema of the certificate: what it accepts and refuses, and where it is published."""
 
-from __future__ import annotations
-
 import json
 import re
 from importlib import resources

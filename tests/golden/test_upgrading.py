@@ -1,7 +1,5 @@
 """What commit 981f41d left behind is opened, continued and verified: ``upgrading/README.md`` says how it was made."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import shutil

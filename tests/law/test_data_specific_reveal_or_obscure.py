@@ -1,7 +1,5 @@
 """T7 against every pair of neighbours, the schedules against linear programs, and the published one refuted."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from fractions import Fraction

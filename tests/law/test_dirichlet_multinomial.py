@@ -3,8 +3,6 @@
 The law is written here again, in one formula, and not read from the mechanism: the contract suite ties the two.
 """
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """A population for each label: T16 by enumeration, votes by loops, and what becomes of labels on the way."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

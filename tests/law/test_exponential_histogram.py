@@ -1,7 +1,5 @@
 """T10 against every pair of neighbours of small universes, the law against a naive one, rounding against rationals."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import replace

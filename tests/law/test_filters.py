@@ -5,8 +5,6 @@ which are allowed. The best tree is found by dynamic programming over transcript
 the ratio of its probabilities under the two neighbours and on what was spent.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

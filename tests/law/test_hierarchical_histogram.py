@@ -1,7 +1,5 @@
 """T9 by enumeration on tiny trees, the estimates against dense least squares, and records along the tree."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from itertools import pairwise, product

@@ -1,7 +1,5 @@
 """T11 against every neighbour of every small table, by listing all releases of the mechanisms themselves."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Two tables of the same units: one unit's rows in both are one record, whatever they are."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import combinations, combinations_with_replacement
 from typing import Any

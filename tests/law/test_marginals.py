@@ -1,7 +1,5 @@
 """T20: sensitivities of every stage by enumeration, the whole by stagewise sums over the integers, and what is read."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """T20 with open labels: every pair of neighbours of small tables by sums over the integers, twins, and what is read."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections import Counter
@@ -53,7 +51,7 @@ class Loss(NamedTuple):
     at: Floats
     mass: Floats
 
-    def times(self, other: Loss) -> Loss:
+    def times(self, other: "Loss") -> "Loss":
         told = 1.0 - (1.0 - self.told) * (1.0 - other.told)
         at = np.add.outer(self.at, other.at).ravel()
         return Loss(told, *merged(at, np.multiply.outer(self.mass, other.mass).ravel()))

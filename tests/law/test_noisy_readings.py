@@ -1,7 +1,5 @@
 """Readings of noisy counts: the Laplace projection sampler and its accuracy, the Gaussian smoothed histogram."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

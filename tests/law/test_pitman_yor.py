@@ -4,8 +4,6 @@ A table is the frequencies of its values. A release is how often each held value
 often each new one does; its law is written out here from the urn's predictive rule.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """T16 by enumeration, with candidates that depend on noisy votes; checkpoints; and an attack on the whole loop."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from itertools import combinations, combinations_with_replacement, pairwise, permutations, product

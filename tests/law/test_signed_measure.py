@@ -1,7 +1,5 @@
 """T15: the contract, the paper's noise that is not private, and the nearest distribution in the domain's metric."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """T20 on records of units: one unit changes every table as one record does, and relations of rows come through."""
 
-from __future__ import annotations
-
 import math
 from itertools import combinations, combinations_with_replacement, pairwise, product
 from types import SimpleNamespace

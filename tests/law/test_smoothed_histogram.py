@@ -1,7 +1,5 @@
 """T5 against every pair of neighbours of small universes, groups included; and Reveal-or-Obscure, which is the same."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

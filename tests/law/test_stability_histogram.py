@@ -1,7 +1,5 @@
 """T8 against every pair of neighbours of small universes, by a law written out here; twins; what is never released."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """T13 against every pair of neighbours of small universes, and against the published analysis."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """T12 against every pair of neighbours of small universes, on domains with and without cells."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The small universes of these tests: cells, labels, tables given by their counts, an evolution that can be listed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar

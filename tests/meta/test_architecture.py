@@ -1,7 +1,5 @@
 """What the architecture promises: a light import, mechanisms apart, theorems that exist, names that are documented."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import re

@@ -1,7 +1,5 @@
 """Kept results of benchmarks: each is of a benchmark that is kept, and has the keys that its script writes today."""
 
-from __future__ import annotations
-
 import ast
 import json
 from pathlib import Path

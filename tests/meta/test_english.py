@@ -1,7 +1,5 @@
 """The words of messages and pages: what CONTRIBUTING asks of them, as far as a program can tell."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -6,8 +6,6 @@ the processor and the version of a numerical library. Slices of data that are no
 absent.
 """
 
-from __future__ import annotations
-
 import csv
 import importlib
 import os

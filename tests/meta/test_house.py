@@ -1,7 +1,5 @@
 """What makes the source hard to live in may only become less: ``tools/count_house.py`` counts it."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import sys

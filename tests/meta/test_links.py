@@ -1,7 +1,5 @@
 """Links between the files at the root and the documentation lead somewhere: in the repository, and on an index page."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

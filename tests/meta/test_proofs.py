@@ -1,7 +1,5 @@
 """What the pages say of the machine-checked proofs names theorems that are there (``nox -s proofs`` checks these)."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 from pathlib import Path

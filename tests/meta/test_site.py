@@ -1,7 +1,5 @@
 """The documentation's own programs: the check of a built site, the tables of the reference, the gallery's pictures."""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

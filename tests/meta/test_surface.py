@@ -1,7 +1,5 @@
 """What is public: few names, one home each, all of them in the reference."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import inspect

@@ -1,7 +1,5 @@
 """A real PostgreSQL server, which is started here; tests are skipped where PostgreSQL is not installed."""
 
-from __future__ import annotations
-
 import os
 import pwd
 import shutil

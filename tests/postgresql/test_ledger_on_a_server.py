@@ -1,7 +1,5 @@
 """The ledger on a real PostgreSQL server, which is started here; skipped where PostgreSQL is not installed."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tables and queries of a real PostgreSQL server: counted as any other, opened to be read only, no password told."""
 
-from __future__ import annotations
-
 import logging
 import shutil
 import tempfile

@@ -1,7 +1,5 @@
 """The page about R, run by R, against the combining rules of this library; skipped where R is not installed."""
 
-from __future__ import annotations
-
 import csv
 import re
 import shutil

@@ -4,8 +4,6 @@ The whole is an experiment, ``experiments/audit_power.py``. Here its kept result
 mechanisms are examined anew, and in the exhaustive session every row of it is made again.
 """
 
-from __future__ import annotations
-
 import csv
 import importlib
 from pathlib import Path

@@ -4,8 +4,6 @@ Each is the mean of N independent shares in [0, 1]; by Hoeffding it is further t
 with probability at most 1e-6, so a right kernel fails, and one off by twice the allowance passes, that rarely.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from typing import Any

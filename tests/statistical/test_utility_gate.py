@@ -1,7 +1,5 @@
 """The gate of utility: monotone in the width of a table, with remedies that help, before a release and after it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a release by marginals is worth: predictions, dependent columns, and poor budgets."""
 
-from __future__ import annotations
-
 from itertools import combinations
 from typing import Any
 

@@ -1,7 +1,5 @@
 """One family of checks: what passes, what is said of what does not, and nothing of another library's values."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from typing import Any

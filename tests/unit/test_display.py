@@ -1,7 +1,5 @@
 """What public objects show in a notebook: short HTML in which every text of theirs is escaped."""
 
-from __future__ import annotations
-
 from html.parser import HTMLParser
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Errors are built from public facts, say what to do, and give the command its exit status."""
 
-from __future__ import annotations
-
 import inspect
 
 import pytest

@@ -6,8 +6,6 @@ then. ``unfollowed_remedies.txt`` lists the remedies that no case follows yet. I
 without a case fails here.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import datetime as dt

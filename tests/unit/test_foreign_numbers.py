@@ -1,7 +1,5 @@
 """Numbers and texts of NumPy, fractions and decimals are plain Python once they are in: at every door."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import math

@@ -3,8 +3,6 @@
 The callables and their parameters are found by the names of the public packages, so that a new one is tried too.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 import importlib

@@ -1,7 +1,5 @@
 """Libraries that are loaded when something of them is first used."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Names of columns and labels are never taken for syntax: in lists, formulas, functionals and conditions."""
 
-from __future__ import annotations
-
 import json
 import re
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Damaged Parquet files end no process, and files of other writers are read."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

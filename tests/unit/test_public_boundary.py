@@ -1,7 +1,5 @@
 """The boundary of the public functions: errors of this library only, without values, and bugs called bugs."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import json

@@ -1,7 +1,5 @@
 """Secure generators stay in their process and are never copied; seeded ones repeat."""
 
-from __future__ import annotations
-
 import copy
 import os
 import pickle

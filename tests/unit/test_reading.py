@@ -1,7 +1,5 @@
 """Bounds on what is read, before it is believed; and what is printed of it."""
 
-from __future__ import annotations
-
 import json
 import re
 import time

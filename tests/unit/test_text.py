@@ -1,7 +1,5 @@
 """Numbers as text: rounded to the safe side, by one module."""
 
-from __future__ import annotations
-
 import ast
 import re
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """The local page as a process of its own: who is answered, what it writes, and that it does what its commands do."""
 
-from __future__ import annotations
-
 import contextlib
 import html
 import http.client

@@ -1,7 +1,5 @@
 """What forms ask for, written two ways: command and Python say the same, and nothing that is typed is an option."""
 
-from __future__ import annotations
-
 import ast
 from typing import Any
 

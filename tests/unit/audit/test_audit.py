@@ -1,7 +1,5 @@
 """What the audit says of a table stays confidential, agrees with simulation, and can never be published."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """``discreet audit pipeline``: a right command agrees on two neighbouring files, leaking ones are caught."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

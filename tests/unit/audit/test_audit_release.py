@@ -1,7 +1,5 @@
 """``discreet audit split`` and ``discreet audit release``: right claims stand at the stated rate, broken ones fall."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections import Counter

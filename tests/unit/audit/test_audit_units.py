@@ -1,7 +1,5 @@
 """``discreet audit`` with units of several records: whole units are drawn, paired and guessed about."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

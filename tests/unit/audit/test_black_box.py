@@ -1,7 +1,5 @@
 """The black box: false alarms at most as stated, broken samplers caught with the power that it states."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Sequence

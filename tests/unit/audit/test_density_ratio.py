@@ -1,7 +1,5 @@
 """``discreet.audit.density_ratio``: its estimate beside exact deltas, and broken promises that it must reject."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import dataclass

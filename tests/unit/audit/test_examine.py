@@ -1,7 +1,5 @@
 """``discreet.audit.examine``: anybody's mechanism, and what is said of the epsilon that would have been caught."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Sequence

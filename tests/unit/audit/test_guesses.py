@@ -1,7 +1,5 @@
 """The law of the null: no release that keeps its promise, however dependent, exceeds it; some attain it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from itertools import product
 

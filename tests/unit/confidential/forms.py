@@ -1,7 +1,5 @@
 """A table in each form that is read, values that fail, and errors that quote nothing."""
 
-from __future__ import annotations
-
 import traceback
 from pathlib import Path
 from typing import Any

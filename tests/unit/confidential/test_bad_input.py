@@ -1,7 +1,5 @@
 """Every way a table can be wrong: named, with a remedy, and without one confidential value, chained ones included."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What does not fit is found, all of it, and is exactly what a release is refused for."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 from collections.abc import Iterator

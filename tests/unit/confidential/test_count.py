@@ -1,7 +1,5 @@
 """Counting: the same counts whatever the table comes as, and nothing dropped."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tables in a database file: counted as any other, opened to be read only, and quoted in no message."""
 
-from __future__ import annotations
-
 import gc
 import sqlite3
 import subprocess

@@ -1,7 +1,5 @@
 """CSV files that are written in another way: separators, encodings, decimal commas; and every ending that is known."""
 
-from __future__ import annotations
-
 import gzip
 from decimal import Decimal as Exact
 from pathlib import Path

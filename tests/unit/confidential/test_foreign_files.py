@@ -4,8 +4,6 @@
 """
 
 # ruff: noqa: DTZ001 - these programs have no time zones
-from __future__ import annotations
-
 import datetime as dt
 import gzip
 import importlib.util

@@ -1,7 +1,5 @@
 """The form of a CSV file: what is harmless is read right by every command, and what is not has its line and cause."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

@@ -1,7 +1,5 @@
 """A first line that may be a record of words: it is no header before somebody says so."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import polars as pl

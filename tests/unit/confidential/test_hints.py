@@ -1,7 +1,5 @@
 """What an owner may overlook is said to the custodian, without a value, and not of what is ordinary."""
 
-from __future__ import annotations
-
 import datetime as dt
 from dataclasses import replace
 from pathlib import Path

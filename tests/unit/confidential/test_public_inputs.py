@@ -1,7 +1,5 @@
 """The gate of public inputs: the confidential table is refused in whatever form it comes, other tables are not."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable

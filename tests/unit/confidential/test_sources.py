@@ -1,7 +1,5 @@
 """One table gives the same counts from whatever holds it, and what is damaged ends in an error that quotes nothing."""
 
-from __future__ import annotations
-
 import gzip
 import subprocess
 import sys

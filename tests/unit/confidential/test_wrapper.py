@@ -1,7 +1,5 @@
 """The wrapper does not print, compare, pickle, iterate or concatenate; a closed list of modules opens it."""
 
-from __future__ import annotations
-
 import ast
 import copy
 import functools

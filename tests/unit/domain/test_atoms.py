@@ -1,7 +1,5 @@
 """An atom is a cell of its own: no value of another cell is one, and all other cells stay as they are declared."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import sys

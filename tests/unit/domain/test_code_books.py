@@ -1,7 +1,5 @@
 """Code books of other tools: what they say is declared, what they do not say is asked for."""
 
-from __future__ import annotations
-
 import json
 from contextlib import suppress
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A coin splits each cell: the mean of what coins say is that of the values, and each record has a coin of its own."""
 
-from __future__ import annotations
-
 import datetime as dt
 import itertools
 import json

@@ -1,7 +1,5 @@
 """What holds for every kind of column: codes and values match both ways, types are kept, nulls are met as declared."""
 
-from __future__ import annotations
-
 import datetime as dt
 import pickle
 from decimal import Decimal as Exact

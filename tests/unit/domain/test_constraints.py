@@ -1,7 +1,5 @@
 """What is declared beside the columns: impossible, implies and totals, against enumeration and in every form."""
 
-from __future__ import annotations
-
 import contextlib
 import datetime as dt
 import itertools

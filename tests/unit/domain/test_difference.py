@@ -1,7 +1,5 @@
 """Two numbers of one unit, of which one is measured by its difference from the other."""
 
-from __future__ import annotations
-
 import datetime as dt
 import itertools
 import json

@@ -1,7 +1,5 @@
 """Product domains: sizes, numbering, base measure, metric, plain data, template."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import subprocess

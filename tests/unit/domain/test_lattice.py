@@ -1,7 +1,5 @@
 """Integers, dates, datetimes, durations, decimals, booleans and categories: exact points and exact weights."""
 
-from __future__ import annotations
-
 import datetime as dt
 from decimal import Decimal as Exact
 from fractions import Fraction

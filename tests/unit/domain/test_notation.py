@@ -1,7 +1,5 @@
 """Texts are read and written as a column declares, wherever they come from; what is not declared is refused."""
 
-from __future__ import annotations
-
 import csv
 import datetime as dt
 import json

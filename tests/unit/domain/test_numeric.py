@@ -1,7 +1,5 @@
 """Numeric columns: cells, grids, rounding steps, continuous values."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from typing import Any
 

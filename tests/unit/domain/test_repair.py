@@ -1,7 +1,5 @@
 """Records that contradict the rules: moved one by one by a public map, wherever they come from."""
 
-from __future__ import annotations
-
 from itertools import product
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Rules on combinations: order, at_most, nulls_together and possible, compiled to what is allowed, and released."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise, product
 from typing import Any

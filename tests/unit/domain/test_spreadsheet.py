@@ -1,7 +1,5 @@
 """CSV cells that a spreadsheet would run: written so that it does not, and read back as they were."""
 
-from __future__ import annotations
-
 import csv
 import re
 from pathlib import Path

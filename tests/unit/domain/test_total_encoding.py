@@ -1,7 +1,5 @@
 """Where ``out_of_bounds`` is no error, no value of a type that a column takes is refused, and each has one cell."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Iterator
 from dataclasses import replace

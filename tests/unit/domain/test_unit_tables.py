@@ -1,7 +1,5 @@
 """Tables of units: a fixed map of all rows of a unit to one record, and back."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace

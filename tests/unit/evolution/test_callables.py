@@ -1,7 +1,5 @@
 """User functions: what they give is checked, seeds repeat, records are embedded one by one; models by their names."""
 
-from __future__ import annotations
-
 import traceback
 from importlib.util import find_spec
 from pathlib import Path

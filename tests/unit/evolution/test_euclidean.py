@@ -1,7 +1,5 @@
 """Boxes and balls: equation (1) by hand, projections by their inequality, uniform draws, the theorem's gain."""
 
-from __future__ import annotations
-
 import json
 import math
 import subprocess

@@ -1,7 +1,5 @@
 """What is measured of an evolution: the property, with bounds that cover, and each step, which is public alone."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any, ClassVar

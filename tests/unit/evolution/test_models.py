@@ -1,7 +1,5 @@
 """Image and language models: tiny ones, with random weights, built on the spot. Skipped where torch is missing."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Nearest candidates: against the definition written out, in plain Python, where ties and near-ties are many."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from typing import Any
 

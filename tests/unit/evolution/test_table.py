@@ -1,7 +1,5 @@
 """Tables of every kind of column: the ground distance exactly, variations that stay in the domain; public tables."""
 
-from __future__ import annotations
-
 import datetime as dt
 import math
 from typing import Any

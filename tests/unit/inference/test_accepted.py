@@ -1,7 +1,5 @@
 """Counts that are proposed and kept, or of tables that are all listed, against the laws of the mechanisms."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from typing import Any

@@ -1,7 +1,5 @@
 """Bounds: what a cell does not tell, cells like empty ones, and records that a threshold withheld."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

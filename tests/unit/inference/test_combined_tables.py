@@ -1,7 +1,5 @@
 """Several tables: combining rules by hand and in worlds whose truth is known, estimates, and ranks of the truth."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import replace

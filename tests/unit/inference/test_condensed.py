@@ -1,7 +1,5 @@
 """Long columns: sets of cells in place of cells, against all cells, and planted defects of the tree's algorithm."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What several tables leave open: cut cells, cells that noise hides, and dependence that was not measured."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """NumPyro models of a release: a conjugate one, whose posterior is known."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Records of a projection that sets negative noisy counts off against their neighbours: what they tell of sums."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Pictures of posteriors: what is drawn are the numbers of cdf and summary."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The posterior's functionals and groups, against a plain computation of each draw on its own."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

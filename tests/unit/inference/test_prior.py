@@ -1,7 +1,5 @@
 """Priors of counts against lists of all tables, and counts that are followed in steps of several records."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from functools import partial

@@ -1,7 +1,5 @@
 """Intervals stay in the range of what they are about, and are the same when they are asked for again."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import warnings

@@ -1,7 +1,5 @@
 """Regressions of each posterior draw, against weighted least squares and the score equations by hand."""
 
-from __future__ import annotations
-
 import re
 import sys
 

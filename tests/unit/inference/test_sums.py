@@ -1,7 +1,5 @@
 """Numbers with a known sum: all ways to reach it are listed."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,7 +1,5 @@
 """Estimates from several tables of units: rows vary with their unit, and slots that were not measured are told."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Releases of urns: posteriors and what they do not show, by enumeration, closed forms and simulated worlds."""
 
-from __future__ import annotations
-
 import math
 import time
 from fractions import Fraction

@@ -5,8 +5,6 @@ statement of the database or a step of the release. Prints how many were killed.
 ends it with an assertion.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

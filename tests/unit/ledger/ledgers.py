@@ -1,7 +1,5 @@
 """A ledger, and what the tests of payments release: ages by a histogram, points by an evolution of two steps."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What names, headers and the disk show is found before anything is reserved; a later failure says what it cost."""
 
-from __future__ import annotations
-
 import multiprocessing
 import operator
 import os

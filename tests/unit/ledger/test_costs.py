@@ -1,7 +1,5 @@
 """What entries cost: exact decimals, in two currencies, never more than what was asked for."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

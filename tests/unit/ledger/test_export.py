@@ -1,7 +1,5 @@
 """What an oversight body is given of a ledger: the registry's fields, every entry, and nothing that is not public."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

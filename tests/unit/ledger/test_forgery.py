@@ -1,7 +1,5 @@
 """``verify`` computes every entry again: what was written by hand, with a chain of hashes that is right, is found."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """A ledger: what it allows, refuses, remembers, and finds wrong."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import subprocess

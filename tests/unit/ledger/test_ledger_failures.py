@@ -1,7 +1,5 @@
 """Whatever dies, every release is paid for once: real kills of the real command, writers at once, full disks."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

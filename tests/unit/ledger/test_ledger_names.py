@@ -1,7 +1,5 @@
 """A ledger has one name: it is locked itself, mount points are refused, and what earlier versions left is kept."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil

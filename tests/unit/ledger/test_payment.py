@@ -1,7 +1,5 @@
 """A payment charges what is released: another guarantee, or another checkpoint, is refused before the kernel."""
 
-from __future__ import annotations
-
 import os
 import re
 from contextlib import ExitStack

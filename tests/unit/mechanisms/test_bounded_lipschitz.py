@@ -1,7 +1,5 @@
 """The bounded-Lipschitz projection against the linear programme over all pairs; its certificate against tampering."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import math
 from typing import Any

@@ -1,7 +1,5 @@
 """Calibration meets the budget, is nearly the best, names what is feasible, and solves for what is drawn with."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

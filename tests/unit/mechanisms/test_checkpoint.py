@@ -1,7 +1,5 @@
 """What is read from a checkpoint is what was written, or it is refused: never with another error."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A dependency without a table: it is read from the noisy table, kept by all records, and listed in the outcome."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What draws: cells in public, independent or stratified, integers of exact weights, and the search behind them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

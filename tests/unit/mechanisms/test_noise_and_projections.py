@@ -1,7 +1,5 @@
 """Discrete noise against the law written down; projections against general solvers."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is lost of pairs of columns is estimated from noisy tables alone, and what was not measured is bounded."""
 
-from __future__ import annotations
-
 import json
 import math
 import subprocess

@@ -1,7 +1,5 @@
 """Several tables of marginals: each from the posterior of what was measured, at no further privacy cost."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path

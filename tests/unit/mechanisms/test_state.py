@@ -1,7 +1,5 @@
 """A kernel that keeps the table on its class or module is found, and its release refused."""
 
-from __future__ import annotations
-
 import copy
 import functools
 import importlib

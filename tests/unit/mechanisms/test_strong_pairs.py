@@ -1,7 +1,5 @@
 """A pair of columns that a mixture misses is met by drawing one of them given the other."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

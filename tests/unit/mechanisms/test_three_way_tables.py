@@ -1,7 +1,5 @@
 """Outcomes that two columns tell together: kept where the records allow it, whatever else is declared."""
 
-from __future__ import annotations
-
 import math
 import subprocess
 import sys

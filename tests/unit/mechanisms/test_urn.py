@@ -1,7 +1,5 @@
 """The integer urn: exact against its predictive rule, across blocks, with every sign of strength; and both samplers."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterator

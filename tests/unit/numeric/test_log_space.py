@@ -1,7 +1,5 @@
 """Directed rounding, searches that err on one side, log-probabilities and factorial coefficients, by many digits."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """The bounds and parameters of PE25: exact values never exceed them, by hand and by search; a tenth is refuted."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """The rates and the criterion of PY26 and BNP24: by hand, against all releases, and in the study that is kept."""
 
-from __future__ import annotations
-
 import csv
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The page of budgets: its numbers are the plan's, its powers those of exact tests, its commands make what it says."""
 
-from __future__ import annotations
-
 import html
 import json
 import math

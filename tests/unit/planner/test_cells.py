@@ -1,7 +1,5 @@
 """Cells that nobody declared, chosen from public facts nearly as well as from the data; and wide tables."""
 
-from __future__ import annotations
-
 import re
 import time
 import tracemalloc

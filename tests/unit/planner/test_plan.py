@@ -1,7 +1,5 @@
 """The plan: calibrated options from public facts alone, and predictions that real releases bear out."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 from typing import Any

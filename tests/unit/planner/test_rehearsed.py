@@ -1,7 +1,5 @@
 """Errors of pairs of columns: exact where they can be, those of `compare`, and near what releases turn out to have."""
 
-from __future__ import annotations
-
 import math
 from itertools import combinations
 from typing import Any

@@ -1,7 +1,5 @@
 """Several releases planned together: they meet the budget, use it up, are what a release makes, and are checked."""
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Callable

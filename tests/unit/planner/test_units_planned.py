@@ -1,7 +1,5 @@
 """Plans of units with several rows: what ``max_records`` costs, predicted for the units that use a slot."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

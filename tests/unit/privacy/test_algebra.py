@@ -1,7 +1,5 @@
 """Composition against oracles that do not use its package: closed forms, enumeration and linear programmes."""
 
-from __future__ import annotations
-
 import math
 import re
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Budgets in words: what is reached against a profile is what the best test reaches, and mechanisms use all of it."""
 
-from __future__ import annotations
-
 import math
 from itertools import combinations, product
 

@@ -5,8 +5,6 @@ epsilon is the decimal that it is written as. The truth is summed in 60 digits f
 all tables of a small universe, in rational numbers: nothing of the library's formulas.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from fractions import Fraction

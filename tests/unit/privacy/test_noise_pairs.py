@@ -1,7 +1,5 @@
 """Noise on several counts, as in a tree or an evolution: against sums in 60 digits, and the pieces of the argument."""
 
-from __future__ import annotations
-
 import math
 import time
 from itertools import product

@@ -1,7 +1,5 @@
 """Noise profiles, constants, guarantees, budgets, and the papers' own bounds."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

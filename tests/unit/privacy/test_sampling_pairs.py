@@ -1,7 +1,5 @@
 """T4 and T5 as numbers: against slow independent formulas, at the values of the papers and the issue, and in order."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,10 +1,9 @@
 """What a profile is worth in approximate zCDP, against exact results and sums over atoms; and the way back."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Self
 
 import mpmath as mp
 import numpy as np
@@ -26,7 +25,7 @@ class Atoms(Profile):
     infinite: float = 0.0
 
     @classmethod
-    def symmetric(cls, losses: tuple[float, ...], masses: tuple[float, ...], infinite: float = 0.0) -> Atoms:
+    def symmetric(cls, losses: tuple[float, ...], masses: tuple[float, ...], infinite: float = 0.0) -> Self:
         """Put ``m`` at each loss and ``m e^-loss`` at its opposite, scaled to one."""
         both = [*losses, *(-one for one in losses)]
         weights = [*masses, *(m * math.exp(-one) for one, m in zip(losses, masses, strict=True))]

@@ -1,7 +1,5 @@
 """What several of these tests begin with."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The exact censored posterior on finitely many parameters, and log-densities of counts, to compare draws with."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln

@@ -1,7 +1,5 @@
 """The censored posterior: its bound on all neighbours of small universes, where it is attained, broken twins."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,7 +1,5 @@
 """Chains that go on until they keep their limits: what is kept of them, and when they end."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

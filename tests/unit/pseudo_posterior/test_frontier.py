@@ -1,7 +1,5 @@
 """Risk-utility frontiers: what their bounds rest on, interrupted, killed; and their pictures."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -1,7 +1,5 @@
 """What tables of a frontier tell of single records: against compare, on copies and on fresh records, and by command."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Draws of the censored posterior on a grid: exact laws in rational arithmetic, between all neighbours; wrong twins."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Intercepts of groups that are drawn together: the law of the shipped model against importance sampling."""
 
-from __future__ import annotations
-
 import json
 import math
 

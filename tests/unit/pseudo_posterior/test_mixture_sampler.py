@@ -1,7 +1,5 @@
 """The mixture of regressions' own chain: its law against importance sampling from the prior, its coordinates."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

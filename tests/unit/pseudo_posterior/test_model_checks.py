@@ -1,7 +1,5 @@
 """Models that look at more than one record at a time: what they are refused for, and what they cannot see anyway."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

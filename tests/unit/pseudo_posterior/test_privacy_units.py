@@ -1,7 +1,5 @@
 """Units of several records: bounds are those of all records of a unit together, by enumeration and closed forms."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

@@ -1,7 +1,5 @@
 """The risk-weighted pseudo-posterior: closed forms of the Poisson model, honesty of its promise, any NumPyro model."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

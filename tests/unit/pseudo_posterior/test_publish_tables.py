@@ -1,7 +1,5 @@
 """Tables written with their certificate; statistics across tables; frontiers and pictures."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import math

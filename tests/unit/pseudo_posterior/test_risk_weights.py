@@ -1,7 +1,5 @@
 """Weights from risks: closed forms, ranges, and what must be refused."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from fractions import Fraction
 

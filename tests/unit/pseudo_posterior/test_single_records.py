@@ -3,8 +3,6 @@
 The four ways by which other records entered a likelihood are here, each with what it did without the tracing.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Survey weights count in the likelihood, in the risk and in every bound; twins that forget them are caught."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

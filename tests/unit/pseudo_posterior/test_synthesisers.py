@@ -1,7 +1,5 @@
 """The shipped synthesisers: their likelihoods against other implementations, their draws, their public coding."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

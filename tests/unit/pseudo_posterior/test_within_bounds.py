@@ -1,7 +1,5 @@
 """Records are drawn from the model's law within the public bounds, and not heaped at them."""
 
-from __future__ import annotations
-
 import numpy as np
 import polars as pl
 import pytest

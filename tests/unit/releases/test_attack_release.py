@@ -1,7 +1,5 @@
 """A release whose budget is what an attacker may reach: promised, paid for, certified and verified."""
 
-from __future__ import annotations
-
 import copy
 import json
 from pathlib import Path

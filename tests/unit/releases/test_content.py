@@ -1,7 +1,5 @@
 """What the publisher asks of a mechanism that is none of the registry's, and of a model."""
 
-from __future__ import annotations
-
 import math
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Releasing counts of cells with standard errors instead of records."""
 
-from __future__ import annotations
-
 import datetime as dt
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Verifying takes no longer than it is given, whatever a certificate claims."""
 
-from __future__ import annotations
-
 import json
 import signal
 import time

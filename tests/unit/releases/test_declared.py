@@ -1,7 +1,5 @@
 """A domain that declares more than its columns: released and verified by what keeps it alone."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The one door: few arguments, each where it belongs, and the same release whichever road leads to it."""
 
-from __future__ import annotations
-
 import inspect
 from dataclasses import replace
 from pathlib import Path

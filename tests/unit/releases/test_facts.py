@@ -1,7 +1,5 @@
 """The fields of a certificate: read, checked, written, and published as they are declared."""
 
-from __future__ import annotations
-
 import json
 import runpy
 from dataclasses import replace

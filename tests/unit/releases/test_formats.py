@@ -1,7 +1,5 @@
 """A release is written, checked and read in every format; the same records are the same bytes where gzip packs them."""
 
-from __future__ import annotations
-
 import gzip
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A run that dies while it writes goes on from its kernel's output: nothing is drawn or paid for twice."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import stat

@@ -1,7 +1,5 @@
 """Two tables of the same units come in and go out: in memory, in files, and by the command."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

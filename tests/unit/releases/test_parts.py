@@ -1,7 +1,5 @@
 """A release in parts: a folder that appears whole, the same whoever made it, and of which every part is checked."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -45,7 +43,7 @@ from discreet.domain import (
 from discreet.errors import DiscreetError, FileProblem
 from discreet.inference import ReleaseTakenForSample
 from discreet.mechanisms.reading import BLOCK, CellShares, Portion, draw_cells
-from discreet.releases import verify
+from discreet.releases import Release, verify
 from discreet.releases.release import taken_for_sample
 from discreet.releases.writing import MANIFEST, write_part
 from discreet.testing import assert_law
@@ -86,7 +84,7 @@ def held(count: int = HELD) -> pl.DataFrame:
 
 def released(
     out: Path, *, partitions: int = 4, partition_by: str | None = None, workers: Any = 1, **asked: Any
-) -> discreet.Release:
+) -> Release:
     where = Output(out, partitions=partitions, partition_by=partition_by, workers=workers)
     return discreet.release(held(), DOMAIN, out=where, **{**ASKED, **asked})
 

@@ -1,7 +1,5 @@
 """Dask and Spark make the parts of a release, by the lines of the how-to page: the same bytes as in one process."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import sys

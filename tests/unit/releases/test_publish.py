@@ -1,7 +1,5 @@
 """The crossing: what comes out, in which form, under which guarantee, and what is refused."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 from decimal import Decimal as Exact

@@ -1,7 +1,5 @@
 """``discreet.read``: a table and its certificate as one object, refused where they do not belong together."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Every value of a released file lies in its declared domain: in every format, in folders, and in counts."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

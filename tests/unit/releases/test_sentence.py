@@ -1,7 +1,5 @@
 """The one sentence that is shown for a certificate, and the words of certificates from before."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """No single value forfeits what a ledger pays for: every misfit is released, certified and verified."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

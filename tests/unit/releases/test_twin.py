@@ -1,7 +1,5 @@
 """What follows the private step is asked of a twin built from public parameters: what a kernel keeps is never read."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """``unit=Unit(...)``: what a table of units releases, wherever the domain can be one; else rows by themselves."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What came out is told first: in the certificate, the command and the report, and old certificates stay readable."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,7 @@ from discreet import Budget
 from discreet.cli.entry import discreet as command
 from discreet.domain import Category, Domain, Integer
 from discreet.errors import PoorUtility
-from discreet.releases import Certificate, verify
+from discreet.releases import Certificate, Release, verify
 from discreet.releases.content import certified_mechanism, utility_facts
 
 WIDE = Domain(columns={f"c{i}": Category(categories=list("abcde")) for i in range(20)})
@@ -31,7 +29,7 @@ def wide_frame() -> pl.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def poor() -> discreet.Release:
+def poor() -> Release:
     return discreet.release(wide_frame(), WIDE, mechanism="stabilised-pitman-yor", accept={"poor-utility"}, **FACTS)
 
 
@@ -46,7 +44,7 @@ def test_a_wide_table_is_refused_by_what_is_not_for_wide_tables() -> None:
         discreet.release(wide_frame(), WIDE, mechanism="stabilised-pitman-yor", **FACTS)
 
 
-def test_nothing_kept_is_a_number_and_said_first(poor: discreet.Release) -> None:
+def test_nothing_kept_is_a_number_and_said_first(poor: Release) -> None:
     facts = poor.certificate.to_dict()
     assert facts["released"]["share_from_data"] == 0.0
     assert facts["released"]["outcome"] == [{"code": "no-label-kept"}]
@@ -94,7 +92,7 @@ def test_the_command_says_it_first_and_in_red(tmp_path: Path) -> None:
     assert answer["released"]["share_from_data"] == 0.0
 
 
-def test_the_report_has_a_red_banner_and_no_green_one(poor: discreet.Release, tmp_path: Path) -> None:
+def test_the_report_has_a_red_banner_and_no_green_one(poor: Release, tmp_path: Path) -> None:
     from discreet.report import write_report
 
     written = poor.write(tmp_path / "poor.parquet")
@@ -137,7 +135,7 @@ def test_certificates_from_before_are_read_and_their_share_is_withdrawn() -> Non
 
 
 @pytest.mark.parametrize("share", ["much", [0.5], True])
-def test_a_share_that_is_no_number_is_no_fault_of_the_program(poor: discreet.Release, share: object) -> None:
+def test_a_share_that_is_no_number_is_no_fault_of_the_program(poor: Release, share: object) -> None:
     facts = json.loads(poor.certificate.to_json())
     facts["released"]["share_from_data"] = share
     checks = verify(Certificate.from_dict(facts))

@@ -1,7 +1,5 @@
 """A page as a reader meets it: its elements with their attributes, its text, and whether it can be followed by ear."""
 
-from __future__ import annotations
-
 import re
 from html.parser import HTMLParser
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Descriptions for catalogues: what they say and refuse. `nox -s catalogues` asks the checkers of the standards."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What a report says of the population: from the release and its certificate alone, or why it says nothing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The HTML report: its structure, what may be in it, and what it says of releases of every kind."""
 
-from __future__ import annotations
-
 import json
 import re
 from datetime import date

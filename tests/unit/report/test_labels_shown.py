@@ -1,7 +1,5 @@
 """Which labels a report shows: all that are declared, up to 40; of more, the most frequent, and what is left."""
 
-from __future__ import annotations
-
 import numpy as np
 import polars as pl
 import pytest

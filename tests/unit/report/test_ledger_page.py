@@ -1,7 +1,5 @@
 """The page of a ledger, and a ledger in the report of a release."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from fractions import Fraction

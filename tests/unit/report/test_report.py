@@ -1,7 +1,5 @@
 """The picture and the demonstration."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

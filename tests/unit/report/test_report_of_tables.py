@@ -1,7 +1,5 @@
 """The report of tables from a model: the same page, with what is different about them said."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

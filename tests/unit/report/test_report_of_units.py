@@ -1,7 +1,5 @@
 """The report of a table of units: one unit is drawn, and losses are told by where their columns are."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Fréchet distance, precision and recall beside the confidential table: by loops, closed, and in a callback."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

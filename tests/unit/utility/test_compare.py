@@ -1,7 +1,5 @@
 """Comparing a release with the confidential table: every kind of column, closed until revealed."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 from pathlib import Path

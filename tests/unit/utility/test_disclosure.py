@@ -1,7 +1,5 @@
 """Attacks on single records of a release: against loops over records, and on releases that tell all or nothing."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from typing import Any

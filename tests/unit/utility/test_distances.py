@@ -1,7 +1,5 @@
 """Distances on the line, of labels and of densities: against scipy, closed forms, and metric properties."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every measure of compare() against a direct computation, and the baselines beside it."""
 
-from __future__ import annotations
-
 import datetime as dt
 from typing import Any
 

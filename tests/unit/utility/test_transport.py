@@ -1,7 +1,5 @@
 """Optimal transport of mixed records: against a linear program; and the sliced distance below it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ Prints how many were killed. It ends with an assertion where a reader accepts wh
 where what was there is gone, or where the next command does not set it right.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import itertools

@@ -1,7 +1,5 @@
 """Writers that die, fail or meet: never a table without its certificate, nor beside another one's."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

@@ -1,7 +1,5 @@
 """What the commands write: over nothing that is not theirs, and readers refuse what is half written."""
 
-from __future__ import annotations
-
 import json
 import os
 import stat

@@ -1,7 +1,5 @@
 """Files that a ledger was told of: they get their names, or are known to be lost, and nobody sweeps them away."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 from collections.abc import Mapping
