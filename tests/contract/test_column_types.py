@@ -1,7 +1,5 @@
 """What every column type keeps: TOML, coordinates and codes there and back, and its place in the published schema."""
 
-from __future__ import annotations
-
 import json
 from importlib.resources import files
 
@@ -58,6 +56,8 @@ def test_values_have_the_codes_and_positions_that_they_were_made_of(kind: str) -
     codes = np.arange(column.values or 0)
     values = column.decode(codes, rng=seeded(0))
     assert column.encode(values).tolist() == codes.tolist()
+    assert column.encode(column.write(values).cast(pl.String)).tolist() == codes.tolist()  # as in CSV
+    assert column.text_form[0]
     if column.on_a_line and column.labels is None:
         np.testing.assert_allclose(column.coordinates(values), column.positions(codes), rtol=1e-12, atol=1e-12)
 

@@ -53,6 +53,8 @@ class Column(ABC):
     if TYPE_CHECKING:  # each class has it in the place that the bytes of declarations give it
         out_of_bounds: str
     kind: ClassVar[str]
+    text_form: ClassVar[tuple[str, str]]
+    """How values are written as texts, and a line for those written otherwise; empty where there is none."""
     position_unit: ClassVar[str] = ""
     """What positions and distances are counted in; empty where it is the column's own unit."""
     open: ClassVar[bool] = False

@@ -230,6 +230,7 @@ class Integer(LatticeColumn):
     """
 
     kind: ClassVar[str] = "integer"
+    text_form: ClassVar[tuple[str, str]] = ("whole numbers written 1234", 'thousands = ",", or type = "numeric"')
     _unit: ClassVar[float] = 1.0
     spacing: str = "linear"
     dtype: str = "int64"
@@ -320,6 +321,7 @@ class Decimal(LatticeColumn):
     """
 
     kind: ClassVar[str] = "decimal"
+    text_form: ClassVar[tuple[str, str]] = ("decimal numbers written 1234.50", 'decimal_mark = ","')
     public_facts: ClassVar[tuple[PublicFact, ...]] = (
         NUMBERS[0]._replace(example='"0.00"'),
         NUMBERS[1]._replace(example='"999.99"'),

@@ -49,6 +49,7 @@ class Boolean(Column):
     """
 
     kind: ClassVar[str] = "boolean"
+    text_form: ClassVar[tuple[str, str]] = ("true or false, or 1 or 0", 'true = "Y" and false = "N"')
     _choices: ClassVar[dict[str, tuple[str, ...]]] = {**Column._choices, "out_of_bounds": ("error", "null")}
     values: ClassVar[int] = 2
     true: str | None = None
@@ -114,6 +115,7 @@ class Category(Column):
     """
 
     kind: ClassVar[str] = "category"
+    text_form: ClassVar[tuple[str, str]] = ("labels as they are declared", 'categories = ["01", "02"]')
     public_facts: ClassVar[tuple[PublicFact, ...]] = (
         PublicFact("categories", "its list of categories", '["first", "second"]', "every category that can occur"),
     )
@@ -316,6 +318,7 @@ class OpenLabels(Column):
     """
 
     kind: ClassVar[str] = "open_labels"
+    text_form: ClassVar[tuple[str, str]] = ("labels", "")
     values: ClassVar[None] = None
     prefix: str = "new_category_"
     out_of_bounds: str = "error"

@@ -15,18 +15,6 @@ from discreet._core.checks import flag, unfit
 from discreet._core.lazy import pl
 from discreet.domain.texts import encodable, is_text, type_name, type_text
 
-_FORMS = {
-    "numeric": ("numbers written 1234.5", 'prefix = "$"'),
-    "integer": ("whole numbers written 1234", 'thousands = ",", or type = "numeric"'),
-    "decimal": ("decimal numbers written 1234.50", 'decimal_mark = ","'),
-    "boolean": ("true or false, or 1 or 0", 'true = "Y" and false = "N"'),
-    "open_labels": ("labels", ""),
-    "category": ("labels as they are declared", 'categories = ["01", "02"]'),
-    "date": ("dates written YYYY-MM-DD", 'format = "%m/%d/%Y", or type = "datetime"'),
-    "datetime": ("moments written YYYY-MM-DD HH:MM:SS", 'format = "%m/%d/%Y %H:%M"'),
-    "time": ("times of day written HH:MM or HH:MM:SS", 'format = "%I:%M %p"'),
-    "duration": ("durations written 1d2h30m", ""),
-}
 _SIGNS = {"decimal_mark", "thousands", "prefix"}
 _MOST_LISTED = 2**16
 _BLANK = r"[\s\u00a0\u202f]"
@@ -34,7 +22,7 @@ _BLANK = r"[\s\u00a0\u202f]"
 
 def text_problem(column: Any) -> tuple[str, str]:
     """Return what is wrong with texts that cannot be read, and the lines to write."""
-    form, example = _FORMS[column.kind]
+    form, example = column.text_form
     keys = [key for key, value in column.notation.items() if value and key != "null_values"]
     declared = ", ".join(f"{key} = {column.notation[key]!r}" for key in keys).replace("'", '"')
     remedy = f"declare how they are written, for example: {example}" if example else "write them so"
@@ -91,7 +79,7 @@ def _check_format(column: Any) -> None:
     with suppress(pl.exceptions.PolarsError, TypeError):
         if column.parse(as_texts(column, values)).cast(values.dtype).equals(values):
             return
-    example = _FORMS[column.kind][1].partition(" = ")[2].partition(", or")[0]
+    example = column.text_form[1].partition(" = ")[2].partition(", or")[0]
     form = f"one that a whole value can be read from, such as {example}"
     raise unfit("format", form, column.format, error=column._error)
 

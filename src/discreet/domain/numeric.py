@@ -90,6 +90,7 @@ class Numeric(Column):
     """
 
     kind: ClassVar[str] = "numeric"
+    text_form: ClassVar[tuple[str, str]] = ("numbers written 1234.5", 'prefix = "$"')
     on_a_line: ClassVar[bool] = True
     public_facts: ClassVar[tuple[PublicFact, ...]] = NUMBERS
     _choices: ClassVar[dict[str, tuple[str, ...]]] = {

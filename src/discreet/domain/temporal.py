@@ -52,6 +52,7 @@ class Date(LatticeColumn):
     """
 
     kind: ClassVar[str] = "date"
+    text_form: ClassVar[tuple[str, str]] = ("dates written YYYY-MM-DD", 'format = "%m/%d/%Y", or type = "datetime"')
     _unit: ClassVar[float] = 1.0
     position_unit: ClassVar[str] = "days"
     format: str | None = None
@@ -154,6 +155,7 @@ class Datetime(_SteppedColumn):
     """
 
     kind: ClassVar[str] = "datetime"
+    text_form: ClassVar[tuple[str, str]] = ("moments written YYYY-MM-DD HH:MM:SS", 'format = "%m/%d/%Y %H:%M"')
     public_facts: ClassVar[tuple[PublicFact, ...]] = (
         PublicFact("lower", "its first moment", "2024-01-01T00:00:00", "first moment that can occur"),
         PublicFact("upper", "its last moment", "2024-12-31T23:00:00", "last moment that can occur"),
@@ -247,6 +249,7 @@ class Duration(_SteppedColumn):
     """
 
     kind: ClassVar[str] = "duration"
+    text_form: ClassVar[tuple[str, str]] = ("durations written 1d2h30m", "")
     public_facts: ClassVar[tuple[PublicFact, ...]] = (
         PublicFact("lower", "its shortest duration", '"0s"', "shortest duration that can occur"),
         PublicFact("upper", "its longest duration", '"24h"', "longest duration that can occur"),
@@ -295,6 +298,7 @@ class Time(_SteppedColumn):
     """
 
     kind: ClassVar[str] = "time"
+    text_form: ClassVar[tuple[str, str]] = ("times of day written HH:MM or HH:MM:SS", 'format = "%I:%M %p"')
     public_facts: ClassVar[tuple[PublicFact, ...]] = (_STEP._replace(example='"15m"'),)
     lower: Any = "00:00:00"
     upper: Any = "23:59:59.999999"

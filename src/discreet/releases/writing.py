@@ -368,7 +368,7 @@ def _write_csv(
             table = escaped_frame(frame)
             for name, values in zip(frame.columns, table, strict=True):
                 column = columns.get(name)
-                if column is not None and column.notation:  # numbers are no formulas
+                if column is not None:  # numbers are no formulas
                     plain = frame[name] if column.kind in ("numeric", "integer", "decimal") else values
                     table = table.with_columns(column.write(plain).alias(values.name))
             if i == 0 and quoted:
