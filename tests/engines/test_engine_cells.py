@@ -462,22 +462,17 @@ def test_infinite_moments_of_duckdb_lie_outside(kind: str) -> None:
     assert tally(reveal(confidential(table, days))) == Counter({(0,): 2, (2,): 1})
 
 
-def test_nanoseconds_of_duckdb_are_rounded_down_as_here() -> None:
+@pytest.mark.parametrize(("unit", "texts", "bounds", "step"), [
+    ("NS", [f"{day} 23:59:59.99999{end}" for day in ("1969-12-31", "2000-01-01") for end in ("8999", "9000", "9999")],
+     ("1969-12-31", "2001-01-01"), "1us"),  # rounded down as here
+    ("S", ["1969-12-31 23:59:59", "2024-02-29 12:30:00", "1950-01-01 00:00:00"],
+     ("1950-01-01", "2030-01-01"), "1h"),  # Polars has no such unit
+])  # fmt: skip
+def test_nanoseconds_and_seconds_of_duckdb(unit: str, texts: list[str], bounds: tuple[str, str], step: str) -> None:
     duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
-    texts = [f"{day} 23:59:59.99999{end}" for day in ("1969-12-31", "2000-01-01") for end in ("8999", "9000", "9999")]
-    table = duckdb.connect().sql(f"SELECT unnest({texts}::TIMESTAMP_NS[]) AS t")
-    domain = Domain(columns={"t": Datetime(lower="1969-12-31", upper="2001-01-01", step="1us")})
+    table = duckdb.connect().sql(f"SELECT unnest({texts}::TIMESTAMP_{unit}[]) AS t")
+    domain = Domain(columns={"t": Datetime(lower=bounds[0], upper=bounds[1], step=step)})
     data = pl.DataFrame({"t": pl.Series(texts).str.to_datetime(time_unit="ns")})
-    assert tally(reveal(confidential(table, domain))) == tally(reveal(confidential(data, domain)))
-
-
-def test_seconds_of_duckdb() -> None:
-    """Polars has no such unit."""
-    duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
-    texts = ["1969-12-31 23:59:59", "2024-02-29 12:30:00", "1950-01-01 00:00:00"]
-    table = duckdb.connect().sql(f"SELECT unnest({texts}::TIMESTAMP_S[]) AS t")
-    domain = Domain(columns={"t": Datetime(lower="1950-01-01", upper="2030-01-01", step="1h")})
-    data = pl.DataFrame({"t": pl.Series(texts).str.to_datetime()})
     assert tally(reveal(confidential(table, domain))) == tally(reveal(confidential(data, domain)))
 
 

@@ -105,7 +105,6 @@ def met(law: Law, epsilon: float) -> Move:
     return Move(law, epsilon, profile.delta(epsilon), profile)
 
 
-Allowed = Callable[[tuple[Move, ...], Move], bool]
 Payoff = Callable[[Fraction], Fraction]  # of the ratio of a transcript's probabilities, per unit under the second law
 
 

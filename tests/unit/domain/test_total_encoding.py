@@ -57,9 +57,6 @@ WORDS = [
 ]  # fmt: skip
 
 
-NO_OTHER = ("numbers", "truths")
-
-
 def totals() -> Iterator[Any]:
     for name, column in (BOUNDED | LABELS).items():
         for mode in column._choices["out_of_bounds"][1:]:
