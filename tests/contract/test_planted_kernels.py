@@ -32,16 +32,9 @@ from discreet.testing.facts import check_parameters
 
 NEIGHBOURS = Relation()
 CHECKED = (
-    check_exposure,
-    check_files,
-    check_generator,
-    check_law,
-    check_likelihood,
-    check_promise,
-    check_state,
-    check_tables,
-    check_twin,
-)
+    check_exposure, check_files, check_generator, check_law, check_likelihood, check_promise, check_state,
+    check_tables, check_twin,
+)  # fmt: skip
 
 
 # -- the promise and the law ------------------------------------------------------------------------------------------

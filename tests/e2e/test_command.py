@@ -465,16 +465,8 @@ def test_an_outcome_is_declared_in_the_file_or_asked_for(files: Path, capsys: py
         assert facts["domain"].get("outcome") == outcome
         assert run(["verify", str(files / "out.certificate.json")]) == 0
         plan = [
-            "plan",
-            "--domain",
-            str(files / "domain.toml"),
-            "--records",
-            "3000",
-            "--epsilon",
-            "1",
-            "--delta",
-            "1e-6",
-        ]
+            "plan", "--domain", str(files / "domain.toml"), "--records", "3000", "--epsilon", "1", "--delta", "1e-6",
+        ]  # fmt: skip
         planned = document(capsys, *plan, *options)
         assert {o["mechanism"] for o in planned["options"]} == set(REGISTRY) - {"pitman-yor"}
     assert run([*given, "--outcome", "wage"]) == 2

@@ -174,19 +174,11 @@ def both_orders(moves: Sequence[Move]) -> list[list[Move]]:
 @pytest.mark.parametrize(
     ("name", "epsilon", "delta", "reached"),
     [
-        ("sums", LOG2, 0.0, 0.0),
-        ("sums", LOG4, 0.0, 0.0),
-        ("sums", LOG2, 0.02, 1.0),
-        ("sums", LOG4, 0.1, 1.0),
-        ("sums", 0.3, 0.2, 0.94),
-        ("sums", 0.05, 0.12, 0.98),
-        ("zcdp", LOG2, 0.02, 0.0),
-        ("zcdp", LOG4, 0.1, 0.27),
-        ("zcdp", 0.3, 0.2, 0.45),
-        ("zcdp", 1.0, 0.3, 0.55),
-        ("zcdp", 0.05, 0.12, 0.0),
+        ("sums", LOG2, 0.0, 0.0), ("sums", LOG4, 0.0, 0.0), ("sums", LOG2, 0.02, 1.0), ("sums", LOG4, 0.1, 1.0),
+        ("sums", 0.3, 0.2, 0.94), ("sums", 0.05, 0.12, 0.98), ("zcdp", LOG2, 0.02, 0.0), ("zcdp", LOG4, 0.1, 0.27),
+        ("zcdp", 0.3, 0.2, 0.45), ("zcdp", 1.0, 0.3, 0.55), ("zcdp", 0.05, 0.12, 0.0),
     ],
-)
+)  # fmt: skip
 def test_no_adversary_exceeds_the_budget_and_some_come_near(
     name: str, epsilon: float, delta: float, reached: float
 ) -> None:

@@ -221,19 +221,11 @@ def test_points_may_be_a_public_table_and_equal_ones_count_once() -> None:
 @pytest.mark.parametrize(
     ("domain", "points"),
     [
-        (SQUARE, []),
-        (SQUARE, [(1.0,)]),
-        (SQUARE, [(5.0, 0.5)]),
-        (SQUARE, [(math.nan, 0.5)]),
-        (SQUARE, [("a", 0.5)]),
-        (SQUARE, 3),
-        (SQUARE, {"count": 2}),
-        (SQUARE, {"count": 2, "sha256": "0"}),
-        (line(3), [(3,)]),
-        (line(3), [(1.5,)]),
-        (Domain(columns={"job": OpenLabels()}), [("a",)]),
+        (SQUARE, []), (SQUARE, [(1.0,)]), (SQUARE, [(5.0, 0.5)]), (SQUARE, [(math.nan, 0.5)]), (SQUARE, [("a", 0.5)]),
+        (SQUARE, 3), (SQUARE, {"count": 2}), (SQUARE, {"count": 2, "sha256": "0"}), (line(3), [(3,)]),
+        (line(3), [(1.5,)]), (Domain(columns={"job": OpenLabels()}), [("a",)]),
     ],
-)
+)  # fmt: skip
 def test_points_that_do_not_fit_are_refused(domain: Domain, points: Any) -> None:
     with pytest.raises(ParameterError, match="point"):
         made(domain, 1.0, points=points)

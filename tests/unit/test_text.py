@@ -143,34 +143,15 @@ PLURALS = (
 COUNT_OF = re.compile(rf" (?:[a-z]+ )?(?:{'|'.join(PLURALS.split())})\b")
 NEVER_ONE = {  # what is counted there is not one, or the text before is no number
     *(
-        "len(checks)",
-        "len(checks) - len(stated)",
-        "name",
-        "self.doubled_records",
-        "digits - 1",
-        "rows",
-        "self.most_cells",
-        "repair.allowed.size",
-        "self.name",
-        "cells",
-        "request.mechanism",
-        "kind.traits.least_columns",
-        "facts.unit.max_records",
+        "len(checks)", "len(checks) - len(stated)", "name", "self.doubled_records", "digits - 1", "rows",
+        "self.most_cells", "repair.allowed.size", "self.name", "cells", "request.mechanism",
+        "kind.traits.least_columns", "facts.unit.max_records",
     ),
     *(
-        "draws",
-        "excess",
-        "least",
-        "most",
-        "mechanism",
-        "tables",
-        "mechanism.name",
-        "kind.__name__",
-        "len(shares)",
-        "pairs",
-        "group",
+        "draws", "excess", "least", "most", "mechanism", "tables", "mechanism.name", "kind.__name__", "len(shares)",
+        "pairs", "group",
     ),
-}
+}  # fmt: skip
 
 
 def counts_of(tree: ast.AST) -> list[tuple[int, str]]:

@@ -259,18 +259,10 @@ def test_an_output_of_one_path_is_the_path(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", [
-    {"mechanism": "perturbed-histogram", "unknown": 3},
-    {"mechanism": "perturbed-histogram", "sampling": "both"},
-    {"sampling": "both"},
-    {"tables": 0},
-    {"tables": 2.5},
-    {"mechanism": "perturbed-histogram", "out": Output(checkpoint="steps")},
-    {"out": Output(checkpoint="steps")},
-    {"counts": "no"},
-    {"watch": 3},
-    {"data": None},
-    {"data": 3},
-    {"data": "typo.parquet"},
+    {"mechanism": "perturbed-histogram", "unknown": 3}, {"mechanism": "perturbed-histogram", "sampling": "both"},
+    {"sampling": "both"}, {"tables": 0}, {"tables": 2.5},
+    {"mechanism": "perturbed-histogram", "out": Output(checkpoint="steps")}, {"out": Output(checkpoint="steps")},
+    {"counts": "no"}, {"watch": 3}, {"data": None}, {"data": 3}, {"data": "typo.parquet"},
     {"data": confidential(ROWS, DOMAIN), "relation": Replacement(records=N + 1)},
     {"mechanism": "private-evolution", "unit_votes": 2},
     {"mechanism": "perturbed-histogram", "budget": Budget(epsilon=1e-4), "relation": Replacement(records=N)},
