@@ -9,6 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGES = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"]
 LINK = re.compile(r"\]\((?!https?://)([^)#\s]+)(?:#[^)]*)?\)")
+FOLDERS = ["src", "tests", "tools", "experiments", "benchmarks"]
 
 
 def relative_links(text: str) -> list[str]:
@@ -73,3 +74,15 @@ def test_every_locked_file_has_hashes_and_comes_from_no_other_place(name: str) -
         assert re.match(r"[A-Za-z0-9._-]+==\S+", entry), entry
         assert "--hash=sha256:" in entry, entry
     assert not re.search(r"https?://|file:|--index|--find-links|@ ", text)
+
+
+def test_names_of_the_code_in_the_guide_to_contributing_are_there() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([A-Za-z_][\w.]*)(?:\([^`]*\))?`", text)) - {"PYENV_VERSION", "my_mechanism.py"}
+    files = [*ROOT.glob("*.*"), *(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.*"))]
+    there = {path.name for path in files}
+    there |= {
+        word for path in files if path.suffix in {".py", ".toml"} for word in re.findall(r"\w+", path.read_text())
+    }
+    assert len(named) > 50
+    assert {name for name in named if name not in there and name.rpartition(".")[2] not in there} == set()

@@ -1,5 +1,7 @@
 """The boundary of the public functions: errors of this library only, without values, and bugs called bugs."""
 
+from __future__ import annotations  # as the library has them: its functions are told apart by these texts
+
 import importlib
 import inspect
 import json
