@@ -409,6 +409,14 @@ def test_values_that_fail_in_whatever_is_done_with_them(
     assert TEXT not in str(found) + "".join(capfd.readouterr())
 
 
+def test_a_null_is_found_among_units_that_are_objects() -> None:
+    units = pl.Series("who", [Hostile(), None, Hostile()], dtype=pl.Object)
+    frame = pl.DataFrame([pl.Series("a", [0, 5, 9]), pl.Series("b", ["f", "f", "f"]), units])
+    found = checked(frame, NULLABLE, unit=Unit("who", max_records=2))
+    rows = {one.problem: one.rows for one in found.findings if one.columns == ("who",)}
+    assert rows == {"holds a null, so a row has no privacy unit": 1, "cannot be used to name privacy units": 2}
+
+
 # -- the command ------------------------------------------------------------------------------------------------------
 
 
