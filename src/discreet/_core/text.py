@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from functools import partial
 from io import StringIO
 
 # Numbers as text, rounded to the side on which what is written still holds: the one place that formats them.
@@ -14,27 +15,24 @@ from io import StringIO
 # A number is taken as the decimal that it is written as, as everywhere: 0.1 is one tenth, and is written 0.1.
 
 
-def rounded_up(value: float, digits: int = 3) -> str:
-    """Write a number with ``digits`` significant digits, never below its value: 7.802e-10 as 7.81e-10."""
-    return _rounded(value, digits, ROUND_CEILING)
-
-
-def rounded_down(value: float, digits: int = 3) -> str:
-    """Write a number with ``digits`` significant digits, never above its value."""
-    return _rounded(value, digits, ROUND_FLOOR)
-
-
-def about(value: float, digits: int = 3) -> str:
-    """Write a number with ``digits`` significant digits, the nearest: for what is an estimate and no promise."""
-    return _rounded(value, digits, ROUND_HALF_EVEN)
-
-
-def _rounded(value: float, digits: int, rounding: str) -> str:
+def _rounded(value: float, digits: int = 3, *, rounding: str) -> str:
+    """Write a number with so many significant digits."""
     exact = Decimal(repr(float(value)))
     if not exact.is_finite() or exact == 0:
         return f"{float(value):g}"
     quantum = Decimal(1).scaleb(exact.adjusted() - digits + 1)
     return f"{float(exact.quantize(quantum, rounding=rounding)):.{digits}g}"
+
+
+rounded_up = partial(_rounded, rounding=ROUND_CEILING)
+"""Writes a number never below its value: 7.802e-10 as 7.81e-10."""
+rounded_down = partial(_rounded, rounding=ROUND_FLOOR)
+"""Writes a number never above its value."""
+
+
+def about(value: float, digits: int = 3) -> str:
+    """Write the nearest number with ``digits`` significant digits: for what is an estimate and no promise."""
+    return _rounded(value, digits, rounding=ROUND_HALF_EVEN)
 
 
 def as_written(value: float) -> str:
