@@ -196,6 +196,23 @@ def test_transitions_of_a_panel_come_through() -> None:
     assert not synthetic.select("who", "year").is_duplicated().any()
 
 
+def test_every_unit_of_a_panel_has_a_row_where_no_pair_is_measured() -> None:
+    """At random each of three years is used by half of the units, so independent years would lose an eighth of them."""
+    rng = np.random.default_rng(3)
+    who, year = np.repeat(np.arange(400), 3), np.tile(np.arange(3), 400)
+    rows = pl.DataFrame({"who": who, "year": year, "sick": rng.random(1200) < 0.3}).filter(rng.random(1200) < 0.5)
+    kept = rows["who"].n_unique()
+    years = UnitTable(
+        unit="who", max_records=3, columns={"year": Integer(lower=0, upper=2), "sick": Boolean()}, slots="year"
+    )
+    made = release(
+        rows, Domain(tables={"years": years}), Budget(epsilon=0.3, delta=1e-5), size=kept, seed=1,
+        accept={"poor-utility"},
+    )  # fmt: skip
+    assert [code.name for code in made.certificate.facts.released.outcome][0] == "no-pair-measured"
+    assert made.records["who"].n_unique() == kept
+
+
 def test_a_release_is_written_verified_read_and_reported(tmp_path: Any) -> None:
     frame, domain = visits(2000)
     budget, path = Budget(epsilon=2.0, delta=1e-6), tmp_path / "visits.parquet"

@@ -368,7 +368,7 @@ def fitted(
     # columns, targets: positive probabilities, of the tables less noise. noisy: as they were measured, and the weights
     # of their squared errors; more steps towards these fit better, and release worse. None where the targets are a
     # draw, whose negative counts steps would follow. possible: which cells each of so many classes has.
-    if not targets:
+    if not targets and possible is None:
         return np.ones(1), [column[:, None] / column.sum() for column in columns]
     ends, margins = np.cumsum([0, *map(len, columns)]), np.concatenate(list(columns))
     cells, classes = len(margins), min(_MOST, max(_FEWEST, len(margins) // 2) * (1 + (possible is not None)))
