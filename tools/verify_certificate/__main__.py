@@ -10,22 +10,14 @@ Exit status: 0 every claim agrees; 1 something claims less than is true, or cont
 checked here, and nothing is wrong in what can be; 3 there is no certificate to read.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # where the folder is run by its name
 
-from verify_certificate.arithmetic import CANNOT, LESS, WRONG, Check
+from verify_certificate.answers import CANNOT, LESS, WRONG
 from verify_certificate.claims import verify
-
-
-def status_of(checks: list[Check]) -> int:
-    """Return the exit status: the worst answer decides."""
-    answers = {check.status for check in checks}
-    return 1 if answers & {LESS, WRONG} else 2 if CANNOT in answers or not answers else 0
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -41,7 +33,8 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stderr.write(f"{path} cannot be read as a certificate ({type(error).__name__})\n")
         return 3
     sys.stdout.writelines(f"{check.status:24} {check.what:26} {check.detail}\n" for check in checks)
-    return status_of(checks)
+    answers = {check.status for check in checks}
+    return 1 if answers & {LESS, WRONG} else 2 if CANNOT in answers or not answers else 0  # the worst decides
 
 
 if __name__ == "__main__":

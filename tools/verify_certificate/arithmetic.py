@@ -1,45 +1,20 @@
-"""Numbers of many digits, what is said of a claim, and the divergence of two listed laws."""
-
-from __future__ import annotations
+"""Numbers of many digits, and the divergence of two listed laws."""
 
 import bisect
 import decimal
 import math
 from collections.abc import Callable, Iterable
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 from mpmath import exp, mp, mpf
+from verify_certificate.answers import CANNOT, WRONG, StoppedError
 
 mp.prec = 180
-AGREES, LESS, WRONG, CANNOT = "agrees", "claims less than is true", "contradicts", "cannot check"
 TINY = mpf(10) ** -330  # a bound on whatever is left out
 TERMS = 300_000  # longer sums are not attempted
 INFINITE = math.inf
 Profile = Callable[[Any], Any]  # of an epsilon: delta, or a bound on it
-
-
-class StoppedError(Exception):
-    """Why something cannot be checked here, or what contradicts its theorem: a status and a reason."""
-
-
-class Check(NamedTuple):
-    """What was looked at, and what came of it."""
-
-    what: str
-    status: str
-    detail: str
-
-
-class Promise(NamedTuple):
-    """What the theorems say of a mechanism."""
-
-    delta: Callable[[Fraction], Any]
-    pure: Any = INFINITE  # the least epsilon with delta 0
-    exact: bool = False  # whether the theorem proves that some neighbours attain it
-    kinds: tuple[str, ...] = ("unconditional",)
-    alone: Any = None  # the chance that a label of one record appears
-    rough: float = 0.0  # by how much of itself a longer sum might be less
 
 
 class Pair:

@@ -1,7 +1,5 @@
 """What a certificate claims, compared with what follows from its facts."""
 
-from __future__ import annotations
-
 import decimal
 import json
 import math
@@ -14,7 +12,8 @@ from typing import Any
 
 import mpmath
 from mpmath import mpf
-from verify_certificate.arithmetic import AGREES, CANNOT, LESS, WRONG, Check, Promise, StoppedError, exact, number
+from verify_certificate.answers import AGREES, CANNOT, LESS, WRONG, Check, Promise, StoppedError
+from verify_certificate.arithmetic import exact, number
 from verify_certificate.facts import Facts
 from verify_certificate.form import form
 from verify_certificate.losses import exponential, posterior
@@ -84,9 +83,9 @@ def _sentence(document: dict[str, Any], facts: Facts) -> Iterator[Check]:
         numbers = [Fraction(text) for text in re.findall(r"[0-9.]*[0-9]", said)]
         if not numbers or fields[0] > max(numbers) * (1 + Fraction(1, 10**6)):
             wrong.append("the sentence states a smaller epsilon than the fields")
-    if facts.unit is not None and facts.unit["max_records"] != group:
-        wrong.append(f"a unit has up to {facts.unit['max_records']} records, and the promise is about {group}")
-    slots = facts.unit["max_records"] if facts.unit and not facts.parameters.get("unit_votes") else 1
+    if facts.covered != group:
+        wrong.append(f"a unit has up to {facts.covered} records, and the promise is about {group}")
+    slots = facts.covered if facts.unit and not facts.parameters.get("unit_votes") else 1
     if facts.relation == "replacement" and facts.n % slots:
         wrong.append("the number of records is no multiple of a unit's slots")
     yield Check("guarantee.statement", WRONG if wrong else AGREES, "; ".join(wrong) or "as the fields")

@@ -1,7 +1,5 @@
 """Lemmas 6 and 7, and compositions: one sum for urns and mixtures, chains of records, and curves of losses."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Iterator
@@ -10,17 +8,16 @@ from typing import Any
 
 import mpmath
 from mpmath import exp, log, loggamma, mpf
-from verify_certificate.arithmetic import CANNOT, TERMS, TINY, Pair, Profile, StoppedError
+from verify_certificate.answers import CANNOT, StoppedError
+from verify_certificate.arithmetic import TERMS, TINY, Pair, Profile
 
 
 def lemma_6(
     tosses: tuple[list[Any], Any], threshold: Callable[[int, Any], Any], *parts: Callable[[int, int], Any]
 ) -> Profile:
-    """Return the divergence, given the chances of more than ``u`` tosses and what that list leaves out.
-
-    ``threshold`` is exceeded by the ``s`` with ``g_u(s) > 0``; ``parts`` are, at ``(u, s)``, the base law, its ratios
-    to ``(u + 1, s)`` and ``(u, s + 1)``, the chance of a success, and the likelihoods ``p`` and ``q``.
-    """
+    """Return the divergence, given the chances of more than ``u`` tosses and what that list leaves out."""
+    # threshold: exceeded by the s with g_u(s) > 0. parts: at (u, s), the base law, its ratios to (u + 1, s) and
+    # (u, s + 1), the chance of a success, and the likelihoods p and q.
     (tails, left_out), (start, more, right, success, p, q) = tosses, parts
 
     def delta(epsilon: Any) -> Any:

@@ -1,44 +1,67 @@
 """The public facts of a certificate, of any form."""
 
-from __future__ import annotations
-
 import datetime
 import math
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from verify_certificate.arithmetic import CANNOT, INFINITE, WRONG, StoppedError, exact, whole
+from verify_certificate.answers import CANNOT, WRONG, StoppedError
+from verify_certificate.arithmetic import INFINITE, exact, whole
 from verify_certificate.released import READ, span
 
 ADD_REMOVE = {"private-evolution", "marginals", "censored-posterior"}
+NOT_OF_ROWS = ("metric_weights", "totals", "difference", "outcome")
 
 
 class Facts:
     """The public facts of a certificate, of any form."""
 
     def __init__(self, document: dict[str, Any]) -> None:
-        known = document.get("discreet_certificate") in (1, 2) or document.get("discreet_tables_certificate") == 1
-        if not known or "tables" in document["domain"]:
-            raise StoppedError(
-                CANNOT, "it is not a certificate of version 1 or 2, or is one of units with several rows"
-            )
+        if document.get("discreet_certificate") not in (1, 2) and document.get("discreet_tables_certificate") != 1:
+            raise StoppedError(CANNOT, "it is not a certificate of version 1 or 2")
         self.mechanism: str = document["mechanism"]["name"]
         self.parameters: dict[str, Any] = document["mechanism"].get("parameters", document["mechanism"])
         self.columns: dict[str, Any] = document["domain"]["columns"]
         self.outcome, self.determines = [document["domain"].get(key, []) for key in ("outcome", "determines")]
+        self.released, self.table, self.linked = list(self.columns), {}, "units" in document["domain"]
+        if "tables" in document["domain"] or self.linked:
+            self._take_rows(document["domain"])
         self.n = whole(document["records"], "records")
         self.relation: str = document["relation"]["name"]
         self.group = whole(document["relation"]["group"], "group", 1)
         self.asked, self.unit = document.get("size"), document.get("unit")
+        self.covered = 1 if self.table else self.unit["max_records"] if self.unit else self.group
+        if self.table and self.unit != {"column": self.table["unit"], "max_records": self.table["max_records"]}:
+            raise StoppedError(WRONG, "the unit is not that of the domain's rows")
         self.cells = [cells_of(column) for column in self.columns.values()]
         self.all_cells = math.prod(self.cells)
+        if self.table and (self.mechanism != "marginals" or INFINITE in self.cells):
+            raise StoppedError(WRONG, "rows of units are covered by marginals, where all columns have cells")
         if self.relation not in {"replacement", "add-remove"}:
             raise StoppedError(CANNOT, f"the relation {self.relation!r} is not known")
         if self.relation == "add-remove" and self.mechanism not in ADD_REMOVE:
             raise StoppedError(WRONG, f"no theorem covers {self.mechanism} where records are added or removed")
         if self.relation == "replacement":
             self.group = min(self.group, max(1, self.n))
+
+    def _take_rows(self, domain: dict[str, Any]) -> None:
+        """Make one record of all rows of a unit: its own columns, which slots are used, and a row in each slot."""
+        ((name, table),) = domain["tables"].items()
+        rows, panel, order = table["columns"], table.get("slots", "interchangeable"), table.get("order_by")
+        slots = int(cells_of(rows[panel])) if panel in rows else whole(table["max_records"], "max_records", 1)
+        fits = panel in {*rows, "interchangeable", "ordered"} and order in {*rows, "as listed", None}
+        fits = fits and (panel == "ordered") == (order is not None) and max(slots, table["max_records"]) <= 100
+        fits = fits and not ({*rows} & {*self.columns} or table["unit"] in {*rows, *self.columns})
+        related = panel in rows and any("relative_to" in column for column in rows.values())
+        if not fits or related or any(domain.get(key) for key in NOT_OF_ROWS):
+            raise StoppedError(WRONG, "rows of units are not as they can be declared: slots, order, names, or rules")
+        self.slots, self.table, self.released = range(1, 1 + slots), table, [table["unit"], *self.columns, *rows]
+        used = [f"{name} ({slot})" for slot in self.slots] if panel in rows else [f"number of {name}"]
+        self.columns = self.columns | {key: {"type": "boolean"} for key in used}  # finite, which is all that counts
+        self.columns |= {f"{key} ({slot})": rows[key] for slot in self.slots for key in rows if key != panel}
+        self.determines = [[f"{key} ({slot})" if key in rows else key for key in pair] for pair in self.determines
+                           for slot in (self.slots if {*pair} & {*rows} else [1])]  # fmt: skip
 
     @property
     def size(self) -> int:

@@ -1,65 +1,72 @@
 """Whether a certificate of version 2 holds what its mechanism and its domain ask for, and nothing else."""
 
-from __future__ import annotations
-
 import datetime
 import re
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from verify_certificate.arithmetic import AGREES, INFINITE, LESS, WRONG, Check, drawn, exact, number, raised
+from verify_certificate import vocabulary as known
+from verify_certificate.answers import AGREES, LESS, WRONG, Check
+from verify_certificate.arithmetic import INFINITE, drawn, exact, number, raised
 from verify_certificate.facts import Facts
-from verify_certificate.vocabulary import (
-    BELONGS,
-    CAVEATS,
-    CHOICES,
-    CHOSEN,
-    COLUMNS,
-    FIELDS,
-    PARAMETERS,
-    PROFILE,
-    RANDOMNESS,
-)
 
 
 def form(document: dict[str, Any], facts: Facts) -> Iterator[Check]:
     """Compare fields, choices, caveats, columns and rows with what the mechanism and the domain ask for."""
     wrong = [*_fields(document), *_values(document, facts)]
     yield Check("fields", WRONG if wrong else AGREES, "; ".join(wrong) or "all are known, and none is missing")
-    if facts.mechanism in CHOSEN:
+    if facts.mechanism in known.CHOSEN:
         yield from _assumptions(document["guarantee"]["assumptions"], facts)
         yield from _caveats(document["guarantee"], facts)
     released, counts = document["released"], document["size"] is None
-    fits = released["columns"] == (_count_columns(facts) if counts else list(facts.columns))
+    fits = released["columns"] == (_count_columns(facts) if counts else facts.released)
     yield Check("released.columns", AGREES if fits else WRONG, ", ".join(map(str, released["columns"])))
-    most = facts.all_cells if counts else document["size"]
-    for table in released["tables"]:
-        fewer = facts.mechanism == "urn-histogram" or (counts and INFINITE in facts.cells)
-        fits = 0 <= table["rows"] <= most if fewer else table["rows"] == most
+    size, fewer = facts.all_cells if counts else document["size"], counts and INFINITE in facts.cells
+    for place, table in enumerate(released["tables"]):
+        rows = bool(facts.table) and (place % 2 == 1 or not facts.linked)
+        least = 0 if fewer or facts.mechanism == "urn-histogram" or (rows and facts.linked) else size
+        most = size * len(facts.slots) if rows else size
+        fits = least <= table["rows"] <= most
         yield Check("released.rows", AGREES if fits else WRONG, f"{table['rows']} of {most}")
-    tables = facts.parameters.get("tables") or 1
+    tables = (facts.parameters.get("tables") or 1) * (2 if facts.linked else 1)
     fits = len(released["tables"]) == tables
     yield Check("released.tables", AGREES if fits else WRONG, f"{len(released['tables'])} of {tables}")
 
 
 def _fields(document: dict[str, Any]) -> Iterator[str]:
     """Yield what is missing or not known, an object after the other."""
-    for place, names in FIELDS.items():
+    for place, names in known.FIELDS.items():
         value: Any = document
         for name in place.split(".") if place else ():
             value = value.get(name) if isinstance(value, dict) else None
         for part in value if isinstance(value, list) else [value]:
             if part is not None or place not in {"unit", "ledger"}:
                 yield from _unfit(part, place, *names)
+    yield from _columns(document["domain"])
     mechanism = document["mechanism"]
-    if mechanism["name"] in PARAMETERS:
-        yield from _unfit(mechanism["parameters"], "mechanism.parameters", *PARAMETERS[mechanism["name"]])
-    for name, column in document["domain"]["columns"].items():
-        yield from _unfit(column, f"domain.columns.{name}", *COLUMNS[column["type"]])
+    if mechanism["name"] in known.PARAMETERS:
+        yield from _unfit(mechanism["parameters"], "mechanism.parameters", *known.PARAMETERS[mechanism["name"]])
     for caveat in document["guarantee"]["caveats"]:
-        if caveat["code"] in CAVEATS:
-            yield from _unfit(caveat, caveat["code"], f"code {CAVEATS[caveat['code']]}", "")
+        if caveat["code"] in known.CAVEATS:
+            yield from _unfit(caveat, caveat["code"], f"code {known.CAVEATS[caveat['code']]}", "")
+
+
+def _columns(domain: dict[str, Any]) -> Iterator[str]:
+    """Yield what is missing or not known in tables of rows, in columns, and in how rows are held by others."""
+    columns = dict(domain["columns"])
+    for name, table in domain.get("tables", {}).items():
+        yield from _unfit(table, f"domain.tables.{name}", *known.TABLE)
+        columns |= table["columns"]
+    for name, column in columns.items():
+        needed, possible = known.COLUMNS[column["type"]]
+        possible += " relative_to" * (name not in domain["columns"])
+        yield from _unfit(column, f"domain.columns.{name}", needed, possible)
+        if "relative_to" in column:  # labels are the same, all others differ by something
+            how, bounds = column["relative_to"], " lower upper" * (column["type"] not in {"category", "boolean"})
+            entry = how if isinstance(how, dict) else {"row": how}
+            yield from _unfit(entry, f"domain.columns.{name}.relative_to", f"row{bounds}", "")
+            yield from [f"{name} is relative to no row"] * (entry.get("row") not in {"first", "previous"})
 
 
 def _unfit(value: Any, place: str, needed: str, possible: str) -> Iterator[str]:
@@ -74,8 +81,8 @@ def _unfit(value: Any, place: str, needed: str, possible: str) -> Iterator[str]:
 def _values(document: dict[str, Any], facts: Facts) -> Iterator[str]:
     """Yield which values are none of those that a place may have."""
     for place, holder in (("mechanism.parameters", facts.parameters), *facts.columns.items()):
-        for name in set(CHOICES) & set(holder):
-            if holder[name] not in CHOICES[name]:
+        for name in set(known.CHOICES) & set(holder):
+            if holder[name] not in known.CHOICES[name]:
                 yield f"{place}.{name} is not known"
     lists = {name: column.get("categories", ()) for name, column in facts.columns.items()}
     yield from (f"{name} has a category twice" for name, values in lists.items() if len(set(values)) < len(values))
@@ -89,9 +96,9 @@ def _values(document: dict[str, Any], facts: Facts) -> Iterator[str]:
         yield "public_inputs has what is no hash"
     yield from _levels(facts, facts.parameters.get("levels"))
     seeded = document["randomness"]
-    if seeded not in RANDOMNESS or (document.get("identity") is None) != (seeded == "seeded"):
+    if seeded not in known.RANDOMNESS or (document.get("identity") is None) != (seeded == "seeded"):
         yield "randomness is not known, or does not go with the identity"
-    if [exact(epsilon) for epsilon, _ in document["guarantee"]["profile"]] != PROFILE:
+    if [exact(epsilon) for epsilon, _ in document["guarantee"]["profile"]] != known.PROFILE:
         yield "the profile is at other epsilons"
 
 
@@ -103,7 +110,7 @@ def _levels(facts: Facts, levels: list[int] | None) -> Iterator[str]:
 
 
 def _assumptions(assumptions: list[dict[str, Any]], facts: Facts) -> Iterator[Check]:
-    what = CHOSEN[facts.mechanism]
+    what = known.CHOSEN[facts.mechanism]
     if facts.mechanism == "signed-measure" and facts.parameters.get("points"):
         what = ["points", "noise"]
     if facts.mechanism == "marginals" and INFINITE in facts.cells:
@@ -132,12 +139,12 @@ def _caveats(guarantee: dict[str, Any], facts: Facts) -> Iterator[Check]:
     }
     if facts.mechanism == "private-evolution":
         del conditions["rare-labels"], conditions["single-label"]
-    needed = {*BELONGS[facts.mechanism], *(code for code, holds in conditions.items() if holds)}
+    needed = {*known.BELONGS[facts.mechanism], *(code for code, holds in conditions.items() if holds)}
     if "levels" in facts.parameters and 2 ** facts.parameters["levels"][-1] < facts.all_cells:
         needed.add("place-in-leaf")
-    false = {code for code, holds in conditions.items() if not holds} - set(BELONGS[facts.mechanism])
+    false = {code for code, holds in conditions.items() if not holds} - set(known.BELONGS[facts.mechanism])
     wrong = [f"{code} is missing" for code in sorted(needed - set(codes))]
-    wrong += [f"{code} does not belong here" for code in sorted({*codes} & false | {*codes} - {*CAVEATS})]
+    wrong += [f"{code} does not belong here" for code in sorted({*codes} & false | {*codes} - {*known.CAVEATS})]
     wrong += ["a caveat is stated twice"] * (len(set(codes)) < len(codes))
     yield Check("guarantee.caveats", WRONG if wrong else AGREES, "; ".join(wrong) or ", ".join(codes))
     caveats = dict(zip(codes, guarantee["caveats"], strict=True))
@@ -185,8 +192,8 @@ def _least(facts: Facts, delta: Fraction) -> Iterator[tuple[str, str, Any]]:
 
 def _count_columns(facts: Facts) -> list[str]:
     """Return the columns of counts: the label, or both edges, of a cell in each column, and two numbers."""
-    names: list[str] = []
+    ends = []
     for name, column in facts.columns.items():
         label = column["type"] in {"boolean", "category", "open_labels"} or "cells" not in column
-        names += [name] if label else [f"{name}_from", f"{name}_to"]
-    return [*names, "count", "standard_error"]
+        ends += [name] if label else [f"{name}_from", f"{name}_to"]
+    return [*ends, "count", "standard_error"]

@@ -1,22 +1,19 @@
 """T10, T18 and T19: losses in an interval."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from typing import Any
 
 import mpmath
 from mpmath import exp, log, mp, mpf
-from verify_certificate.arithmetic import CANNOT, Promise, StoppedError, drawn, exact, number, whole
+from verify_certificate.answers import CANNOT, Promise, StoppedError
+from verify_certificate.arithmetic import drawn, exact, number, whole
 from verify_certificate.facts import Facts
 
 
 def ranged(length: Any, times: int, epsilon: Any) -> Any:
-    """Return the profile of ``times`` mechanisms whose losses lie in an interval of this length (T10).
-
-    The pair with T10's curve has losses of density ``c e^(l/2)`` on ``[-length, length]``. A sum of several has
-    ``c^times e^(s/2)`` times the density of a sum of uniform numbers, and all integrals are elementary.
-    """
+    """Return the profile of ``times`` mechanisms whose losses lie in an interval of this length (T10)."""
+    # The pair with T10's curve has losses of density c e^(l/2) on [-length, length]. A sum of several has c^times
+    # e^(s/2) times the density of a sum of uniform numbers, and all integrals are elementary.
     if epsilon >= times * length:
         return mpf(0)
     if times > 200:

@@ -1,7 +1,5 @@
 """T5, T7 and T13: mixtures with a uniform cell."""
 
-from __future__ import annotations
-
 import decimal
 import math
 from fractions import Fraction
@@ -9,19 +7,8 @@ from typing import Any
 
 import mpmath
 from mpmath import exp, log, mpf
-from verify_certificate.arithmetic import (
-    CANNOT,
-    TERMS,
-    TINY,
-    WRONG,
-    Pair,
-    Profile,
-    Promise,
-    StoppedError,
-    drawn,
-    number,
-    raised,
-)
+from verify_certificate.answers import CANNOT, WRONG, Promise, StoppedError
+from verify_certificate.arithmetic import TERMS, TINY, Pair, Profile, drawn, number, raised
 from verify_certificate.divergence import bends, chain, mixture_pair
 from verify_certificate.facts import Facts
 
@@ -108,10 +95,10 @@ def data_specific(facts: Facts) -> Promise:
     apart = min(g * one(mpf(0)), mpmath.tanh(g * pure / 2))
     part_4 = mixture_pair(m, apart / mpmath.expm1(g * pure), apart)
     composed = dotted(one, pure, m) if g == 1 and 1 < m <= 1000 else part_4
-
-    most = m * g * pure
-    least = lambda e: min(part_4(number(e)), composed(number(e))) if number(e) < most else mpf(0)  # noqa: E731
-    return Promise(least, most, rough=0.0 if composed is part_4 else 1e-4 if m <= 66 else 1e-2)
+    most, rough = m * g * pure, 0.0 if composed is part_4 else 1e-4 if m <= 66 else 1e-2
+    return Promise(
+        lambda e: min(part_4(number(e)), composed(number(e))) if number(e) < most else mpf(0), most, rough=rough
+    )
 
 
 def schedule(epsilon: Any, n: int, k: int) -> list[int]:

@@ -1,7 +1,5 @@
 """T6, T8, T9, T15, T16 and T20: noise on counts, and labels that nobody listed."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math
@@ -11,21 +9,8 @@ from typing import Any
 
 import mpmath
 from mpmath import exp, log, mpf
-from verify_certificate.arithmetic import (
-    CANNOT,
-    INFINITE,
-    TERMS,
-    TINY,
-    WRONG,
-    Pair,
-    Profile,
-    Promise,
-    StoppedError,
-    convolved,
-    drawn,
-    number,
-    whole,
-)
+from verify_certificate.answers import CANNOT, WRONG, Promise, StoppedError
+from verify_certificate.arithmetic import INFINITE, TERMS, TINY, Pair, Profile, convolved, drawn, number, whole
 from verify_certificate.divergence import bends
 from verify_certificate.facts import Facts
 
@@ -162,10 +147,8 @@ def evolution(facts: Facts) -> Promise:
 
 def composition(curves: Curves, times: int) -> Profile:
     """Return the composition of a profile that is a maximum of piecewise linear curves in ``e^epsilon``."""
-    kinks, pairs = (
-        sorted({mpf(1), *(exp(loss) for _, losses in curves for loss, _ in losses if loss > 0)}),
-        pairs_from(curves),
-    )
+    pairs = pairs_from(curves)
+    kinks = sorted({mpf(1), *(exp(loss) for _, losses in curves for loss, _ in losses if loss > 0)})
     kinks.append(kinks[-1] * 2)
     corners, heights = list(kinks), [[pair(log(t)) for t in kinks] for pair in pairs]
     for place, (a, b) in enumerate(itertools.pairwise(kinks)):
@@ -214,9 +197,9 @@ def marginals(facts: Facts) -> Promise:
 def pairs_of(facts: Facts) -> int:
     """Return how many pairs get a score: those that the workload names, or all, but for outcomes and dependencies."""
     names, workload = list(facts.columns), facts.parameters.get("workload")
-    told = set(map(frozenset, facts.determines))
-    pairs = all(len(pair) == 2 and pair <= {*names} for pair in told)
-    if not pairs or len(facts.outcome) > 3 or len(set(names).intersection(facts.outcome)) < len(facts.outcome):
+    told = {frozenset(pair) for pair in facts.determines if len(pair) == 2}
+    pairs = len(told) == len(facts.determines) and all(len(pair) == 2 and pair <= {*names} for pair in told)
+    if not pairs or len(facts.outcome) > 3 or len({*names} & {*facts.outcome}) < len(facts.outcome):
         raise StoppedError(WRONG, "the outcome is up to three different columns, and what determines is pairs of them")
     if workload is None:
         return math.comb(len(names) - len(facts.outcome), 2) - sum(pair.isdisjoint(facts.outcome) for pair in told)

@@ -1,24 +1,25 @@
 """Whether released files are those of a certificate, and hold nothing that its domain does not have."""
 
-from __future__ import annotations
-
 import csv
 import datetime
 import hashlib
+import itertools
 import re
 import zoneinfo
+from collections import Counter
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from verify_certificate.arithmetic import AGREES, CANNOT, WRONG, Check
+from verify_certificate.answers import AGREES, CANNOT, WRONG, Check
 
 
 def files(document: dict[str, Any], data: Path | None) -> Iterator[Check]:
     """Compare the released file, or the tables of a folder, with their hashes, and text files with the domain."""
-    released = document.get("released", document)
-    for table in released.get("tables") or [released] if data else []:
+    released, domain, texts = document.get("released", document), document["domain"], list[list[list[str]]]()
+    tables = list(domain.get("tables", {}).values())
+    for place, table in enumerate(released.get("tables") or [released] if data else []):
         path = data / str(table["file"]) if data.is_dir() else data
         if table.get("sha256") is None or not path.is_file():
             yield Check("released.sha256", CANNOT, f"there is no file {path.name}, or no hash of it")
@@ -28,21 +29,48 @@ def files(document: dict[str, Any], data: Path | None) -> Iterator[Check]:
         said = "as stated" if fits else "another file, or changed"
         yield Check("released.sha256", AGREES if fits else WRONG, f"{path.name}: {said}")
         if path.suffix == ".csv":
-            yield from _texts(path, table, document)
+            with path.open(encoding="utf-8", newline="") as file:
+                texts.append([row or [""] for row in csv.reader(file)])  # a null alone is an empty line
+            parts = [domain["columns"].items(), *(one["columns"].items() for one in tables)]
+            columns = dict(itertools.chain(*(parts[place % 2 :][:1] if "units" in domain else parts)))
+            names = [tables[0]["unit"], *columns] if tables else released["columns"]
+            yield from _values(path.name, texts[-1], names, columns, table["rows"])
+    if tables and texts:
+        linked = [texts[::2], texts[1::2]] if "units" in domain else [texts, texts]
+        for first, (own, rows) in enumerate(zip(*linked, strict=True)):
+            names = sorted(str(first * document["size"] + unit) for unit in range(1, document["size"] + 1))
+            yield from _units(own, rows, tables[0], list(domain["columns"]), names)
 
 
-def _texts(path: Path, table: dict[str, Any], document: dict[str, Any]) -> Iterator[Check]:
-    with path.open(encoding="utf-8", newline="") as file:
-        header, *rows = [row or [""] for row in csv.reader(file)]  # a null alone is an empty line
-    fits = header == document["released"]["columns"]
-    yield Check("released.columns", AGREES if fits else WRONG, f"{path.name}: {', '.join(header)}")
-    fits = len(rows) == table["rows"]
-    yield Check("released.rows", AGREES if fits else WRONG, f"{path.name}: {len(rows)} rows, stated {table['rows']}")
-    for name, column in document["domain"]["columns"].items():
-        bounds = [end for end in (f"{name}_from", f"{name}_to", name) if end in header]
+def _values(
+    name: str, texts: list[list[str]], names: list[str], columns: dict[str, Any], stated: int
+) -> Iterator[Check]:
+    """Compare the columns, the number of rows and the values of a file with what is declared."""
+    header, *rows = texts
+    yield Check("released.columns", AGREES if header == names else WRONG, f"{name}: {', '.join(header)}")
+    fits = len(rows) == stated
+    yield Check("released.rows", AGREES if fits else WRONG, f"{name}: {len(rows)} rows, stated {stated}")
+    for key, column in columns.items():
+        bounds = [end for end in (f"{key}_from", f"{key}_to", key) if end in header]
         stray = sum(not _held(row[header.index(end)], column) for row in rows for end in bounds)
-        said = f"{name}: {stray} of {len(rows)} values are outside" if stray else f"{name}: all values are within"
+        said = f"{key}: {stray} of {len(rows)} values are outside" if stray else f"{key}: all values are within"
         yield Check("released values", WRONG if stray else AGREES, said)
+
+
+def _units(own: Any, rows: Any, table: dict[str, Any], columns: list[str], stated: list[str]) -> Iterator[Check]:
+    """Compare the rows of units with what one may have: one of the names, its own values, so many rows."""
+    places = [own[0].index(name) for name in (table["unit"], *columns)]
+    units = [tuple(row[place] for place in places) for row in own[1:]]
+    names = [name for name, *_ in (dict.fromkeys(units) if own is rows else units)]  # each row has its unit's values
+    key, most = [rows[0].index(table["unit"])], table["max_records"]
+    if table.get("slots") in table["columns"]:  # of a panel, each value of this column is one slot
+        key, most = [*key, rows[0].index(table["slots"])], 1
+    held = Counter(tuple(row[place] for place in key) for row in rows[1:])
+    wrong = [f"a unit has more than {most} rows of its kind"] * (max(held.values(), default=0) > most)
+    wrong += ["rows have no unit"] * (not {name for name, *_ in held} <= {*names})
+    wrong += ["units have other names, or several values of their own"] * (sorted(names) != stated)
+    said = "; ".join(wrong) or f"{len(names)}, and all rows are theirs"
+    yield Check("released units", WRONG if wrong else AGREES, said)
 
 
 UNITS = {"w": "weeks", "d": "days", "h": "hours", "m": "minutes", "s": "seconds", "ms": "milliseconds"}

@@ -1,7 +1,5 @@
 """T1, T2, T4, T12 and T21: urns."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterator
@@ -10,19 +8,8 @@ from typing import Any
 
 import mpmath
 from mpmath import log, mpf
-from verify_certificate.arithmetic import (
-    CANNOT,
-    INFINITE,
-    TERMS,
-    Pair,
-    Profile,
-    Promise,
-    StoppedError,
-    drawn,
-    exact,
-    number,
-    raised,
-)
+from verify_certificate.answers import CANNOT, Promise, StoppedError
+from verify_certificate.arithmetic import INFINITE, TERMS, Pair, Profile, drawn, exact, number, raised
 from verify_certificate.divergence import chain, draws, masses, urn_pair
 from verify_certificate.facts import Facts
 

@@ -1,7 +1,5 @@
 """What may stand in a certificate of version 2: fields of objects, parameters, columns, codes and their numbers."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 RULES = "impossible possible implies order at_most nulls_together determines"
@@ -13,7 +11,7 @@ FIELDS: dict[str, tuple[str, str]] = {  # of each object: the fields that it mus
     ),
     "library": ("name version", ""),
     "mechanism": ("name parameters", ""),
-    "domain": ("columns", f"metric_weights totals difference outcome {RULES}"),
+    "domain": ("columns", f"metric_weights totals difference outcome tables units {RULES}"),
     "relation": ("name group", ""),
     "unit": ("column max_records", ""),
     "public_inputs": ("", "reference points api.table api.prompts"),
@@ -42,6 +40,7 @@ PARAMETERS: dict[str, tuple[str, str]] = {
         "nearest unit_votes by_label label_shares lookahead",
     ),
 }
+TABLE = ("unit max_records columns", "slots order_by")
 BOUNDED = "type lower upper"
 ANY = "nulls base null_values strip out_of_bounds"
 NUMBER = f"{ANY} cells atoms coin decimal_mark thousands prefix censored"
@@ -71,7 +70,7 @@ CHOICES = {
 RANDOMNESS = {"operating-system", "operating-system-and-jax", "seeded", "seeded-cut"}
 PROFILE = [Fraction(1, 100), Fraction(1, 10), Fraction(1, 4), Fraction(1, 2), *map(Fraction, (1, 2, 4, 8))]
 
-_OF = (  # names of mechanisms, what their promise assumes to be chosen without the data, and their caveats
+_OF = (  # mechanisms, what (with points or a threshold) is assumed to be chosen without the data, and their caveats
     ("pitman-yor dirichlet-process", "base-measure strength discount", "verbatim-share"),
     ("dirichlet-multinomial", "cells prior", "prior-share"),
     ("smoothed-histogram reveal-or-obscure", "cells mixing-probability", "uniform-share"),
@@ -86,11 +85,7 @@ _OF = (  # names of mechanisms, what their promise assumes to be chosen without 
     ("marginals", "columns their-cells workload units noise", "free-draws"),
 )
 CHOSEN = {name: chosen.split() for names, chosen, _ in _OF for name in names.split()}
-"""What a promise assumes to have been chosen without the data; where points or a threshold are chosen, they too."""
-
 BELONGS = {name: caveats.split() for names, _, caveats in _OF for name in names.split()}
-"""The caveats of each mechanism, whatever its parameters."""
-
 CAVEATS = {  # the fields of each, beside its code
     "all-verbatim": "at_most expected",
     "api-alone": "api",
