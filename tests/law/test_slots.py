@@ -19,6 +19,7 @@ from discreet.errors import FileProblem, ParameterError
 from discreet.inference import ReleaseTakenForSample
 from discreet.mechanisms import Marginals
 from discreet.mechanisms.chosen_tables import Merged
+from discreet.mechanisms.latent_classes import PairTable
 from discreet.mechanisms.marginals import one_way_tables, two_way_tables
 from discreet.mechanisms.slots import SlotUse
 from discreet.privacy import Budget, Relation
@@ -209,7 +210,7 @@ def test_every_unit_of_a_panel_has_a_row_where_no_pair_is_measured() -> None:
         rows, Domain(tables={"years": years}), Budget(epsilon=0.3, delta=1e-5), size=kept, seed=1,
         accept={"poor-utility"},
     )  # fmt: skip
-    assert [code.name for code in made.certificate.facts.released.outcome][0] == "no-pair-measured"
+    assert next(code.name for code in made.certificate.facts.released.outcome) == "no-pair-measured"
     assert made.records["who"].n_unique() == kept
 
 
@@ -290,6 +291,33 @@ def test_all_units_of_a_class_use_the_same_slots(mixed: bool, monkeypatch: pytes
     used = number[1:].sum(axis=0), number[2:].sum(axis=0)  # of slots 2 and 3
     gaps = [np.abs((columns[2 * slot].sum(axis=0) > 1e-9) - used[slot - 1]).max() for slot in (1, 2)]
     assert (max(gaps) > 0.01) == mixed
+
+
+def test_correlations_of_a_panel_are_shrunk_to_those_of_their_kind() -> None:
+    """Two tables one slot apart with correlations of 0.3 and 0.7, the variance of whose noise is 0.04."""
+    values, share, total = np.array([[-1.0, 0.0, 1.0]]), np.full(3, 1.0 / 3.0), 1000.0
+    score = values[0] / math.sqrt(2.0 / 3.0)
+    one = total * np.outer(share * score, share * score)  # of correlation 1
+    error = np.full((3, 3), total * 0.2 / 3.0)
+    pairs = {(3, 4): 0.3, (4, 5): 0.7, (3, 5): 0.1}
+    excess = {pair: PairTable(correlation * one, error) for pair, correlation in pairs.items()}
+    known = {pair: 0.5 * table.excess for pair, table in excess.items()}
+    asked = known, excess, [values] * 6, dict.fromkeys(pairs, (share, share)), total
+    slots = np.array([-1, -1, -1, 1, 2, 3])
+    says = {i: np.array([0.5, 0.5]) for i in range(3)}
+    found = SlotUse(slots, says, np.ones(6), nested=False).correlated(*asked)
+    mean = 0.5 * (1.0 - 0.04 / 2.0 / 0.25)  # they differ by no more than noise
+    for pair, wanted in {(3, 4): mean, (4, 5): mean, (3, 5): 0.0}.items():  # two slots apart, noise is all there is
+        assert score @ found[pair] @ score / total == pytest.approx(wanted, abs=1e-6)
+        assert np.allclose(found[pair], wanted * one, atol=1e-3)
+    near = dict(excess) | {(4, 5): PairTable(1.7 * one, error)}  # these differ by more than noise: by 1.4 from 0.3
+    found = SlotUse(slots, says, np.ones(6), nested=False).correlated(known, near, *asked[2:])
+    spread = 0.7**2 - 0.04
+    for pair, moved in {(3, 4): -0.7, (4, 5): 0.7}.items():
+        wanted = 1.0 - 0.04 / 2.0 + moved * spread / (spread + 0.04)
+        assert score @ found[pair] @ score / total == pytest.approx(wanted, abs=1e-6)
+    rows = SlotUse(slots, {0: np.array([0.5, 0.5])}, np.ones(6), nested=True)
+    assert rows.correlated(*asked) == known  # households and other rows in an order
 
 
 def test_tables_of_a_kind_are_weighed_together() -> None:

@@ -261,8 +261,10 @@ class MeasuredTables:
 
     def _targets(self) -> dict[Pair, Floats]:
         """Return positive probabilities of nearly the columns' own: near a draw, or of tables with less noise."""
-        targets = {}
-        for (i, j), excess in (self.posterior or denoised(self.excess, self.choice.counts)).items():
+        targets, tables = {}, self.posterior or denoised(self.excess, self.choice.counts)
+        if not self.posterior:
+            tables = self.use.correlated(tables, self.excess, self._values, self.margins, self.total)
+        for (i, j), excess in tables.items():
             table, margins = self.expected[i, j] + excess, self.margins[i, j]
             if not self.posterior:
                 targets[i, j] = fitted_to(np.maximum(table, 1e-3 * self.expected[i, j]), *margins, 5)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import combinations, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from discreet._core.arrays import Booleans, Floats, Integers
-from discreet.mechanisms.latent_classes import LEAST_SHARE, Merged, Pair, fitted
+from discreet.mechanisms.latent_classes import LEAST_SHARE, Merged, Pair, PairTable, fitted
 from discreet.mechanisms.reading import nearest_probabilities
 
 if TYPE_CHECKING:
@@ -144,13 +144,50 @@ class SlotUse:
                 parts[i] &= says[:, None] == uses[:, slot - 1]
         return np.concatenate(parts)
 
+    @cached_property
+    def _first(self) -> Integers:
+        """The column of the first slot of each column of a later one; others are themselves."""
+        return np.asarray(np.arange(len(self.slots)) - np.maximum(self.slots - 1, 0) * int((self.slots == 1).sum()))
+
+    def _kind(self, i: int, j: int) -> tuple[Any, ...]:
+        """Return what tables of the same columns of rows have in common, of a panel as many slots apart."""
+        a, b = np.maximum(self.slots[[i, j]], 0).tolist()
+        return self._first[i], self._first[j], a == b if self.nested else b - a if a else 0
+
+    def correlated(
+        self, tables: Mapping[Pair, Floats], excess: Mapping[Pair, PairTable], values: Sequence[Floats],
+        margins: Mapping[Pair, tuple[Floats, Floats]], total: float,
+    ) -> dict[Pair, Floats]:  # fmt: skip
+        """Return a panel's tables of excess counts with less noise, whose correlations are those of their kind."""
+        # Tables of one kind have the same columns, as many slots apart. Their correlations are shrunk to the mean of
+        # the kind by how much of their variance is noise, and this mean to 0. In a table alone they are shrunk to 0.
+        kinds, corrected = dict[Any, list[Any]](), dict(tables)
+        for (i, j), table in excess.items() if len(self.shares) > 1 else ():
+            if min(self.slots[[i, j]]) < 0 or max(np.linalg.matrix_rank(values[k]) for k in (i, j)) > 1:
+                continue
+            sides = []
+            for k, share in zip((i, j), margins[i, j], strict=True):
+                score = values[k][0] - values[k][0] @ share
+                sides.append(score / np.sqrt(score**2 @ share + _LEAST))
+            weights = np.outer(*sides) / total
+            told = (weights * table.excess).sum(), ((weights * table.error) ** 2).sum()
+            kinds.setdefault(self._kind(i, j), []).append(((i, j), weights, told))
+        for kind_tables in kinds.values():
+            found, noise = np.array([table[2] for table in kind_tables]).T
+            mean = float((found / noise).sum() / (1.0 / noise).sum())
+            spread = max(0.0, float(((found - mean) ** 2 - noise).mean()))
+            clear = max(0.0, 1.0 - 1.0 / (mean**2 * float((1.0 / noise).sum()) + _LEAST))
+            wanted = clear * mean + (found - mean) * spread / (spread + noise)
+            for (pair, weights, _), correlation in zip(kind_tables, wanted.tolist(), strict=True):
+                moved = total**2 * weights * np.outer(*margins[pair])
+                corrected[pair] = tables[pair] + (correlation - float((weights * tables[pair]).sum())) * moved
+        return corrected
+
     def alike(self, pairs: Sequence[Pair]) -> Floats | float:
         """Return of each table how many rows, or pairs of rows, a record has that tables of its kind count."""
-        if not self.nested:
+        if not self.shares:
             return 1.0
-        slots = np.maximum(self.slots, 0)
-        place = np.arange(len(slots)) - np.maximum(slots - 1, 0) * int((slots == 1).sum())  # that in the first slot
-        kinds = [(place[i], place[j], slots[i] == slots[j]) for i, j in pairs]
+        kinds = [self._kind(i, j) for i, j in pairs]
         sums = dict.fromkeys(kinds, 0.0)
         for kind, pair in zip(kinds, pairs, strict=True):
             sums[kind] += self.share(pair)
