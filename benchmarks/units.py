@@ -4,7 +4,8 @@ Ten facts of a household, which need several of its rows, were fixed before anyt
 and lag-1 correlations of the panel of patients. "coded": whether a race is that of the first person is held in its
 place, and of ages the difference from that person's. This came after the facts were fixed, and states two of them. The
 mechanism was tuned on the households of Oregon and on the patients. Held back, with ten facts each that were written
-down before any release of them: households of Alabama, pupils, children and workers. "500 households" are a sample of
+down before any release of them: households of Alabama, pupils, children and workers. Pupils were looked at afterwards,
+when the correlations of a panel were pooled. "500 households" are a sample of
 Oregon's. Beside all of them stands a bootstrap sample of the units, which has no privacy.
 
     python benchmarks/units.py --seeds 3
