@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from discreet.confidential.opening import open_confidential, reveal_to_custodian
     from discreet.confidential.public import public_domain, public_table, refuse_same, with_public
     from discreet.confidential.source import Source, scan_batches, texts_of, unit_of
-    from discreet.confidential.tables import open_declared, open_source
+    from discreet.confidential.tables import open_declared, open_source, tables_of
     from discreet.confidential.units import NO_UNIT
     from discreet.confidential.values import column_values, raw_rows, row_values, table_schema
 

@@ -74,11 +74,7 @@ def open_declared(
     """Open the tables of a domain, by name, and refuse what their names and types show; no row is read."""
     # One has no name, two are in a mapping or a folder. Raises DataError, FileProblem, ParameterError.
     domains, unit = domain.table_domains, unit_of(domain, unit)
-    if domain.units is None and not isinstance(data, Mapping):
-        data = {"": data}
-    if not isinstance(data, Mapping) or set(data) != set(domains):
-        data = _tables_in(data, list(domains))
-    sources = {name: open_source(data[name]) for name in domains}
+    sources = {name: open_source(table) for name, table in tables_of(data, domain).items()}
     for table, part in domains.items():
         source, names = sources[table], part.names if unit is None else (*part.names, unit.column)
         if "names" in refused:
@@ -96,8 +92,13 @@ def open_declared(
     return sources
 
 
-def _tables_in(data: Any, names: Sequence[str]) -> dict[str, Path]:
-    """Return the tables in a folder, by name. Raises ParameterError where it, or a mapping, has others."""
+def tables_of(data: Any, domain: Domain) -> dict[str, Any]:
+    """Return each table of a domain, by name. Raises ParameterError where a folder, or a mapping, has others."""
+    names = list(domain.table_domains)
+    if domain.units is None and not isinstance(data, Mapping):
+        return {"": data}
+    if isinstance(data, Mapping) and set(data) == set(names):
+        return {name: data[name] for name in names}
     if names == [""]:
         raise ParameterError('a mapping is of several tables, and the domain has one. Declare units = "..." there')
     files = list[Path]()
@@ -106,7 +107,7 @@ def _tables_in(data: Any, names: Sequence[str]) -> dict[str, Path]:
     if sorted(file.name.split(".")[0] for file in files) != sorted(names):
         listed = " and ".join(map(repr, names))
         raise ParameterError(f"the domain has the tables {listed}. Give a mapping, or a folder with one of each name")
-    return {file.name.split(".")[0]: file for file in files}
+    return {name: file for name in names for file in files if file.name.split(".")[0] == name}
 
 
 def _watched(source: Source) -> Source:

@@ -15,13 +15,13 @@ from discreet._core.errors import ParameterError
 from discreet._core.files import check_outputs
 from discreet._core.page import FilePath, rendered, require_page, write_own
 from discreet._core.text import about, full_sentence
-from discreet.confidential import public_domain, reveal_to_custodian
+from discreet.confidential import public_domain, reveal_to_custodian, tables_of
 from discreet.domain import Domain
 from discreet.releases import Check, utility_facts
 from discreet.report import released
 from discreet.report.ledger_page import place_in_ledger
 from discreet.report.promise import Promise, curves, joint, pair_of
-from discreet.utility import Measured, compare, confidential_shares, disclosure_cells, shown
+from discreet.utility import Measured, compare, confidential_pairs, confidential_shares, disclosure_cells, shown
 
 CONFIDENTIAL = "Confidential: contains numbers computed from the private data"
 """The banner of a report that shows the confidential table."""
@@ -87,9 +87,9 @@ def write_report(
     ledger, dataset : optional
         Place of the ledger that paid for the release, and the data set's name in it, which the certificate tells by
         default. The report then states what all of its releases promise together, and what is left.
-    data : dataframe or path, optional
+    data : dataframe, path or mapping, optional
         The confidential table. The report then compares the release with it, and is as confidential as it. Of
-        several tables the first is compared: each is like the others.
+        several draws the first is compared: each is like the others.
     domain : Domain or path, optional
         Public facts about the confidential table, as for the release; those of the certificate by default.
     measures, resamples
@@ -132,10 +132,9 @@ def write_report(
     if ledger is not None:
         page["ledger"] = place_in_ledger(ledger, dataset, certificate=where, stamp=promise.certificate.facts.ledger)
     if data is not None:
-        if page["linked"]:
-            raise ParameterError("a report compares one table. Leave the data out, and compare table by table")
         attacked = {"holdout": holdout, "sensitive": sensitive, "known": known}
-        page |= _confidential(page, data, files[0], domain, measures=measures, resamples=resamples, **attacked)
+        declared = promise.mechanism.domain if domain is None else public_domain(domain, data=data)
+        page |= _confidential(page, data, files, declared, measures=measures, resamples=resamples, **attacked)
     text = rendered("discreet.report", "report.html", page, script="script.js")
     write_own(path, text, inputs=inputs, private=data is not None)
     checks = tuple(check for promise in promises for check in promise.checks)
@@ -199,21 +198,25 @@ def _public(promises: tuple[Promise, ...], release: Path, files: Sequence[Path],
 
 
 def _confidential(
-    page: dict[str, Any], data: Any, release: Path, domain: Domain | FilePath | None, **options: Any
+    page: dict[str, Any], data: Any, files: Sequence[Path], domain: Domain, **options: Any
 ) -> dict[str, Any]:
-    """Return what the page shows of the confidential table, and the marks that go with it."""
-    used = page["domain"] if domain is None else public_domain(domain, data=data).row_domain
-    if used.names != page["domain"].names:
+    """Return what the page shows of the confidential tables, and the marks that go with it."""
+    if domain.row_domain.names != page["domain"].names:
         raise ParameterError("the domain names other columns than the certificate. Give the domain of the release")
-    bins = {name: column[0] for name, column in page["columns"].items()}
-    shares: Any = reveal_to_custodian(confidential_shares(data, used, bins))
-    # Distances are between records; a table of counts has none.
-    compared = None if page["counts"] else reveal_to_custodian(compare(data, release, used, **options))
+    parts, shares, compared, pairs = domain.table_domains, dict[str, Any](), list[Any](), list[Any]()
+    for table, release in zip(tables_of(data, domain).items(), files, strict=False):  # of several draws, the first
+        part = parts[table[0]]
+        bins = {name: page["columns"][name][0] for name in part.names if name in page["columns"]}
+        shares |= reveal_to_custodian(confidential_shares(table[1], part, bins))
+        if not page["counts"]:  # distances are between records, of which counts have none
+            compared.append((release.name, reveal_to_custodian(compare(table[1], release, part, **options))))
+            pairs += reveal_to_custodian(confidential_pairs(table[1], release, {k: part.columns[k] for k in bins}))
     return {
         "title": f"CONFIDENTIAL: {page['title']}",
         "confidential": CONFIDENTIAL,
         "pictures": released.pictures(page["columns"], shares),
         "compared": compared,
+        "pairs": pairs,
         "shown": shown,
         "in_words": _in_words,
         "disclosure_cells": disclosure_cells,

@@ -5,7 +5,16 @@ from typing import TYPE_CHECKING
 from discreet._core.lazy import door
 
 if TYPE_CHECKING:
-    from discreet.utility.columns import Bins, DistinctRows, Shares, bins_of, confidential_shares, shown, tables
+    from discreet.utility.columns import (
+        Bins,
+        DistinctRows,
+        Shares,
+        bins_of,
+        confidential_pairs,
+        confidential_shares,
+        shown,
+        tables,
+    )
     from discreet.utility.comparison import compare, disclosure_cells
     from discreet.utility.disclosure import Disclosure, disclosures, mean_attacks
     from discreet.utility.distances import hellinger, kde_l2, ks_distance, total_variation, wasserstein_1d

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from discreet._core.arrays import Booleans, Floats, Indices, Integers
 from discreet._core.boundary import sealed
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
-from discreet.confidential import Confidential, column_values, open_confidential
+from discreet.confidential import Confidential, column_values, open_confidential, row_values
 from discreet.domain import Column, Domain, moment_text
 from discreet.utility.distances import ks_distance, summary, total_variation, wasserstein_1d
 
@@ -251,7 +251,7 @@ def compare_column(data: Any, release: Any, name: str, column: Column) -> tuple[
 # released values: the confidential values never choose them.
 
 _MOST_BINS = 40
-_MOST_LABELS = 40
+_MOST_WAYS = 12  # in a picture of two columns
 _TAIL = 0.005  # share of the released records that a picture may leave out at either end
 
 
@@ -274,8 +274,8 @@ class Bins:
     cuts: npt.NDArray[np.float64] | None = None  # if ordered, the ends of the bins, in cells or coordinates
     labels: tuple[Any, ...] = ()  # if not, the label (or the cell) of each bin
 
-    def shares(self, values: pl.Series, weights: npt.NDArray[Any]) -> Shares:
-        """Return the share of each bin among values with weights; a negative sum of noisy counts is taken as 0."""
+    def places(self, values: pl.Series) -> Integers:
+        """Return the bin of each value: one above the last where it is beyond them, one more where it is null."""
         codes, missing = compared(self.column, values, values.name or None)
         line = codes[~missing]
         if self.cuts is not None:
@@ -286,25 +286,30 @@ class Bins:
         else:
             numbers = {label: i for i, label in enumerate(self.labels)}
             place = np.array([numbers.get(label, len(self.names)) for label in line.tolist()], dtype=np.int64)
-        counts = np.bincount(place.astype(np.int64), weights=weights[~missing], minlength=len(self.names) + 1)
-        counts = np.maximum(np.append(counts, weights[missing].sum()), 0.0)
+        places = np.full(len(codes), len(self.names) + 1)
+        places[~missing] = place
+        return places
+
+    def shares(self, values: pl.Series, weights: npt.NDArray[Any]) -> Shares:
+        """Return the share of each bin among values with weights; a negative sum of noisy counts is taken as 0."""
+        counts = np.maximum(np.bincount(self.places(values), weights=weights, minlength=len(self.names) + 2), 0.0)
         shares = counts / (counts.sum() or 1.0)
         return Shares(shares[:-2], float(shares[-2]), float(shares[-1]))
 
 
-def bins_of(column: Column, values: pl.Series, weights: npt.NDArray[Any]) -> Bins:
-    """Choose up to 40 bins for a public column: whole cells that cover the released values, or its commonest labels."""
+def bins_of(column: Column, values: pl.Series, weights: npt.NDArray[Any], most: int = _MOST_BINS) -> Bins:
+    """Choose bins for a public column: whole cells that cover the released values, or its commonest labels."""
     codes, missing = compared(column, values, values.name or None)
     line = codes[~missing]
     weight = np.maximum(np.asarray(weights, dtype=np.float64)[~missing], 0.0)
     if column.open or column.labels is not None:
-        return _labels_of_bins(column, line, weight)
+        return _labels_of_bins(column, line, weight, most)
     if not weight.sum() > 0:
         return Bins(column=column, names=())
     low, high = _range(line, weight)
     if column.size is not None:
-        return _cells_of_bins(column, int(low), int(high))
-    cuts = np.linspace(low, high, _MOST_BINS + 1) if high > low else np.array([low, np.nextafter(low, math.inf)])
+        return _cells_of_bins(column, int(low), int(high), most)
+    cuts = np.linspace(low, high, most + 1) if high > low else np.array([low, np.nextafter(low, math.inf)])
     starts = tuple(shown(column.kind, cut, 4) for cut in cuts)
     names = tuple(f"{a} to {b}" for a, b in pairwise(starts))
     return Bins(column=column, names=names, starts=starts, cuts=cuts)
@@ -317,6 +322,48 @@ def confidential_shares(data: Any, domain: Domain, bins: Mapping[str, Bins]) -> 
         values, frequencies = open_confidential(column_values(data, name, domain.columns[name]), caller=__name__)
         shares[name] = column_bins.shares(values, frequencies)
     return Confidential(shares)
+
+
+class PairShares(NamedTuple):
+    """Shares of the records in the bins of two columns; those of each column may be beyond all bins, or null."""
+
+    names: tuple[str, str]
+    bins: list[list[str]]
+    released: Floats  # shape (bins of the first, bins of the second)
+    confidential: Floats
+    dependence: float  # what share of the confidential records other ones would be were the columns independent
+    loss: float  # what share of the released records are in other bins than the confidential ones
+
+    @property
+    def largest(self) -> list[tuple[str, str, float, float]]:
+        """The bins that differ most, and their shares."""
+        order = np.argsort(-np.abs(self.released - self.confidential), axis=None, kind="stable")[:8]
+        places = zip(*np.unravel_index(order, self.released.shape), strict=True)
+        return [(self.bins[0][i], self.bins[1][j], self.released[i, j], self.confidential[i, j]) for i, j in places]
+
+
+def confidential_pairs(
+    data: Any, release: Any, columns: Mapping[str, Column], most: int = 6
+) -> Confidential[list[PairShares]]:
+    """Return the closed pairs of columns with the greatest dependence, and of the others those with the most loss."""
+    sides, bins, pairs = [], dict[str, Bins](), []
+    for source, where in ((release, IN_RELEASE), (data, "")):
+        with problems_of(where):
+            rows, weights = open_confidential(row_values(source, columns), caller=__name__)
+            bins = bins or {name: bins_of(column, rows[name], weights, _MOST_WAYS) for name, column in columns.items()}
+            sides.append(({name: each.places(rows[name]) for name, each in bins.items()}, weights / weights.sum()))
+    for a, b in combinations(columns, 2):
+        names = [np.array([*bins[name].names, "other values", "null"]) for name in (a, b)]
+        shape = len(names[0]), len(names[1])
+        flat = [np.bincount(at[a] * shape[1] + at[b], weights, shape[0] * shape[1]) for at, weights in sides]
+        shares = np.array(flat).reshape(2, *shape)
+        apart = np.outer(shares[1].sum(axis=1), shares[1].sum(axis=0))
+        far = [float(np.abs(shares[1] - other).sum() / 2) for other in (apart, shares[0])]
+        used = [shares.sum(axis=axes) > 0 for axes in ((0, 2), (0, 1))]
+        kept = [way[held].tolist() for way, held in zip(names, used, strict=True)]
+        pairs.append(PairShares((a, b), kept, *shares[:, used[0]][:, :, used[1]], *far))
+    pairs.sort(key=lambda pair: -pair.dependence)
+    return Confidential(pairs[:most] + sorted(pairs[most:], key=lambda pair: -pair.loss)[:most])
 
 
 def shown(kind: str, value: float, digits: int = 6) -> str:
@@ -339,8 +386,8 @@ def _range(line: npt.NDArray[Any], weight: npt.NDArray[np.float64]) -> tuple[flo
     return inner_low if inner_low - low > third else low, inner_high if high - inner_high > third else high
 
 
-def _cells_of_bins(column: Column, low: int, high: int) -> Bins:
-    step = -(-(high - low + 1) // _MOST_BINS)
+def _cells_of_bins(column: Column, low: int, high: int, most: int) -> Bins:
+    step = -(-(high - low + 1) // most)
     begins = np.arange(low, high + 1, step)
     lasts = np.minimum(begins + step - 1, (column.values or 1) - 1)
     lower, upper = column.ends(begins)[0], column.ends(lasts)[1]
@@ -353,14 +400,14 @@ def _cells_of_bins(column: Column, low: int, high: int) -> Bins:
     return Bins(column=column, names=names, starts=starts, points=points, cuts=cuts)
 
 
-def _labels_of_bins(column: Column, line: npt.NDArray[Any], weight: npt.NDArray[np.float64]) -> Bins:
+def _labels_of_bins(column: Column, line: npt.NDArray[Any], weight: npt.NDArray[np.float64], most: int) -> Bins:
     """Return the most frequent labels, those that are declared in their order."""
     if column.open:
         labels, places = np.unique(line, return_inverse=True)
         words = tuple(labels.tolist())
     else:
         words, labels, places = column.words, np.arange(len(column.words)), line.astype(np.int64)
-    commonest = np.argsort(-np.bincount(places, weights=weight, minlength=len(words)), kind="stable")[:_MOST_LABELS]
+    commonest = np.argsort(-np.bincount(places, weights=weight, minlength=len(words)), kind="stable")[:most]
     if not column.open:
         commonest = np.sort(commonest)
     names = tuple(words[index] for index in commonest.tolist())

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from pages import Page
 
 from discreet import Budget, release
 from discreet.domain import Boolean, Category, Domain, Integer, UnitTable
+from discreet.errors import ParameterError
 from discreet.report import write_report
 from discreet.report.released import example_unit, kinds_of_pairs
 
@@ -79,3 +81,34 @@ def test_the_page_shows_both(tmp_path: Path) -> None:
     assert page.count("<li><strong><bdi>row ") in (2, 3)
     assert "between rows" in said
     assert f"{pl.read_parquet(out).height:,} synthetic rows made from a confidential table of 2,000 units" in said
+
+
+def test_linked_tables_stand_beside_the_confidential_ones(tmp_path: Path) -> None:
+    """Each of the two with its distances and its pairs, from a folder and from a mapping."""
+    rng = np.random.default_rng(4)
+    household = np.repeat(np.arange(1500), rng.integers(0, 4, 1500))
+    age = rng.integers(0, 100, len(household))
+    tables = {
+        "households": pl.DataFrame({"household": np.arange(1500), "owned": rng.random(1500) < 0.6, "rooms": 3}),
+        "persons": pl.DataFrame({"household": household, "age": age, "works": np.where(age > 40, "y", "n")}),
+    }
+    (tmp_path / "survey").mkdir()
+    for name, table in tables.items():
+        table.write_parquet(tmp_path / "survey" / f"{name}.parquet")
+    person = {"age": Integer(lower=0, upper=99, cells=20), "works": Category(categories=["y", "n"])}
+    persons = UnitTable(unit="household", max_records=3, columns=person)
+    owned = {"owned": Boolean(), "rooms": Integer(lower=1, upper=9)}
+    domain = Domain(units="households", columns=owned, tables={"persons": persons})
+    release(tables, domain, Budget(epsilon=4.0, delta=1e-6), size=1500, seed=1, out=tmp_path / "out")
+    facts = {"domain": domain, "measures": "tv", "resamples": 2}
+    for number, data in enumerate((tables, tmp_path / "survey")):
+        made = write_report(tmp_path / "out", tmp_path / f"{number}.html", data=data, **facts)
+        assert made.confidential
+        page = Page(made.path.read_text(encoding="utf-8"))
+        page.require_structure()
+        assert "age and works" in page.words
+        assert "owned and rooms" in page.words
+        assert "from the 1,500 confidential ones" in page.words
+        assert f"from the {len(household):,} confidential ones" in page.words
+    with pytest.raises(ParameterError, match="'households' and 'persons'"):
+        write_report(tmp_path / "out", tmp_path / "x.html", data=tmp_path / "survey" / "persons.parquet", **facts)
