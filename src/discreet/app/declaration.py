@@ -1,7 +1,11 @@
 """A declaration as a form: fields of each column, and the TOML that they come to.
 
 The TOML is what counts. A form is made of it, and what the form does not show stays as it is. Fields are named by the
-place of their column: ``3.lower`` is the lower bound of the fourth.
+place of their column: ``3.lower`` is the lower bound of the fourth. A column is known by its file and its name; where
+there is one file, that has no name.
+
+Where a unit has several rows, a column is of the unit or of the rows. In one file, the form says which. Of two files,
+one is the table of units, and the other that of their rows.
 """
 
 from __future__ import annotations
@@ -13,14 +17,18 @@ from typing import Any
 
 from discreet._core.errors import DiscreetError, DomainError, MissingPublicFact
 from discreet._core.reading import parsed_toml
+from discreet._core.text import full_sentence
 from discreet.domain import BLANK, KINDS, Domain, usual_fates, write_toml
 
 KEEP_OUT = "leave out"
 """The choice of a column that is not released."""
 
+Key = tuple[str, str]
+
 _NUMBERS, _TIMES = ("numeric", "integer", "decimal"), ("date", "datetime", "time", "duration")
 _RULES = "rules"
 _OUTCOME = "outcome"
+_OWN = "own"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +42,7 @@ class FormField:
     form: str = "text"  # or lines, list, flag, choice
     choices: tuple[str, ...] = ()
     more: bool = False  # whether it is rarely needed
+    rows: bool = False  # whether it is of a unit's rows only
 
 
 ENTRIES = (
@@ -70,37 +79,80 @@ ENTRIES = (
         ("", "clip", "null", "other", "error"),
         more=True,
     ),
+    FormField(
+        "relative_to.row",
+        "Later rows are held by",
+        tuple(KINDS),
+        "the first or the previous row of the unit: labels as the same or not, numbers as a difference",
+        "choice",
+        ("", "first", "previous"),
+        more=True,
+        rows=True,
+    ),
+    FormField("relative_to.lower", "Smallest difference", (*_NUMBERS, *_TIMES), "such as -60", more=True, rows=True),
+    FormField("relative_to.upper", "Largest difference", (*_NUMBERS, *_TIMES), "such as 60", more=True, rows=True),
 )
 """The fields of a form, in their order."""
+
+
+UNIT_FIELDS = ("table", "unit", "max_records", "slots", "order_by")
+"""What a form asks about a unit's rows: their table, who they are of, how many, and in which order."""
 
 
 @dataclass(slots=True)
 class Declared:
     """A declaration as far as it is known, the types of the columns, and what is wrong with it."""
 
-    names: Sequence[str]
+    keys: Sequence[Key]
     text: str
-    columns: dict[str, dict[str, Any]]
-    outcome: tuple[str, ...] = ()
+    columns: dict[Key, dict[str, Any]]
+    units: str = ""  # the table of units, where the rows have a table of their own
+    rows: dict[str, Any] = field(default_factory=dict)  # of the table of rows, with its name as table
+    own: frozenset[Key] = frozenset()  # columns of the unit
+    outcome: tuple[Key, ...] = ()
     rules: str = ""
-    problems: dict[str, str] = field(default_factory=dict)  # by column; "" is of the whole
-    missing: dict[str, str] = field(default_factory=dict)  # what is still to be said, by column
+    problems: dict[Key | None, str] = field(default_factory=dict)  # by column; None is of the whole
+    missing: dict[Key | None, str] = field(default_factory=dict)  # what is still to be said
 
     @property
     def complete(self) -> bool:
         """Whether it can be used."""
         return not self.problems and not self.missing and bool(self.columns)
 
-    def kind(self, name: str) -> str:
+    @property
+    def files(self) -> list[str]:
+        """The names of the files, where there are several."""
+        return [*dict.fromkeys(file for file, _ in self.keys if file)]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all columns, once each."""
+        return [*dict.fromkeys(name for _, name in self.keys)]
+
+    @property
+    def verdict(self) -> str:
+        """What is to be done next."""
+        wrong = len({*self.problems, *self.missing} - {None})
+        words = f"Columns to complete: {wrong}." if wrong else "Complete."
+        return full_sentence(self.problems.get(None) or self.missing.get(None) or words)
+
+    def state(self, key: Key) -> str:
+        """Say what is wrong with a column, or still to be said of it."""
+        if self.rows and key[1] == self.rows.get("unit"):
+            return "It names the unit, and is not released."
+        text = self.problems.get(key) or self.missing.get(key, "")
+        return text and full_sentence(text)
+
+    def kind(self, key: Key) -> str:
         """Return the type of a column as the form shows it."""
-        if name not in self.columns:
+        if key not in self.columns:
             return KEEP_OUT
-        kind = str(self.columns[name].get("type", ""))
+        kind = str(self.columns[key].get("type", ""))
         return {"string": "category"}.get(kind, kind if kind in KINDS else "")
 
-    def shown(self, name: str, entry: FormField) -> Any:
+    def shown(self, key: Key, entry: FormField) -> Any:
         """Return what a field shows."""
-        fact = self.columns.get(name, {}).get(entry.key)
+        fact = _nested(self.columns.get(key, {})).get(entry.key)
         if entry.form == "flag":
             return fact in (True, "category")
         if isinstance(fact, (list, tuple)):
@@ -108,51 +160,104 @@ class Declared:
         return "" if fact is None or fact == BLANK else str(fact)
 
 
-def declared(names: Sequence[str], text: str) -> Declared:
+def begun(kinds: Mapping[Key, str]) -> Declared:
+    """Return a declaration in which every column waits; ``kinds``: their types, as far as files tell them."""
+    columns: dict[Key, dict[str, Any]] = {key: {"type": kind} if kind in KINDS else {} for key, kind in kinds.items()}
+    named = {file: {name for other, name in kinds if other == file} for file, _ in kinds if file}
+    if not named:
+        return declared([*kinds], write_toml({"columns": {name: facts for (_, name), facts in columns.items()}}))
+    shared = set.intersection(*named.values())
+    return _checked(Declared([*kinds], "", columns, rows={"unit": shared.pop() if len(shared) == 1 else ""}))
+
+
+def declared(keys: Sequence[Key], text: str) -> Declared:
     """Return a declaration from its text. Raises DomainError where it is no TOML."""
     document = parsed_toml(text)
-    columns = {name: dict(facts) for name, facts in document.pop("columns", {}).items() if isinstance(facts, Mapping)}
+    units, rows, held = str(document.pop("units", "")), dict[str, Any](), dict[str, Any]()
+    for name, facts in document.pop("tables", {}).items():
+        if rows or not isinstance(facts, Mapping):
+            raise DomainError("tables must be one table of units: [tables.NAME], with unit and max_records")
+        rows = {"table": name, **facts}
+        held = {(units and name, column): fact for column, fact in rows.pop("columns", {}).items()}
+    of_unit = {(units, name): facts for name, facts in document.pop("columns", {}).items()}
+    columns = {key: dict(facts) for key, facts in {**of_unit, **held}.items() if isinstance(facts, Mapping)}
+    own = frozenset(of_unit if rows else ())
     outcome = document.pop(_OUTCOME, ())
-    outcome = (outcome,) if isinstance(outcome, str) else tuple(outcome)
+    outcome = tuple((units, name) for name in ((outcome,) if isinstance(outcome, str) else outcome))
     rules = write_toml(document) if document else ""
-    known = [*names, *(name for name in columns if name not in names)]
-    return _checked(Declared(known, text, columns, outcome, rules))
+    known = [*keys, *(key for key in columns if key not in keys)]
+    return _checked(Declared(known, text, columns, units, rows, own, outcome, rules))
 
 
-def from_fields(names: Sequence[str], before: Declared, values: Mapping[str, Sequence[str]]) -> Declared:
+def from_fields(before: Declared, values: Mapping[str, Sequence[str]]) -> Declared:
     """Return the declaration that a form comes to; ``before``: what it was made of."""
-    columns: dict[str, dict[str, Any]] = {}
-    problems: dict[str, str] = {}
-    for place, name in enumerate(names):
+    problems: dict[Key | None, str] = {}
+    units, rows = _first(values, "units"), dict[str, Any]()
+    if before.files or _first(values, "rows"):
+        rows = _row_facts(before.rows, values)
+    parts: dict[bool, dict[str, Any]] = {True: {}, False: {}}  # of the unit, and of its rows
+    columns, own = dict[Key, dict[str, Any]](), set[Key]()
+    for place, (file, name) in enumerate(before.keys):
         kind = _first(values, f"{place}.type")
-        if kind == KEEP_OUT:
+        if kind == KEEP_OUT or name == rows.get("unit") or (before.files and file not in (units, rows.get("table"))):
             continue
-        columns[name] = _facts(kind, place, values, before.columns.get(name, {}))
+        of_unit = not rows or (file == units if before.files else bool(_first(values, f"{place}.{_OWN}")))
+        facts = _facts(kind, place, values, before.columns.get((file, name), {}), of_unit=of_unit)
+        columns[file, name] = parts[of_unit][name] = facts
+        own |= {(file, name)} if of_unit and rows else set()
     rules = _first(values, _RULES)
-    outcome = tuple(name for place, name in enumerate(names) if str(place) in values.get(_OUTCOME, ()))
-    document: dict[str, Any] = {_OUTCOME: list(outcome)} if outcome else {}
+    chosen = tuple(key for place, key in enumerate(before.keys) if str(place) in values.get(_OUTCOME, ()) and not rows)
+    document: dict[str, Any] = {"units": units} if units else {}
+    document |= {_OUTCOME: [name for _, name in chosen]} if chosen else {}
     try:
         listed = parsed_toml(rules, what="the text of rules")
-        document |= {key: part for key, part in listed.items() if key not in ("columns", _OUTCOME)}
     except DomainError as problem:
-        problems[""] = str(problem)
+        problems[None], listed = str(problem), {}
+    for key in {*listed} & {"columns", "tables", "units", _OUTCOME}:
+        problems[None] = f"{key} has fields of its own. Leave it out of the rules"
+        del listed[key]
+    document |= listed
     flat = {key: part for key, part in document.items() if not isinstance(part, Mapping)}
-    text = write_toml({**flat, "columns": columns, **{key: document[key] for key in document if key not in flat}})
-    result = _checked(Declared(names, text, columns, outcome, rules))
+    document = {**flat, "columns": parts[True], **{key: document[key] for key in document if key not in flat}}
+    if rows:
+        facts = {key: fact for key, fact in rows.items() if key != "table"}
+        document["tables"] = {rows["table"]: {**facts, "columns": parts[False]}}
+    text = write_toml(document)
+    result = _checked(Declared(before.keys, text, columns, units, rows, frozenset(own), chosen, rules))
     result.problems |= problems
     return result
+
+
+def _row_facts(before: Mapping[str, Any], values: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """Return what a form says of a unit's rows, and what it does not show of them."""
+    texts = {key: _first(values, key) for key in UNIT_FIELDS}
+    facts: dict[str, Any] = {"table": texts["table"] or "rows", "unit": texts["unit"]}
+    facts["max_records"] = _number(texts["max_records"], "integer")
+    if texts["slots"] == "ordered":
+        facts |= {"slots": "ordered", "order_by": texts["order_by"] or "as listed"}
+    elif texts["slots"]:
+        facts |= {"slots": texts["order_by"]}
+    return {**facts, **{key: fact for key, fact in before.items() if key not in UNIT_FIELDS}}
+
+
+def _nested(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts of a column by the keys of their fields, which have a dot where a fact has parts."""
+    relative = facts.get("relative_to", {})
+    relative = relative if isinstance(relative, Mapping) else {"row": relative}
+    return {**facts, **{f"relative_to.{key}": part for key, part in relative.items()}}
 
 
 def _first(values: Mapping[str, Sequence[str]], key: str) -> str:
     return next(iter(values.get(key, ())), "").strip()
 
 
-def _facts(kind: str, place: int, values: Mapping[str, Sequence[str]], before: Mapping[str, Any]) -> dict[str, Any]:
+def _facts(
+    kind: str, place: int, values: Mapping[str, Sequence[str]], before: Mapping[str, Any], *, of_unit: bool
+) -> dict[str, Any]:
     """Return the facts of a column: those of the form, and those that it does not show and the type still has."""
     column: dict[str, Any] = {"type": kind} if kind else {}
-    for entry in ENTRIES:
-        if kind not in entry.kinds:
-            continue
+    entries = [entry for entry in ENTRIES if kind in entry.kinds and not (entry.rows and of_unit)]
+    for entry in entries:
         text = _first(values, f"{place}.{entry.key}")
         if entry.form == "flag":
             if text:
@@ -166,8 +271,12 @@ def _facts(kind: str, place: int, values: Mapping[str, Sequence[str]], before: M
             column[entry.key] = _number(text, kind) if entry.key not in ("format", "true", "false") else text
     if kind:
         column |= usual_fates(kind, column)
+    relative = {key: column.pop(f"relative_to.{key}", "") for key in ("row", "lower", "upper")}
+    if relative["row"]:
+        parts = {key: part for key, part in relative.items() if part != ""}
+        column["relative_to"] = relative["row"] if len(parts) == 1 else parts
     if before.get("type") == kind:
-        shown = {entry.key for entry in ENTRIES if kind in entry.kinds}
+        shown = {entry.key for entry in ENTRIES if kind in entry.kinds} | {"relative_to"}
         column |= {key: fact for key, fact in before.items() if key not in shown and key != "type"}
     return column
 
@@ -196,18 +305,22 @@ def _alike(parts: Sequence[str]) -> list[Any]:
 
 def _checked(found: Declared) -> Declared:
     """Return a declaration with what is wrong with it, column by column and as a whole."""
-    for name, facts in found.columns.items():
+    for key, facts in found.columns.items():
         try:
-            Domain.from_dict({"columns": {name: facts}})
+            Domain.from_dict({"columns": {key[1]: {fact: facts[fact] for fact in facts if fact != "relative_to"}}})
         except MissingPublicFact as problem:
-            found.missing[name] = f"say {problem.fact}"
+            found.missing[key] = f"say {problem.fact}"
         except DiscreetError as problem:
-            found.problems[name] = str(problem)
-    if not found.columns:
-        found.missing[""] = "declare at least one column"
+            found.problems[key] = str(problem)
+    if found.files and not {found.units, found.rows.get("table")} <= {*found.files}:
+        found.missing[None] = "say which table has one row per unit, and which has their rows"
+    elif found.rows and not (found.rows.get("unit") and found.rows.get("max_records")):
+        found.missing[None] = "say which column names the unit, and the most rows that a unit keeps"
+    elif not found.columns:
+        found.missing[None] = "declare at least one column"
     elif not found.problems and not found.missing:
         try:
             Domain.from_toml(found.text)
         except DiscreetError as problem:
-            found.problems[""] = str(problem)
+            found.problems[None] = str(problem)
     return found

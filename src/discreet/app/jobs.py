@@ -10,7 +10,7 @@ import re
 import shlex
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ class Job:
     next_address: str = ""  # where one goes on
     back: str = "/home"  # where it was asked for
     python: str = ""  # the same in Python
+    form: Mapping[str, str] = field(default_factory=dict)  # that asked for it
     done: int = 0
     total: int = 0
     out: str = ""
@@ -105,11 +106,10 @@ class Jobs:
             job.task = asyncio.create_task(_follow(job))
         return job
 
-    async def answer(self, title: str, arguments: Sequence[str], **facts: Any) -> Job:
-        """Run a command to its end."""
-        job = await self.start(title, arguments, **facts)
+    async def wait(self, job: Job, seconds: float | None = None) -> Job:
+        """Wait for the end of a command, but no longer than so many seconds."""
         if job.task is not None:
-            await job.task
+            await asyncio.wait([job.task], timeout=seconds)
         return job
 
     def interrupt(self) -> None:

@@ -121,7 +121,7 @@ def verify_python(certificate: str, data: str) -> str:
 
 def question(values: Mapping[str, Any], released: str) -> tuple[list[str], str]:
     """Return the command that answers a question about a release, a number or a regression, and the Python."""
-    texts = {key: str(values.get(key, "")).strip() for key in ("functional", "column", "by", "formula", "kind", "unit")}
+    texts = {key: str(values.get(key, "")).strip() for key in ("functional", "column", "by", "formula", "kind")}
     release = _call("discreet.read", released)
     if "formula" in values:
         asked = _call("regress", texts["formula"], kind=texts["kind"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,13 +18,14 @@ from discreet._core.errors import DiscreetError
 from discreet._core.files import together
 from discreet.app import requests
 from discreet.app.access import EMBEDDED, Access
-from discreet.app.declaration import ENTRIES, KEEP_OUT, Declared, declared, from_fields
+from discreet.app.declaration import ENTRIES, KEEP_OUT, Declared, Key, begun, declared, from_fields
 from discreet.app.jobs import Job, Jobs, interrupt
 from discreet.app.workspace import Workspace
-from discreet.domain import KINDS, write_toml
+from discreet.domain import KINDS
 
 _MOST_BYTES = 2**20  # of a form
 _MOST_TOKEN = 2**10
+_SOON = 2.0  # seconds after which an answer that is waited for shows its progress
 
 
 class Steps:
@@ -35,7 +35,7 @@ class Steps:
         self.workspace, self.access, self.scratch = workspace, access, scratch
         self.jobs = Jobs(workspace.folder)
         self.windows = 0  # that are open
-        self._kinds: dict[str, str] = {}  # of the columns of the file, by name
+        self._kinds: dict[Key, str] = {}  # of the columns, by file and name
         self._header = False  # whether the owner says that the first line holds names
         loader = jinja2.ChoiceLoader(
             [jinja2.PackageLoader(name, "page") for name in ("discreet.app", "discreet._core")]
@@ -74,7 +74,7 @@ class Steps:
     async def enter(self, request: Request) -> Response:
         """Exchange the token for a cookie."""
         values = await _form(request, _MOST_TOKEN)
-        if not self.access.exchange(_text(values, "token")):
+        if not self.access.exchange(values.get("token", "")):
             return Response("This address was used before, or is not the one in the terminal.", status_code=403)
         return self.access.admit(JSONResponse({"next": f"{self.access.base}/home"}))
 
@@ -97,6 +97,7 @@ class Steps:
             problem = str(refusal)
         complete = self.workspace.domain() is not None
         return {
+            "rows": self._rows,
             "declaration": self.workspace.domain_file.name,
             "complete": complete,
             "begun": complete or self.workspace.domain_file.exists(),
@@ -106,17 +107,20 @@ class Steps:
             "releases": self.workspace.releases(),
         }
 
-    async def _columns(self) -> dict[str, str]:
-        """Return the types of the file's columns, by name: no row of it is read but of CSV, for its form."""
+    async def _columns(self) -> dict[Key, str]:
+        """Return the types of the columns, by file and name: no row of a file is read but of CSV, for its form."""
         if not self._kinds:
-            arguments = ["domain", "init", self._data, *["--header"] * self._header, "--json"]
-            job = await self.jobs.answer("Names and types", arguments)
-            document = job.document()
-            if not document:
-                raise DiscreetError(job.err.strip() or "the file cannot be read")
-            self._kinds = {
-                name: str(facts.get("type", "")) for name, facts in declared([], document["template"]).columns.items()
-            }
+            files = {name: f"{self._data}/{file.name}" for name, file in self.workspace.tables.items()}
+            kinds = dict[Key, str]()
+            for name, file in (files or {"": self._data}).items():
+                arguments = ["domain", "init", file, *["--header"] * self._header, "--json"]
+                job = await self.jobs.wait(await self.jobs.start("Names and types", arguments))
+                document = job.document()
+                if not document:
+                    raise DiscreetError(job.err.strip() or "the file cannot be read")
+                found = declared([], document["template"]).columns
+                kinds |= {(name, column): str(facts.get("type", "")) for (_, column), facts in found.items()}
+            self._kinds = kinds
         return self._kinds
 
     @property
@@ -127,17 +131,22 @@ class Steps:
         name = self.workspace.data.name
         return f"./{name}" if name.startswith("-") else name
 
+    @property
+    def _rows(self) -> Any:
+        """The declared table of a unit's rows; None where each row is a record of its own."""
+        domain = self.workspace.domain()
+        return domain and domain.unit_table
+
     async def _declared(self) -> Declared:
         """Return the declaration that is there, or one in which every column waits."""
         kinds = await self._columns()
         if text := self.workspace.declaration():
             return declared([*kinds], text)
-        known = {name: {"type": kind} if kind in KINDS else {} for name, kind in kinds.items()}
-        return declared([*kinds], write_toml({"columns": known}))
+        return begun(kinds)
 
     async def declare(self, request: Request) -> Response:
         """Show the form of a declaration, check what is typed, or write it."""
-        values = await _form(request)
+        values = await _fields(request)
         self._header |= "header" in values
         try:
             before = await self._declared()
@@ -145,13 +154,13 @@ class Steps:
             return self.page("message.html", "Declare", step="declare", problem=str(problem), status=400)
         facts: dict[str, Any] = {"entries": ENTRIES, "kinds": ("", KEEP_OUT, *KINDS), "saved": None}
         if request.method == "POST" and "header" not in values:
-            before = from_fields(before.names, before, values)
+            before = from_fields(before, values)
             if request.url.path.endswith("/check"):
-                return JSONResponse(
-                    {"toml": before.text, "problems": before.problems, "missing": before.missing, "names": before.names}
-                )
+                states = [[before.state(key), key in before.problems] for key in before.keys]
+                return JSONResponse({"toml": before.text, "states": states, "verdict": before.verdict})
             facts |= {"saved": await asyncio.to_thread(self._write, before.text)}
         facts |= {"declared": before, "file": self.workspace.domain_file.name}
+        facts |= {"several": [(name, name) for name in before.files], "names": [(name, name) for name in before.names]}
         return self.page("declare.html", "Declare what is public", step="declare", **facts)
 
     def _write(self, text: str) -> str:
@@ -164,38 +173,26 @@ class Steps:
 
     async def check(self, request: Request) -> Response:
         """Compare the declaration with the file, for the custodian alone."""
-        arguments = [
-            "domain",
-            "check",
-            self._data,
-            "--domain",
-            self.workspace.domain_file.name,
-            "--ignore-other-columns",
-        ]
+        title, domain = "Check the table", self.workspace.domain_file.name
+        arguments = ["domain", "check", self._data, "--domain", domain, "--ignore-other-columns"]
         if request.method == "GET":
-            return self.page("check.html", "Check the table", step="check", arguments=arguments)
-        job = await self.jobs.start(
-            "Check the table",
-            arguments,
-            confidential=True,
-            python=requests.check_python(self._data, self.workspace.domain_file.name),
-            next_address="/plan",
-            back="/declare",
-        )
-        return self._to(job)
+            return self.page("check.html", title, step="check", arguments=arguments)
+        facts: dict[str, Any] = {"python": requests.check_python(self._data, domain), "confidential": True}
+        return self._to(await self.jobs.start(title, arguments, next_address="/plan", back="/declare", **facts))
 
     async def plan(self, request: Request) -> Response:
         """Show what budgets buy."""
         file = self.workspace.ledger_file
         ledger = file.name * file.exists()
+        shown: dict[str, Any] = {"step": "plan", "ledger": ledger, "rows": self._rows}
         if request.method == "GET":
-            return self.page("plan.html", "Plan", step="plan", ledger=ledger)
+            return self.page("plan.html", "Plan", **shown)
         values, page = await _form(request), self._scratch_page()
         try:
             domain = self.workspace.domain_file.name
-            arguments, python = requests.plan_request(_single(values), domain, str(page), ledger)
+            arguments, python = requests.plan_request(values, domain, str(page), ledger)
         except DiscreetError as problem:
-            return self.page("plan.html", "Plan", step="plan", problem=str(problem), status=400, ledger=ledger)
+            return self.page("plan.html", "Plan", problem=str(problem), status=400, **shown)
         facts: dict[str, Any] = {"page": page, "python": python, "back": "/plan"}
         return self._to(await self.jobs.start("Plan", arguments, next_address="/release", **facts))
 
@@ -206,13 +203,16 @@ class Steps:
             kinds = await self._columns()
         except DiscreetError as problem:
             return self.page("message.html", "Release", step="release", problem=str(problem), status=400)
-        facts = {**found, "columns": [*kinds], "values": {}, "command": None, "python": None}
+        names = dict.fromkeys(name for _, name in kinds)
+        facts = {**found, "columns": [*names], "values": {}, "command": None, "python": None}
+        several = bool(self.workspace.tables)
+        facts |= {"several": several, "out": "synthetic" if several else "synthetic.parquet"}
         title = "Release"
         if request.method == "GET":
             covers = (found["ledger"] or {}).get("covers", {})
             facts |= {"values": {**covers, "epsilon": request.query_params.get("epsilon", "1")}}
             return self.page("release.html", title, step="release", **facts)
-        values = _single(await _form(request))
+        values = await _form(request)
         paid: dict[str, str] = {}
         facts |= {"values": values}
         if found["ledger"] and not values.get("seed", "").strip():  # no ledger pays for a trial
@@ -234,7 +234,9 @@ class Steps:
 
     async def ledger(self, request: Request) -> Response:
         """Make a ledger."""
-        values, place = _single(await _form(request)), self.workspace.ledger_file.name
+        values, place = await _form(request), self.workspace.ledger_file.name
+        if (rows := self._rows) is not None:
+            values |= {"unit": rows.unit, "max_records": str(rows.max_records)}
         arguments, python = requests.ledger_request(values, place)
         facts = {"python": python, "back": "/release"}
         return self._to(await self.jobs.start("Make a ledger", arguments, next_address="/release", **facts))
@@ -242,10 +244,15 @@ class Steps:
     # -- what was released --------------------------------------------------------------------------------------------
 
     async def read(self, request: Request) -> Response:
-        """Show a release: what was promised, and forms to ask it."""
-        release = self._release_of(request)
-        facts = {"release": release, "columns": release.certificate.facts.released.columns, "result": None}
-        return self.page("read.html", release.name, step="read", **facts)
+        """Show a release: what was promised, forms to ask it, and an answer, or its progress where it takes long."""
+        release, answer = self._release_of(request), None
+        if "answer" in request.query_params:
+            answer = await self.jobs.wait(self._job_of(request.query_params["answer"]), _SOON)
+            if answer.running:
+                return self._progress(answer)
+        facts = release.certificate.facts
+        columns = [name for name in facts.released.columns if facts.unit is None or name != facts.unit.column]
+        return self.page("read.html", release.name, step="read", release=release, columns=columns, answer=answer)
 
     def _release_of(self, request: Request) -> Any:
         try:
@@ -267,49 +274,50 @@ class Steps:
 
     async def question(self, request: Request) -> Response:
         """Answer a question about a release, a number or a regression."""
-        release, values = self._release_of(request), _single(await _form(request))
+        release, values = self._release_of(request), await _form(request)
         arguments, python = requests.question(values, release.name)
-        job = await self.jobs.answer("Estimate", arguments)
-        facts = {"release": release, "columns": release.certificate.facts.released.columns}
-        result = {"job": job, "python": python, "values": values}
-        return self.page("read.html", release.name, step="read", **facts, result=result)
+        job = await self.jobs.start("Estimate", arguments, python=python, form=values)
+        address = f"{self.access.base}/read/{quote(release.name, safe='')}?answer={job.number}"
+        return RedirectResponse(address, status_code=303)
 
     async def verify(self, request: Request) -> Response:
         """Recompute what the certificate of a release says."""
         release = self._release_of(request)
-        arguments = ["verify", str(release.certificate_path.relative_to(self.workspace.folder))]
-        arguments += [] if release.path.is_dir() else ["--data", release.name]
+        place = str(release.certificate_path.relative_to(self.workspace.folder))
+        arguments = ["verify", release.name] if release.path.is_dir() else ["verify", place, "--data", release.name]
         address = f"/read/{quote(release.name, safe='')}"
         python = requests.verify_python(arguments[1], "" if release.path.is_dir() else release.name)
         return self._to(await self.jobs.start("Verify", arguments, next_address=address, back=address, python=python))
 
     # -- jobs ---------------------------------------------------------------------------------------------------------
 
-    def _job_of(self, request: Request) -> Job:
-        with suppress(KeyError):
-            return self.jobs[int(request.path_params["number"])]
+    def _job_of(self, number: Any) -> Job:
+        with suppress(KeyError, ValueError):
+            return self.jobs[int(number)]
         raise HTTPException(404)
 
     async def job(self, request: Request) -> Response:
         """Show a command that runs, or its result."""
-        job = self._job_of(request)
+        return self._progress(self._job_of(request.path_params["number"]))
+
+    def _progress(self, job: Job) -> Response:
         words = {"/plan": "Plan", "/release": "Release", "/home": "Start"}.get(job.next_address, "Read the release")
         return self.page("job.html", job.title, step=job.arguments[0], job=job, words=words)
 
     async def job_facts(self, request: Request) -> Response:
         """Return the state of a command."""
-        return JSONResponse(self._job_of(request).facts())
+        return JSONResponse(self._job_of(request.path_params["number"]).facts())
 
     async def job_page(self, request: Request) -> Response:
         """Return the page that a command wrote, which stands by itself."""
-        job = self._job_of(request)
+        job = self._job_of(request.path_params["number"])
         if not job.text:
             raise HTTPException(404)
         return HTMLResponse(job.text, headers={"Content-Security-Policy": EMBEDDED})
 
     async def cancel(self, request: Request) -> Response:
         """Interrupt a command."""
-        interrupt(job := self._job_of(request))
+        interrupt(job := self._job_of(request.path_params["number"]))
         return self._to(job)
 
     def _to(self, job: Job) -> Response:
@@ -320,8 +328,8 @@ class Steps:
         return self.scratch / f"{secrets.token_hex(8)}.html"
 
 
-async def _form(request: Request, most: int = _MOST_BYTES) -> Mapping[str, list[str]]:
-    """Return the fields of a form, of at most a mebibyte."""
+async def _fields(request: Request, most: int = _MOST_BYTES) -> dict[str, list[str]]:
+    """Return the fields of a form, of at most a mebibyte, each with all of its texts."""
     body = b""
     async for part in request.stream():
         body += part
@@ -330,12 +338,9 @@ async def _form(request: Request, most: int = _MOST_BYTES) -> Mapping[str, list[
     return parse_qs(body.decode(errors="replace"), keep_blank_values=True)
 
 
-def _single(values: Mapping[str, list[str]]) -> dict[str, str]:
-    return {key: texts[0].replace("\r\n", "\n") for key, texts in values.items()}
-
-
-def _text(values: Mapping[str, list[str]], key: str) -> str:
-    return _single(values).get(key, "")
+async def _form(request: Request, most: int = _MOST_BYTES) -> dict[str, str]:
+    """Return the fields of a form, each with one text."""
+    return {key: texts[0].replace("\r\n", "\n") for key, texts in (await _fields(request, most)).items()}
 
 
 def opener_text(address: str, token: str) -> str:

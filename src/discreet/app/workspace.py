@@ -1,7 +1,7 @@
 """The folder that a page works in: a confidential file, its declaration, its ledger, and what was released of it.
 
 A second visit finds all of them by their names: beside ``survey.csv`` these are ``survey.toml`` and ``survey.ledger``,
-and every release has a certificate.
+and every release has a certificate. A confidential folder is one table in parts, or several tables of one domain.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 from discreet._core.errors import DiscreetError, FileProblem, ParameterError
 from discreet._core.formats import READABLE, format_of
 from discreet._core.reading import bounded_text
+from discreet.confidential import open_source
 from discreet.domain import Domain
 from discreet.ledger import Ledger
 from discreet.releases import Certificate, certificate_in, read
@@ -37,7 +38,7 @@ class ReleasedFile:
 
 
 class Workspace:
-    """What a page is about: ``data``, a confidential file, or ``released``, a release alone."""
+    """What a page is about: ``data``, a confidential file or folder, or ``released``, a release alone."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         place = Path(path).absolute()
@@ -45,8 +46,11 @@ class Workspace:
             raise FileProblem(path, "there is no such file", "check the path")
         self.folder, self.released = place.parent, _release_at(place)
         self.data = None if self.released is not None else place
-        if self.data is not None and (place.is_dir() or format_of(place) is None):
-            raise FileProblem(path, "it is neither a table nor a release", f"give a file that ends in {READABLE}")
+        self.tables = _tables_in(place) if self.data is not None and place.is_dir() else {}
+        known = len(self.tables) > 1 or _is_table(place)
+        if self.data is not None and not known:
+            remedy = f"give a file that ends in {READABLE}, or a folder of two tables"
+            raise FileProblem(path, "it is neither a table nor a release", remedy)
 
     @property
     def domain_file(self) -> Path:
@@ -108,6 +112,23 @@ class Workspace:
         if not name or name != Path(name).name or name.startswith(("-", ".")):
             raise ParameterError("the name of a file must have no folder in it. Write a name such as synthetic.parquet")
         return name
+
+
+def _is_table(place: Path) -> bool:
+    """Whether a file is a table by its name, or a folder by its Parquet files; no row is read."""
+    if not place.is_dir():
+        return format_of(place) is not None
+    with contextlib.suppress(DiscreetError):
+        return bool(open_source(place).names)
+    return False
+
+
+def _tables_in(folder: Path) -> dict[str, Path]:
+    """Return the tables in a folder, by name, where it is not one table; links are left aside."""
+    if _is_table(folder):
+        return {}
+    files = [file for file in sorted(folder.iterdir()) if file.is_file() and not file.is_symlink()]
+    return {file.name.partition(".")[0]: file for file in files if format_of(file) is not None}
 
 
 def _release_of(entry: Path) -> ReleasedFile | None:

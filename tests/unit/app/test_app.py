@@ -1,24 +1,20 @@
 """The local page as a process of its own: who is answered, what it writes, and that it does what its commands do."""
 
-import contextlib
 import html
-import http.client
 import json
 import os
 import re
 import shlex
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 import numpy as np
 import polars as pl
 import pytest
+from app_browser import Browser, closed, opened
 
 from discreet import Budget, Ledger, release
 from discreet.cli.entry import run
@@ -30,65 +26,6 @@ for package in ("starlette", "uvicorn", "jinja2"):
 HOSTILE = '<img src=x onerror=alert(1)> "&.csv'
 COLUMNS = {"age": ("integer", {"lower": "18", "upper": "90"}), "sex": ("category", {"categories": "f\nm"})}
 BUDGET = {"epsilon": "1", "delta": "1e-6", "size": "500"}
-
-
-@dataclass
-class Browser:
-    """One that talks to a page, with its cookie."""
-
-    process: subprocess.Popen[str]
-    port: int
-    token: str
-    cookie: str = ""
-    base: str = ""  # the path of all pages but the first
-    headers: dict[str, str] = field(default_factory=dict)
-
-    def ask(self, path: str, fields: dict[str, str] | None = None, **headers: str) -> tuple[int, str, dict[str, str]]:
-        """Get a page, or send a form; names of headers have _ in place of -."""
-        sent = {"Origin": f"http://127.0.0.1:{self.port}"} if fields is not None else {}
-        sent |= {"Cookie": self.cookie} if self.cookie else {}
-        sent |= {name.replace("_", "-"): text for name, text in headers.items()}
-        body = None if fields is None else urlencode(fields)
-        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)) as connection:
-            path = path if path in ("/", "/enter") or path.startswith(self.base or "?") else self.base + path
-            connection.request("GET" if fields is None else "POST", path, body, {k: v for k, v in sent.items() if v})
-            answer = connection.getresponse()
-            headers_back = {name.lower(): text for name, text in answer.getheaders()}
-            return answer.status, answer.read().decode(), headers_back
-
-    def enter(self) -> int:
-        """Exchange the token for the cookie."""
-        status, text, headers = self.ask("/enter", {"token": self.token})
-        self.base = json.loads(text)["next"].removesuffix("/home") if status == 200 else self.base
-        self.cookie = headers.get("set-cookie", "").partition(";")[0] or self.cookie
-        return status
-
-    def finish(self, path: str, fields: dict[str, str]) -> str:
-        """Send a form that starts a command, and return its page when it has ended."""
-        status, _, headers = self.ask(path, fields)
-        assert status == 303
-        for _ in range(600):
-            text = self.ask(headers["location"])[1]
-            if 'data-running="no"' in text:
-                return text
-            time.sleep(0.1)
-        raise AssertionError("the command never ended")
-
-
-def opened(path: Path, **environment: str) -> Browser:
-    program = "from discreet.cli import main; main()"
-    arguments = [sys.executable, "-c", program, "app", str(path), "--no-browser"]
-    shown = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "env": {**os.environ, **environment}}
-    process = subprocess.Popen(arguments, text=True, **shown)
-    assert process.stdout is not None
-    found = re.search(r"http://127\.0\.0\.1:(\d+)/#(\S+)", line := process.stdout.readline())
-    assert found is not None, line
-    return Browser(process, int(found[1]), found[2])
-
-
-def closed(browser: Browser) -> None:
-    browser.process.send_signal(signal.SIGINT)
-    browser.process.communicate(timeout=30)
 
 
 @pytest.fixture(scope="module")
@@ -171,12 +108,16 @@ def fields() -> dict[str, str]:
 def test_a_declaration_is_checked_as_it_is_typed(page: Browser) -> None:
     status, text, _ = page.ask("/declare/check", fields())
     assert status == 200
-    assert '"problems":{},"missing":{}' in text
+    assert json.loads(text)["verdict"] == "Complete."
+    assert json.loads(text)["states"] == [["", False], ["", False]]
     wrong = fields() | {"0.lower": "99"}
     assert "lower must be below upper" in page.ask("/declare/check", wrong)[1]
     missing = {key: text for key, text in fields().items() if key != "1.categories"}
-    assert '"missing":{"sex":"say its list of categories"}' in page.ask("/declare/check", missing)[1]
+    found = json.loads(page.ask("/declare/check", missing)[1])
+    assert found["states"] == [["", False], ["Say its list of categories.", False]]
+    assert found["verdict"] == "Columns to complete: 1."
     assert "not valid TOML" in page.ask("/declare/check", fields() | {"rules": "order = ["})[1]
+    assert "Leave it out of the rules" in page.ask("/declare/check", fields() | {"rules": "[columns.x]"})[1]
 
 
 def test_from_a_file_to_a_report(page: Browser, folder: Path) -> None:
@@ -214,10 +155,11 @@ def test_from_a_file_to_a_report(page: Browser, folder: Path) -> None:
     read = page.ask("/read/synthetic.parquet")
     assert read[0] == 200
     assert "What was promised" in read[1]
-    answer = page.ask("/read/synthetic.parquet/question", {"functional": "mean", "column": "age", "by": ""})[1]
+    answer = page.finish("/read/synthetic.parquet/question", {"functional": "mean", "column": "age", "by": ""})
     assert "95% from" in answer
     assert "discreet estimate synthetic.parquet --column age --functional mean" in answer
-    assert 'role="alert"' in page.ask("/read/synthetic.parquet/question", {"functional": "mean", "column": "x"})[1]
+    assert 'role="alert"' in page.finish("/read/synthetic.parquet/question", {"functional": "mean", "column": "x"})
+    assert page.ask("/read/synthetic.parquet?answer=x")[0] == 404
     assert "claims agree" in page.finish("/read/synthetic.parquet/verify", {})
     for beside in ({}, {"beside": "1"}):
         text = page.finish("/read/synthetic.parquet/report", beside)

@@ -31,18 +31,19 @@
       const turn = ++sent;
       const answer = await send(form.dataset.check, new URLSearchParams(new FormData(form)));
       if (!answer.ok || turn !== sent) return;
-      const { toml, problems, missing, names } = await answer.json();
+      const { toml, states, verdict } = await answer.json();
       find("toml").textContent = toml;
-      names.forEach((name, place) => {
+      states.forEach(([text, wrong], place) => {
         const state = find(`state${place}`);
-        if (state) state.textContent = problems[name] || missing[name] || "";
+        state.textContent = text;
+        state.classList.toggle("wrong", wrong);
       });
-      const wrong = Object.keys(problems).length + Object.keys(missing).length;
-      find("verdict").textContent = problems[""] || missing[""] || (wrong ? `Columns to complete: ${wrong}.` : "Complete.");
+      find("verdict").textContent = verdict;
     };
     const typed = (event) => {
       const column = event.target.closest(".column");
       if (column && event.target.classList.contains("type")) fit(column);
+      if (["rows", "slots"].includes(event.target.name)) form.dataset[event.target.name] = event.target.value;
       clearTimeout(waiting);
       waiting = setTimeout(check, 250);
     };
@@ -51,6 +52,7 @@
   };
   if (find("declaration")) declare(find("declaration"));
 
+  const begun = Date.now();
   const follow = async (job) => {
     const answer = await fetch(`${base}/jobs/${job.dataset.number}/facts`, { credentials: "same-origin" });
     if (!answer.ok) return;
@@ -64,6 +66,8 @@
       bar.max = total;
       bar.value = done;
       find("state").textContent = `Running: ${done.toLocaleString("en")} of ${total.toLocaleString("en")}.`;
+    } else {
+      find("state").textContent = `Running for ${Math.round((Date.now() - begun) / 1000)} seconds.`;
     }
     setTimeout(() => follow(job), 500);
   };
