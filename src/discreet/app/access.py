@@ -80,7 +80,7 @@ class Access:
         """Return why a request is not answered; None where it is."""
         host = request.headers.get("host", "")
         if host not in self.hosts:
-            return "This server is not known by that name."
+            return f"This server is not known by that name. Use localhost or 127.0.0.1, with the port {self.port}."
         path = request.scope["path"]
         if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin") and path != "/":
             return "Another site asked for this page."

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import tempfile
+import threading
 import webbrowser
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -28,7 +29,8 @@ def serve(path: str | os.PathLike[str], *, open_browser: bool = True, say: Calla
     Parameters
     ----------
     path : path
-        A confidential table, of which to make a release; or a release with its certificate, to read it.
+        A confidential table, of which to make a release, or a folder with two tables of one domain, such as households
+        and their persons; or a release with its certificate, to read it.
     open_browser : bool
         Whether to open the page. Its address is told either way, and can be used once.
     say : callable
@@ -73,7 +75,8 @@ def serve(path: str | os.PathLike[str], *, open_browser: bool = True, say: Calla
             opener = Path(scratch) / "open.html"
             with together(opener, inputs=(), private=True) as (file,):
                 file.write(opener_text(access.address, access.token).encode())
-            webbrowser.open(opener.as_uri())
+            # a browser of the terminal ends when it is closed, and the server is to answer until then
+            threading.Thread(target=webbrowser.open, args=(opener.as_uri(),), daemon=True).start()
         with _ended_by_signals(end):
             try:
                 server.run(sockets=[listener])
@@ -109,6 +112,7 @@ def application_of(steps: Any, access: Any, end: Callable[[], None]) -> Any:
     from starlette.routing import Mount, Route
 
     from discreet.app.access import Guard
+    from discreet.app.steps import Unfinished
 
     async def alive(_: Request) -> StreamingResponse:
         """Keep a stream open as long as a window is."""
@@ -168,4 +172,5 @@ def application_of(steps: Any, access: Any, end: Callable[[], None]) -> Any:
         Route("/app.js", steps.script),
         Mount(access.base, routes=pages),
     ]
-    return Starlette(routes=routes, middleware=[Middleware(Guard, access=access)], lifespan=lifespan)
+    guard, waits = [Middleware(Guard, access=access)], {Unfinished: steps.unfinished}
+    return Starlette(routes=routes, middleware=guard, exception_handlers=waits, lifespan=lifespan)

@@ -28,6 +28,14 @@ _MOST_TOKEN = 2**10
 _SOON = 2.0  # seconds after which an answer that is waited for shows its progress
 
 
+class Unfinished(Exception):
+    """A page needs the answer of a command that still runs."""
+
+    def __init__(self, job: Job) -> None:
+        super().__init__()
+        self.job = job
+
+
 class Steps:
     """The pages about a workspace."""
 
@@ -36,6 +44,7 @@ class Steps:
         self.jobs = Jobs(workspace.folder)
         self.windows = 0  # that are open
         self._kinds: dict[Key, str] = {}  # of the columns, by file and name
+        self._naming: dict[str, Job] = {}  # the commands that find them, by file
         self._header = False  # whether the owner says that the first line holds names
         loader = jinja2.ChoiceLoader(
             [jinja2.PackageLoader(name, "page") for name in ("discreet.app", "discreet._core")]
@@ -107,16 +116,23 @@ class Steps:
             "releases": self.workspace.releases(),
         }
 
-    async def _columns(self) -> dict[Key, str]:
+    async def _columns(self, request: Request) -> dict[Key, str]:
         """Return the types of the columns, by file and name: no row of a file is read but of CSV, for its form."""
         if not self._kinds:
-            files = {name: f"{self._data}/{file.name}" for name, file in self.workspace.tables.items()}
+            if not self._naming:
+                files = {name: f"{self._data}/{file.name}" for name, file in self.workspace.tables.items()}
+                options = ["--header"] * self._header + ["--json"]
+                self._naming = {
+                    name: await self.jobs.start("Names and types", ["domain", "init", file, *options])
+                    for name, file in (files or {"": self._data}).items()
+                }
+            for job in self._naming.values():
+                if (await self.jobs.wait(job, None if request.method == "POST" else _SOON)).running:
+                    raise Unfinished(job)
+            ended, self._naming = self._naming, {}
             kinds = dict[Key, str]()
-            for name, file in (files or {"": self._data}).items():
-                arguments = ["domain", "init", file, *["--header"] * self._header, "--json"]
-                job = await self.jobs.wait(await self.jobs.start("Names and types", arguments))
-                document = job.document()
-                if not document:
+            for name, job in ended.items():
+                if not (document := job.document()):
                     raise DiscreetError(job.err.strip() or "the file cannot be read")
                 found = declared([], document["template"]).columns
                 kinds |= {(name, column): str(facts.get("type", "")) for (_, column), facts in found.items()}
@@ -137,9 +153,9 @@ class Steps:
         domain = self.workspace.domain()
         return domain and domain.unit_table
 
-    async def _declared(self) -> Declared:
+    async def _declared(self, request: Request) -> Declared:
         """Return the declaration that is there, or one in which every column waits."""
-        kinds = await self._columns()
+        kinds = await self._columns(request)
         if text := self.workspace.declaration():
             return declared([*kinds], text)
         return begun(kinds)
@@ -147,13 +163,15 @@ class Steps:
     async def declare(self, request: Request) -> Response:
         """Show the form of a declaration, check what is typed, or write it."""
         values = await _fields(request)
-        self._header |= "header" in values
+        if "header" in values:
+            self._header = True
+            return RedirectResponse(f"{self.access.base}/declare", status_code=303)
         try:
-            before = await self._declared()
+            before = await self._declared(request)
         except DiscreetError as problem:
             return self.page("message.html", "Declare", step="declare", problem=str(problem), status=400)
         facts: dict[str, Any] = {"entries": ENTRIES, "kinds": ("", KEEP_OUT, *KINDS), "saved": None}
-        if request.method == "POST" and "header" not in values:
+        if request.method == "POST":
             before = from_fields(before, values)
             if request.url.path.endswith("/check"):
                 states = [[before.state(key), key in before.problems] for key in before.keys]
@@ -200,7 +218,7 @@ class Steps:
         """Ask for a release, show it as a command and in Python, and make it."""
         found = await asyncio.to_thread(self._found)
         try:
-            kinds = await self._columns()
+            kinds = await self._columns(request)
         except DiscreetError as problem:
             return self.page("message.html", "Release", step="release", problem=str(problem), status=400)
         names = dict.fromkeys(name for _, name in kinds)
@@ -299,6 +317,10 @@ class Steps:
     async def job(self, request: Request) -> Response:
         """Show a command that runs, or its result."""
         return self._progress(self._job_of(request.path_params["number"]))
+
+    def unfinished(self, _: Request, waited: Any) -> Response:
+        """Show the command that a page waits for; the page comes when it has ended."""
+        return self._progress(waited.job)
 
     def _progress(self, job: Job) -> Response:
         words = {"/plan": "Plan", "/release": "Release", "/home": "Start"}.get(job.next_address, "Read the release")

@@ -31,6 +31,7 @@ class Browser:
         """Get a page, or send a form; names of headers have _ in place of -."""
         sent = {"Origin": f"http://127.0.0.1:{self.port}"} if fields is not None else {}
         sent |= {"Cookie": self.cookie} if self.cookie else {}
+        sent |= {name: text for name, text in self.headers.items() if name != "Origin" or fields is not None}
         sent |= {name.replace("_", "-"): text for name, text in headers.items()}
         body = None if fields is None else urlencode(fields)
         with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)) as connection:
@@ -38,7 +39,11 @@ class Browser:
             connection.request("GET" if fields is None else "POST", path, body, {k: v for k, v in sent.items() if v})
             answer = connection.getresponse()
             headers_back = {name.lower(): text for name, text in answer.getheaders()}
-            return answer.status, answer.read().decode(), headers_back
+            text = answer.read().decode()
+        if fields is None and "/jobs/" not in path and 'data-running="yes"' in text:  # of a command that it waits for
+            time.sleep(0.1)
+            return self.ask(path, **headers)
+        return answer.status, text, headers_back
 
     def enter(self) -> int:
         """Exchange the token for the cookie."""
@@ -59,9 +64,9 @@ class Browser:
         raise AssertionError("the command never ended")
 
 
-def opened(path: Path, **environment: str) -> Browser:
+def opened(path: Path, *options: str, **environment: str) -> Browser:
     program = "from discreet.cli import main; main()"
-    arguments = [sys.executable, "-c", program, "app", str(path), "--no-browser"]
+    arguments = [sys.executable, "-c", program, "app", str(path), *(options or ["--no-browser"])]
     shown = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "env": {**os.environ, **environment}}
     process = subprocess.Popen(arguments, text=True, **shown)
     assert process.stdout is not None

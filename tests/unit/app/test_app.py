@@ -90,6 +90,46 @@ def test_the_token_is_in_no_argument_of_a_process(page: Browser) -> None:
     assert page.cookie.partition("=")[2] not in Path(f"/proc/{page.process.pid}/environ").read_text()
 
 
+@pytest.mark.parametrize("name", ["localhost", "127.0.0.1"])
+def test_a_browser_outside_comes_by_either_name(tmp_path: Path, name: str) -> None:
+    """The terminal tells the address where no browser is found (WSL, a tunnel), and one elsewhere uses it."""
+    pl.DataFrame({"age": [1, 2, 3]}).write_csv(tmp_path / "t.csv")
+    nothing = {"PATH": str(tmp_path), "BROWSER": "", "DISPLAY": "", "WAYLAND_DISPLAY": ""}
+    browser = opened(tmp_path / "t.csv", "--json", **nothing)
+    try:
+        browser.headers = {"Host": f"{name}:{browser.port}", "Origin": f"http://{name}:{browser.port}"}
+        assert browser.ask("/")[0] == 200
+        assert browser.enter() == 200
+        assert browser.ask("/home")[0] == 200
+        assert browser.ask("/declare", {"0.type": "integer", "0.lower": "1", "0.upper": "9"})[0] == 200
+        other = {"localhost": "127.0.0.1", "127.0.0.1": "localhost"}[name]
+        for origin in (f"http://{other}:{browser.port}", f"http://{name}:{browser.port + 1}"):
+            assert browser.ask("/declare", {"0.type": "integer"}, Origin=origin)[0] == 403
+        status, text, _ = browser.ask("/home", Host=f"{name}:{browser.port + 1}")  # a tunnel from another port
+        assert (status, f"with the port {browser.port}" in text) == (403, True)
+    finally:
+        closed(browser)
+
+
+def test_a_browser_is_opened_without_the_token_and_never_waited_for(tmp_path: Path) -> None:
+    """What it is given is a file that its owner alone can read; the page answers while it runs."""
+    pl.DataFrame({"age": [1, 2, 3]}).write_csv(tmp_path / "t.csv")
+    told, program = tmp_path / "told", tmp_path / "browser"
+    program.write_text(f'#!/bin/sh\nstat -c %a "${{1#file://}}" > {told}\necho "$@" >> {told}\nexec sleep 30\n')
+    program.chmod(0o700)
+    browser = opened(tmp_path / "t.csv", "--json", BROWSER=f"{program} %s")
+    try:
+        assert browser.ask("/")[0] == 200
+        for _ in range(100):
+            if told.exists() and told.read_text().count("\n") == 2:
+                break
+            time.sleep(0.1)
+        assert re.fullmatch(r"600\nfile://\S+/open.html\n", told.read_text())
+        assert browser.enter() == 200
+    finally:
+        closed(browser)
+
+
 def test_names_are_text(page: Browser) -> None:
     for address in ("/home", "/declare", "/check", "/plan", "/release"):
         text = page.ask(address)[1]
@@ -164,7 +204,7 @@ def test_from_a_file_to_a_report(page: Browser, folder: Path) -> None:
     for beside in ({}, {"beside": "1"}):
         text = page.finish("/read/synthetic.parquet/report", beside)
         assert ("Confidential: for you alone" in text) == bool(beside)
-        frame = re.search(r'src="(/[^"]*/jobs/\d+/page)"', text)
+        frame = re.search(r'src="(/[^"#]*/jobs/\d+/page)', text)
         assert frame is not None
         status, report, headers = page.ask(frame[1])
         assert (status, "Privacy report" in report) == (200, True)

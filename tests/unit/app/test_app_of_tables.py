@@ -40,7 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pl.DataFrame({"household": household, "age": age, "name": "x"}).write_csv(where / "persons.csv")
     pl.DataFrame({HOSTILE: [1, 2], "household": [1, 2]}).write_csv(where / f"{HOSTILE}.csv")
     pl.DataFrame({"told": ["kept"]}).write_csv(where.parent / "elsewhere.csv")
-    (where / "linked.csv").symlink_to(where.parent / "elsewhere.csv")
+    (where / "aliased.csv").symlink_to(where.parent / "elsewhere.csv")
     return where
 
 
@@ -147,9 +147,9 @@ def test_names_in_a_folder_are_text_and_links_are_left_aside(page: Browser) -> N
         assert "<img" not in page.ask(address)[1]
     form = page.ask("/declare")[1]
     assert "&lt;img src=x" in form
-    assert "linked" not in form
+    assert "aliased" not in form
     assert "told" not in form
-    for change in ({"units": "../elsewhere"}, {"units": "linked"}, {"table": HOSTILE}):
+    for change in ({"units": "../elsewhere"}, {"units": "aliased"}, {"table": HOSTILE}):
         text = page.ask("/declare/check", fields(page) | change)[1]
         assert '"verdict":"Complete."' not in text
     for name in ("survey", "survey%2Fpersons.csv", "..%2Felsewhere.csv", "elsewhere.csv"):
@@ -193,7 +193,7 @@ def test_rows_of_units_in_one_file(tmp_path: Path) -> None:
         assert "Everything fits the declaration" in browser.finish("/check", {})
         assert "Number of units" in browser.ask("/plan")[1]
         command, _ = shown(browser, asked)
-        assert "of 1,000 units" in browser.finish("/release", asked)
+        assert "records to new.parquet" in browser.finish("/release", asked)
         assert '<option value="patient"' not in browser.ask("/read/new.parquet")[1]
     finally:
         closed(browser)
