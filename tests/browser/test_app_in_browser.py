@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import pytest
 from opened_pages import CONTRAST, axe, fill, opened, requested
 
 pytestmark = pytest.mark.browser
-WIDTHS = (375, 1280)
+WIDTHS = (375, 768, 1440)
 ROWS = 3000
 
 
@@ -32,12 +33,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return where
 
 
-@pytest.fixture(scope="module")
-def address(folder: Path) -> Iterator[str]:
+@contextmanager
+def served(path: Path) -> Iterator[str]:
+    """Serve a page, and tell the address that its terminal shows."""
     for package in ("starlette", "uvicorn"):
         pytest.importorskip(package)
     program = "from discreet.cli import main; main()"
-    arguments = [sys.executable, "-c", program, "app", str(folder / "survey.csv"), "--no-browser"]
+    arguments = [sys.executable, "-c", program, "app", str(path), "--no-browser"]
     process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert process.stdout is not None
     found = re.search(r"http://\S+", process.stdout.readline())
@@ -45,6 +47,12 @@ def address(folder: Path) -> Iterator[str]:
     yield found[0]
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=30)
+
+
+@pytest.fixture(scope="module")
+def address(folder: Path) -> Iterator[str]:
+    with served(folder / "survey.csv") as address:
+        yield address
 
 
 def choose(browser: Any, name: str, value: str) -> None:
@@ -86,15 +94,28 @@ def examined(browser: Any, name: str) -> None:
         browser.save_screenshot(str(Path(where) / f"app-{name}.png"))
 
 
-@pytest.fixture(scope="module")
-def home(chromium: Any, address: str) -> str:
-    """Where the pages are, once the token was exchanged."""
+def entered(chromium: Any, address: str) -> str:
+    """Exchange the token, and return where the pages are."""
     for kind in ("performance", "browser"):
         chromium.get_log(kind)
     opened(chromium, address)
     shown(chromium, "#there")
     assert "#" not in chromium.current_url  # the token is gone from the address
     return str(chromium.current_url).removesuffix("home")
+
+
+@pytest.fixture(scope="module")
+def home(chromium: Any, address: str) -> str:
+    return entered(chromium, address)
+
+
+def declare(browser: Any, name: str, kind: str, **facts: str) -> None:
+    """Fill in the form of the last column of this name."""
+    form = browser.find_elements("css selector", f'fieldset.column[data-name="{name}"]')[-1]
+    place = form.find_element("css selector", "select.type").get_attribute("id").removesuffix("-type")
+    choose(browser, f"{place}-type", kind)
+    for key, text in facts.items():
+        fill(browser, f"{place}-{key}", text)
 
 
 def test_from_a_file_to_an_estimate(chromium: Any, home: str, folder: Path) -> None:
@@ -172,3 +193,55 @@ def test_the_keyboard_is_enough(chromium: Any, home: str) -> None:
     fill(chromium, "records", "many")
     chromium.find_element("id", "records").send_keys(Keys.ENTER)
     shown(chromium, "p.alarm", "must be a number")
+
+
+def test_two_tables_from_a_folder_to_a_comparison(chromium: Any, tmp_path: Path) -> None:
+    """Opened by the other name, as by a browser outside: WSL, or a tunnel."""
+    browser, rng = chromium, np.random.default_rng(6)
+    household = np.repeat(np.arange(ROWS), rng.integers(0, 4, ROWS))
+    (tmp_path / "survey").mkdir()
+    owned = rng.choice(["yes", "no"], ROWS)
+    pl.DataFrame({"household": np.arange(ROWS), "owned": owned}).write_csv(tmp_path / "survey" / "households.csv")
+    age = rng.integers(0, 100, len(household))
+    works = np.where((age > 20) & (age < 65), "yes", "no")
+    pl.DataFrame({"household": household, "age": age, "works": works}).write_csv(tmp_path / "survey" / "persons.csv")
+    with served(tmp_path / "survey") as address:
+        home = entered(browser, address.replace("127.0.0.1", "localhost"))
+        browser.get(f"{home}declare")
+        shown(browser, "#verdict", "Say which table has one row per unit")
+        assert not browser.find_element("id", "u-order_by").is_displayed()
+        choose(browser, "u-units", "households")
+        choose(browser, "u-table", "persons")
+        fill(browser, "u-max", "3")
+        declare(browser, "owned", "category", categories="yes\nno")
+        declare(browser, "age", "integer", lower="0", upper="99")
+        declare(browser, "works", "category", categories="yes\nno")
+        shown(browser, "#verdict", "Complete.")
+        assert browser.find_element("id", "u-unit").get_attribute("value") == "household"  # which both tables have
+        examined(browser, "tables")
+        shown(browser, "button[type=submit]", "Write survey.toml").click()
+        shown(browser, "p.fine", "It is complete")
+        browser.get(f"{home}release?epsilon=2")
+        fill(browser, "r-size", str(ROWS))
+        shown(browser, "button.primary", "Release").click()
+        shown(browser, ".said", f"wrote {ROWS:,} households")
+        shown(browser, "a", "Read the release").click()
+        shown(browser, "button", "Beside the confidential table").click()
+        shown(browser, "iframe")
+        browser.switch_to.frame("inner")
+        assert "persons.parquet" in browser.page_source
+        assert browser.find_elements("css selector", ".pair svg rect.cell.own")
+        browser.switch_to.default_content()
+
+
+def test_rows_of_units_are_asked_for_only_where_there_are_some(chromium: Any, home: str) -> None:
+    opened(chromium, f"{home}declare")
+    shown(chromium, "#declaration")
+    field = chromium.find_element("id", "u-max")
+    assert not field.is_displayed()
+    choose(chromium, "u-rows", "yes")
+    assert field.is_displayed()
+    shown(chromium, "#verdict", "Say which column names the unit")
+    choose(chromium, "u-unit", "id")
+    fill(chromium, "u-max", "5")
+    shown(chromium, "#toml", "[tables.rows]")
