@@ -182,7 +182,7 @@ def regress(released: str, formula: str, certificate: str | None, as_json: bool,
 def app(file: str, no_browser: bool, as_json: bool) -> None:
     """Show a local page: to declare, plan and release a confidential table, or to read what was released.
 
-    It answers on this machine alone. Close it, or press Ctrl-C, to end.
+    FILE is a table, a folder of two tables of one domain, or a release. Close the page, or press Ctrl-C, to end.
     """
     from discreet.app import serve
 

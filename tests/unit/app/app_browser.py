@@ -64,9 +64,11 @@ class Browser:
         raise AssertionError("the command never ended")
 
 
-def opened(path: Path, *options: str, **environment: str) -> Browser:
-    program = "from discreet.cli import main; main()"
-    arguments = [sys.executable, "-c", program, "app", str(path), *(options or ["--no-browser"])]
+PROGRAM = "from discreet.cli import main; main()"
+
+
+def opened(path: Path, *options: str, before: str = "", **environment: str) -> Browser:
+    arguments = [sys.executable, "-c", before + PROGRAM, "app", str(path), *(options or ["--no-browser"])]
     shown = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "env": {**os.environ, **environment}}
     process = subprocess.Popen(arguments, text=True, **shown)
     assert process.stdout is not None

@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import signal
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -231,6 +232,31 @@ def test_what_is_too_much_or_wrong_is_refused_in_a_sentence(page: Browser) -> No
     assert page.ask("/plan", {"records": "many", "epsilon": "1"})[0] == 400
     assert page.ask("/declare/check", {"x": "y" * 2**21})[0] == 413
     assert "not allow" in page.finish("/release", {**BUDGET, "epsilon": "9", "out": "dear.parquet"})
+
+
+def test_it_ends_with_its_last_window(tmp_path: Path) -> None:
+    """A window is an open stream. With one of two closed it answers, and a while after the last one it has ended."""
+    pl.DataFrame({"age": [1, 2, 3]}).write_csv(tmp_path / "t.csv")
+    short = "import discreet.app.server as server; server._LONELY, server._BEAT = 2.0, 0.2; "
+    browser = opened(tmp_path / "t.csv", before=short)
+    try:
+        assert browser.enter() == 200
+        asked = (
+            f"GET {browser.base}/alive HTTP/1.1\r\nHost: 127.0.0.1:{browser.port}\r\nCookie: {browser.cookie}\r\n\r\n"
+        )
+        windows = [socket.create_connection(("127.0.0.1", browser.port), timeout=60) for _ in range(2)]
+        for window in windows:
+            window.sendall(asked.encode())
+            assert window.recv(12) == b"HTTP/1.1 200"
+        windows[0].close()
+        time.sleep(5)
+        assert browser.ask("/home")[0] == 200
+        windows[1].close()
+        out, _ = browser.process.communicate(timeout=60)
+        assert browser.process.returncode == 0
+        assert "The page has ended." in out
+    finally:
+        browser.process.kill()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
