@@ -91,6 +91,9 @@ def examined(browser: Any, name: str) -> None:
             assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found["violations"]] == []
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
     if where := os.environ.get("DISCREET_PICTURES"):
+        metrics = {"width": 1200, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        browser.execute_script("document.activeElement.blur(); scrollTo(0, 0)")
         browser.save_screenshot(str(Path(where) / f"app-{name}.png"))
 
 
@@ -195,6 +198,19 @@ def test_the_keyboard_is_enough(chromium: Any, home: str) -> None:
     shown(chromium, "p.alarm", "must be a number")
 
 
+def test_rows_of_units_are_asked_for_only_where_there_are_some(chromium: Any, home: str) -> None:
+    opened(chromium, f"{home}declare")
+    shown(chromium, "#declaration")
+    field = chromium.find_element("id", "u-max")
+    assert not field.is_displayed()
+    choose(chromium, "u-rows", "yes")
+    assert field.is_displayed()
+    shown(chromium, "#verdict", "Say which column names the unit")
+    choose(chromium, "u-unit", "id")
+    fill(chromium, "u-max", "5")
+    shown(chromium, "#toml", "[tables.rows]")
+
+
 def test_two_tables_from_a_folder_to_a_comparison(chromium: Any, tmp_path: Path) -> None:
     """Opened by the other name, as by a browser outside: WSL, or a tunnel."""
     browser, rng = chromium, np.random.default_rng(6)
@@ -232,16 +248,3 @@ def test_two_tables_from_a_folder_to_a_comparison(chromium: Any, tmp_path: Path)
         assert "persons.parquet" in browser.page_source
         assert browser.find_elements("css selector", ".pair svg rect.cell.own")
         browser.switch_to.default_content()
-
-
-def test_rows_of_units_are_asked_for_only_where_there_are_some(chromium: Any, home: str) -> None:
-    opened(chromium, f"{home}declare")
-    shown(chromium, "#declaration")
-    field = chromium.find_element("id", "u-max")
-    assert not field.is_displayed()
-    choose(chromium, "u-rows", "yes")
-    assert field.is_displayed()
-    shown(chromium, "#verdict", "Say which column names the unit")
-    choose(chromium, "u-unit", "id")
-    fill(chromium, "u-max", "5")
-    shown(chromium, "#toml", "[tables.rows]")

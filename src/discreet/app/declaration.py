@@ -173,13 +173,14 @@ def begun(kinds: Mapping[Key, str]) -> Declared:
 def declared(keys: Sequence[Key], text: str) -> Declared:
     """Return a declaration from its text. Raises DomainError where it is no TOML."""
     document = parsed_toml(text)
-    units, rows, held = str(document.pop("units", "")), dict[str, Any](), dict[str, Any]()
+    units, rows, held = str(document.pop("units", "")), dict[str, Any](), dict[Key, Any]()
     for name, facts in document.pop("tables", {}).items():
         if rows or not isinstance(facts, Mapping):
             raise DomainError("tables must be one table of units: [tables.NAME], with unit and max_records")
         rows = {"table": name, **facts}
-        held = {(units and name, column): fact for column, fact in rows.pop("columns", {}).items()}
-    of_unit = {(units, name): facts for name, facts in document.pop("columns", {}).items()}
+        file = units and name
+        held = {(file, column): fact for column, fact in rows.pop("columns", {}).items()}
+    of_unit: dict[Key, Any] = {(units, name): facts for name, facts in document.pop("columns", {}).items()}
     columns = {key: dict(facts) for key, facts in {**of_unit, **held}.items() if isinstance(facts, Mapping)}
     own = frozenset(of_unit if rows else ())
     outcome = document.pop(_OUTCOME, ())
@@ -273,8 +274,8 @@ def _facts(
         column |= usual_fates(kind, column)
     relative = {key: column.pop(f"relative_to.{key}", "") for key in ("row", "lower", "upper")}
     if relative["row"]:
-        parts = {key: part for key, part in relative.items() if part != ""}
-        column["relative_to"] = relative["row"] if len(parts) == 1 else parts
+        relative = {key: part for key, part in relative.items() if part != ""}
+        column["relative_to"] = relative["row"] if len(relative) == 1 else relative
     if before.get("type") == kind:
         shown = {entry.key for entry in ENTRIES if kind in entry.kinds} | {"relative_to"}
         column |= {key: fact for key, fact in before.items() if key not in shown and key != "type"}

@@ -119,19 +119,17 @@ class Steps:
     async def _columns(self, request: Request) -> dict[Key, str]:
         """Return the types of the columns, by file and name: no row of a file is read but of CSV, for its form."""
         if not self._kinds:
-            if not self._naming:
-                files = {name: f"{self._data}/{file.name}" for name, file in self.workspace.tables.items()}
-                options = ["--header"] * self._header + ["--json"]
-                self._naming = {
-                    name: await self.jobs.start("Names and types", ["domain", "init", file, *options])
-                    for name, file in (files or {"": self._data}).items()
-                }
-            for job in self._naming.values():
+            files = {name: f"{self._data}/{file.name}" for name, file in self.workspace.tables.items()}
+            options = ["--header"] * self._header + ["--json"]
+            naming = self._naming = self._naming or {
+                name: await self.jobs.start("Names and types", ["domain", "init", file, *options])
+                for name, file in (files or {"": self._data}).items()
+            }
+            for job in naming.values():
                 if (await self.jobs.wait(job, None if request.method == "POST" else _SOON)).running:
                     raise Unfinished(job)
-            ended, self._naming = self._naming, {}
-            kinds = dict[Key, str]()
-            for name, job in ended.items():
+            self._naming, kinds = {}, dict[Key, str]()
+            for name, job in naming.items():
                 if not (document := job.document()):
                     raise DiscreetError(job.err.strip() or "the file cannot be read")
                 found = declared([], document["template"]).columns

@@ -67,7 +67,7 @@
       bar.value = done;
       find("state").textContent = `Running: ${done.toLocaleString("en")} of ${total.toLocaleString("en")}.`;
     } else {
-      find("state").textContent = `Running for ${Math.round((Date.now() - begun) / 1000)} seconds.`;
+      find("state").textContent = `Running for ${Math.round((Date.now() - begun) / 1000)} s.`;
     }
     setTimeout(() => follow(job), 500);
   };
