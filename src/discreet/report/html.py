@@ -203,20 +203,20 @@ def _confidential(
     """Return what the page shows of the confidential tables, and the marks that go with it."""
     if domain.row_domain.names != page["domain"].names:
         raise ParameterError("the domain names other columns than the certificate. Give the domain of the release")
-    parts, shares, compared, pairs = domain.table_domains, dict[str, Any](), list[Any](), list[Any]()
-    for table, release in zip(tables_of(data, domain).items(), files, strict=False):  # of several draws, the first
-        part = parts[table[0]]
+    shares, compared, pairs = list[Any](), list[Any](), list[Any]()
+    for (name, table), release in zip(tables_of(data, domain).items(), files, strict=False):  # of draws, the first
+        part = domain.table_domains[name]
         bins = {name: page["columns"][name][0] for name in part.names if name in page["columns"]}
-        shares |= reveal_to_custodian(confidential_shares(table[1], part, bins))
+        shares.append(reveal_to_custodian(confidential_shares(table, part, bins)))
         if not page["counts"]:  # distances are between records, of which counts have none
-            compared.append((release.name, reveal_to_custodian(compare(table[1], release, part, **options))))
-            pairs += reveal_to_custodian(confidential_pairs(table[1], release, {k: part.columns[k] for k in bins}))
+            compared.append((release.name, reveal_to_custodian(compare(table, release, part, **options))))
+            pairs += [reveal_to_custodian(confidential_pairs(table, release, {k: part.columns[k] for k in bins}))]
     return {
         "title": f"CONFIDENTIAL: {page['title']}",
         "confidential": CONFIDENTIAL,
-        "pictures": released.pictures(page["columns"], shares),
+        "pictures": released.pictures(page["columns"], {name: side[name] for side in shares for name in side}),
         "compared": compared,
-        "pairs": pairs,
+        "pairs": [pair for found in pairs for pair in found],
         "shown": shown,
         "in_words": _in_words,
         "disclosure_cells": disclosure_cells,
