@@ -83,7 +83,7 @@ ENTRIES = (
         "relative_to.row",
         "Later rows are held by",
         tuple(KINDS),
-        "the first or the previous row of the unit: labels as the same or not, numbers as a difference",
+        "labels as the same or not, numbers as a difference",
         "choice",
         ("", "first", "previous"),
         more=True,
@@ -108,7 +108,7 @@ class Declared:
     columns: dict[Key, dict[str, Any]]
     units: str = ""  # the table of units, where the rows have a table of their own
     rows: dict[str, Any] = field(default_factory=dict)  # of the table of rows, with its name as table
-    own: frozenset[Key] = frozenset()  # columns of the unit
+    unit_keys: frozenset[Key] = frozenset()  # columns of the unit
     outcome: tuple[Key, ...] = ()
     rules: str = ""
     problems: dict[Key | None, str] = field(default_factory=dict)  # by column; None is of the whole
@@ -129,18 +129,14 @@ class Declared:
         """The names of all columns, once each."""
         return [*dict.fromkeys(name for _, name in self.keys)]
 
-    @property
-    def verdict(self) -> str:
-        """What is to be done next."""
-        wrong = len({*self.problems, *self.missing} - {None})
-        words = f"Columns to complete: {wrong}." if wrong else "Complete."
-        return full_sentence(self.problems.get(None) or self.missing.get(None) or words)
-
-    def state(self, key: Key) -> str:
-        """Say what is wrong with a column, or still to be said of it."""
-        if self.rows and key[1] == self.rows.get("unit"):
-            return "It names the unit, and is not released."
+    def state(self, key: Key | None) -> str:
+        """Say what is wrong with a column, or with the whole where it is None, or still to be said of it."""
         text = self.problems.get(key) or self.missing.get(key, "")
+        if key is None:
+            incomplete = len({*self.problems, *self.missing} - {None})
+            text = text or ("complete", f"columns to complete: {incomplete}")[incomplete > 0]
+        elif self.rows and key[1] == self.rows.get("unit"):
+            text = "it names the unit, and is not released"
         return text and full_sentence(text)
 
     def kind(self, key: Key) -> str:
@@ -152,7 +148,12 @@ class Declared:
 
     def shown(self, key: Key, entry: FormField) -> Any:
         """Return what a field shows."""
-        fact = _nested(self.columns.get(key, {})).get(entry.key)
+        facts = self.columns.get(key, {})
+        fact = facts.get(entry.key)
+        if entry.rows:  # parts of one fact
+            relative = facts.get("relative_to", {})
+            relative = relative if isinstance(relative, Mapping) else {"row": relative}
+            fact = relative.get(entry.key.removeprefix("relative_to."))
         if entry.form == "flag":
             return fact in (True, "category")
         if isinstance(fact, (list, tuple)):
@@ -163,31 +164,34 @@ class Declared:
 def begun(kinds: Mapping[Key, str]) -> Declared:
     """Return a declaration in which every column waits; ``kinds``: their types, as far as files tell them."""
     columns: dict[Key, dict[str, Any]] = {key: {"type": kind} if kind in KINDS else {} for key, kind in kinds.items()}
-    named = {file: {name for other, name in kinds if other == file} for file, _ in kinds if file}
-    if not named:
+    names = [{name for file, name in kinds if file == table} for table in {file for file, _ in kinds}]
+    if len(names) < 2:
         return declared([*kinds], write_toml({"columns": {name: facts for (_, name), facts in columns.items()}}))
-    shared = set.intersection(*named.values())
-    return _checked(Declared([*kinds], "", columns, rows={"unit": shared.pop() if len(shared) == 1 else ""}))
+    shared = [*set.intersection(*names)]
+    return _checked(Declared([*kinds], "", columns, rows={"unit": "".join(shared[: len(shared) == 1])}))
 
 
 def declared(keys: Sequence[Key], text: str) -> Declared:
     """Return a declaration from its text. Raises DomainError where it is no TOML."""
     document = parsed_toml(text)
-    units, rows, held = str(document.pop("units", "")), dict[str, Any](), dict[Key, Any]()
+    for key in ("columns", "tables"):
+        if not isinstance(document.get(key, {}), Mapping):
+            raise DomainError(f"{key} must be tables [{key}.NAME]")
+    units, rows, of_rows = str(document.pop("units", "")), dict[str, Any](), dict[Key, Any]()
     for name, facts in document.pop("tables", {}).items():
         if rows or not isinstance(facts, Mapping):
             raise DomainError("tables must be one table of units: [tables.NAME], with unit and max_records")
         rows = {"table": name, **facts}
         file = units and name
-        held = {(file, column): fact for column, fact in rows.pop("columns", {}).items()}
+        of_rows = {(file, column): fact for column, fact in rows.pop("columns", {}).items()}
     of_unit: dict[Key, Any] = {(units, name): facts for name, facts in document.pop("columns", {}).items()}
-    columns = {key: dict(facts) for key, facts in {**of_unit, **held}.items() if isinstance(facts, Mapping)}
-    own = frozenset(of_unit if rows else ())
+    columns = {key: dict(facts) for key, facts in {**of_unit, **of_rows}.items() if isinstance(facts, Mapping)}
+    unit_keys = frozenset(of_unit if rows else ())
     outcome = document.pop(_OUTCOME, ())
     outcome = tuple((units, name) for name in ((outcome,) if isinstance(outcome, str) else outcome))
     rules = write_toml(document) if document else ""
     known = [*keys, *(key for key in columns if key not in keys)]
-    return _checked(Declared(known, text, columns, units, rows, own, outcome, rules))
+    return _checked(Declared(known, text, columns, units, rows, unit_keys, outcome, rules))
 
 
 def from_fields(before: Declared, values: Mapping[str, Sequence[str]]) -> Declared:
@@ -197,19 +201,20 @@ def from_fields(before: Declared, values: Mapping[str, Sequence[str]]) -> Declar
     if before.files or _first(values, "rows"):
         rows = _row_facts(before.rows, values)
     parts: dict[bool, dict[str, Any]] = {True: {}, False: {}}  # of the unit, and of its rows
-    columns, own = dict[Key, dict[str, Any]](), set[Key]()
+    columns, unit_keys = dict[Key, dict[str, Any]](), set[Key]()
     for place, (file, name) in enumerate(before.keys):
         kind = _first(values, f"{place}.type")
         if kind == KEEP_OUT or name == rows.get("unit") or (before.files and file not in (units, rows.get("table"))):
             continue
         of_unit = not rows or (file == units if before.files else bool(_first(values, f"{place}.{_OWN}")))
-        facts = _facts(kind, place, values, before.columns.get((file, name), {}), of_unit=of_unit)
+        facts = _column_facts(kind, place, values, before.columns.get((file, name), {}), of_unit=of_unit)
         columns[file, name] = parts[of_unit][name] = facts
-        own |= {(file, name)} if of_unit and rows else set()
+        unit_keys |= {key for key in [(file, name)] if of_unit and rows}
     rules = _first(values, _RULES)
-    chosen = tuple(key for place, key in enumerate(before.keys) if str(place) in values.get(_OUTCOME, ()) and not rows)
-    document: dict[str, Any] = {"units": units} if units else {}
-    document |= {_OUTCOME: [name for _, name in chosen]} if chosen else {}
+    places = [] if rows else values.get(_OUTCOME, ())
+    outcome = tuple(key for place, key in enumerate(before.keys) if str(place) in places)
+    document: dict[str, Any] = {"units": units, _OUTCOME: [name for _, name in outcome]}
+    document = {key: fact for key, fact in document.items() if fact}
     try:
         listed = parsed_toml(rules, what="the text of rules")
     except DomainError as problem:
@@ -224,35 +229,28 @@ def from_fields(before: Declared, values: Mapping[str, Sequence[str]]) -> Declar
         facts = {key: fact for key, fact in rows.items() if key != "table"}
         document["tables"] = {rows["table"]: {**facts, "columns": parts[False]}}
     text = write_toml(document)
-    result = _checked(Declared(before.keys, text, columns, units, rows, frozenset(own), chosen, rules))
+    result = _checked(Declared(before.keys, text, columns, units, rows, frozenset(unit_keys), outcome, rules))
     result.problems |= problems
     return result
 
 
-def _row_facts(before: Mapping[str, Any], values: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+def _row_facts(previous: Mapping[str, Any], values: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """Return what a form says of a unit's rows, and what it does not show of them."""
     texts = {key: _first(values, key) for key in UNIT_FIELDS}
     facts: dict[str, Any] = {"table": texts["table"] or "rows", "unit": texts["unit"]}
-    facts["max_records"] = _number(texts["max_records"], "integer")
+    facts |= {"max_records": _number(texts["max_records"], "integer")}
     if texts["slots"] == "ordered":
         facts |= {"slots": "ordered", "order_by": texts["order_by"] or "as listed"}
     elif texts["slots"]:
         facts |= {"slots": texts["order_by"]}
-    return {**facts, **{key: fact for key, fact in before.items() if key not in UNIT_FIELDS}}
-
-
-def _nested(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the facts of a column by the keys of their fields, which have a dot where a fact has parts."""
-    relative = facts.get("relative_to", {})
-    relative = relative if isinstance(relative, Mapping) else {"row": relative}
-    return {**facts, **{f"relative_to.{key}": part for key, part in relative.items()}}
+    return {**facts, **{key: fact for key, fact in previous.items() if key not in UNIT_FIELDS}}
 
 
 def _first(values: Mapping[str, Sequence[str]], key: str) -> str:
     return next(iter(values.get(key, ())), "").strip()
 
 
-def _facts(
+def _column_facts(
     kind: str, place: int, values: Mapping[str, Sequence[str]], before: Mapping[str, Any], *, of_unit: bool
 ) -> dict[str, Any]:
     """Return the facts of a column: those of the form, and those that it does not show and the type still has."""
@@ -314,9 +312,9 @@ def _checked(found: Declared) -> Declared:
         except DiscreetError as problem:
             found.problems[key] = str(problem)
     if found.files and not {found.units, found.rows.get("table")} <= {*found.files}:
-        found.missing[None] = "say which table has one row per unit, and which has their rows"
+        found.missing[None] = "say which table has one row per unit, and which their rows"
     elif found.rows and not (found.rows.get("unit") and found.rows.get("max_records")):
-        found.missing[None] = "say which column names the unit, and the most rows that a unit keeps"
+        found.missing[None] = "say which column names the unit, and how many rows it keeps"
     elif not found.columns:
         found.missing[None] = "declare at least one column"
     elif not found.problems and not found.missing:

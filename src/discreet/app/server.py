@@ -172,5 +172,5 @@ def application_of(steps: Any, access: Any, end: Callable[[], None]) -> Any:
         Route("/app.js", steps.script),
         Mount(access.base, routes=pages),
     ]
-    guard, waits = [Middleware(Guard, access=access)], {Unfinished: steps.unfinished}
+    guard, waits = [Middleware(Guard, access=access)], {Unfinished: lambda _, wait: steps.progress(wait.job)}
     return Starlette(routes=routes, middleware=guard, exception_handlers=waits, lifespan=lifespan)

@@ -119,11 +119,12 @@ class Steps:
     async def _columns(self, request: Request) -> dict[Key, str]:
         """Return the types of the columns, by file and name: no row of a file is read but of CSV, for its form."""
         if not self._kinds:
-            files = {name: f"{self._data}/{file.name}" for name, file in self.workspace.tables.items()}
+            places = self.workspace.tables.items()
+            files = {name: f"{self._data}/{file.name}" if name else self._data for name, file in places}
             options = ["--header"] * self._header + ["--json"]
             naming = self._naming = self._naming or {
                 name: await self.jobs.start("Names and types", ["domain", "init", file, *options])
-                for name, file in (files or {"": self._data}).items()
+                for name, file in files.items()
             }
             for job in naming.values():
                 if (await self.jobs.wait(job, None if request.method == "POST" else _SOON)).running:
@@ -132,8 +133,8 @@ class Steps:
             for name, job in naming.items():
                 if not (document := job.document()):
                     raise DiscreetError(job.err.strip() or "the file cannot be read")
-                found = declared([], document["template"]).columns
-                kinds |= {(name, column): str(facts.get("type", "")) for (_, column), facts in found.items()}
+                columns = declared([], document["template"]).columns
+                kinds |= {(name, column): str(facts.get("type", "")) for (_, column), facts in columns.items()}
             self._kinds = kinds
         return self._kinds
 
@@ -173,7 +174,7 @@ class Steps:
             before = from_fields(before, values)
             if request.url.path.endswith("/check"):
                 states = [[before.state(key), key in before.problems] for key in before.keys]
-                return JSONResponse({"toml": before.text, "states": states, "verdict": before.verdict})
+                return JSONResponse({"toml": before.text, "states": states, "verdict": before.state(None)})
             facts |= {"saved": await asyncio.to_thread(self._write, before.text)}
         facts |= {"declared": before, "file": self.workspace.domain_file.name}
         facts |= {"several": [(name, name) for name in before.files], "names": [(name, name) for name in before.names]}
@@ -221,8 +222,8 @@ class Steps:
             return self.page("message.html", "Release", step="release", problem=str(problem), status=400)
         names = dict.fromkeys(name for _, name in kinds)
         facts = {**found, "columns": [*names], "values": {}, "command": None, "python": None}
-        several = bool(self.workspace.tables)
-        facts |= {"several": several, "out": "synthetic" if several else "synthetic.parquet"}
+        several = self.workspace.several
+        facts |= {"several": several, "out": f"synthetic{'.parquet' * (not several)}"}
         title = "Release"
         if request.method == "GET":
             covers = (found["ledger"] or {}).get("covers", {})
@@ -265,7 +266,7 @@ class Steps:
         if "answer" in request.query_params:
             answer = await self.jobs.wait(self._job_of(request.query_params["answer"]), _SOON)
             if answer.running:
-                return self._progress(answer)
+                return self.progress(answer)
         facts = release.certificate.facts
         columns = [name for name in facts.released.columns if facts.unit is None or name != facts.unit.column]
         return self.page("read.html", release.name, step="read", release=release, columns=columns, answer=answer)
@@ -314,13 +315,10 @@ class Steps:
 
     async def job(self, request: Request) -> Response:
         """Show a command that runs, or its result."""
-        return self._progress(self._job_of(request.path_params["number"]))
+        return self.progress(self._job_of(request.path_params["number"]))
 
-    def unfinished(self, _: Request, waited: Any) -> Response:
-        """Show the command that a page waits for; the page comes when it has ended."""
-        return self._progress(waited.job)
-
-    def _progress(self, job: Job) -> Response:
+    def progress(self, job: Job) -> Response:
+        """Show a command that runs, at the address of what waits for it, or its result."""
         words = {"/plan": "Plan", "/release": "Release", "/home": "Start"}.get(job.next_address, "Read the release")
         return self.page("job.html", job.title, step=job.arguments[0], job=job, words=words)
 

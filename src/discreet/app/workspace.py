@@ -46,9 +46,9 @@ class Workspace:
             raise FileProblem(path, "there is no such file", "check the path")
         self.folder, self.released = place.parent, _release_at(place)
         self.data = None if self.released is not None else place
-        self.tables = _tables_in(place) if self.data is not None and place.is_dir() else {}
-        known = len(self.tables) > 1 or _is_table(place)
-        if self.data is not None and not known:
+        self.tables = {} if self.data is None else _tables_at(place)
+        self.several = "" not in self.tables
+        if self.data is not None and self.several and len(self.tables) < 2:
             remedy = f"give a file that ends in {READABLE}, or a folder of two tables"
             raise FileProblem(path, "it is neither a table nor a release", remedy)
 
@@ -114,20 +114,14 @@ class Workspace:
         return name
 
 
-def _is_table(place: Path) -> bool:
-    """Whether a file is a table by its name, or a folder by its Parquet files; no row is read."""
+def _tables_at(place: Path) -> dict[str, Path]:
+    """Return the tables at a place, by name; one has none. Links in a folder are left aside, and no row is read."""
     if not place.is_dir():
-        return format_of(place) is not None
+        return {} if format_of(place) is None else {"": place}
     with contextlib.suppress(DiscreetError):
-        return bool(open_source(place).names)
-    return False
-
-
-def _tables_in(folder: Path) -> dict[str, Path]:
-    """Return the tables in a folder, by name, where it is not one table; links are left aside."""
-    if _is_table(folder):
-        return {}
-    files = [file for file in sorted(folder.iterdir()) if file.is_file() and not file.is_symlink()]
+        if open_source(place).names:  # a folder of Parquet files
+            return {"": place}
+    files = [file for file in sorted(place.iterdir()) if file.is_file() and not file.is_symlink()]
     return {file.name.partition(".")[0]: file for file in files if format_of(file) is not None}
 
 

@@ -74,7 +74,8 @@ def open_declared(
     """Open the tables of a domain, by name, and refuse what their names and types show; no row is read."""
     # One has no name, two are in a mapping or a folder. Raises DataError, FileProblem, ParameterError.
     domains, unit = domain.table_domains, unit_of(domain, unit)
-    sources = {name: open_source(table) for name, table in tables_of(data, domain).items()}
+    data = {"": data} if domain.units is None and not isinstance(data, Mapping) else tables_of(data, [*domains])
+    sources = {name: open_source(data[name]) for name in domains}
     for table, part in domains.items():
         source, names = sources[table], part.names if unit is None else (*part.names, unit.column)
         if "names" in refused:
@@ -92,11 +93,8 @@ def open_declared(
     return sources
 
 
-def tables_of(data: Any, domain: Domain) -> dict[str, Any]:
-    """Return each table of a domain, by name. Raises ParameterError where a folder, or a mapping, has others."""
-    names = list(domain.table_domains)
-    if domain.units is None and not isinstance(data, Mapping):
-        return {"": data}
+def tables_of(data: Any, names: Sequence[str]) -> dict[str, Any]:
+    """Return the tables of these names. Raises ParameterError where a folder, or a mapping, has others."""
     if isinstance(data, Mapping) and set(data) == set(names):
         return {name: data[name] for name in names}
     if names == [""]:

@@ -204,7 +204,8 @@ def _confidential(
     if domain.row_domain.names != page["domain"].names:
         raise ParameterError("the domain names other columns than the certificate. Give the domain of the release")
     shares, compared, pairs = list[Any](), list[Any](), list[Any]()
-    for (name, table), release in zip(tables_of(data, domain).items(), files, strict=False):  # of draws, the first
+    tables = {"": data} if domain.units is None else tables_of(data, [*domain.table_domains])
+    for (name, table), release in zip(tables.items(), files, strict=False):  # of draws, the first
         part = domain.table_domains[name]
         bins = {name: page["columns"][name][0] for name in part.names if name in page["columns"]}
         shares.append(reveal_to_custodian(confidential_shares(table, part, bins)))
@@ -216,7 +217,7 @@ def _confidential(
         "confidential": CONFIDENTIAL,
         "pictures": released.pictures(page["columns"], {name: side[name] for side in shares for name in side}),
         "compared": compared,
-        "pairs": [pair for found in pairs for pair in found],
+        "pairs": [pair for table in pairs for pair in table],
         "shown": shown,
         "in_words": _in_words,
         "disclosure_cells": disclosure_cells,

@@ -250,8 +250,7 @@ def compare_column(data: Any, release: Any, name: str, column: Column) -> tuple[
 # Shares of a column's values in a few bins, for a picture. The bins are public, made from the declared domain and the
 # released values: the confidential values never choose them.
 
-_MOST_BINS = 40
-_MOST_WAYS = 12  # in a picture of two columns
+_MOST_BINS, _MOST_WAYS = 40, 12  # of a column alone, and of two together
 _TAIL = 0.005  # share of the released records that a picture may leave out at either end
 
 
@@ -351,17 +350,17 @@ def confidential_pairs(
         with problems_of(where):
             rows, weights = open_confidential(row_values(source, columns), caller=__name__)
             bins = bins or {name: bins_of(column, rows[name], weights, _MOST_WAYS) for name, column in columns.items()}
-            sides.append(({name: each.places(rows[name]) for name, each in bins.items()}, weights / weights.sum()))
+            sides.append(({name: bins[name].places(rows[name]) for name in bins}, weights / weights.sum()))
     for a, b in combinations(columns, 2):
         names = [np.array([*bins[name].names, "other values", "null"]) for name in (a, b)]
         shape = len(names[0]), len(names[1])
-        flat = [np.bincount(at[a] * shape[1] + at[b], weights, shape[0] * shape[1]) for at, weights in sides]
+        flat = [np.bincount(code[a] * shape[1] + code[b], w, shape[0] * shape[1]) for code, w in sides]
         shares = np.array(flat).reshape(2, *shape)
-        apart = np.outer(shares[1].sum(axis=1), shares[1].sum(axis=0))
-        far = [float(np.abs(shares[1] - other).sum() / 2) for other in (apart, shares[0])]
+        independent = np.outer(shares[1].sum(axis=1), shares[1].sum(axis=0))
+        distances = [float(np.abs(shares[1] - table).sum() / 2) for table in (independent, shares[0])]
         used = [shares.sum(axis=axes) > 0 for axes in ((0, 2), (0, 1))]
-        kept = [way[held].tolist() for way, held in zip(names, used, strict=True)]
-        pairs.append(PairShares((a, b), kept, *shares[:, used[0]][:, :, used[1]], *far))
+        labels = [texts[mask].tolist() for texts, mask in zip(names, used, strict=True)]
+        pairs.append(PairShares((a, b), labels, *shares[:, used[0]][:, :, used[1]], *distances))
     pairs.sort(key=lambda pair: -pair.dependence)
     return Confidential(pairs[:most] + sorted(pairs[most:], key=lambda pair: -pair.loss)[:most])
 

@@ -123,7 +123,7 @@ def sent(shown: Declared) -> dict[str, list[str]]:
     form |= {"slots": "panel", "order_by": slots} if panel else {"slots": slots}
     for place, key in enumerate(shown.keys):
         form[f"{place}.type"] = shown.kind(key)
-        form |= {f"{place}.own": "1"} if key in shown.own else {}
+        form |= {f"{place}.own": "1"} if key in shown.unit_keys else {}
         for entry in ENTRIES:
             value = shown.shown(key, entry)
             form |= {f"{place}.{entry.key}": "1" if value is True else value} if value else {}
@@ -136,14 +136,14 @@ def test_what_is_not_touched_stays_as_it_is(text: str) -> None:
     """Every key of a declaration comes back, those that no field shows included (spacing, rules)."""
     shown = declared(FILES[text], text)
     again = from_fields(shown, sent(shown))
-    assert again.verdict == "Complete."
+    assert again.state(None) == "Complete."
     assert Domain.from_toml(again.text).to_dict() == Domain.from_toml(text).to_dict()
     assert from_fields(again, sent(again)).text == again.text
 
 
 def test_columns_stand_where_their_file_or_the_form_says() -> None:
     shown = declared(FILES[LONG], LONG)
-    assert shown.own == {("", "born")}
+    assert shown.unit_keys == {("", "born")}
     moved = from_fields(shown, sent(shown) | {"1.own": [""], "rules": [""]})
     assert "[tables.visits.columns.born]" in moved.text
     assert "patient" not in Domain.from_toml(moved.text).row_domain.names
@@ -157,15 +157,15 @@ def test_several_files_begin_with_the_column_that_they_share() -> None:
     waiting = begun(dict.fromkeys(FILES[LINKED], "integer"))
     assert waiting.rows["unit"] == "household"
     assert not waiting.complete
-    assert "which table has one row per unit" in waiting.verdict
+    assert "which table has one row per unit" in waiting.state(None)
     form = {f"{place}.type": ["integer"] for place in range(4)} | {"unit": ["household"]}
     form |= {f"{place}.{key}": [value] for place in (1, 3) for key, value in (("lower", "0"), ("upper", "9"))}
     half = from_fields(waiting, form | {"units": ["households"]})
-    assert "which table has one row per unit" in half.verdict
+    assert "which table has one row per unit" in half.state(None)
     asked = from_fields(waiting, form | {"units": ["households"], "table": ["persons"]})
-    assert asked.verdict == "Say which column names the unit, and the most rows that a unit keeps."
+    assert asked.state(None) == "Say which column names the unit, and how many rows it keeps."
     whole = from_fields(waiting, form | {"units": ["households"], "table": ["persons"], "max_records": ["4"]})
-    assert whole.verdict == "Complete."
+    assert whole.state(None) == "Complete."
     assert list(Domain.from_toml(whole.text).table_domains) == ["households", "persons"]
     swapped = from_fields(waiting, form | {"units": ["persons"], "table": ["persons"], "max_records": ["4"]})
     assert not swapped.complete
@@ -179,8 +179,8 @@ def test_what_is_wrong_with_rows_is_said() -> None:
         ("2.relative_to.upper", ""): "relative_to",
         ("order_by", "born"): "order_by",
     }.items():
-        assert words in from_fields(shown, sent(shown) | {change[0]: [change[1]]}).verdict
+        assert words in from_fields(shown, sent(shown) | {change[0]: [change[1]]}).state(None)
     with pytest.raises(DomainError, match="one table of units"):
         declared(FILES[LONG], LONG + "[tables.other]\nunit = 'x'\n")
     for rule in ("units = 'x'", "[tables.x]", "outcome = 'day'"):
-        assert "Leave it out of the rules" in from_fields(shown, sent(shown) | {"rules": [rule]}).verdict
+        assert "Leave it out of the rules" in from_fields(shown, sent(shown) | {"rules": [rule]}).state(None)
