@@ -108,7 +108,7 @@ def application_of(steps: Any, access: Any, end: Callable[[], None]) -> Any:
     from starlette.applications import Starlette
     from starlette.middleware import Middleware
     from starlette.requests import Request
-    from starlette.responses import StreamingResponse
+    from starlette.responses import RedirectResponse, Response, StreamingResponse
     from starlette.routing import Mount, Route
 
     from discreet.app.access import Guard
@@ -172,5 +172,12 @@ def application_of(steps: Any, access: Any, end: Callable[[], None]) -> Any:
         Route("/app.js", steps.script),
         Mount(access.base, routes=pages),
     ]
-    guard, waits = [Middleware(Guard, access=access)], {Unfinished: lambda _, wait: steps.progress(wait.job)}
+
+    async def wait(request: Request, unfinished: Any) -> Response:
+        """Show the command that a page waits for; or the page, where it has ended since."""
+        if unfinished.job.running:
+            return steps.progress(unfinished.job)
+        return RedirectResponse(request.url.path, status_code=303)
+
+    guard, waits = [Middleware(Guard, access=access)], {Unfinished: wait}
     return Starlette(routes=routes, middleware=guard, exception_handlers=waits, lifespan=lifespan)

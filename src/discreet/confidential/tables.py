@@ -74,7 +74,10 @@ def open_declared(
     """Open the tables of a domain, by name, and refuse what their names and types show; no row is read."""
     # One has no name, two are in a mapping or a folder. Raises DataError, FileProblem, ParameterError.
     domains, unit = domain.table_domains, unit_of(domain, unit)
-    data = {"": data} if domain.units is None and not isinstance(data, Mapping) else tables_of(data, [*domains])
+    if domain.units is None and not isinstance(data, Mapping):
+        data = {"": data}
+    if not isinstance(data, Mapping) or set(data) != set(domains):
+        data = tables_of(data, [*domains])
     sources = {name: open_source(data[name]) for name in domains}
     for table, part in domains.items():
         source, names = sources[table], part.names if unit is None else (*part.names, unit.column)
@@ -94,9 +97,7 @@ def open_declared(
 
 
 def tables_of(data: Any, names: Sequence[str]) -> dict[str, Any]:
-    """Return the tables of these names. Raises ParameterError where a folder, or a mapping, has others."""
-    if isinstance(data, Mapping) and set(data) == set(names):
-        return {name: data[name] for name in names}
+    """Return the tables in a folder, by name. Raises ParameterError where it, or a mapping, has others."""
     if names == [""]:
         raise ParameterError('a mapping is of several tables, and the domain has one. Declare units = "..." there')
     files = list[Path]()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -204,9 +204,11 @@ def _confidential(
     if domain.row_domain.names != page["domain"].names:
         raise ParameterError("the domain names other columns than the certificate. Give the domain of the release")
     shares, compared, pairs = list[Any](), list[Any](), list[Any]()
-    tables = {"": data} if domain.units is None else tables_of(data, [*domain.table_domains])
-    for (name, table), release in zip(tables.items(), files, strict=False):  # of draws, the first
-        part = domain.table_domains[name]
+    tables, parts = {"": data} if domain.units is None else data, domain.table_domains
+    if not isinstance(tables, Mapping) or set(tables) != set(parts):
+        tables = tables_of(data, [*parts])
+    for (name, part), release in zip(parts.items(), files, strict=False):  # of several draws, the first
+        table = tables[name]
         bins = {name: page["columns"][name][0] for name in part.names if name in page["columns"]}
         shares.append(reveal_to_custodian(confidential_shares(table, part, bins)))
         if not page["counts"]:  # distances are between records, of which counts have none

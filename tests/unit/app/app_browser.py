@@ -43,6 +43,8 @@ class Browser:
         if fields is None and "/jobs/" not in path and 'data-running="yes"' in text:  # of a command that it waits for
             time.sleep(0.1)
             return self.ask(path, **headers)
+        if fields is None and answer.status == 303 and headers_back["location"] == path:  # it has ended since
+            return self.ask(path, **headers)
         return answer.status, text, headers_back
 
     def enter(self) -> int:
