@@ -208,12 +208,13 @@ def _confidential(
     if not isinstance(tables, Mapping) or set(tables) != set(parts):
         tables = tables_of(data, [*parts])
     for (name, part), release in zip(parts.items(), files, strict=False):  # of several draws, the first
-        table = tables[name]
         bins = {name: page["columns"][name][0] for name in part.names if name in page["columns"]}
-        shares.append(reveal_to_custodian(confidential_shares(table, part, bins)))
+        shares.append(reveal_to_custodian(confidential_shares(tables[name], part, bins)))
         if not page["counts"]:  # distances are between records, of which counts have none
-            compared.append((release.name, reveal_to_custodian(compare(table, release, part, **options))))
-            pairs += [reveal_to_custodian(confidential_pairs(table, release, {k: part.columns[k] for k in bins}))]
+            compared.append((release.name, reveal_to_custodian(compare(tables[name], release, part, **options))))
+            pairs += [
+                reveal_to_custodian(confidential_pairs(tables[name], release, {k: part.columns[k] for k in bins}))
+            ]
     return {
         "title": f"CONFIDENTIAL: {page['title']}",
         "confidential": CONFIDENTIAL,

@@ -1,7 +1,5 @@
 """A page as a process of its own, and a browser without a window that talks to it."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import json

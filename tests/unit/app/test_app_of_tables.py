@@ -1,7 +1,5 @@
 """A page about a folder of two tables, and about rows of units in one file: the same road, and the same strangers."""
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import html

@@ -1,7 +1,5 @@
 """A declaration as a form and back: what the form shows, what it does not, and where each column stands."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

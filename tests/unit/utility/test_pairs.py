@@ -1,7 +1,5 @@
 """Pictures of pairs of columns: their shares beside a count by hand, and which pairs are chosen."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import combinations, product
 
