@@ -207,14 +207,13 @@ def _confidential(
     tables, parts = {"": data} if domain.units is None else data, domain.table_domains
     if not isinstance(tables, Mapping) or set(tables) != set(parts):
         tables = tables_of(data, [*parts])
-    for (name, part), release in zip(parts.items(), files, strict=False):  # of several draws, the first
+    for (table, part), release in zip(parts.items(), files, strict=False):  # of several draws, the first
         bins = {name: page["columns"][name][0] for name in part.names if name in page["columns"]}
-        shares.append(reveal_to_custodian(confidential_shares(tables[name], part, bins)))
+        shares.append(reveal_to_custodian(confidential_shares(tables[table], part, bins)))
         if not page["counts"]:  # distances are between records, of which counts have none
-            compared.append((release.name, reveal_to_custodian(compare(tables[name], release, part, **options))))
-            pairs += [
-                reveal_to_custodian(confidential_pairs(tables[name], release, {k: part.columns[k] for k in bins}))
-            ]
+            compared.append((release.name, reveal_to_custodian(compare(tables[table], release, part, **options))))
+            used = {name: part.columns[name] for name in bins}
+            pairs += [reveal_to_custodian(confidential_pairs(tables[table], release, used))]
     return {
         "title": f"CONFIDENTIAL: {page['title']}",
         "confidential": CONFIDENTIAL,

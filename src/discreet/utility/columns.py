@@ -353,9 +353,8 @@ def confidential_pairs(
             sides.append(({name: bins[name].places(rows[name]) for name in bins}, weights / weights.sum()))
     for a, b in combinations(columns, 2):
         names = [np.array([*bins[name].names, "other values", "null"]) for name in (a, b)]
-        shape = len(names[0]), len(names[1])
-        flat = [np.bincount(code[a] * shape[1] + code[b], w, shape[0] * shape[1]) for code, w in sides]
-        shares = np.array(flat).reshape(2, *shape)
+        m, n = map(len, names)
+        shares = np.reshape([np.bincount(code[a] * n + code[b], w, m * n) for code, w in sides], (2, m, n))
         independent = np.outer(shares[1].sum(axis=1), shares[1].sum(axis=0))
         distances = [float(np.abs(shares[1] - table).sum() / 2) for table in (independent, shares[0])]
         used = [shares.sum(axis=axes) > 0 for axes in ((0, 2), (0, 1))]
