@@ -127,7 +127,7 @@ class Steps:
                 for name, file in files.items()
             }
             for job in naming.values():
-                if (await self.jobs.wait(job, None if request.method == "POST" else _SOON)).running:
+                if (await self.jobs.wait(job, {"GET": _SOON}.get(request.method))).running:
                     raise Unfinished(job)
             self._naming, kinds = {}, dict[Key, str]()
             for name, job in naming.items():

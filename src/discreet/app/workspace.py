@@ -46,9 +46,11 @@ class Workspace:
             raise FileProblem(path, "there is no such file", "check the path")
         self.folder, self.released = place.parent, _release_at(place)
         self.data = None if self.released is not None else place
-        self.tables = {} if self.data is None else _tables_at(place)
-        self.several = "" not in self.tables
-        if self.data is not None and self.several and len(self.tables) < 2:
+        self.tables: dict[str, Path] = {}
+        if self.data is not None:
+            self.tables = _tables_at(place)
+        self.several = len(self.tables) > 1
+        if self.data is not None and not self.several and "" not in self.tables:
             remedy = f"give a file that ends in {READABLE}, or a folder of two tables"
             raise FileProblem(path, "it is neither a table nor a release", remedy)
 
