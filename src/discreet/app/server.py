@@ -175,9 +175,10 @@ def application_of(steps: Any, access: Any, end: Callable[[], None]) -> Any:
 
     async def wait(request: Request, unfinished: Any) -> Response:
         """Show the command that a page waits for; or the page, where it has ended since."""
+        page: Response = RedirectResponse(request.url.path, status_code=303)
         if unfinished.job.running:
-            return steps.progress(unfinished.job)
-        return RedirectResponse(request.url.path, status_code=303)
+            page = steps.progress(unfinished.job)
+        return page
 
     guard, waits = [Middleware(Guard, access=access)], {Unfinished: wait}
     return Starlette(routes=routes, middleware=guard, exception_handlers=waits, lifespan=lifespan)
