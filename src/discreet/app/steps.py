@@ -119,8 +119,8 @@ class Steps:
     async def _columns(self, request: Request) -> dict[Key, str]:
         """Return the types of the columns, by file and name: no row of a file is read but of CSV, for its form."""
         if not self._kinds:
-            places = self.workspace.tables.items()
-            files = {name: f"{self._data}/{file.name}" if name else self._data for name, file in places}
+            data, places = self._data, self.workspace.tables.items()
+            files = {name: f"{data}/{file.name}" if name else data for name, file in places}
             options = ["--header"] * self._header + ["--json"]
             naming = self._naming = self._naming or {
                 name: await self.jobs.start("Names and types", ["domain", "init", file, *options])
