@@ -310,7 +310,8 @@ def _chosen_by_plan(request: Request, facts: PublicFacts) -> tuple[Mechanism, st
     request, reference = replace(request, domain=facts.domain), planner.Reference(facts.reference)
     comparison = planner.PlanRequest(request=request, reference=reference)
     if names != first_names():
-        keeping = [name for name in names if named(name).traits.keeps_declared >= comparison.declares_more]
+        suited = filter(comparison.suits, names)
+        keeping = [name for name in suited if named(name).traits.keeps_declared >= comparison.declares_more]
         comparison = replace(comparison, mechanisms=keeping)
     plan = planner.planned(comparison, largest_sizes=False)
     best, forecast = plan.best, plan.feasible[0].forecast
