@@ -35,7 +35,16 @@ TABLES: dict[str, str] = {
     "fair": "rate_marriage age yrs_married children religious educ occupation",
     "randhie": "mdvis lncoins lpi physlm disea hlthg hlthf",
 }
-SIZES = [(1_000, 8.0), (4_000, 1.0), (10_000, 0.5)]
+SIZES = [(1_000, 8.0), (4_000, 1.0), (10_000, 0.5)]  # of every table; of some also:
+LARGE = [
+    (NIST, 20_000, 2.0),
+    (HOMES, 20_000, 8.0),
+    (ALONE, 30_000, 4.0),
+    (STATES, 100_000, 0.5),
+    (ACS, 40_000, 0.5),
+    (STATES, 40_000, 8.0),
+    (SCORES, 100_000, 1.0),
+]
 PLACES = ("steps", "nearest", "population", "variant")
 GRID = [*product((2, 4, 8), (1, 4), (50, 200), ("practical",)), (4, 4, 100, "projection"), (8, 1, 100, "projection")]
 
