@@ -71,8 +71,9 @@ class PlanRequest:
         return any((self.domain.constraints, self.domain.totals, self.domain.tables))
 
     def suits(self, name: str) -> bool:
-        """Whether a table has as many columns as a mechanism is for, or declares what others do not keep."""
-        return self.declares_more or len(self.domain.columns) >= named(name).traits.least_columns
+        """Whether a mechanism is for tables of so many columns, or keeps what else is declared."""
+        traits = named(name).traits
+        return (len(self.domain.columns) >= traits.least_columns, traits.keeps_declared)[self.declares_more]
 
     @property
     def sizes(self) -> dict[str, Any]:
@@ -265,7 +266,7 @@ def rank(option: Option) -> float:
 
 def considered(name: str, comparison: PlanRequest, fixed: dict[str, Any], *, sized: bool) -> Option:
     """Calibrate a mechanism and predict its error with a few draws of its noise, or say why not."""
-    if comparison.mechanisms is None and not comparison.suits(name):
+    if comparison.mechanisms is None and not (comparison.declares_more or comparison.suits(name)):
         why = f"is for tables of {named(name).traits.least_columns} columns or more. Ask for it by name"
         return Option(name=name, comparison=comparison, refused=why)
     try:
