@@ -43,7 +43,6 @@ LARGE = [
     (STATES, 100_000, 0.5),
     (ACS, 40_000, 0.5),
     (STATES, 40_000, 8.0),
-    (SCORES, 100_000, 1.0),
 ]
 PLACES = ("steps", "nearest", "population", "variant")
 GRID = [*product((2, 4, 8), (1, 4), (50, 200), ("practical",)), (4, 4, 100, "projection"), (8, 1, 100, "projection")]

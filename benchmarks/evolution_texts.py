@@ -160,10 +160,10 @@ def measured(name: str, packages: Path, epsilon: float, seeds: int) -> list[dict
     rows = []
 
     def add(what: str, frames: list[pl.DataFrame], parameters: dict[str, Any]) -> None:
-        facts_of = {"texts": name, "records": len(held), "epsilon": epsilon, "what": what}
+        facts_of = {"texts": name, "records": len(held), "epsilon": epsilon, "releases": seeds, "what": what}
         energy, error = mean_and_error([apart(frame, held_back) for frame in frames])
         told, _ = mean_and_error([auc(frame, held_back) for frame in frames])
-        rows.append({**facts_of, "energy": energy, "error": error, "auc": told, **parameters})
+        rows.append({**facts_of, "energy": energy, "error": error if seeds > 1 else None, "auc": told, **parameters})
         print(*rows[-1].values(), flush=True)
 
     for what, given in settings(budget, facts).items():
@@ -185,8 +185,8 @@ def measured(name: str, packages: Path, epsilon: float, seeds: int) -> list[dict
 @script(packages=Path, texts=(SETS, ["tweets"]), epsilons=[1.0], seeds=(2, 1))
 def main(packages: Path, texts: list[str], epsilons: list[float], seeds: int) -> None:
     rows = [row for name in texts for epsilon in epsilons for row in measured(name, packages, epsilon, seeds)]
-    show(list(rows[0]), [[row.get(key, "") for key in rows[0]] for row in rows])
+    show(list(rows[0]), [[row.get(key) or "" for key in rows[0]] for row in rows])
     worst = [max(mine["energy"] / other["energy"] for other in (before, tutorial))
              for mine, before, tutorial in zip(rows[::5], rows[1::5], rows[2::5], strict=True)]  # fmt: skip
     print(f"at most the better one's energy distance: {verdict(max(worst) <= 1.0)}, at worst {max(worst):.3g} times")
-    save("evolution_texts", {"seeds": seeds, "words": WORDS, "size": SIZE, "rows": rows})
+    save("evolution_texts", {"words": WORDS, "size": SIZE, "rows": rows})

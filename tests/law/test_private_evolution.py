@@ -473,7 +473,7 @@ def test_an_api_that_takes_long_is_asked_for_fewer_candidates_and_records_vote_o
     made = PrivateEvolution.calibrated(budget, domain=domain, n=5000, api=api)
     once = PrivateEvolution.calibrated(budget, domain=domain, n=5000, api=api, steps=1, population=1)
     assert (made.steps, made.nearest, made.variant) == (2, 1, "practical")
-    assert made.population == round(20 * math.sqrt(5000 / once.scale) / 5)
+    assert made.population == round(10 * math.sqrt(5000 / once.scale) / 5)
 
 
 def test_who_is_told_to_take_steps_can() -> None:

@@ -17,7 +17,7 @@ from discreet.mechanisms.noise import LAPLACE, law_named
 from discreet.mechanisms.populations import MOST_CANDIDATES, EvolutionFacts
 from discreet.papers import pe25
 
-_CANDIDATES = {True: 64.0, False: 20.0}  # of a step, times the root of n over noise; fewer where an API takes long
+_CANDIDATES = {True: 64.0, False: 10.0}  # of a step, times the root of n over noise; fewer where an API takes long
 _MOST_PER_RATIO = 3.0  # times n over noise
 _MOST_STEPS = 10
 _VOTES = ((3_000.0, 4), (12_000.0, 2), (math.inf, 1))  # of a record, up to so much n over noise
