@@ -21,20 +21,29 @@ from discreet.mechanisms import Marginals, PrivateEvolution
 from discreet.privacy import Budget
 
 NIST, ACS, HOMES = "nist_acs_excerpts", "acs2024_or_persons", "acs2024_or_households"
+STATES, ALONE, SCORES = "acs2024_persons_income_49", "acs2024_ca_living_alone_income", "oulad_scores"
 TABLES: dict[str, str] = {
     NIST: "AGEP SEX MSP RAC1P EDU PINCP_DECILE",
     f"{NIST} ": "AGEP SEX HISP OWN_RENT HOUSING_TYPE NOC DPHY DEYE POVPIP",
     ACS: "AGEP SEX SCHL MAR HICOV",
     f"{ACS} ": "AGEP PINCP WKHP SEX COW ESR MIL LANX",
     HOMES: "TEN BDSP RMSP BLD NP HINCP",
-    "acs2024_persons_income_49": "AGEP SEX PINCP",
-    "acs2024_ca_living_alone_income": "AGEP SCHL TEN PINCP_from_HINCP",
+    STATES: "AGEP SEX PINCP",
+    ALONE: "AGEP SCHL TEN PINCP_from_HINCP",
     "ce_hornby_hu_5571": "Age Urban Educ Marital Expenditure Income",
-    "oulad_scores": "score date_submitted gender region highest_education age_band final_result",
+    SCORES: "score date_submitted gender region highest_education age_band final_result",
     "fair": "rate_marriage age yrs_married children religious educ occupation",
     "randhie": "mdvis lncoins lpi physlm disea hlthg hlthf",
 }
-SIZES = [(1_000, 8.0), (4_000, 1.0), (10_000, 0.5)]
+SIZES = [(1_000, 8.0), (4_000, 1.0), (10_000, 0.5)]  # of every table; of some also:
+LARGE = [
+    (NIST, 20_000, 2.0),
+    (HOMES, 20_000, 8.0),
+    (ALONE, 30_000, 4.0),
+    (STATES, 100_000, 0.5),
+    (ACS, 40_000, 0.5),
+    (STATES, 40_000, 8.0),
+]
 PLACES = ("steps", "nearest", "population", "variant")
 GRID = [*product((2, 4, 8), (1, 4), (50, 200), ("practical",)), (4, 4, 100, "projection"), (8, 1, 100, "projection")]
 
@@ -104,7 +113,8 @@ def compared(name: str, n: int, epsilon: float, seeds: int) -> dict[str, Any]:
 @script(tables=(list(TABLES), ["fair"]), seeds=(1, 1))
 def main(tables: list[str], seeds: int) -> None:
     rows = []
-    for name, (n, epsilon) in product(tables, SIZES):
+    cases = [(name, *size) for name, size in product(tables, SIZES)] + [case for case in LARGE if case[0] in tables]
+    for name, n, epsilon in cases:
         rows.append(compared(name, n, epsilon, seeds))
         print(*rows[-1].values(), flush=True)
     near = sum(row["ratio"] <= 1.2 for row in rows)

@@ -16,7 +16,7 @@ from discreet import Unit, release
 from discreet._core.random import secure, seeded
 from discreet.audit.instance import clopper_pearson
 from discreet.confidential import confidential, confidential_rows
-from discreet.domain import Counts, Domain, Integer, Numeric, Records
+from discreet.domain import Counts, Domain, Integer, Numeric, OpenLabels, Records
 from discreet.domain import records as records_module
 from discreet.domain.records import Units
 from discreet.errors import FileProblem, Infeasible, ParameterError, PoorUtility
@@ -457,6 +457,23 @@ def test_what_is_free_in_narrow_domains() -> None:
     assert PrivateEvolution.calibrated(budget, domain=finite, n=1000).steps == 1
     with pytest.raises(Infeasible):
         PrivateEvolution.calibrated(Budget(epsilon=1.0), domain=square(), n=1000, api="box")
+
+
+def test_an_api_that_takes_long_is_asked_for_fewer_candidates_and_records_vote_once() -> None:
+    budget, domain = Budget(epsilon=1.0, delta=1e-6), Domain(columns={"text": OpenLabels()})
+    api = Callables(
+        domain=domain,
+        label="words",
+        diameter=10.0,
+        generate=lambda count, seed: pl.DataFrame({"text": ["a"] * count}),
+        vary=lambda frame, seed: frame,
+        embedding=lambda frame: frame["text"].str.len_chars().to_numpy()[:, None],
+        variations=4,
+    )
+    made = PrivateEvolution.calibrated(budget, domain=domain, n=5000, api=api)
+    once = PrivateEvolution.calibrated(budget, domain=domain, n=5000, api=api, steps=1, population=1)
+    assert (made.steps, made.nearest, made.variant) == (2, 1, "practical")
+    assert made.population == round(10 * math.sqrt(5000 / once.scale) / 5)
 
 
 def test_who_is_told_to_take_steps_can() -> None:

@@ -1,13 +1,16 @@
 """The documentation's own programs: the check of a built site, the tables of the reference, the gallery's pictures."""
 
+import importlib
 import re
 import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import click
 import pytest
 
+from discreet.cli.entry import discreet as commands
 from discreet.mechanisms import REGISTRY
 
 ROOT = Path(__file__).parents[2]
@@ -152,6 +155,36 @@ def test_verdicts_of_the_gallery_are_of_the_notes() -> None:
         for verdict in re.findall(r"\*\*Verdict:\*\*(.*)", path.read_text(encoding="utf-8")):
             for number in re.findall(r"(?<![\w.])\d+\.\d+(?![\w.]\d)", verdict):
                 assert number in kept, (path.name, number)
+
+
+def test_every_system_of_the_papers_is_there_and_tested() -> None:
+    """29 rows: what each names can be had, its test names it, and no mechanism but marginals is left out."""
+    text = (GALLERY / "systems.md").read_text(encoding="utf-8")
+    rows = [
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if re.match(r"\| \d+ \|", line)
+    ]
+    assert [int(row[0]) for row in rows] == list(range(1, 30))
+    mechanisms = set()
+    for _, system, paper, called, _, test, _ in rows:
+        assert re.search("PY26|BNP24|PE25|PP22|ROO25", paper), system
+        checks = (ROOT / test.strip("`")).read_text(encoding="utf-8")
+        for name in re.findall("`([^`]+)`", called):
+            if name in REGISTRY:
+                mechanisms.add(name)
+            elif name.startswith("discreet "):
+                context = click.Context(commands)
+                group: Any = commands
+                for word in name.split()[1:]:
+                    group = group.get_command(context, word)
+                    assert group is not None, name
+            elif name.startswith("discreet."):
+                module, _, member = name.rpartition(".")
+                assert callable(getattr(importlib.import_module(module), member)), name
+                mechanisms.add(member)
+        names = re.findall("`([^`]+)`", called)
+        words = {REGISTRY[name].__name__ if name in REGISTRY else name.rpartition(".")[2] for name in names}
+        assert any(re.search(rf"\b{re.escape(word)}\b", checks) for word in words), system
+    assert set(REGISTRY) - mechanisms == {"marginals"}
 
 
 @pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.exhaustive)])

@@ -310,8 +310,7 @@ def _chosen_by_plan(request: Request, facts: PublicFacts) -> tuple[Mechanism, st
     request, reference = replace(request, domain=facts.domain), planner.Reference(facts.reference)
     comparison = planner.PlanRequest(request=request, reference=reference)
     if names != first_names():
-        keeping = [name for name in names if named(name).traits.keeps_declared >= comparison.declares_more]
-        comparison = replace(comparison, mechanisms=keeping)
+        comparison = replace(comparison, mechanisms=list(filter(comparison.suits, names)))
     plan = planner.planned(comparison, largest_sizes=False)
     best, forecast = plan.best, plan.feasible[0].forecast
     if forecast is not None and plan.feasible[0].poor and "poor-utility" not in request.accept:

@@ -70,6 +70,11 @@ class PlanRequest:
         """Whether the domain declares what only some mechanisms keep."""
         return any((self.domain.constraints, self.domain.totals, self.domain.tables))
 
+    def suits(self, name: str) -> bool:
+        """Whether a mechanism is for tables of so many columns, or keeps what else is declared."""
+        traits = named(name).traits
+        return (len(self.domain.columns) >= traits.least_columns, traits.keeps_declared)[self.declares_more]
+
     @property
     def sizes(self) -> dict[str, Any]:
         """What mechanisms are calibrated with."""
@@ -261,9 +266,8 @@ def rank(option: Option) -> float:
 
 def considered(name: str, comparison: PlanRequest, fixed: dict[str, Any], *, sized: bool) -> Option:
     """Calibrate a mechanism and predict its error with a few draws of its noise, or say why not."""
-    least = named(name).traits.least_columns
-    if len(comparison.domain.columns) < least and not comparison.declares_more:
-        why = f"is for tables of {least} columns or more. Ask for it by name"
+    if comparison.mechanisms is None and not (comparison.declares_more or comparison.suits(name)):
+        why = f"is for tables of {named(name).traits.least_columns} columns or more. Ask for it by name"
         return Option(name=name, comparison=comparison, refused=why)
     try:
         mechanism = calibrated(name, comparison.domain, fixed, **comparison.sizes)
@@ -384,9 +388,9 @@ def tried_remedies(comparison: PlanRequest, options: Sequence[Option]) -> list[s
     quick = [option.name for option in options if not named(option.name).traits.tried_out]
 
     def enough(**changes: Any) -> bool:
-        request = replace(comparison.request, **changes)
-        trial = compared(replace(comparison, request=request, mechanisms=quick), sized=False)
-        return any(option.mechanism is not None and not option.poor for option in trial)
+        trial = replace(comparison, request=replace(comparison.request, **changes))
+        options = compared(replace(trial, mechanisms=list(filter(trial.suits, quick))), sized=False)
+        return any(option.mechanism is not None and not option.poor for option in options)
 
     outcome = comparison.domain.outcome
     costly = [name for name in columns if name not in outcome]

@@ -104,6 +104,16 @@ def test_ten_categorical_columns_take_no_memory_for_their_cells() -> None:
     assert found.best.name == "marginals"
 
 
+def test_a_mechanism_for_wide_tables_that_is_named_is_compared_on_narrow_ones_and_chosen_where_it_is_better() -> None:
+    narrow = Domain(columns={f"c{i}": Integer(lower=0, upper=19) for i in range(3)})
+    unasked = planned(narrow)
+    (refused,) = [option.refused for option in unasked.options if option.name == "marginals"]
+    assert refused == "is for tables of 4 columns or more. Ask for it by name"
+    first, second = planned(narrow, "private-evolution", "marginals").feasible
+    assert (first.name, second.name) == ("marginals", "private-evolution")
+    assert (first.w1 or 0.0) < 0.5 * (second.w1 or 0.0)
+
+
 @pytest.mark.parametrize(
     ("facts", "error", "words"),
     [
