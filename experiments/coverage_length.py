@@ -18,8 +18,8 @@ Goals: coverage of 94 to 98 % for each kind; a median length of at most 1.5, and
 that without privacy, of columns whose range is at most 23, and 81, standard deviations. At an atom, the median length
 is at most that of Laplace with a seventh of the budget; of other shares at most twice that.
 
-    python experiments/coverage_length.py               # releases of each column, added to releases.csv, which is not kept
-    python experiments/coverage_length.py --releases 0  # coverage.csv and columns.csv of what there is
+    python experiments/coverage_length.py               # each column, added to releases.csv, which is not kept
+    python experiments/coverage_length.py --releases 0  # coverage.csv and columns.csv of these
 """
 
 import math
