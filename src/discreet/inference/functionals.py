@@ -61,12 +61,10 @@ class Functional:
     def limits(self, low: float = -math.inf, high: float = math.inf) -> tuple[float, float]:
         """Return the least and the greatest number that it can be, of values from ``low`` to ``high``."""
         spread = (high - low) / 2.0
-        most = {"sd": spread, "variance": spread**2}
+        limits = {"sd": (0.0, spread), "variance": (0.0, spread**2)} if self.function is None else {}
         if self.is_share:
             return 0.0, 1.0
-        if self.function is None and self.name in most:
-            return 0.0, most[self.name]
-        return -math.inf, math.inf
+        return limits.get(self.name, (low, high) if self.unit == "value" else (-math.inf, math.inf))
 
     def between(self, least: Line, most: Line) -> tuple[Floats, ...]:
         """Return the least and the greatest number of each draw, over all distributions within cells."""
