@@ -36,7 +36,7 @@ from coverage_real import COLUMNS, ROWS, Z, population
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from discreet import Budget, release
+from discreet import Budget, plan, release
 from discreet.domain import Domain, cell_span
 
 RESULTS = HERE / "results" / "coverage_length"
@@ -132,14 +132,18 @@ def direct(name: str, kind: str, plain: float) -> list[float]:
     return [lengths[0], lengths[2], lengths[1], lengths[3]]
 
 
+@cache
+def chosen(name: str) -> Any:
+    return plan(Domain(columns={"x": declared(name)}), BUDGET, records=RECORDS, largest_sizes=False).best
+
+
 def one_release(name: str, number: int) -> Iterator[list[Any]]:
     """Yield a row for each question."""
     everybody, column = population(name), declared(name)
     rng = np.random.default_rng([zlib.crc32(name.encode()), number])
     table = np.sort(everybody[rng.integers(0, len(everybody), RECORDS)])
     values = pl.Series(table).cast(pl.Int64 if column.kind == "integer" else pl.Float64)
-    domain = Domain(columns={"x": column})
-    released = release(values.to_frame("x"), domain, BUDGET, size=RECORDS, seed=number)
+    released = release(values.to_frame("x"), mechanism=chosen(name), size=RECORDS, seed=number)
     true, length = truths(name, everybody), without_privacy(name, table)
     for row in released.posterior(draws=DRAWS).summary(list(true)).rows:
         slack = 1e-9 * (1.0 + abs(true[row.name]))
