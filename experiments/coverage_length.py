@@ -143,7 +143,8 @@ def one_release(name: str, number: int) -> Iterator[list[Any]]:
     rng = np.random.default_rng([zlib.crc32(name.encode()), number])
     table = np.sort(everybody[rng.integers(0, len(everybody), RECORDS)])
     values = pl.Series(table).cast(pl.Int64 if column.kind == "integer" else pl.Float64)
-    released = release(values.to_frame("x"), mechanism=chosen(name), size=RECORDS, seed=number)
+    mechanism = chosen(name)
+    released = release(values.to_frame("x"), mechanism.domain, mechanism=mechanism, size=RECORDS, seed=number)
     true, length = truths(name, everybody), without_privacy(name, table)
     for row in released.posterior(draws=DRAWS).summary(list(true)).rows:
         slack = 1e-9 * (1.0 + abs(true[row.name]))
