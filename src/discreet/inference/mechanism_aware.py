@@ -142,6 +142,12 @@ def mechanism_posterior(
     return population_posterior(latent, rng, of=of, within=within)
 
 
+def of_records(mechanism: Mechanism, n: int, numbers: Indices, draws: int, rng: np.random.Generator) -> Posterior:
+    """Return the posterior given how many records of each cell a mechanism released."""
+    latent = latent_counts(mechanism, samplers.ReleasedRecords(n, numbers), strength=None, draws=draws, rng=rng)
+    return population_posterior(latent, rng, of="population", within="bounds")
+
+
 def _cells(release: Any, certificate: Certificate, mechanism: Mechanism) -> samplers.Observation:
     """Return what was released of each cell."""
     facts, domain = certificate.facts, mechanism.domain

@@ -8,16 +8,19 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from typing import Any, cast
 
+import numpy as np
+
 from discreet import mechanisms, wording
 from discreet._core.boundary import sealed
 from discreet._core.errors import DiscreetError, Refused
+from discreet._core.lazy import pl
 from discreet._core.numeric import least_integer
 from discreet._core.text import about, as_written, counted
-from discreet.domain import Domain
+from discreet.domain import Domain, Integer, Numeric
 from discreet.ledger import Request
 from discreet.mechanisms import Forecast, Mechanism, NoiseLaw, first_names, named
 from discreet.planner.cells import calibrated, with_sampling
-from discreet.planner.predicted import Reference, predicted_errors, sampling_errors, summed
+from discreet.planner.predicted import Reference, mean_length, predicted_errors, sampling_errors, summed
 from discreet.privacy import AnyBudget, Guarantee, Relation, Unit
 from discreet.releases import POOR_UTILITY, headline, weak_attack
 
@@ -28,6 +31,7 @@ _NEAR = 0.05  # of the least predicted error and of a sample's: that much more w
 _HOPELESS = 0.9  # share that is not from the data, from which on the error is not predicted where that takes long
 _MANY_CELLS = 1 << 20
 _PRECISION = 0.01  # of the largest size
+_VALUES = 1 << 16  # of an invented table
 _MOST_CARRIED = 1 << 40  # cells
 
 UNIT = "UNIT"
@@ -185,6 +189,33 @@ class Option:
         Found to within 1 % below, up to 100 times the number of records held; None where it was not asked for.
         """
         return _largest_size(self, self.mechanism) if self.mechanism is not None and self.sized else None
+
+    @property
+    def wider_range(self) -> list[str]:
+        """How long the interval of a single column's mean will be, and how long with a range twice as wide."""
+        comparison, mechanism, reference = self.comparison, self.mechanism, self.comparison.reference
+        (name, column), *more = [*comparison.domain.columns.items(), ("", None)]
+        if len(more) > 1 or not isinstance(column, (Integer, Numeric)) or not self.analysed or comparison.declares_more:
+            return []
+        if mechanism is None or self.forecast is None or not self.forecast.stratified:
+            return []
+        whole, half = column.kind == "integer", (column.upper - column.lower) / 2.0
+        if reference.table is None:  # even values in the inner half of the range
+            values = pl.Series(column.lower + half * (0.5 + (np.arange(_VALUES) + 0.5) / _VALUES))
+            reference = Reference(pl.DataFrame({name: values.round().cast(int) if whole else values}))
+        half = round(half) if whole else half
+        try:
+            wider = Domain(columns={name: replace(column, lower=column.lower - half, upper=column.upper + half)})
+            pair = mechanism, calibrated(self.name, wider, dict(self.fixed), **comparison.sizes)
+        except DiscreetError:  # as where a grid has no wider range
+            return []
+        sizes = {"n": comparison.n, "size": comparison.size}
+        once, twice = (mean_length(each, reference, **sizes) for each in pair)
+        wide = f"{about(twice, 2)} times" if twice > once else "no longer"
+        return [
+            f"predicted: the interval of a mean is about {about(once, 2)} times as long as without privacy, and {wide} "
+            "with a range twice as wide. Declare no wider a range than the values can have"
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the option as JSON values."""

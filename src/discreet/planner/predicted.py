@@ -12,10 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
+from discreet import inference
 from discreet._core.arrays import Floats, Integers
 from discreet._core.errors import ParameterError
 from discreet._core.lazy import pl
@@ -33,6 +34,7 @@ _LISTED = 1 << 16  # values of a column
 _LAW_DRAWS = 1 << 16  # records that stand for a law of which only draws are known
 _MOST_REHEARSALS = 3
 _WORK = 1 << 22  # records times pairs, up to which there are several
+_MEANS = 400  # draws of a posterior
 _REHEARSED = 1 << 20  # records: more of them have hardly less error
 
 _Shares = tuple[Any, Floats]  # codes of a column, and the share of the records that has each
@@ -133,6 +135,24 @@ def predicted_errors(
     return errors
 
 
+def mean_length(mechanism: Mechanism, reference: Reference, *, n: int, size: int) -> float:
+    """Return how long the interval of a column's mean is after a release, in units of that without privacy."""
+    ((name, column),), (support, shares) = mechanism.domain.columns.items(), reference.shares(mechanism.domain)
+    rng, table = ApproximateGenerator(0), _scaled(support, shares, n)
+    records = Records.concatenate(mechanism.reading(mechanism.kernel(table, rng=rng), n=n).draw(size, rng=rng))
+    drawn = np.bincount(mechanism.domain.flat(records), minlength=len(support))
+    row = inference.of_records(mechanism, n, drawn, _MEANS, rng).summary(["mean"]).rows[0]
+    sd = np.nanstd(column.coordinates(cast("pl.DataFrame", reference.table)[name]))
+    return float((row.upper - row.lower) / max(2.0 * 1.96 * sd / math.sqrt(n), 1e-300))
+
+
+def _scaled(support: Records, shares: Floats, n: int) -> Counts:
+    """Return a table of ``n`` records that has some shares, in whole numbers."""
+    frequencies = np.diff(np.rint(n * np.cumsum(shares)), prepend=0.0).astype(np.int64)
+    present = np.flatnonzero(frequencies)
+    return Counts(records=support.take(present), frequencies=frequencies[present])
+
+
 def sampling_errors(domain: Domain, size: int, reference: Reference) -> dict[str, float]:
     """Return the errors that independent records drawn from the table itself are predicted to have: without privacy."""
     support, shares = _with_absence(domain, *reference.shares(domain))
@@ -147,15 +167,13 @@ def released_shares(
     # An evolution reads a table drawn from these shares, any other kernel one that has them, in whole numbers.
     forecast = mechanism.forecast(n, Commonness.of_counts(shares, cells=mechanism.domain.size))
     runner = forecast.stand_in or mechanism
-    frequencies = np.diff(np.rint(n * np.cumsum(shares)), prepend=0.0).astype(np.int64)
+    table = _scaled(support, shares, n)
     for rng in map(ApproximateGenerator, range(runs)):
         if forecast.rest:
             yield _continued(mechanism.domain, support, shares, forecast, rng)
             continue
         if forecast.stand_in:
-            frequencies = rng.multinomial(n, shares / shares.sum())
-        present = np.flatnonzero(frequencies)
-        table = Counts(records=support.take(present), frequencies=frequencies[present])
+            table = _scaled(support, rng.multinomial(n, shares / shares.sum()) / n, n)
         reading = runner.reading(runner.kernel(table, rng=rng), n=n)
         columns = reading.column_shares(rng=rng)
         if columns is None:
