@@ -34,7 +34,7 @@ import polars as pl
 from _harness import HERE, script, texts, write
 from coverage_real import COLUMNS, ROWS, Z, population
 from scipy.optimize import brentq
-from scipy.stats import norm
+from scipy.special import log_ndtr, ndtr
 
 from discreet import Budget, plan, release
 from discreet.domain import Domain, cell_span
@@ -108,7 +108,7 @@ def gaussian(questions: int) -> float:
 
     def excess(sigma: float) -> float:
         a, b = reach / (2.0 * sigma), epsilon * sigma / reach
-        return norm.cdf(a - b) - math.exp(epsilon) * norm.cdf(-a - b) - BUDGET.delta
+        return ndtr(a - b) - math.exp(epsilon) * ndtr(-a - b) - BUDGET.delta
 
     return float(brentq(excess, 0.1, 1e3))
 
@@ -125,8 +125,8 @@ def direct(name: str, kind: str, plain: float) -> list[float]:
         def beyond(t: float, b: float = b) -> float:
             """Return how likely Laplace noise of scale b and sampling error together exceed t."""
             signs, lift = (1.0, -1.0), 0.5 * (sd / b) ** 2
-            tails = [sign * 0.5 * math.exp(lift - sign * t / b + norm.logcdf(sign * t / sd - sd / b)) for sign in signs]
-            return norm.sf(t / sd) + sum(tails) - 0.025
+            tails = [sign * 0.5 * math.exp(lift - sign * t / b + log_ndtr(sign * t / sd - sd / b)) for sign in signs]
+            return ndtr(-t / sd) + sum(tails) - 0.025
 
         lengths += [2.0 * float(brentq(beyond, 0.0, 10.0 * (sd + b))), 2.0 * Z * math.hypot(sd, reach)]
     return [lengths[0], lengths[2], lengths[1], lengths[3]]

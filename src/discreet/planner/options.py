@@ -8,19 +8,16 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from typing import Any, cast
 
-import numpy as np
-
 from discreet import mechanisms, wording
 from discreet._core.boundary import sealed
 from discreet._core.errors import DiscreetError, Refused
-from discreet._core.lazy import pl
 from discreet._core.numeric import least_integer
 from discreet._core.text import about, as_written, counted
 from discreet.domain import Domain, Integer, Numeric
 from discreet.ledger import Request
 from discreet.mechanisms import Forecast, Mechanism, NoiseLaw, first_names, named
 from discreet.planner.cells import calibrated, with_sampling
-from discreet.planner.predicted import Reference, mean_length, predicted_errors, sampling_errors, summed
+from discreet.planner.predicted import Reference, mean_lengths, predicted_errors, sampling_errors, summed
 from discreet.privacy import AnyBudget, Guarantee, Relation, Unit
 from discreet.releases import POOR_UTILITY, headline, weak_attack
 
@@ -31,7 +28,6 @@ _NEAR = 0.05  # of the least predicted error and of a sample's: that much more w
 _HOPELESS = 0.9  # share that is not from the data, from which on the error is not predicted where that takes long
 _MANY_CELLS = 1 << 20
 _PRECISION = 0.01  # of the largest size
-_VALUES = 1 << 16  # of an invented table
 _MOST_CARRIED = 1 << 40  # cells
 
 UNIT = "UNIT"
@@ -192,30 +188,17 @@ class Option:
 
     @property
     def wider_range(self) -> list[str]:
-        """How long the interval of a single column's mean will be, and how long with a range twice as wide."""
-        comparison, mechanism, reference = self.comparison, self.mechanism, self.comparison.reference
-        (name, column), *more = [*comparison.domain.columns.items(), ("", None)]
-        if len(more) > 1 or not isinstance(column, (Integer, Numeric)) or not self.analysed or comparison.declares_more:
+        """How long the interval of a single column's mean is, and how long with a range twice as wide."""
+        domain, sizes = self.comparison.domain, {"n": self.comparison.n, "size": self.comparison.size}
+        lines = [isinstance(column, (Integer, Numeric)) for column in domain.columns.values()]
+        if lines != [True] or domain.tables or not (self.analysed and self.forecast and self.forecast.stratified):
             return []
-        if mechanism is None or self.forecast is None or not self.forecast.stratified:
-            return []
-        whole, half = column.kind == "integer", (column.upper - column.lower) / 2.0
-        if reference.table is None:  # even values in the inner half of the range
-            values = pl.Series(column.lower + half * (0.5 + (np.arange(_VALUES) + 0.5) / _VALUES))
-            reference = Reference(pl.DataFrame({name: values.round().cast(int) if whole else values}))
-        half = round(half) if whole else half
-        try:
-            wider = Domain(columns={name: replace(column, lower=column.lower - half, upper=column.upper + half)})
-            pair = mechanism, calibrated(self.name, wider, dict(self.fixed), **comparison.sizes)
-        except DiscreetError:  # as where a grid has no wider range
-            return []
-        sizes = {"n": comparison.n, "size": comparison.size}
-        once, twice = (mean_length(each, reference, **sizes) for each in pair)
-        wide = f"{about(twice, 2)} times" if twice > once else "no longer"
-        return [
-            f"predicted: the interval of a mean is about {about(once, 2)} times as long as without privacy, and {wide} "
-            "with a range twice as wide. Declare no wider a range than the values can have"
-        ]
+        lengths = mean_lengths(cast("Mechanism", self.mechanism), self.comparison.reference, **sizes)
+        text = (
+            "predicted: the interval of a mean is about {} times as long as without privacy, and {} times with a range "
+            "twice as wide in as many cells. Declare no wider a range than the values can have"
+        )
+        return [text.format(*(about(length, 2) for length in lengths))] if lengths else []
 
     def to_dict(self) -> dict[str, Any]:
         """Return the option as JSON values."""

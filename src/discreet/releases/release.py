@@ -43,6 +43,7 @@ def taken_for_sample(certificate: Certificate) -> ReleaseTakenForSample | None:
     return warning if factor > _VISIBLE else None
 
 
+Law = Literal["linear", "logistic"]
 _ANALYSIS = "discreet.inference"  # which stands above this package: loaded by name, when a release is analysed
 _SEVERAL = "discreet.inference.several_tables"
 
@@ -203,14 +204,7 @@ class Release:
             return import_module(_SEVERAL).estimate_tables(self, functionals, column, by, level, progress)
         return self.posterior().summary(functionals, column=column, by=by, level=level)
 
-    def regress(
-        self,
-        formula: str,
-        *,
-        kind: Literal["linear", "logistic"] | None = None,
-        level: float = 0.95,
-        progress: Progress = None,
-    ) -> Any:
+    def regress(self, formula: str, *, kind: Law | None = None, level: float = 0.95, progress: Progress = None) -> Any:
         """Return the coefficients of a regression in the population, with intervals: ``regress`` of :meth:`posterior`.
 
         Of several tables, each is analysed by itself, as for :meth:`estimate`; of tables of units, with the unit as the
@@ -223,9 +217,7 @@ class Release:
         kind : {"linear", "logistic"}, optional
             By default logistic where the outcome has two values, true and false or two categories, else linear, also
             for the numbers 0 and 1. Notes say which it is.
-        level : float
-            Probability of the intervals.
-        progress : callable, optional
+        level, progress
             As for :meth:`estimate`.
 
         Returns

@@ -184,6 +184,8 @@ def test_a_plan_says_what_a_wider_range_does_to_a_mean_as_releases_do(coin: bool
 
 
 def test_no_wider_range_is_told_of_where_there_is_none() -> None:
+    constant = planned(UNIT, reference=pl.DataFrame({"x": [0.3] * 9}), records=500)
+    assert not any("twice as wide" in note for note in constant.notes)
     labels = Category(categories=["a", "b"])
     for columns in ({"x": labels}, {"x": Integer(lower=0, upper=3), "y": labels}):
         assert not any("twice as wide" in note for note in planned(Domain(columns=columns), records=500).notes)
