@@ -180,10 +180,7 @@ class Option:
 
     @cached_property
     def largest_size(self) -> int | None:
-        """The most records it can release within the budget of which at most a fifth are not from the data.
-
-        Found to within 1 % below, up to 100 times the number of records held; None where it was not asked for.
-        """
+        """The most records of which a fifth at most are not from the data, to 1 % below; None where not asked for."""
         return _largest_size(self, self.mechanism) if self.mechanism is not None and self.sized else None
 
     @property
@@ -194,10 +191,8 @@ class Option:
         if lines != [True] or domain.tables or not (self.analysed and self.forecast and self.forecast.stratified):
             return []
         lengths = mean_lengths(cast("Mechanism", self.mechanism), self.comparison.reference, **sizes)
-        text = (
-            "predicted: the interval of a mean is about {} times as long as without privacy, and {} times with a range "
-            "twice as wide in as many cells. Declare no wider a range than the values can have"
-        )
+        text = "predicted: the interval of a mean is about {} times as long as without privacy, and {} times with a "
+        text += "range twice as wide in as many cells. Declare no wider a range than the values can have"
         return [text.format(*(about(length, 2) for length in lengths))] if lengths else []
 
     def to_dict(self) -> dict[str, Any]:
