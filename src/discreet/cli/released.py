@@ -160,8 +160,10 @@ def estimate(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         with progress_bar(1, as_json, "tables", after=2.0) as progress:
-            several = partial(release.estimate, progress=progress) if release.certificate.several else None
-            summary = (several or release.posterior(**options).summary)(names, **numbers)
+            summarise = partial(release.estimate, progress=progress)
+            if not release.certificate.several:
+                summarise = release.posterior(**options).summary
+            summary = summarise(names, **numbers)
     for warning in caught:
         if issubclass(warning.category, UserWarning):
             tell(f"discreet: {warning.message}", err=True)

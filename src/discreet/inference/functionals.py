@@ -61,10 +61,14 @@ class Functional:
     def limits(self, low: float = -math.inf, high: float = math.inf) -> tuple[float, float]:
         """Return the least and the greatest number that it can be, of values from ``low`` to ``high``."""
         spread = (high - low) / 2.0
-        limits = {"sd": (0.0, spread), "variance": (0.0, spread**2)} if self.function is None else {}
+        most = {"sd": spread, "variance": spread**2}
         if self.is_share:
             return 0.0, 1.0
-        return limits.get(self.name, (low, high) if self.unit == "value" else (-math.inf, math.inf))
+        if self.unit == "value":
+            return low, high
+        if self.function is None and self.name in most:
+            return 0.0, most[self.name]
+        return -math.inf, math.inf
 
     def between(self, least: Line, most: Line) -> tuple[Floats, ...]:
         """Return the least and the greatest number of each draw, over all distributions within cells."""

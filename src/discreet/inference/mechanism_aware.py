@@ -38,8 +38,6 @@ _TREE = (
     "for neighbouring cells as narrow as the release suggests"
 )
 
-_COINS = "coins of the records say where in their cells values lie: a mean is theirs, and a variance has bounds by them"
-
 
 class LatentCounts(NamedTuple):
     """The confidential counts given a release, of the leaves for a tree."""
@@ -335,7 +333,7 @@ def population_posterior(latent: LatentCounts, rng: np.random.Generator, *, of: 
         own, own_weights = shapes(domain, alpha, masses, rng)
         support, masses = Records(columns=(np.empty(0),)), np.empty((len(masses), 0))
     if domain.coin_columns:
-        notes.append(_COINS)
+        notes.append(wording.said("coins-split", {}))
     if unseen is not None:
         notes.append(unseen.message(expected))
     if draws.approximation:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import Any, cast
 
 from discreet import mechanisms, wording
@@ -13,7 +14,7 @@ from discreet._core.boundary import sealed
 from discreet._core.errors import DiscreetError, Refused
 from discreet._core.numeric import least_integer
 from discreet._core.text import about, as_written, counted
-from discreet.domain import Domain, Integer, Numeric
+from discreet.domain import Domain
 from discreet.ledger import Request
 from discreet.mechanisms import Forecast, Mechanism, NoiseLaw, first_names, named
 from discreet.planner.cells import calibrated, with_sampling
@@ -186,14 +187,18 @@ class Option:
     @property
     def wider_range(self) -> list[str]:
         """How long the interval of a single column's mean is, and how long with a range twice as wide."""
-        domain, sizes = self.comparison.domain, {"n": self.comparison.n, "size": self.comparison.size}
-        lines = [isinstance(column, (Integer, Numeric)) for column in domain.columns.values()]
-        if lines != [True] or domain.tables or not (self.analysed and self.forecast and self.forecast.stratified):
+        comparison = self.comparison
+        kinds = [column.kind in ("integer", "numeric") for column in comparison.domain.columns.values()]
+        if (
+            kinds != [True]
+            or comparison.domain.tables
+            or not (self.analysed and self.forecast and self.forecast.stratified)
+        ):
             return []
-        lengths = mean_lengths(cast("Mechanism", self.mechanism), self.comparison.reference, **sizes)
-        text = "predicted: the interval of a mean is about {} times as long as without privacy, and {} times with a "
-        text += "range twice as wide in as many cells. Declare no wider a range than the values can have"
-        return [text.format(*(about(length, 2) for length in lengths))] if lengths else []
+        mechanism = cast("Mechanism", self.mechanism)
+        lengths = mean_lengths(mechanism, comparison.reference, n=comparison.n, size=comparison.size)
+        pairs = ({"once": f"{once:.3g}", "twice": f"{twice:.3g}"} for once, twice in pairwise(lengths))
+        return [wording.said("mean-interval", numbers) for numbers in pairs]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the option as JSON values."""

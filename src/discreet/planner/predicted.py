@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from discreet import inference
 from discreet._core.arrays import Floats, Integers
 from discreet._core.errors import ParameterError
 from discreet._core.lazy import pl
@@ -137,6 +136,8 @@ def predicted_errors(
 
 def mean_lengths(mechanism: Mechanism, reference: Reference, *, n: int, size: int) -> list[float]:
     """Return how long a mean's interval is, beside that without privacy; then with a range twice as wide."""
+    from discreet.inference import of_records
+
     # In as many cells, that is as if values were half as spread. An invented table has even ones in the inner half.
     (name, column), *_ = mechanism.domain.columns.items()
     low, high, cells, lengths = column.lower, column.upper, mechanism.domain.size or 0, []  # type: ignore[attr-defined]
@@ -144,15 +145,16 @@ def mean_lengths(mechanism: Mechanism, reference: Reference, *, n: int, size: in
     if reference.table is not None:
         values = reference.table[name].drop_nulls().to_numpy().astype(np.float64)
     for rng, part in zip(map(ApproximateGenerator, (0, 0)), (1.0, 0.5), strict=True):
-        moved = pl.Series((low + high) / 2.0 + part * (values - (low + high) / 2.0))
-        moved = moved.round().cast(pl.Int64) if column.kind == "integer" else moved
-        if not (spread := float(np.std(moved.to_numpy()))):
+        column_values = pl.Series((low + high) / 2.0 + part * (values - (low + high) / 2.0))
+        if column.kind == "integer":
+            column_values = column_values.round().cast(pl.Int64)
+        if not (spread := float(np.std(column_values.to_numpy()))):
             return []
-        codes = column.encode(moved)
-        table = _scaled(mechanism.domain.unflat(np.arange(cells)), np.bincount(codes, minlength=cells) / len(codes), n)
+        shares = np.bincount(column.encode(column_values), minlength=cells) / len(values)
+        table = _scaled(mechanism.domain.unflat(np.arange(cells)), shares, n)
         records = Records.concatenate(mechanism.reading(mechanism.kernel(table, rng=rng), n=n).draw(size, rng=rng))
-        drawn = np.bincount(mechanism.domain.flat(records), minlength=cells)
-        row = inference.of_records(mechanism, n, drawn, _MEANS, rng).summary(["mean"]).rows[0]
+        numbers = np.bincount(mechanism.domain.flat(records), minlength=cells)
+        row = of_records(mechanism, n, numbers, _MEANS, rng).summary(["mean"]).rows[0]
         lengths.append((row.upper - row.lower) / (2.0 * 1.96 * spread / math.sqrt(n)))
     return lengths
 
