@@ -127,6 +127,11 @@ def estimate_notes() -> dict[tuple[str, str], tuple[str, ...]]:
                 released = release(table.select("x"), line, mechanism=made, size=8, **options)
                 found["mean, sd, quantile, share", name] = released.posterior(draws=20).notes
         tree = {"mechanism": "hierarchical-histogram", **options}
+        coins = Domain(columns={"x": Numeric(lower=0.0, upper=4.0, cells=2, coin=True)})
+        released = release(table.select(pl.col("x").cast(float)), coins, budget, size=8, **tree)
+        found["mean, sd, quantile, share, of a column with a coin", "hierarchical-histogram"] = released.posterior(
+            draws=20
+        ).notes
         released = release(table.select("x"), long, budget, counts=True, **tree)
         found["mean, sd, quantile, share, of more than 2,048 cells", "hierarchical-histogram"] = (
             released.posterior().notes

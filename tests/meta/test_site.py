@@ -97,7 +97,11 @@ def test_the_table_of_mechanisms_has_a_row_for_each() -> None:
 def test_the_table_of_estimates_holds_the_notes_of_each_kind_of_question() -> None:
     notes = loaded("tables").estimate_notes()
     assert {source for _, source in notes} >= {"hierarchical-histogram", "perturbed-histogram", "urns"}
-    assert len({question for question, _ in notes}) >= 11
+    assert len({question for question, _ in notes}) >= 12
+    coins = {
+        question for (question, _), texts in notes.items() if any("coins of the records" in text for text in texts)
+    }
+    assert coins == {"mean, sd, quantile, share, of a column with a coin"}
     assert all(texts and all(texts) for texts in notes.values())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import click
 import discreet
 from discreet._core.text import about, as_written, comma_items, counted, harmless, percent, rounded_down, rounded_up
 from discreet.cli import options as common
-from discreet.cli.console import Commands, alarm, answer, echo, show, tell
+from discreet.cli.console import Commands, alarm, answer, echo, progress_bar, show, tell
 from discreet.cli.options import PATH, RELATIONS, SOURCE, command, confidential, inference, option, releases, shared
 
 _BETWEEN = r",\s*(?=(?:mean|variance|sd|q[\d.]+)\s*(?:,|$)|P\()"  # functionals; a label may hold a comma
@@ -158,9 +159,11 @@ def estimate(
         inference.groups_of(domain, numbers["by"])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        several = release.certificate.several
-        summarise = release.estimate if several else release.posterior(**options).summary
-        summary = summarise(names, **numbers)
+        with progress_bar(1, as_json, "tables", after=2.0) as progress:
+            summarise = partial(release.estimate, progress=progress)
+            if not release.certificate.several:
+                summarise = release.posterior(**options).summary
+            summary = summarise(names, **numbers)
     for warning in caught:
         if issubclass(warning.category, UserWarning):
             tell(f"discreet: {warning.message}", err=True)
@@ -173,7 +176,8 @@ def estimate(
 @shared("level", "certificate")
 def regress(released: str, formula: str, certificate: str | None, as_json: bool, **options: Any) -> None:
     """Estimate a regression in the population, such as "wage ~ age + C(sex)", from a RELEASED table alone."""
-    summary = discreet.read(released, certificate).regress(formula, **options)
+    with progress_bar(1, as_json, "tables", after=2.0) as progress:
+        summary = discreet.read(released, certificate).regress(formula, **options, progress=progress)
     answer(as_json, {"released": released, "formula": formula, **summary.to_dict()}, str(summary))
 
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from discreet.inference.combining import Combined, combine
     from discreet.inference.functionals import Functional, groups_of, known_functionals
     from discreet.inference.line import Draws
-    from discreet.inference.mechanism_aware import mechanism_posterior, noisy_counts_posterior, posterior
+    from discreet.inference.mechanism_aware import mechanism_posterior, noisy_counts_posterior, of_records, posterior
     from discreet.inference.missing_mass import Unseen, all_unseen, unseen
     from discreet.inference.models import Fit, NotConverged, fit
     from discreet.inference.population import Posterior

@@ -64,6 +64,8 @@ class Functional:
         most = {"sd": spread, "variance": spread**2}
         if self.is_share:
             return 0.0, 1.0
+        if self.unit == "value":
+            return low, high
         if self.function is None and self.name in most:
             return 0.0, most[self.name]
         return -math.inf, math.inf

@@ -83,10 +83,9 @@ def mechanism_posterior(
         :math:`\theta`, the weight of the base measure in records; positive. It is the analyst's, not the mechanism's.
         By default the prior is a Pólya tree instead: the cells are halved again and again, and each time the
         shares of the halves are :math:`\mathrm{Beta}(\frac b2,\frac b2)` (with a base measure that is not uniform, in
-        proportion to its shares). It is wide for sums of many cells: there ``b`` is 2, or 1 where a threshold
-        withholds cells and for records that were drawn from the counts without noise (mixtures and urns).
-        Whether it is firmer for neighbouring cells, and below which scale, is learned from the release; for
-        records without noise also whether it is softer, like a Dirichlet process.
+        proportion to its shares). For sums of many cells ``b`` is 2, or 1 where a threshold withholds cells and for
+        records that were drawn from the counts without noise (mixtures and urns); whether the prior is firmer for
+        neighbouring cells, or there softer, like a Dirichlet process, is learned from the release.
     draws : int
         Number of draws; they are independent.
     seed : int
@@ -140,6 +139,12 @@ def mechanism_posterior(
     _check_options(mechanism.domain, strength, draws, likelihood.tree)
     latent = latent_counts(mechanism, _cells(release, certificate, mechanism), strength=strength, draws=draws, rng=rng)
     return population_posterior(latent, rng, of=of, within=within)
+
+
+def of_records(mechanism: Mechanism, n: int, numbers: Indices, draws: int, rng: np.random.Generator) -> Posterior:
+    """Return the posterior given how many records of each cell a mechanism released."""
+    latent = latent_counts(mechanism, samplers.ReleasedRecords(n, numbers), strength=None, draws=draws, rng=rng)
+    return population_posterior(latent, rng, of="population", within="bounds")
 
 
 def _cells(release: Any, certificate: Certificate, mechanism: Mechanism) -> samplers.Observation:
@@ -327,6 +332,8 @@ def population_posterior(latent: LatentCounts, rng: np.random.Generator, *, of: 
         target = _without_cells(domain)
         own, own_weights = shapes(domain, alpha, masses, rng)
         support, masses = Records(columns=(np.empty(0),)), np.empty((len(masses), 0))
+    if domain.coin_columns:
+        notes.append(wording.said("coins-split", {}))
     if unseen is not None:
         notes.append(unseen.message(expected))
     if draws.approximation:

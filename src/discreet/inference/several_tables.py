@@ -46,7 +46,7 @@ _BLOCK = 1 << 22  # numbers in memory
 
 
 def estimate_tables(
-    release: Release, functionals: Sequence[Evaluated], *, column: str | None, by: str | None, level: float
+    release: Release, functionals: Sequence[Evaluated], column: str | None, by: str | None, level: float, progress: Any
 ) -> Summary:
     """Estimate numbers of the population from several synthetic tables: for parameters see ``Release.estimate``."""
     # Each table is analysed as if it were a sample, and the rule for fully synthetic tables combines the estimates.
@@ -72,7 +72,8 @@ def estimate_tables(
         parts = [posterior._of_block(group, posterior.block(0))[0] for group in groups] or [posterior]
         return np.concatenate([part._evaluate(parsed, column) for part in parts], axis=1)
 
-    numbers = np.stack([_estimated(table, parsed * closed, evaluated, rng) for table in tables])  # table, number, 3, 2
+    parts = (_estimated(table, parsed * closed, evaluated, rng) for table in _watched(tables, progress))
+    numbers = np.stack([*parts])  # table, number, 3, 2
     facts: list[dict[str, Any]] = []
     for group in groups:
         masses = [restricted(group, t.records, Draws((t.counts / t.counts.sum())[None]))[1][0] for t in tables]
@@ -94,6 +95,14 @@ def estimate_tables(
     labels = [(functional, group | codes) for group in facts or [{}] for functional in parsed]
     notes = several.notes(used, tables)
     return several.summary(numbers, labels, shifts, limits, kind=about.kind, by=by or "", notes=notes, ends=ends)
+
+
+def _watched(tables: Sequence[Released], progress: Any) -> Iterator[Released]:
+    """Yield tables, and tell after each how many are analysed."""
+    for done, table in enumerate(tables, 1):
+        yield table
+        if progress is not None:
+            progress(done, len(tables))
 
 
 def _tables_read(
@@ -153,7 +162,7 @@ def _columns_read(functionals: Sequence[Functional], table: Released) -> list[st
 
 
 def regress_tables(
-    release: Release, formula: str, *, kind: Literal["linear", "logistic"] | None, level: float
+    release: Release, formula: str, kind: Literal["linear", "logistic"] | None, level: float, progress: Any
 ) -> Summary:
     """Return the coefficients of a regression in the population, from bootstraps: see ``Posterior.regress``."""
     several = SeveralTables(release, level)
@@ -166,7 +175,7 @@ def regress_tables(
     rng = seeded(0)
 
     def blocks() -> Iterator[Draws]:
-        for table, part in zip(tables, parts, strict=True):
+        for table, part in zip(_watched(tables, progress), parts, strict=True):
             weights = np.zeros((1 + _REFITS, len(distinct)))
             weights[:, part] = np.concatenate((table.counts[None] / table.size, table.resampled(_REFITS, rng=rng)))
             yield Draws(weights)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import Any, cast
 
 from discreet import mechanisms, wording
@@ -17,7 +18,7 @@ from discreet.domain import Domain
 from discreet.ledger import Request
 from discreet.mechanisms import Forecast, Mechanism, NoiseLaw, first_names, named
 from discreet.planner.cells import calibrated, with_sampling
-from discreet.planner.predicted import Reference, predicted_errors, sampling_errors, summed
+from discreet.planner.predicted import Reference, mean_lengths, predicted_errors, sampling_errors, summed
 from discreet.privacy import AnyBudget, Guarantee, Relation, Unit
 from discreet.releases import POOR_UTILITY, headline, weak_attack
 
@@ -185,11 +186,24 @@ class Option:
 
     @cached_property
     def largest_size(self) -> int | None:
-        """The most records it can release within the budget of which at most a fifth are not from the data.
-
-        Found to within 1 % below, up to 100 times the number of records held; None where it was not asked for.
-        """
+        """The most records of which a fifth at most are not from the data, to 1 % below; None where not asked for."""
         return _largest_size(self, self.mechanism) if self.mechanism is not None and self.sized else None
+
+    @property
+    def wider_range(self) -> list[str]:
+        """How long the interval of a single column's mean is, and how long with a range twice as wide."""
+        comparison = self.comparison
+        kinds = [column.kind in ("integer", "numeric") for column in comparison.domain.columns.values()]
+        if (
+            kinds != [True]
+            or comparison.domain.tables
+            or not (self.analysed and self.forecast and self.forecast.stratified)
+        ):
+            return []
+        mechanism = cast("Mechanism", self.mechanism)
+        lengths = mean_lengths(mechanism, comparison.reference, n=comparison.n, size=comparison.size)
+        pairs = ({"once": f"{once:.3g}", "twice": f"{twice:.3g}"} for once, twice in pairwise(lengths))
+        return [wording.said("mean-interval", numbers) for numbers in pairs]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the option as JSON values."""

@@ -139,7 +139,7 @@ class Plan:
         options = [option.to_dict() for option in self.options]
         return {**facts, "verdict": self.verdict, "notes": self.notes, "chosen": chosen, "options": options}
 
-    @property
+    @cached_property
     def notes(self) -> list[str]:
         """Sentences about the best option: cells that were chosen, what is not promised; what was not compared.
 
@@ -153,6 +153,7 @@ class Plan:
             notes = [*self.comparison.notes, *chosen_cells(self.comparison.domain, self.best.domain), *caveats]
             if option.forecast is not None:
                 notes += wording.outcomes(option.forecast)
+            notes += option.wider_range
         return [*notes, *filter(None, [self.missing])]
 
     @property

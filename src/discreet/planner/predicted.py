@@ -33,6 +33,7 @@ _LISTED = 1 << 16  # values of a column
 _LAW_DRAWS = 1 << 16  # records that stand for a law of which only draws are known
 _MOST_REHEARSALS = 3
 _WORK = 1 << 22  # records times pairs, up to which there are several
+_MEANS = 400  # draws of a posterior
 _REHEARSED = 1 << 20  # records: more of them have hardly less error
 
 _Shares = tuple[Any, Floats]  # codes of a column, and the share of the records that has each
@@ -133,6 +134,38 @@ def predicted_errors(
     return errors
 
 
+def mean_lengths(mechanism: Mechanism, reference: Reference, *, n: int, size: int) -> list[float]:
+    """Return how long a mean's interval is, beside that without privacy; then with a range twice as wide."""
+    from discreet.inference import of_records
+
+    # In as many cells, that is as if values were half as spread. An invented table has even ones in the inner half.
+    (name, column), *_ = mechanism.domain.columns.items()
+    low, high, cells, lengths = column.lower, column.upper, mechanism.domain.size or 0, []  # type: ignore[attr-defined]
+    values = low + (high - low) * np.linspace(0.25, 0.75, 1 << 16)
+    if reference.table is not None:
+        values = reference.table[name].drop_nulls().to_numpy().astype(np.float64)
+    for rng, part in zip(map(ApproximateGenerator, (0, 0)), (1.0, 0.5), strict=True):
+        column_values = pl.Series((low + high) / 2.0 + part * (values - (low + high) / 2.0))
+        if column.kind == "integer":
+            column_values = column_values.round().cast(pl.Int64)
+        if not (spread := float(np.std(column_values.to_numpy()))):
+            return []
+        shares = np.bincount(column.encode(column_values), minlength=cells) / len(values)
+        table = _scaled(mechanism.domain.unflat(np.arange(cells)), shares, n)
+        records = Records.concatenate(mechanism.reading(mechanism.kernel(table, rng=rng), n=n).draw(size, rng=rng))
+        numbers = np.bincount(mechanism.domain.flat(records), minlength=cells)
+        row = of_records(mechanism, n, numbers, _MEANS, rng).summary(["mean"]).rows[0]
+        lengths.append((row.upper - row.lower) / (2.0 * 1.96 * spread / math.sqrt(n)))
+    return lengths
+
+
+def _scaled(support: Records, shares: Floats, n: int) -> Counts:
+    """Return a table of ``n`` records that has some shares, in whole numbers."""
+    frequencies = np.diff(np.rint(n * np.cumsum(shares)), prepend=0.0).astype(np.int64)
+    present = np.flatnonzero(frequencies)
+    return Counts(records=support.take(present), frequencies=frequencies[present])
+
+
 def sampling_errors(domain: Domain, size: int, reference: Reference) -> dict[str, float]:
     """Return the errors that independent records drawn from the table itself are predicted to have: without privacy."""
     support, shares = _with_absence(domain, *reference.shares(domain))
@@ -147,15 +180,13 @@ def released_shares(
     # An evolution reads a table drawn from these shares, any other kernel one that has them, in whole numbers.
     forecast = mechanism.forecast(n, Commonness.of_counts(shares, cells=mechanism.domain.size))
     runner = forecast.stand_in or mechanism
-    frequencies = np.diff(np.rint(n * np.cumsum(shares)), prepend=0.0).astype(np.int64)
+    table = _scaled(support, shares, n)
     for rng in map(ApproximateGenerator, range(runs)):
         if forecast.rest:
             yield _continued(mechanism.domain, support, shares, forecast, rng)
             continue
         if forecast.stand_in:
-            frequencies = rng.multinomial(n, shares / shares.sum())
-        present = np.flatnonzero(frequencies)
-        table = Counts(records=support.take(present), frequencies=frequencies[present])
+            table = _scaled(support, rng.multinomial(n, shares / shares.sum()) / n, n)
         reading = runner.reading(runner.kernel(table, rng=rng), n=n)
         columns = reading.column_shares(rng=rng)
         if columns is None:

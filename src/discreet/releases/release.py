@@ -20,7 +20,7 @@ from discreet.domain import Domain
 from discreet.ledger import Output, Request, Run
 from discreet.mechanisms import REGISTRY
 from discreet.releases.certificate import Certificate, certificate_in
-from discreet.releases.content import certified_mechanism
+from discreet.releases.content import Progress, certified_mechanism
 from discreet.releases.writing import CERTIFICATE_KEY, certificate_path, place, write
 
 _VISIBLE = 1.025  # by what factor a standard error is too small that takes released records for a sample
@@ -43,6 +43,7 @@ def taken_for_sample(certificate: Certificate) -> ReleaseTakenForSample | None:
     return warning if factor > _VISIBLE else None
 
 
+Law = Literal["linear", "logistic"]
 _ANALYSIS = "discreet.inference"  # which stands above this package: loaded by name, when a release is analysed
 _SEVERAL = "discreet.inference.several_tables"
 
@@ -161,6 +162,7 @@ class Release:
         column: str | None = None,
         by: str | None = None,
         level: float = 0.95,
+        progress: Progress = None,
     ) -> Any:
         r"""Return numbers of the population with credible intervals: the ``summary`` of :meth:`posterior`.
 
@@ -185,6 +187,8 @@ class Release:
             A column of groups: one row per group and functional, of the distribution of ``column`` within it.
         level : float
             Probability of the intervals.
+        progress : callable, optional
+            Of several tables: called after each with how many are analysed, and how many there are.
 
         Returns
         -------
@@ -197,10 +201,10 @@ class Release:
             When a column or a functional is unknown, or the mechanism has no posterior.
         """
         if self.certificate.several:
-            return import_module(_SEVERAL).estimate_tables(self, functionals, column=column, by=by, level=level)
+            return import_module(_SEVERAL).estimate_tables(self, functionals, column, by, level, progress)
         return self.posterior().summary(functionals, column=column, by=by, level=level)
 
-    def regress(self, formula: str, *, kind: Literal["linear", "logistic"] | None = None, level: float = 0.95) -> Any:
+    def regress(self, formula: str, *, kind: Law | None = None, level: float = 0.95, progress: Progress = None) -> Any:
         """Return the coefficients of a regression in the population, with intervals: ``regress`` of :meth:`posterior`.
 
         Of several tables, each is analysed by itself, as for :meth:`estimate`; of tables of units, with the unit as the
@@ -213,8 +217,8 @@ class Release:
         kind : {"linear", "logistic"}, optional
             By default logistic where the outcome has two values, true and false or two categories, else linear, also
             for the numbers 0 and 1. Notes say which it is.
-        level : float
-            Probability of the intervals.
+        level, progress
+            As for :meth:`estimate`.
 
         Returns
         -------
@@ -222,7 +226,7 @@ class Release:
             A row per coefficient.
         """
         if self.certificate.several:
-            return import_module(_SEVERAL).regress_tables(self, formula, kind=kind, level=level)
+            return import_module(_SEVERAL).regress_tables(self, formula, kind, level, progress)
         return self.posterior().regress(formula, kind=kind, level=level)
 
     def write(self, out: str | os.PathLike[str], *, certificate: str | os.PathLike[str] | None = None) -> Release:

@@ -214,6 +214,14 @@ def test_a_regression_is_that_of_each_table_combined(released: Release) -> None:
         released.regress("z ~ w")
 
 
+def test_progress_is_told_table_by_table(released: Release) -> None:
+    told: list[tuple[int, int]] = []
+    count = len(released.certificate.tables)
+    released.estimate(["mean"], column="x", progress=lambda *each: told.append(each))
+    released.regress("x ~ y", progress=lambda *each: told.append(each))
+    assert told == 2 * [(done, count) for done in range(1, count + 1)]
+
+
 def stating(made: Release, **released: Any) -> Release:
     return replace(made, certificate=made.certificate.releasing(**released))
 
@@ -239,7 +247,9 @@ def test_what_was_not_measured_is_said(data: pl.DataFrame) -> None:
     assert "where their tables of two columns were measured" in made.estimate(["mean"], column="x", by="y").notes[1]
 
 
-def test_a_folder_and_the_command(data: pl.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_and_the_command(
+    data: pl.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     data.write_parquet(tmp_path / "data.parquet")
     (tmp_path / "d.toml").write_text(COLUMNS.to_toml())
     out = str(tmp_path / "tables")
@@ -257,6 +267,9 @@ def test_a_folder_and_the_command(data: pl.DataFrame, tmp_path: Path, capsys: py
     assert "3 tables of 800 records" in text
     assert run(["estimate", out, "--column", "x", "--by", "y", "--functional", "mean"]) == 0
     assert [line.split()[:2] for line in capsys.readouterr().out.splitlines()[1:3]] == [["a", "mean"], ["b", "mean"]]
+    monkeypatch.setenv("DISCREET_PROGRESS", "lines")
+    assert run(["regress", out, "x ~ y"]) == 0
+    assert capsys.readouterr().err.splitlines() == [f"progress {done} 3" for done in (1, 2, 3)]
     table = pl.read_parquet(tmp_path / "tables" / "table-01.parquet")
     table.head(700).write_parquet(tmp_path / "tables" / "table-01.parquet")
     with pytest.raises(FileProblem, match="not the file that its certificate was written for"):

@@ -1,5 +1,7 @@
 """The plan: calibrated options from public facts alone, and predictions that real releases bear out."""
 
+import math
+import re
 import time
 from dataclasses import replace
 from typing import Any
@@ -8,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet import Budget
+from discreet import Budget, release
 from discreet._core.random import seeded
 from discreet.domain import Category, Counts, Domain, Integer, Numeric, OpenLabels, Records
 from discreet.errors import BudgetError, DataError, Infeasible, ParameterError
@@ -168,6 +170,35 @@ def test_cells_are_chosen_from_public_facts_where_none_are_declared() -> None:
     process = next(o for o in found.options if o.name == "dirichlet-process")
     assert process.mechanism is not None
     assert process.mechanism.domain == declared  # kept continuous
+
+
+@pytest.mark.parametrize("coin", [True, False])
+def test_a_plan_says_what_a_wider_range_does_to_a_mean_as_releases_do(coin: bool) -> None:
+    values = np.linspace(0.25, 0.75, 20_000)
+    table, lengths = pl.DataFrame({"x": values}), []
+    domains = [Domain(columns={"x": Numeric(lower=low, upper=1.0 - low, cells=32, coin=coin)}) for low in (0.0, -0.5)]
+    for domain in domains:
+        rows = [
+            release(table, domain, mechanism=planned(domain).best, size=20_000, seed=seed).estimate(["mean"]).rows[0]
+            for seed in range(4)
+        ]
+        usual = 2 * 1.96 * values.std() / math.sqrt(20_000)
+        lengths.append(float(np.mean([row.upper - row.lower for row in rows])) / usual)
+    (note,) = (note for note in planned(domains[0]).notes if "twice as wide" in note)
+    told = [float(part) for part in re.findall(r"([\d.]+) times", note)]
+    assert told == pytest.approx(lengths, rel=0.2)
+    assert lengths[1] > (1.0 if coin else 1.8) * lengths[0]
+    of_table = planned(domains[0], reference=pl.DataFrame({"x": 0.5 + (values - 0.5) / 4})).notes  # a fourth as spread
+    (note,) = (note for note in of_table if "twice as wide" in note)
+    assert float(re.findall(r"([\d.]+) times", note)[0]) > 1.05 * told[0]
+
+
+def test_no_wider_range_is_told_of_where_there_is_none() -> None:
+    constant = planned(UNIT, reference=pl.DataFrame({"x": [0.3] * 9}), records=500)
+    assert not any("twice as wide" in note for note in constant.notes)
+    labels = Category(categories=["a", "b"])
+    for columns in ({"x": labels}, {"x": Integer(lower=0, upper=3), "y": labels}):
+        assert not any("twice as wide" in note for note in planned(Domain(columns=columns), records=500).notes)
 
 
 def test_verbatim_records_and_lost_rare_ones_are_a_last_resort() -> None:

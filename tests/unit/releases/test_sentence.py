@@ -53,7 +53,7 @@ def test_the_sentence_says_what_is_tested_and_what_is_not_proved(
 
 def test_every_sentence_of_a_code_is_made_of_its_numbers() -> None:
     numbers: dict[str, Any] = dict.fromkeys(
-        ("share", "probability", "expected", "delta", "records", "factor", "epsilon", "r_hat"), 0.25
+        ("share", "probability", "expected", "delta", "records", "factor", "epsilon", "r_hat", "once", "twice"), 0.25
     )
     numbers |= dict.fromkeys(("cells", "points", "size", "tables", "labels", "measured", "pairs", "threshold"), 3)
     numbers |= {"at_most": True, "grid": True, "open": True, "sample": True, "limit": 10, "noisy": "votes"}
