@@ -851,7 +851,6 @@ def of_linked_tables() -> Iterator[Case]:
     yield Case(
         "needs cells of one value each. Declare these, or leave it out", lambda: linked(order=["z", "x"]), linked
     )
-    yield Case("several draws are of one long table. Leave tables out", lambda: made(tables=2), made)
     yield Case(
         "or its domain: domain.table_domains[NAME]",
         lambda: compare(homes, made().tables["homes"], linked()),

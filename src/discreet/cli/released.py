@@ -152,13 +152,13 @@ def estimate(
     names = [part.strip() for text in functionals for part in re.split(_BETWEEN, text)]
     numbers = {name: options.pop(name) for name in ("column", "by", "level")}
     release = discreet.read(released, certificate)
-    domain = release.domain.row_domain
-    inference.known_functionals(names, domain, numbers["column"])  # a misprint is told before anything is drawn
-    if numbers["by"] is not None:
-        inference.groups_of(domain, numbers["by"])
+    several = release.certificate.several
+    if not several:  # a misprint is told before anything is drawn
+        inference.known_functionals(names, release.domain, numbers["column"])
+        if numbers["by"] is not None:
+            inference.groups_of(release.domain, numbers["by"])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        several = release.certificate.several
         summarise = release.estimate if several else release.posterior(**options).summary
         summary = summarise(names, **numbers)
     for warning in caught:

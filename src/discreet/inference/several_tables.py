@@ -8,7 +8,6 @@ import warnings
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -221,11 +220,9 @@ class SeveralTables:
 
     @cached_property
     def sources(self) -> list[Any]:
-        """The tables, or their files."""
-        if self._release.records is not None:
-            return list(self._release.records)
-        folder = Path(str(self._release.path))
-        return [folder / Path(str(table.file)).name for table in self._release.certificate.tables]
+        """The tables, or their files; of linked ones each is a pair, that of the units first."""
+        sources = self._release._sources
+        return list(zip(sources[::2], sources[1::2], strict=True)) if self._records.units else sources
 
     def read(self, used: Sequence[str]) -> list[Released]:
         """Return some columns of all tables; where no column of a unit's rows is used, each record is a unit."""
@@ -236,11 +233,22 @@ class SeveralTables:
         number = [count.alias(name) for name in self.domain.names if name not in self._records.row_domain.names]
 
         def frame(source: Any) -> pl.DataFrame:
-            lazy = released_table(source).with_columns(number)
-            return (lazy if rows else lazy.unique(table.unit)).collect()
+            own, of_rows = source if self._records.units else (None, source)
+            key = pl.col(table.unit).cast(pl.Int64)  # a text in CSV
+            lazy = released_table(of_rows).with_columns(key, *number)
+            if own is None:
+                return (lazy if rows else lazy.unique(table.unit)).collect()
+            units = released_table(own).with_columns(key)
+            if rows:
+                return lazy.join(units, on=table.unit).collect()
+            counts = lazy.select(table.unit, *self.domain.columns.keys() - self._records.row_domain.columns.keys())
+            joined = units.join(counts.unique(), on=table.unit, how="left")  # a unit without rows is one, too
+            return joined.with_columns(pl.col(counts.collect_schema().names()).fill_null(0)).collect()
 
         frames = (quietly(partial(frame, source), unreadable()) for source in self.sources)
-        return [read_release(part, domain, unit=table.unit if rows else None) for part in frames]
+        return [
+            read_release(part, domain, unit=table.unit if rows else None, units=self._facts.size) for part in frames
+        ]
 
     def places(self, *names: str) -> list[tuple[float, list[str]]]:
         """Return which columns of the mechanism's records tell some columns, for each share of the records."""
@@ -253,7 +261,7 @@ class SeveralTables:
     def slot_shares(self) -> list[float]:
         """Which share of the rows of the first table is in each slot."""
         table: Any = self.table
-        rows = released_table(self.sources[0]).collect()
+        rows = released_table(self.sources[0][-1] if self._records.units else self.sources[0]).collect()
         slots = rows.select(pl.int_range(pl.len()).over(table.unit)).to_series().to_numpy()
         if (column := table.columns.get(table.slots)) is not None:  # of a panel
             slots = column.encode(rows[table.slots], name=table.slots)

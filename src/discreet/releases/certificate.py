@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from typing import Any, Self
 
@@ -51,9 +52,14 @@ class Certificate:
         return replace(self, facts=replace(self.facts, released=replace(self.facts.released, **values)))
 
     @property
+    def drawn(self) -> bool:
+        """Whether it is of a number of draws, of one table or of linked ones."""
+        return self.facts.mechanism.parameters.get("tables") is not None
+
+    @property
     def several(self) -> bool:
         """Whether it is of tables in a folder, one or more, and not of one file."""
-        return self.facts.mechanism.parameters.get("tables") is not None or "units" in self.facts.domain
+        return self.drawn or "units" in self.facts.domain
 
     @property
     def table_names(self) -> list[str]:
@@ -62,6 +68,18 @@ class Certificate:
         if "units" not in domain:
             return [""]
         return [domain["units"], *domain.get("tables", ())]
+
+    def file_names(self) -> Iterator[str]:
+        """Yield the names of files in a folder of tables, without endings: of several draws they have numbers."""
+        for number in count(1) if self.drawn else [0]:
+            yield from [f"{name or 'table'}-{number:02}" if number else name for name in self.table_names]
+
+    def grouped(self, tables: Sequence[Any]) -> Any:
+        """Return the tables of a release as it has them: linked ones by name, and a list of several draws."""
+        names = self.table_names
+        groups: Any = [tables[place : place + len(names)] for place in range(0, len(tables), len(names))]
+        draws = [group[0] if names == [""] else dict(zip(names, group, strict=True)) for group in groups]
+        return draws if self.drawn else draws[0]
 
     @property
     def in_parts(self) -> bool:
@@ -188,8 +206,9 @@ class Certificate:
         if "units" in self.facts.domain:
             pairs = zip(self.tables, self.table_names, strict=False)
             released = ", ".join([f"{table.rows:,} {name}" for table, name in pairs])
-        elif self.several:
-            released = f"{counted(len(self.tables), 'table')} of {released}"
+        if self.drawn:
+            noun = "draw" if "units" in self.facts.domain else "table"
+            released = f"{counted(len(self.tables) // len(self.table_names), noun)} of {released}"
         declared = "a declared " * (self.facts.relation.name == "add-remove")
         return (
             f"{released} from {declared}{self.facts.records:,}, epsilon {rounded_up(self.epsilon, 6)}, "
