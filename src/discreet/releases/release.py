@@ -16,6 +16,7 @@ from discreet import releases
 from discreet._core.boundary import sealed
 from discreet._core.errors import DataError, FileProblem, MissingExtra, ParameterError, ReleaseTakenForSample
 from discreet._core.files import require_settled
+from discreet._core.page import FilePath
 from discreet._core.text import counted, harmless, paragraph, sentence
 from discreet.domain import Domain
 from discreet.ledger import Output, Request, Run
@@ -223,13 +224,7 @@ class Release:
             return import_module(_SEVERAL).regress_tables(self, formula, kind=kind, level=level)
         return self.posterior().regress(formula, kind=kind, level=level)
 
-    def write(
-        self,
-        out: str | os.PathLike[str],
-        *,
-        format: str | None = None,  # noqa: A002  # as in Output
-        certificate: str | os.PathLike[str] | None = None,
-    ) -> Release:
+    def write(self, out: FilePath, *, format: str | None = None, certificate: FilePath | None = None) -> Release:  # noqa: A002
         """Write the records to a file in the format of its ending, the certificate beside it; several to a new folder.
 
         All of it appears, or nothing. ``format`` is that of the tables in a folder, as for :class:`Output`. Raises

@@ -243,9 +243,7 @@ def released_columns(certificate: Certificate, table: str) -> list[str]:
     return no_rows(certified_contents(certified_mechanism(facts), facts), table).columns
 
 
-def misfits(
-    data: FilePath, certificate: Certificate, table: str = "", rows: pl.LazyFrame | None = None
-) -> dict[str, str]:
+def misfits(data: FilePath, certificate: Certificate, table: str = "", rows: Any = None) -> dict[str, str]:
     """Return what of each column is not as declared, empty where all is; of counts, by both edges of their cells."""
     # table: the units' own among linked ones. rows: those of the file, where they have their unit's own columns, too.
     # Counts whose texts name no single cell, and tables with other columns, are not looked at.

@@ -387,7 +387,7 @@ def _check_parts(certificate: Certificate, folder: Path) -> list[Check]:
         checks.append(_compare("released.columns (in the parts)", released.columns, columns))
         keys = [unquote(key.partition("=")[0]) for part in parts for key in part.split("/")[:-1]]
         checks.append(_compare("released.partition_by (in the parts)", released.partition_by, next(iter(keys), None)))
-        checks += _check_values(certificate, folder, "released")
+        checks += _check_values(certificate, folder, "released", "")
     return checks
 
 
@@ -423,8 +423,7 @@ def _check_links(certificate: Certificate, folder: Path, files: tuple[str, str])
     largest = quietly(lambda: longest.collect().item() or 0, reading.unreadable())
     place = f"{files[1]}.rows of {', '.join(key)} (in the file)"
     yield Check(what=place, claimed=most, found=largest, agrees=largest <= most)
-    joined = rows.join(units, on=table.unit)
-    yield from _check_values(certificate, folder / Path(files[1]).name, files[1], rows=joined)
+    yield from _check_values(certificate, folder / Path(files[1]).name, files[1], "", rows.join(units, on=table.unit))
 
 
 def _check_file(certificate: Certificate, facts: FileFacts, data: FilePath, part: str = "") -> list[Check]:
@@ -456,9 +455,7 @@ def _check_file(certificate: Certificate, facts: FileFacts, data: FilePath, part
     return checks
 
 
-def _check_values(
-    certificate: Certificate, data: FilePath, name: str, part: str = "", rows: pl.LazyFrame | None = None
-) -> Iterator[Check]:
+def _check_values(certificate: Certificate, data: FilePath, name: str, part: str, rows: Any = None) -> Iterator[Check]:
     """Compare every value of a released table with its declaration; none is quoted."""
     for column, problem in reading.misfits(data, certificate, part, rows).items():
         place, found = f"{name}.values of {column} (in the file)", problem or "as declared"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -87,9 +87,9 @@ def write_report(
     ledger, dataset : optional
         Place of the ledger that paid for the release, and the data set's name in it, which the certificate tells by
         default. The report then states what all of its releases promise together, and what is left.
-    data : dataframe or path, optional
-        The confidential table. The report then compares the release with it, and is as confidential as it. Of
-        several tables the first is compared: each is like the others.
+    data : dataframe, path or mapping, optional
+        The confidential table, or linked ones: a folder, or a mapping by name. The report then compares the release
+        with it, and is as confidential as it. Of several draws the first is compared: each is like the others.
     domain : Domain or path, optional
         Public facts about the confidential table, as for the release; those of the certificate by default.
     measures, resamples
@@ -116,7 +116,8 @@ def write_report(
         When the confidential table does not fit the domain. No message holds a value.
     """
     release, where = pair_of(release, certificate)
-    inputs = (release, where, *also, ledger, data, domain, holdout)
+    tables = [table for side in (data, holdout) for table in (side.values() if isinstance(side, Mapping) else [side])]
+    inputs = (release, where, *also, ledger, domain, *tables)
     path = require_page(out, inputs)
     if domain is not None and data is None:
         raise ParameterError("a domain is only needed with the confidential table. Give data as well")
@@ -132,10 +133,9 @@ def write_report(
     if ledger is not None:
         page["ledger"] = place_in_ledger(ledger, dataset, certificate=where, stamp=promise.certificate.facts.ledger)
     if data is not None:
-        if page["linked"]:
-            raise ParameterError("a report compares one table. Leave the data out, and compare table by table")
-        attacked = {"holdout": holdout, "sensitive": sensitive, "known": known}
-        page |= _confidential(page, data, files[0], domain, measures=measures, resamples=resamples, **attacked)
+        options = {"measures": measures, "resamples": resamples, "sensitive": sensitive, "known": known}
+        first = release if page["linked"] else files[0]
+        page |= _confidential(page, data, first, domain, holdout=holdout, **options)
     text = rendered("discreet.report", "report.html", page, script="script.js")
     write_own(path, text, inputs=inputs, private=data is not None)
     checks = tuple(check for promise in promises for check in promise.checks)
@@ -146,7 +146,8 @@ def _public(promises: tuple[Promise, ...], release: Path, files: Sequence[Path],
     """Return everything the page shows of a release and its certificates."""
     promise = promises[0]
     facts, guarantee, n = promise.certificate.facts, promise.guarantee, promise.guarantee.n
-    domain, protected = promise.mechanism.domain.row_domain, guarantee.protected
+    whole, protected = promise.mechanism.domain, guarantee.protected
+    domain = whole.row_domain
     counts, several = facts.size is None, promise.certificate.several
     losses = wording.losses_of(facts.released.outcome)
     rows, columns = released.released_columns(files, domain, counts=counts)
@@ -189,8 +190,8 @@ def _public(promises: tuple[Promise, ...], release: Path, files: Sequence[Path],
         "losses": [
             (pair, f"{about(100.0 * loss, 3)} %", f"{about(100.0 * error, 2)} %") for pair, loss, error in losses
         ],
-        "example": released.example_unit(files[-1 if promise.mechanism.domain.units else 0], promise.mechanism.domain),
-        "kinds": released.kinds_of_pairs(promise.mechanism.domain, losses),
+        "example": released.example_unit(files, whole),
+        "kinds": released.kinds_of_pairs(whole, losses),
         "unmeasured": [full_sentence(text) for text in wording.lost_pairs(facts.released.outcome)],
         "share": utility_facts(promise.mechanism, n)["share_in_words"],
         "command": f"discreet verify {names[1]}" if several else f"discreet verify {names[0]} --data {names[1]}",
@@ -202,8 +203,8 @@ def _confidential(
     page: dict[str, Any], data: Any, release: Path, domain: Domain | FilePath | None, **options: Any
 ) -> dict[str, Any]:
     """Return what the page shows of the confidential table, and the marks that go with it."""
-    used = page["domain"] if domain is None else public_domain(domain, data=data).row_domain
-    if used.names != page["domain"].names:
+    used = page["promise"].mechanism.domain if domain is None else public_domain(domain, data=data)
+    if used.row_domain.names != page["domain"].names:
         raise ParameterError("the domain names other columns than the certificate. Give the domain of the release")
     bins = {name: column[0] for name, column in page["columns"].items()}
     shares: Any = reveal_to_custodian(confidential_shares(data, used, bins))
@@ -213,7 +214,7 @@ def _confidential(
         "title": f"CONFIDENTIAL: {page['title']}",
         "confidential": CONFIDENTIAL,
         "pictures": released.pictures(page["columns"], shares),
-        "compared": compared,
+        "comparisons": getattr(compared, "tables", None) or {"": compared},
         "shown": shown,
         "in_words": _in_words,
         "disclosure_cells": disclosure_cells,

@@ -17,7 +17,7 @@ from discreet._core.arrays import Booleans, Floats, Indices, Integers
 from discreet._core.boundary import sealed
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
-from discreet.confidential import Confidential, column_values, open_confidential
+from discreet.confidential import Confidential, column_values, linked_rows, open_confidential
 from discreet.domain import Column, Domain, moment_text
 from discreet.utility.distances import ks_distance, summary, total_variation, wasserstein_1d
 
@@ -64,6 +64,7 @@ class DistinctRows:
     columns: tuple[Values, ...]
     weights: Floats  # the domain's metric weights, shape (columns,)
     frequencies: Integers
+    own: int = 0  # of linked tables: the unit's own columns, which come first; pairs are of one of them and another
 
     @property
     def size(self) -> int:
@@ -312,9 +313,12 @@ def bins_of(column: Column, values: pl.Series, weights: npt.NDArray[Any]) -> Bin
 
 def confidential_shares(data: Any, domain: Domain, bins: Mapping[str, Bins]) -> Confidential[dict[str, Shares]]:
     """Return the closed shares of a confidential table's records in public bins; no error's message holds a value."""
-    shares = {}
+    shares, tables, columns = {}, [data], domain.row_domain.columns
+    if domain.units is not None:
+        tables = [*open_confidential(linked_rows(data, domain), caller=__name__).values()]
     for name, column_bins in bins.items():
-        values, frequencies = open_confidential(column_values(data, name, domain.columns[name]), caller=__name__)
+        table = next((part for part in tables[:-1] if name in part.columns), tables[-1])
+        values, frequencies = open_confidential(column_values(table, name, columns[name]), caller=__name__)
         shares[name] = column_bins.shares(values, frequencies)
     return Confidential(shares)
 
