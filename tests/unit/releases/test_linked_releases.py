@@ -10,11 +10,11 @@ import polars as pl
 import pytest
 from jsonschema import Draft202012Validator
 
-from discreet import AddRemove, Budget, Ledger, Output, Unit, read, release, verify
+from discreet import AddRemove, Budget, Ledger, Output, Unit, plan, read, release, verify
 from discreet._core.reading import file_sha256
 from discreet.confidential import check_table, reveal_to_custodian
 from discreet.domain import Boolean, Category, Domain, Integer, UnitTable
-from discreet.errors import DataError, DomainError, FileProblem, ParameterError
+from discreet.errors import DataError, DomainError, FileProblem, ParameterError, PoorUtility
 from discreet.inference import ReleaseTakenForSample
 from discreet.releases import writing
 from discreet.releases.certificate import Certificate
@@ -139,6 +139,26 @@ def test_formats_that_are_not_written_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="end the name in"):
         release(tables()["households"], alone, BUDGET, size=600, out=Output(tmp_path / "a.csv", format="csv"))
     assert not list(tmp_path.iterdir())
+
+
+def test_a_small_survey_says_that_it_is_of_no_use() -> None:
+    """500 households of four columns and persons of seven, as many cells as those of Oregon in benchmarks/units.py."""
+    own = {f"h{i}": Integer(lower=0, upper=most) for i, most in enumerate((3, 11, 4, 5))}
+    rows = {f"p{i}": Integer(lower=0, upper=most) for i, most in enumerate((17, 1, 7, 6, 4, 6, 1))}
+    persons = UnitTable(unit="id", max_records=5, columns=rows)
+    domain = Domain(units="households", columns=own, tables={"persons": persons})
+    rng, who = np.random.default_rng(0), np.repeat(np.arange(500), 2)
+    frames = {
+        "households": pl.DataFrame({"id": np.arange(500), **{name: rng.integers(0, 4, 500) for name in own}}),
+        "persons": pl.DataFrame({"id": who, **{name: rng.integers(0, 2, 1000) for name in rows}}),
+    }
+    with pytest.raises(PoorUtility, match=r"About 2\d.\d % of the released records"):
+        release(frames, domain, Budget(epsilon=1.0, delta=1e-6), size=500)
+    accepted = release(
+        frames, domain, Budget(epsilon=1.0, delta=1e-6), size=500, accept={"poor-utility"}, mechanism="marginals"
+    )
+    assert str(accepted.certificate).startswith("Poor utility: ")
+    assert plan(domain, Budget(epsilon=4.0, delta=1e-6), records=500).feasible
 
 
 def test_several_draws_of_linked_tables(tmp_path: Path) -> None:
