@@ -82,16 +82,15 @@ def linked_rows(data: Any, domain: Domain) -> Confidential[dict[str, pl.DataFram
     key, number = table.unit, f"number of {[*parts][-1]}"
     for source, part in zip(open_declared(data, domain, other_columns=True).values(), parts.values(), strict=True):
         frame = all_rows(source, [key, *part.names])
-        read = [column.read(texts_of(frame[name], column, source), name=name) for name, column in part.columns.items()]
-        frames.append(frame.select(key, *read))
+        typed = [column.read(texts_of(frame[name], column, source), name=name) for name, column in part.columns.items()]
+        frames.append(frame.select(key, *typed))
     keys = pl.concat([frame.select(key) for frame in frames], how="vertical_relaxed")[key].rank("dense")
-    own, rows = frames[0].with_columns(keys[: frames[0].height]), frames[1].with_columns(keys[frames[0].height :])
-    own = own.unique(key, keep="first", maintain_order=True)
-    rows = rows.join(own, on=key)
+    units = frames[0].with_columns(keys[: frames[0].height]).unique(key, keep="first", maintain_order=True)
+    rows = frames[1].with_columns(keys[frames[0].height :]).join(units, on=key)
     counts = rows.group_by(key).agg(pl.len().clip(upper_bound=table.max_records).cast(pl.Int64).alias(number))
-    own = own.join(counts, on=key, how="left").with_columns(pl.col(number).fill_null(0))
+    units = units.join(counts, on=key, how="left").with_columns(pl.col(number).fill_null(0))
     provenance = Provenance(frame_kind="polars", columns=tuple(rows.columns))
-    return Confidential(dict(zip(parts, (own, rows), strict=True)), provenance=provenance)
+    return Confidential(dict(zip(parts, (units, rows), strict=True)), provenance=provenance)
 
 
 def table_schema(table: Any, *, header: bool = False) -> dict[str, str]:

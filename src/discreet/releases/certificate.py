@@ -59,7 +59,7 @@ class Certificate:
     @property
     def several(self) -> bool:
         """Whether it is of tables in a folder, one or more, and not of one file."""
-        return self.drawn or "units" in self.facts.domain
+        return self.facts.mechanism.parameters.get("tables") is not None or "units" in self.facts.domain
 
     @property
     def table_names(self) -> list[str]:
@@ -71,14 +71,18 @@ class Certificate:
 
     def file_names(self) -> Iterator[str]:
         """Yield the names of files in a folder of tables, without endings: of several draws they have numbers."""
-        for number in count(1) if self.drawn else [0]:
-            yield from [f"{name or 'table'}-{number:02}" if number else name for name in self.table_names]
+        if not self.drawn:
+            yield from self.table_names
+            return
+        for number in count(1):
+            yield from [f"{name or 'table'}-{number:02}" for name in self.table_names]
 
     def grouped(self, tables: Sequence[Any]) -> Any:
-        """Return the tables of a release as it has them: linked ones by name, and a list of several draws."""
-        names = self.table_names
-        groups: Any = [tables[place : place + len(names)] for place in range(0, len(tables), len(names))]
-        draws = [group[0] if names == [""] else dict(zip(names, group, strict=True)) for group in groups]
+        """Return the tables in a folder as a release has them: linked ones by name, and a list of several draws."""
+        names, draws = self.table_names, list(tables)
+        if names != [""]:
+            places = range(0, len(draws), len(names))
+            draws = [dict(zip(names, draws[place : place + len(names)], strict=True)) for place in places]
         return draws if self.drawn else draws[0]
 
     @property
@@ -207,8 +211,8 @@ class Certificate:
             pairs = zip(self.tables, self.table_names, strict=False)
             released = ", ".join([f"{table.rows:,} {name}" for table, name in pairs])
         if self.drawn:
-            noun = "draw" if "units" in self.facts.domain else "table"
-            released = f"{counted(len(self.tables) // len(self.table_names), noun)} of {released}"
+            number, noun = len(self.tables) // len(self.table_names), ("table", "draw")["units" in self.facts.domain]
+            released = f"{counted(number, noun)} of {released}"
         declared = "a declared " * (self.facts.relation.name == "add-remove")
         return (
             f"{released} from {declared}{self.facts.records:,}, epsilon {rounded_up(self.epsilon, 6)}, "

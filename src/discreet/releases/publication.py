@@ -202,4 +202,4 @@ def _in_memory(
         except Exception:  # noqa: BLE001  # a session that has ended, a disk that is full, a version that differs
             message = f"{facts.frame_kind} did not take the released table, which is a Polars table instead"
             warnings.warn(DiscreetWarning(message), stacklevel=2)
-    return document.grouped(records), document
+    return document.grouped(records) if document.several else records[0], document

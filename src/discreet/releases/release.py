@@ -16,7 +16,6 @@ from discreet import releases
 from discreet._core.boundary import sealed
 from discreet._core.errors import DataError, FileProblem, MissingExtra, ParameterError, ReleaseTakenForSample
 from discreet._core.files import require_settled
-from discreet._core.page import FilePath
 from discreet._core.text import counted, harmless, paragraph, sentence
 from discreet.domain import Domain
 from discreet.ledger import Output, Request, Run
@@ -45,6 +44,7 @@ def taken_for_sample(certificate: Certificate) -> ReleaseTakenForSample | None:
     return warning if factor > _VISIBLE else None
 
 
+_File = str | os.PathLike[str]
 _ANALYSIS = "discreet.inference"  # which stands above this package: loaded by name, when a release is analysed
 _SEVERAL = "discreet.inference.several_tables"
 
@@ -82,7 +82,9 @@ class Release:
     @property
     def tables(self) -> dict[str, Any]:
         """The released tables by name; ``"records"`` where the domain has no ``units``. Draws of a table are a list."""
-        tables = self._read_tables() if self.records is None else self.records
+        tables = self.records
+        if tables is None:
+            tables = self._read_tables()
         if "units" not in self.certificate.facts.domain:
             return {"records": tables}
         if isinstance(tables, list):
@@ -224,7 +226,7 @@ class Release:
             return import_module(_SEVERAL).regress_tables(self, formula, kind=kind, level=level)
         return self.posterior().regress(formula, kind=kind, level=level)
 
-    def write(self, out: FilePath, *, format: str | None = None, certificate: FilePath | None = None) -> Release:  # noqa: A002
+    def write(self, out: _File, *, format: str | None = None, certificate: _File | None = None) -> Release:  # noqa: A002
         """Write the records to a file in the format of its ending, the certificate beside it; several to a new folder.
 
         All of it appears, or nothing. ``format`` is that of the tables in a folder, as for :class:`Output`. Raises
@@ -294,8 +296,12 @@ class Release:
 
 def _listed(records: Any) -> list[Any]:
     """Return the tables of a release, one after the other."""
-    parts = list(records.values()) if isinstance(records, dict) else records
-    return [table for part in parts for table in _listed(part)] if isinstance(parts, list) else [records]
+    match records:
+        case dict():
+            return [*records.values()]
+        case list():
+            return [table for draw in records for table in _listed(draw)]
+    return [records]
 
 
 @sealed

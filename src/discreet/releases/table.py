@@ -23,7 +23,6 @@ from discreet._core.checks import unfit
 from discreet._core.errors import DataError, FileProblem, ParameterError
 from discreet._core.files import require_settled
 from discreet._core.lazy import nw, pl
-from discreet._core.page import FilePath
 from discreet._core.random import seeded
 from discreet._core.reading import file_sha256, read_json
 from discreet.confidential import scan_batches
@@ -243,7 +242,7 @@ def released_columns(certificate: Certificate, table: str) -> list[str]:
     return no_rows(certified_contents(certified_mechanism(facts), facts), table).columns
 
 
-def misfits(data: FilePath, certificate: Certificate, table: str = "", rows: Any = None) -> dict[str, str]:
+def misfits(data: Any, certificate: Certificate, table: str = "", rows: Any = None) -> dict[str, str]:
     """Return what of each column is not as declared, empty where all is; of counts, by both edges of their cells."""
     # table: the units' own among linked ones. rows: those of the file, where they have their unit's own columns, too.
     # Counts whose texts name no single cell, and tables with other columns, are not looked at.

@@ -395,8 +395,8 @@ def _check_folder(certificate: Certificate, folder: Path) -> list[Check]:
     """Compare the tables in a folder with their certificate; one that is not as it was written is not read further."""
     names = [str(table.file) for table in certificate.tables]
     endings = {ending for name in names for ending in Path(name).suffixes[-1:]}
-    found = sorted(file.name for file in folder.iterdir() if file.suffix in endings)
-    checks = [_compare("tables in the folder", sorted(names), found)]
+    files = sorted(file.name for file in folder.iterdir() if file.suffix in endings)
+    checks = [_compare("tables in the folder", sorted(names), files)]
     for name, table, part in zip(names, certificate.tables, cycle(certificate.table_names), strict=False):
         if (file := folder / Path(name).name).is_file():  # one that is missing is told by the names
             checks += _check_file(certificate, table, file, part)

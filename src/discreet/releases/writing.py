@@ -44,10 +44,17 @@ def place(
     """Return where a release of ``room`` bytes and its certificate go: files or a new folder. Raises FileProblem."""
     out: Any = output.path
     path, parts = Path(out), output.partitions is not None
+    written = (out, f"{out}.{output.format or 'parquet'}")[several or parts]
+    if (form := format_of(written)) is None:
+        raise FileProblem(written, "the format is not known by this ending", f"end the name in {ENDINGS}")
+    if form.reader:
+        remedy = f"end the name in {ENDINGS}. {form.kind} imports CSV"
+        raise FileProblem(written, f"a file of {form.kind} is read, and not written", remedy)
+    if form.kind == "arrow":
+        pyarrow("writing an Arrow file")
     if several or parts:
-        name, content = FOLDER_CERTIFICATE, "a folder of tables"
-        if parts:
-            name, content = PARTS_CERTIFICATE, "a release in parts"
+        kinds = (FOLDER_CERTIFICATE, "a folder of tables"), (PARTS_CERTIFICATE, "a release in parts")
+        name, content = kinds[parts]
         if output.certificate is not None:
             raise ParameterError(f"{content} holds its certificate. Leave out the certificate's name")
         if os.path.lexists(path):
@@ -56,30 +63,17 @@ def place(
             )
         if not path.absolute().parent.is_dir():
             raise FileProblem(out, "the folder above it does not exist", "create it first")
-        _require_written(f"table.{output.format or 'parquet'}")
         recover(path)
         check_writable(path, room, inputs)
         return path, path / name
     if output.format is not None:
         raise ParameterError(f"a format is for tables in a folder. Leave it out, and end the name in {ENDINGS}")
-    _require_written(out)
     paths = path, certificate_path(path, output.certificate)
     check_outputs([*paths, *outputs], inputs)
     for file in paths:
         check_writable(file, room * (file is path), inputs)
     require_whole_pair(*paths)
     return paths
-
-
-def _require_written(out: Any) -> None:
-    """Refuse a name whose ending is that of no format that is written here. Raises FileProblem, MissingExtra."""
-    if (form := format_of(out)) is None:
-        raise FileProblem(out, "the format is not known by this ending", f"end the name in {ENDINGS}")
-    if form.reader:
-        remedy = f"end the name in {ENDINGS}. {form.kind} imports CSV"
-        raise FileProblem(out, f"a file of {form.kind} is read, and not written", remedy)
-    if form.kind == "arrow":
-        pyarrow("writing an Arrow file")
 
 
 def certificate_path(out: Path, certificate: str | os.PathLike[str] | None) -> Path:

@@ -134,8 +134,8 @@ def write_report(
         page["ledger"] = place_in_ledger(ledger, dataset, certificate=where, stamp=promise.certificate.facts.ledger)
     if data is not None:
         options = {"measures": measures, "resamples": resamples, "sensitive": sensitive, "known": known}
-        first = release if page["linked"] else files[0]
-        page |= _confidential(page, data, first, domain, holdout=holdout, **options)
+        files = [release] if page["linked"] else files
+        page |= _confidential(page, data, files[0], domain, holdout=holdout, **options)
     text = rendered("discreet.report", "report.html", page, script="script.js")
     write_own(path, text, inputs=inputs, private=data is not None)
     checks = tuple(check for promise in promises for check in promise.checks)
@@ -146,8 +146,7 @@ def _public(promises: tuple[Promise, ...], release: Path, files: Sequence[Path],
     """Return everything the page shows of a release and its certificates."""
     promise = promises[0]
     facts, guarantee, n = promise.certificate.facts, promise.guarantee, promise.guarantee.n
-    whole, protected = promise.mechanism.domain, guarantee.protected
-    domain = whole.row_domain
+    domain, protected = promise.mechanism.domain.row_domain, guarantee.protected
     counts, several = facts.size is None, promise.certificate.several
     losses = wording.losses_of(facts.released.outcome)
     rows, columns = released.released_columns(files, domain, counts=counts)
@@ -190,8 +189,8 @@ def _public(promises: tuple[Promise, ...], release: Path, files: Sequence[Path],
         "losses": [
             (pair, f"{about(100.0 * loss, 3)} %", f"{about(100.0 * error, 2)} %") for pair, loss, error in losses
         ],
-        "example": released.example_unit(files, whole),
-        "kinds": released.kinds_of_pairs(whole, losses),
+        "example": released.example_unit(files, promise.mechanism.domain),
+        "kinds": released.kinds_of_pairs(promise.mechanism.domain, losses),
         "unmeasured": [full_sentence(text) for text in wording.lost_pairs(facts.released.outcome)],
         "share": utility_facts(promise.mechanism, n)["share_in_words"],
         "command": f"discreet verify {names[1]}" if several else f"discreet verify {names[0]} --data {names[1]}",

@@ -108,8 +108,8 @@ def example_unit(paths: Sequence[Path], domain: Domain) -> list[tuple[str, dict[
     if not batch.height:
         return []
     if linked:  # with the columns of its own row
-        own = open_source(paths[0])
-        batch = batch.join(pl.concat(list(own.batches(own.names))), on=name, maintain_order="left")
+        units = open_source(paths[0])
+        batch = batch.join(pl.concat(list(units.batches(units.names))), on=name, maintain_order="left")
     sizes = batch.group_by(name, maintain_order=True).len().head(max(1, batch[name].n_unique() - 1))
     sizes = sizes.filter((pl.col("len") > 1) | (pl.col("len").max() == 1))
     unit = batch.filter(pl.col(name) == sizes.filter(pl.col("len") == sizes["len"].mode().min())[name][0])

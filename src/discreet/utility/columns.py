@@ -64,7 +64,7 @@ class DistinctRows:
     columns: tuple[Values, ...]
     weights: Floats  # the domain's metric weights, shape (columns,)
     frequencies: Integers
-    own: int = 0  # of linked tables: the unit's own columns, which come first; pairs are of one of them and another
+    unit_columns: int = 0  # that come first, of linked tables: pairs are of one of them and another column
 
     @property
     def size(self) -> int:

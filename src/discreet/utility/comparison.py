@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -115,7 +114,7 @@ class Comparison:
             distances = map(_number, (column.wasserstein, column.wasserstein_scaled, column.ks))
             nulls, released_nulls = (f"{share:.2%}" for share in column.null_shares)
             rows.append((column.name, *distances, nulls, released_nulls, column.metric))
-        lines += ["", *aligned(rows)] if self.columns else []
+        lines += ["", *aligned(rows)] * bool(self.columns)
         for column in self.columns:
             if column.data is not None and column.release is not None:
                 lines += ["", f"{column.name} ({column.kind})"]
@@ -233,7 +232,7 @@ def compare(
     if known is not None and sensitive is None:
         raise ParameterError("known columns are of use with a sensitive one only. Name it in sensitive=")
     sources = [pair for pair in zip((data, release, holdout), _BEGINS, strict=True) if pair[0] is not None]
-    read = partial(_read, domain)
+    read = _reader(domain)
     values: tuple[Measured, ...] = ()
     facts: dict[str, Any] = {"records": records[0], "released": released[0], "columns": columns}
     if names or sensitive is not None:
@@ -268,31 +267,34 @@ def _compare_linked(
         if side is not None:
             with problems_of(where):
                 sides[role] = open_confidential(linked_rows(side, domain), caller=__name__)
-    (units, own), (rows, part) = domain.table_domains.items()
+    (units, unit_domain), (rows, part) = domain.table_domains.items()
     number = {name: column for name, column in domain.columns.items() if name == f"number of {rows}"}
-    domains = {units: Domain(columns={**own.columns, **number}), rows: part}
-    attack = {"sensitive": sensitive, "known": options.pop("known")}
+    domains = {units: Domain(columns={**unit_domain.columns, **number}), rows: part}
     attacked = next((name for name in domains if sensitive in domains[name].names), rows)
+    attacks = {attacked: {"sensitive": sensitive, "known": options.pop("known")}}
     parts = dict[str, Comparison]()
-    for name, each in domains.items():
-        of_part = {role: side[name] for role, side in sides.items()} | (attack if name == attacked else {})
-        parts[name] = open_confidential(compare(domain=each, **of_part, **options), caller=__name__)
-    both = tables([(side[rows], "") for side in sides.values()], domain.row_domain, partial(_read, domain.row_domain))
-    pairs: tuple[Any, ...] = (*[replace(side, own=len(own.names)) for side in both], None)[:3]
+    for name, part in domains.items():
+        sides_of_part = {role: side[name] for role, side in sides.items()}
+        closed = compare(domain=part, **sides_of_part, **options, **attacks.get(name, {}))
+        parts[name] = open_confidential(closed, caller=__name__)
+    joined = tables([(side[rows], "") for side in sides.values()], domain.row_domain, _reader(domain.row_domain))
+    pairs: tuple[Any, ...] = (*[replace(side, unit_columns=len(unit_domain.names)) for side in joined], None)[:3]
     values = compute_measures(*pairs, measures=["marginals-2"], resamples=options["resamples"], rng=options["rng"])
-    parts[f"{units} and {rows}"] = Comparison(records=both[0].size, released=both[1].size, columns=(), measures=values)
-    sizes: dict[str, Any] = {"records": parts[units].records, "released": parts[units].released}
+    sizes: dict[str, Any] = {"records": pairs[0].size, "released": pairs[1].size}
+    parts[f"{units} and {rows}"] = Comparison(columns=(), measures=values, **sizes)
+    sizes = {"records": parts[units].records, "released": parts[units].released}
     return Confidential(Comparison(columns=(), tables=parts, notes=tuple(lost_pairs(outcome, domain.names)), **sizes))
 
 
-def _read(domain: Domain, table: Any) -> Any:
-    return open_confidential(row_values(table, domain.columns), caller=__name__)
+def _reader(domain: Domain) -> Reader:
+    return lambda table: open_confidential(row_values(table, domain.columns), caller=__name__)
 
 
 def _domain_of(release: Any, domain: Domain) -> Domain:
     """Return the domain of the rows of a released table: of linked ones, by the name of its file."""
     file = with_ending(Path(release), "").name if isinstance(release, (str, os.PathLike)) else ""
-    name = file if file in domain.table_domains else re.sub(r"-\d+$", "", file)  # of several draws
+    names = file, re.sub(r"-\d+$", "", file)  # of several draws
+    name = next((each_name for each_name in names if each_name in domain.table_domains), "")
     if domain.units is not None and name not in domain.table_domains:
         raise ParameterError(
             "one of linked tables is compared with the released file of its name. Give this, a mapping of all tables, "
