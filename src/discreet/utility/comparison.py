@@ -274,7 +274,7 @@ def _compare_linked(
     attacks = {attacked: {"sensitive": sensitive, "known": options.pop("known")}}
     parts = dict[str, Comparison]()
     for name, part in domains.items():
-        sides_of_part = {role: side[name] for role, side in sides.items()}
+        sides_of_part: dict[str, Any] = {role: side[name] for role, side in sides.items()}
         closed = compare(domain=part, **sides_of_part, **options, **attacks.get(name, {}))
         parts[name] = open_confidential(closed, caller=__name__)
     joined = tables([(side[rows], "") for side in sides.values()], domain.row_domain, _reader(domain.row_domain))
