@@ -1,6 +1,7 @@
 """The commands on two tables of the same units: a folder, or files by name."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -42,11 +43,61 @@ def test_a_folder_and_named_files(
     assert "600 units with at most 3 rows" in answer(capsys, "domain", "check", ".", *named, "--domain", "d.toml")
     assert "claims agree" in answer(capsys, "verify", "named")
     assert "released" in answer(capsys, "compare", "p.csv", "named/persons.parquet", "--domain", "d.toml")
-    assert "one by one" in answer(capsys, "compare", "p.csv", "named", "--domain", "d.toml", status=2)
+    assert "has the tables" in answer(capsys, "compare", "p.csv", "named", "--domain", "d.toml", status=2)
     answer(capsys, "report", "named", "--out", "r.html")
-    assert "The tables, linked by <bdi>id</bdi>" in Path("r.html").read_text()
-    assert "table by table" in answer(capsys, "report", "named", "--data", "p.csv", "--out", "q.html", status=2)
+    page = Path("r.html").read_text()
+    assert "The tables, linked by <bdi>id</bdi>" in page
+    assert "above, what is the same in all of its rows" in page  # a household with its own row
+    assert "has the tables" in answer(capsys, "report", "named", "--data", "p.csv", "--out", "q.html", status=2)
+    compared = answer(capsys, "compare", ".", *named, "named", "--domain", "d.toml", "--resamples", "5")
+    assert [line for line in compared.splitlines() if line in ("households", "persons", "households and persons")] == [
+        "households",
+        "persons",
+        "households and persons",
+    ]
+    assert "number of persons" in compared
+    assert "CONFIDENTIAL" in answer(capsys, "report", "named", "--data", ".", *named, "--out", "q.html")
+    assert re.findall("<h3><bdi>(.*?)</bdi></h3>", Path("q.html").read_text()) == [
+        "households",
+        "persons",
+        "households and persons",
+    ]
+    ids = re.findall(' id="([^"]+)"', Path("q.html").read_text())
+    assert len(ids) == len(set(ids))
     answer(capsys, "describe", "named", "--as", "croissant", "--out", "named/about.json")
     sets = json.loads(Path("named/about.json").read_text())["recordSet"]
     fields = {one["name"]: [field["name"] for field in one["field"]] for one in sets}
     assert fields == {"households": ["id", "owned"], "persons": ["id", "age"]}
+
+
+def test_several_draws_in_csv(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("d.toml").write_text(DOMAIN)
+    Path("in").mkdir()
+    rng = np.random.default_rng(0)
+    who = np.repeat(np.arange(600), rng.binomial(3, 0.5, 600))
+    pl.DataFrame({"id": np.arange(600), "owned": rng.random(600) < 0.5}).write_csv("in/households.csv")
+    pl.DataFrame({"id": who, "age": rng.integers(0, 10, len(who))}).write_csv("in/persons.csv")
+    asked = ["--domain", "d.toml", "--epsilon", "2", "--delta", "1e-6", "--size", "600", "--tables", "3"]
+    said = answer(capsys, "release", "in", *asked, "--out-format", "csv", "--out", "synthetic")
+    assert "wrote 3 draws of 600 households, " in said
+    assert "claims agree" in answer(capsys, "verify", "synthetic")
+    for column in ("owned", "age", "number of persons"):
+        functional = "P(=true)" if column == "owned" else "mean"
+        said = answer(capsys, "estimate", "synthetic", "--column", column, "--functional", functional)
+        assert "3 tables of 600 units" in said
+    assert "there is no column" in answer(
+        capsys, "estimate", "synthetic", "--column", "cars", "--functional", "mean", status=2
+    )
+    assert "Intercept" in answer(capsys, "regress", "synthetic", "age ~ owned")
+    assert "households and persons" in answer(
+        capsys, "compare", "in", "synthetic", "--domain", "d.toml", "--resamples", "0"
+    )
+    assert "age" in answer(capsys, "compare", "in/persons.csv", "synthetic/persons-02.csv", "--domain", "d.toml")
+    answer(capsys, "report", "synthetic", "--data", "in", "--out", "r.html")
+    answer(capsys, "describe", "synthetic", "--as", "croissant", "--out", "synthetic/about.json")
+    sets = json.loads(Path("synthetic/about.json").read_text())["recordSet"]
+    assert [one["name"] for one in sets][:3] == ["households-01", "persons-01", "households-02"]
+    assert "claims agree" in answer(capsys, "verify", "synthetic")  # a description in the folder is no table

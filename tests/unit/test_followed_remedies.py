@@ -833,9 +833,9 @@ def of_linked_tables() -> Iterator[Case]:
     def made(domain: Domain | None = None, **facts: Any) -> Any:
         return discreet.release(both, domain or linked(), budget, size=200, mechanism="marginals", **facts)
 
-    def page(out: str, **facts: Any) -> Any:
-        made(out=out)
-        return write_report(out, f"{out}.html", **facts)
+    def one(out: Any) -> Any:
+        columns = linked().table_domains["homes"]
+        return discreet.release(homes.drop("who"), columns, budget, size=200, mechanism="perturbed-histogram", out=out)
 
     yield Case(
         'a mapping is of several tables, and the domain has one. Declare units = "..." there',
@@ -851,13 +851,21 @@ def of_linked_tables() -> Iterator[Case]:
     yield Case(
         "needs cells of one value each. Declare these, or leave it out", lambda: linked(order=["z", "x"]), linked
     )
-    yield Case("several draws are of one long table. Leave tables out", lambda: made(tables=2), made)
     yield Case(
-        "or its domain: domain.table_domains[NAME]",
+        "a mapping of all tables, or its domain: domain.table_domains[NAME]",
         lambda: compare(homes, made().tables["homes"], linked()),
         lambda: compare(homes, made().tables["homes"], linked().table_domains["homes"]),
     )
-    yield Case("Leave the data out, and compare table by table", lambda: page("a", data="homes"), lambda: page("b"))
+    yield Case(
+        "a format is for tables in a folder, and parts are Parquet. Leave it out",
+        lambda: discreet.Output("folder", partitions=2, format="csv"),
+        lambda: discreet.Output("folder", partitions=2),
+    )
+    yield Case(
+        "a format is for tables in a folder. Leave it out, and end the name in {}",
+        lambda: one(discreet.Output("a.csv", format="csv")),
+        lambda: one("a.csv"),
+    )
 
 
 # -- what is followed -------------------------------------------------------------------------------------------------

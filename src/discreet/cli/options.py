@@ -236,6 +236,7 @@ def output_of(options: dict[str, Any]) -> discreet.Output:
         path if separator is None else formats.DelimitedFile(path, _character(separator)),
         checkpoint=None if checkpoint is None else discreet.Checkpoint(checkpoint, redraw=redraw),
         **{name: options.pop(name) for name in ("certificate", "partitions", "partition_by", "workers")},
+        format=options.pop("out_format"),
     )
 
 

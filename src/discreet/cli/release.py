@@ -29,6 +29,7 @@ from discreet.cli.options import LEDGER, PATH, SOURCE, command, confidential, me
 @option("--mechanism", str, "Registry name. By default the one with the least predicted error, from public facts.")
 @shared("param")
 @option("--out", PATH, "File to write: .parquet, .csv, ... A folder of --tables.", required=True)
+@option("--out-format", str, "How the tables of a folder are written: csv, csv.gz, tsv, arrow, ... By default parquet.")
 @option("--out-separator", str, "Between the fields of OUT, where it is CSV. By default , or a tab.",
         metavar="CHARACTER")  # fmt: skip
 @option("--partitions", int, "Write OUT as a folder of this many Parquet files. It must not exist yet.")

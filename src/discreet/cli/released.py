@@ -82,7 +82,8 @@ def compare(data: str, released: str, domain_file: str, as_json: bool, **options
 @option("--also", PATH, "Certificate of another release of the same table. May be repeated.", multiple=True)
 @option("--ledger", PATH, "Ledger that paid for it. Shows what all its releases promise together.")
 @option("--dataset", str, "Name of the data set in --ledger. By default that of the certificate.")
-@option("--data", PATH, "CONFIDENTIAL table to compare with. The report is then confidential.")
+@option("--data", PATH, "CONFIDENTIAL table to compare with, or folder of tables. The report is then confidential.")
+@shared(*SOURCE)
 @option("--domain domain_file", PATH, "TOML file of the public facts of --data.")
 @option("--measures", comma_items, "Measures to compare by, as in compare.", default="w1,ks,tv", metavar="TEXT")
 @option("--resamples", int, "Number of bootstrap samples of --data.", default=100)
@@ -90,12 +91,13 @@ def compare(data: str, released: str, domain_file: str, as_json: bool, **options
 @option("--sensitive", str, "Column to attack, as in compare: how often is it found for a known record?")
 @shared("known")
 @option("--out", PATH, "File to write: .html.", required=True)
-def report(released: str, out: str, domain_file: str | None, as_json: bool, **options: Any) -> int:
+def report(released: str, out: str, domain_file: str | None, data: str | None, as_json: bool, **options: Any) -> int:
     """Write what a RELEASED table promises as one HTML page.
 
     The exit status is 1 where a certificate is not confirmed.
     """
-    page = common.report.write_report(released, out, domain=domain_file, **options)
+    source = common.located(data or "", options) or None
+    page = common.report.write_report(released, out, domain=domain_file, data=source, **options)
     wrong = sum(not check.agrees for check in page.checks)
     warning = ": CONFIDENTIAL, since it contains numbers computed from the private data" * page.confidential
     document = {"out": str(page.path), "confidential": page.confidential, "agrees": page.agrees}
@@ -153,16 +155,17 @@ def estimate(
     names = [part.strip() for text in functionals for part in re.split(_BETWEEN, text)]
     numbers = {name: options.pop(name) for name in ("column", "by", "level")}
     release = discreet.read(released, certificate)
-    domain = release.domain.row_domain
-    inference.known_functionals(names, domain, numbers["column"])  # a misprint is told before anything is drawn
-    if numbers["by"] is not None:
-        inference.groups_of(domain, numbers["by"])
+    several = release.certificate.several
+    if not several:  # a misprint is told before anything is drawn
+        inference.known_functionals(names, release.domain, numbers["column"])
+        if numbers["by"] is not None:
+            inference.groups_of(release.domain, numbers["by"])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         with progress_bar(1, as_json, "tables", after=2.0) as progress:
-            summarise = partial(release.estimate, progress=progress)
-            if not release.certificate.several:
-                summarise = release.posterior(**options).summary
+            summarise = (
+                partial(release.estimate, progress=progress) if several else release.posterior(**options).summary
+            )
             summary = summarise(names, **numbers)
     for warning in caught:
         if issubclass(warning.category, UserWarning):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from discreet.confidential.source import Source, scan_batches, texts_of, unit_of
     from discreet.confidential.tables import open_declared, open_source, tables_of
     from discreet.confidential.units import NO_UNIT
-    from discreet.confidential.values import column_values, raw_rows, row_values, table_schema
+    from discreet.confidential.values import column_values, linked_rows, raw_rows, row_values, table_schema
 
 __all__ = ["Confidential", "check_table", "confidential", "confidential_rows", "reveal_to_custodian"]
 

@@ -12,8 +12,8 @@ from discreet._core.errors import DataError
 from discreet._core.lazy import pl
 from discreet.confidential.closed import Confidential, Provenance
 from discreet.confidential.source import FREQUENCY, TYPED, Source, distinct_rows, require_names, texts_of
-from discreet.confidential.tables import open_source
-from discreet.domain import Column, unescaped
+from discreet.confidential.tables import open_declared, open_source
+from discreet.domain import Column, Domain, unescaped
 
 _SHOWN = 2000  # rows of a CSV file, of which one tells whether its first line is of their kind
 _IDENTIFIER = re.compile(r"[A-Za-z]\w*_\w*|[a-z]+([A-Z][a-z]+)+")
@@ -70,6 +70,27 @@ def all_rows(source: Source, names: Collection[str]) -> pl.DataFrame:
     if FREQUENCY not in frame.columns:
         return frame
     return frame.select(pl.exclude(FREQUENCY).repeat_by(FREQUENCY)).explode(list(names))
+
+
+@enclosed
+def linked_rows(data: Any, domain: Domain) -> Confidential[dict[str, pl.DataFrame]]:
+    """Read linked tables by name: units with their number of rows, and rows with their unit's own columns."""
+    # As in a release, a row whose unit has no row of its own is left out, and of several own rows one is kept. Raises
+    # DataError, FileProblem or ParameterError if they cannot be read. No message holds a value.
+    parts, frames, table = domain.table_domains, [], domain.unit_table
+    assert table is not None
+    key, number = table.unit, f"number of {[*parts][-1]}"
+    for source, part in zip(open_declared(data, domain, other_columns=True).values(), parts.values(), strict=True):
+        frame = all_rows(source, [key, *part.names])
+        typed = [column.read(texts_of(frame[name], column, source), name=name) for name, column in part.columns.items()]
+        frames.append(frame.select(key, *typed))
+    keys = pl.concat([frame.select(key) for frame in frames], how="vertical_relaxed")[key].rank("dense")
+    units = frames[0].with_columns(keys[: frames[0].height]).unique(key, keep="first", maintain_order=True)
+    rows = frames[1].with_columns(keys[frames[0].height :]).join(units, on=key)
+    counts = rows.group_by(key).agg(pl.len().clip(upper_bound=table.max_records).cast(pl.Int64).alias(number))
+    units = units.join(counts, on=key, how="left").with_columns(pl.col(number).fill_null(0))
+    provenance = Provenance(frame_kind="polars", columns=tuple(rows.columns))
+    return Confidential(dict(zip(parts, (units, rows), strict=True)), provenance=provenance)
 
 
 def table_schema(table: Any, *, header: bool = False) -> dict[str, str]:

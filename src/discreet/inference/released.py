@@ -68,8 +68,11 @@ class Released:
         return np.asarray(in_cells.power(2).sum(axis=0)) / self.size**2
 
 
-def read_release(release: Any, facts: Any = None, *, weights: str | None = None, unit: str | None = None) -> Released:
+def read_release(
+    release: Any, facts: Any = None, *, weights: str | None = None, unit: str | None = None, units: int | None = None
+) -> Released:
     """Read a release, of which only the distinct rows come into memory; with ``weights``, a row counts as so many."""
+    # unit: the column that names it. units: how many there are, where some may have no row.
     urn = n_held = None
     if isinstance(facts, Domain):
         domain = facts
@@ -89,14 +92,15 @@ def read_release(release: Any, facts: Any = None, *, weights: str | None = None,
     merged = cells.group_by(domain.names).agg(pl.col(_COUNT).sum()).sort(domain.names)
     records = Records(columns=tuple(merged[name].to_numpy().astype(part.dtype) for name, part in codes.items()))
     counts = merged[_COUNT].to_numpy().astype(np.float64)
-    units = None
+    of_units = None
     if unit is not None:
         from scipy.sparse import csr_array
 
         rows = cells.join(merged.with_row_index(_ROW), on=domain.names, maintain_order="left")
         owners = np.unique(table[unit].to_numpy(), return_inverse=True)[1]
-        units = csr_array((rows[_COUNT].to_numpy().astype(np.float64), (owners, rows[_ROW].to_numpy())))
-    return Released(domain=domain, records=records, counts=counts, urn=urn, n_held=n_held, units=units)
+        entries = rows[_COUNT].to_numpy().astype(np.float64), (owners, rows[_ROW].to_numpy())
+        of_units = csr_array(entries, shape=(units or int(owners.max()) + 1, len(counts)))
+    return Released(domain=domain, records=records, counts=counts, urn=urn, n_held=n_held, units=of_units)
 
 
 def analysed_mechanism(certificate: releases.Certificate) -> Mechanism:

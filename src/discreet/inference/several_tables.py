@@ -8,7 +8,6 @@ import warnings
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -229,27 +228,35 @@ class SeveralTables:
             self.unit_columns = set(self.domain.names) - table.columns.keys()
 
     @cached_property
-    def sources(self) -> list[Any]:
-        """The tables, or their files."""
-        if self._release.records is not None:
-            return list(self._release.records)
-        folder = Path(str(self._release.path))
-        return [folder / Path(str(table.file)).name for table in self._release.certificate.tables]
+    def sources(self) -> list[list[Any]]:
+        """The tables of each draw, or their files: one, or that of the units and that of their rows."""
+        tables, number = self._release._sources, len(self._release.certificate.table_names)
+        return [tables[place : place + number] for place in range(0, len(tables), number)]
 
     def read(self, used: Sequence[str]) -> list[Released]:
         """Return some columns of all tables; where no column of a unit's rows is used, each record is a unit."""
         domain = Domain(columns={name: column for name, column in self.domain.columns.items() if name in used})
         if (table := self.table) is None:
-            return [read_release(source, domain) for source in self.sources]
+            return [read_release(source, domain) for (source,) in self.sources]
         rows, count = not self.unit_columns.issuperset(used), pl.len().over(table.unit).cast(pl.Int64)
         number = [count.alias(name) for name in self.domain.names if name not in self._records.row_domain.names]
 
-        def frame(source: Any) -> pl.DataFrame:
-            lazy = released_table(source).with_columns(number)
-            return (lazy if rows else lazy.unique(table.unit)).collect()
+        def frame(*of_units: Any, source: Any) -> pl.DataFrame:
+            key = pl.col(table.unit).cast(pl.Int64)  # a text in CSV
+            lazy = released_table(source).with_columns(key, *number)
+            if not of_units:
+                return (lazy if rows else lazy.unique(table.unit)).collect()
+            units = released_table(of_units[0]).with_columns(key)
+            if rows:
+                return lazy.join(units, on=table.unit).collect()
+            counts = lazy.select(table.unit, *self.domain.columns.keys() - self._records.row_domain.columns.keys())
+            joined = units.join(counts.unique(), on=table.unit, how="left")  # a unit without rows is one, too
+            return joined.with_columns(pl.col(counts.collect_schema().names()).fill_null(0)).collect()
 
-        frames = (quietly(partial(frame, source), unreadable()) for source in self.sources)
-        return [read_release(part, domain, unit=table.unit if rows else None) for part in frames]
+        frames = (quietly(partial(frame, *units, source=source), unreadable()) for *units, source in self.sources)
+        return [
+            read_release(part, domain, unit=table.unit if rows else None, units=self._facts.size) for part in frames
+        ]
 
     def places(self, *names: str) -> list[tuple[float, list[str]]]:
         """Return which columns of the mechanism's records tell some columns, for each share of the records."""
@@ -262,7 +269,7 @@ class SeveralTables:
     def slot_shares(self) -> list[float]:
         """Which share of the rows of the first table is in each slot."""
         table: Any = self.table
-        rows = released_table(self.sources[0]).collect()
+        rows = released_table(self.sources[0][-1]).collect()
         slots = rows.select(pl.int_range(pl.len()).over(table.unit)).to_series().to_numpy()
         if (column := table.columns.get(table.slots)) is not None:  # of a panel
             slots = column.encode(rows[table.slots], name=table.slots)

@@ -104,6 +104,9 @@ class Output:
     path : path, optional
         The file of the table: Parquet, CSV or Arrow, by its ending. Several tables, and parts, go to a folder of this
         name, which must not exist. Without it the records are returned.
+    format : str, optional
+        How the tables of a folder are written, as the ending of one file would say it: ``"csv"``, ``"csv.gz"``, ...
+        ``"parquet"`` by default.
     certificate : path, optional
         The file of the certificate; ``PATH.certificate.json`` by default. A folder holds its own.
     partitions : int, optional
@@ -126,6 +129,7 @@ class Output:
 
     path: FilePath | None = None
     _: KW_ONLY
+    format: str | None = None
     certificate: FilePath | None = None
     partitions: int | None = None
     partition_by: str | None = None
@@ -139,6 +143,8 @@ class Output:
             raise ParameterError(
                 "a certificate's file stands beside that of its table. Write out=Output(..., certificate=...)"
             )
+        if self.format is not None and (self.path is None or self.partitions is not None):
+            raise ParameterError("a format is for tables in a folder, and parts are Parquet. Leave it out")
         if self.partitions is None:
             if self.partition_by is not None or self.workers != 1:
                 raise ParameterError(

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from typing import Any, Self
 
@@ -51,6 +52,11 @@ class Certificate:
         return replace(self, facts=replace(self.facts, released=replace(self.facts.released, **values)))
 
     @property
+    def drawn(self) -> bool:
+        """Whether it is of a number of draws, of one table or of linked ones."""
+        return self.facts.mechanism.parameters.get("tables") is not None
+
+    @property
     def several(self) -> bool:
         """Whether it is of tables in a folder, one or more, and not of one file."""
         return self.facts.mechanism.parameters.get("tables") is not None or "units" in self.facts.domain
@@ -62,6 +68,22 @@ class Certificate:
         if "units" not in domain:
             return [""]
         return [domain["units"], *domain.get("tables", ())]
+
+    def file_names(self) -> Iterator[str]:
+        """Yield the names of files in a folder of tables, without endings: of several draws they have numbers."""
+        if not self.drawn:
+            yield from self.table_names
+            return
+        for number in count(1):
+            yield from [f"{name or 'table'}-{number:02}" for name in self.table_names]
+
+    def grouped(self, tables: Sequence[Any]) -> Any:
+        """Return the tables in a folder as a release has them: linked ones by name, and a list of several draws."""
+        names, draws = self.table_names, list(tables)
+        if names != [""]:
+            places = range(0, len(draws), len(names))
+            draws = [dict(zip(names, draws[place : place + len(names)], strict=True)) for place in places]
+        return draws if self.drawn else draws[0]
 
     @property
     def in_parts(self) -> bool:
@@ -188,8 +210,9 @@ class Certificate:
         if "units" in self.facts.domain:
             pairs = zip(self.tables, self.table_names, strict=False)
             released = ", ".join([f"{table.rows:,} {name}" for table, name in pairs])
-        elif self.several:
-            released = f"{counted(len(self.tables), 'table')} of {released}"
+        if self.drawn:
+            number, noun = len(self.tables) // len(self.table_names), ("table", "draw")["units" in self.facts.domain]
+            released = f"{counted(number, noun)} of {released}"
         declared = "a declared " * (self.facts.relation.name == "add-remove")
         return (
             f"{released} from {declared}{self.facts.records:,}, epsilon {rounded_up(self.epsilon, 6)}, "

@@ -54,8 +54,6 @@ def contents_of(mechanism: Mechanism, n: int, *, size: int | None, counts: bool 
         number = positive_size("size", size)
     elif size not in (None, number):
         raise ParameterError(f"size must be {number:,}, for which the mechanism was made, got {size:,}")
-    if contents.domain.units is not None and contents.tables is not None:
-        raise ParameterError("several draws are of one long table. Leave tables out, or units in the domain")
     fewest, most = number * (contents.domain.units is None) * (not mechanism.traits.random_size), number
     columns = list(contents.domain.row_domain.names)
     if (table := contents.domain.unit_table) is not None:

@@ -211,7 +211,7 @@ class ReleasedFacts(Facts):
     """names of the released columns, of two tables those of both"""
     tables: list[FileFacts] = field(metadata=_rule(None, list, part=FileFacts))
     """the released tables: several in a folder where the mechanism has the parameter `tables`, two where the domain has
-    `units` (that of the units first), else one. Of each:"""
+    `units` (that of the units first; of several draws one pair after the other), else one. Of each:"""
     outcome: list[Code] = field(default_factory=list, metadata=_rule(_CODES, list, part=Code))
     """what the output itself tells about its use, such as how many labels were kept, or which limits of convergence the
     Markov chains met: [codes](#codes), none where that was known beforehand. It cannot be recomputed, nor can the three

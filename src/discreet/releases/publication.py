@@ -142,7 +142,8 @@ def carry_out(
         where = path / FOLDER_CERTIFICATE if document.several else request.out[1]
         separator = out.path.separator if isinstance(out.path, DelimitedFile) else None
         schemas = [dict(content.no_rows(contents, name).schema) for name in twin.domain.table_domains]
-        document = write(tables, schemas, document, (path, where), inputs=(facts.path,), run=run, separator=separator)
+        options: dict[str, Any] = {"form": out.format, "separator": separator}
+        document = write(tables, schemas, document, (path, where), inputs=(facts.path,), run=run, **options)
     run.deliver()
     return Release(records=None, certificate=document, info=info or {}, path=path, certificate_path=where)
 
@@ -201,6 +202,4 @@ def _in_memory(
         except Exception:  # noqa: BLE001  # a session that has ended, a disk that is full, a version that differs
             message = f"{facts.frame_kind} did not take the released table, which is a Polars table instead"
             warnings.warn(DiscreetWarning(message), stacklevel=2)
-    if domain.units is not None:
-        return dict(zip(domain.table_domains, records, strict=True)), document
-    return records if document.several else records[0], document
+    return document.grouped(records) if document.several else records[0], document

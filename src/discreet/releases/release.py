@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
+from itertools import cycle
 from pathlib import Path
 from typing import Any, Literal
 
@@ -44,6 +45,7 @@ def taken_for_sample(certificate: Certificate) -> ReleaseTakenForSample | None:
 
 
 Law = Literal["linear", "logistic"]
+_File = str | os.PathLike[str]
 _ANALYSIS = "discreet.inference"  # which stands above this package: loaded by name, when a release is analysed
 _SEVERAL = "discreet.inference.several_tables"
 
@@ -57,7 +59,7 @@ class Release:
     ----------
     records : dataframe, list or dict of dataframe, or None
         The released records, as the kind of table that came in: of pandas for pandas, a relation of the same connection
-        for DuckDB, Polars for files. Several are a list, and linked ones are named. None when they are in files.
+        for DuckDB, Polars for files. Linked ones are named, and several draws are a list. None when they are in files.
     certificate : Certificate
         What was promised.
     info : dict
@@ -80,13 +82,15 @@ class Release:
 
     @property
     def tables(self) -> dict[str, Any]:
-        """The released tables by name, where the domain has ``units``; else the one, named ``"records"``."""
+        """The released tables by name; ``"records"`` where the domain has no ``units``. Draws of a table are a list."""
         tables = self.records
         if tables is None:
             tables = self._read_tables()
-        if not isinstance(tables, dict):
+        if "units" not in self.certificate.facts.domain:
             return {"records": tables}
-        return tables
+        if isinstance(tables, list):
+            return {name: [draw[name] for draw in tables] for name in self.certificate.table_names}
+        return tables  # type: ignore[no-any-return]
 
     @property
     def promise(self) -> str:
@@ -125,10 +129,7 @@ class Release:
             import pyarrow  # noqa: F401
         except ImportError:
             raise MissingExtra("a pandas dataframe needs pandas and PyArrow", "pandas") from None
-        tables = self._read_tables()
-        if isinstance(tables, dict):
-            return {name: table.to_pandas() for name, table in tables.items()}
-        return [table.to_pandas() for table in tables] if isinstance(tables, list) else tables.to_pandas()
+        return self.certificate.grouped([table.to_pandas() for table in _listed(self._read_tables())])
 
     def posterior(self, **options: Any) -> Any:
         """Return the posterior of the population given the release: see :func:`discreet.inference.posterior`.
@@ -229,19 +230,22 @@ class Release:
             return import_module(_SEVERAL).regress_tables(self, formula, kind, level, progress)
         return self.posterior().regress(formula, kind=kind, level=level)
 
-    def write(self, out: str | os.PathLike[str], *, certificate: str | os.PathLike[str] | None = None) -> Release:
+    def write(self, out: _File, *, format: str | None = None, certificate: _File | None = None) -> Release:  # noqa: A002
         """Write the records to a file in the format of its ending, the certificate beside it; several to a new folder.
 
-        All of it appears, or nothing. Raises FileProblem when something cannot be written, or would replace something
-        else than a release with its certificate.
+        All of it appears, or nothing. ``format`` is that of the tables in a folder, as for :class:`Output`. Raises
+        FileProblem when something cannot be written, or would replace something else than a release with its
+        certificate.
         """
         if self.records is None:
             raise FileProblem(out, f"this release was written to {self.path}", "copy that file and its certificate")
         frames = [releases.as_polars(table) for table in _listed(self.records)]
-        paths = place(Output(out, certificate=certificate), several=self.certificate.several, inputs=())
+        output = Output(out, format=format, certificate=certificate)
+        paths = place(output, several=self.certificate.several, inputs=())
         tables = (iter([frame]) for frame in frames)
         run = Run.unpaid(Request())  # what it cost was paid when it was made
-        document = write(tables, [dict(frame.schema) for frame in frames], self.certificate, paths, inputs=(), run=run)
+        schemas = [dict(frame.schema) for frame in frames]
+        document = write(tables, schemas, self.certificate, paths, inputs=(), run=run, form=format)
         return replace(self, certificate=document, path=paths[0], certificate_path=paths[1])
 
     def __str__(self) -> str:
@@ -281,26 +285,26 @@ class Release:
         if sample is not None and "warned" not in self._cache:
             self._cache["warned"] = True
             warnings.warn(sample, stacklevel=4)
-        if not self.certificate.several:
-            return releases.typed(self._source, self.certificate)
-        tables = _listed(self.records)
-        if self.records is None:
-            folder = Path(str(self.path))
-            tables = [folder / Path(str(table.file)).name for table in self.certificate.tables]
-        frames = [releases.typed(table, self.certificate) for table in tables]
-        names = self.certificate.table_names
-        if names != [""]:
-            return dict(zip(names, frames, strict=True))
-        return frames
+        names = cycle(self.certificate.table_names)
+        tables = zip(self._sources, names, strict=False)
+        frames = [releases.typed(table, self.certificate, name) for table, name in tables]
+        return self.certificate.grouped(frames)
+
+    @property
+    def _sources(self) -> list[Any]:
+        """The tables, one after the other, or the files or folder that they are in."""
+        if self.records is None and self.certificate.several:
+            return [Path(str(self.path)) / Path(str(table.file)).name for table in self.certificate.tables]
+        return _listed(self._source)
 
 
 def _listed(records: Any) -> list[Any]:
-    """Return the tables of a release, one or several."""
+    """Return the tables of a release, one after the other."""
     match records:
         case dict():
             return [*records.values()]
         case list():
-            return records
+            return [table for draw in records for table in _listed(draw)]
     return [records]
 
 

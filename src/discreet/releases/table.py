@@ -54,13 +54,15 @@ def file_text(path: str | os.PathLike[str], key: str) -> str | None:
     return quietly(lambda: formats.texts(path, _format_of(path)), unreadable()).get(key)
 
 
-def typed(source: Any, certificate: Certificate) -> pl.DataFrame:
-    """Return a released table: texts of CSV in the types that were released."""
+def typed(source: Any, certificate: Certificate, table: str = "") -> pl.DataFrame:
+    """Return a released table, one of linked ones by its name: texts of CSV in the types that were released."""
     if not isinstance(source, (str, os.PathLike)):
         return as_polars(source)
     frame = quietly(scanned(source).collect, unreadable())
     folders = certificate.facts.released.partition_by is not None
-    return quietly(lambda: _parsed(frame, certificate), unreadable()) if _format_of(source).texts or folders else frame
+    if not (_format_of(source).texts or folders):
+        return frame
+    return quietly(lambda: _parsed(frame, certificate, table), unreadable())
 
 
 def as_polars(source: Any) -> pl.DataFrame:
@@ -80,11 +82,11 @@ def _format_of(path: str | os.PathLike[str]) -> formats.Format:
     return formats.format_of(path) or formats.PARQUET
 
 
-def _parsed(frame: pl.DataFrame, certificate: Certificate) -> pl.DataFrame:
+def _parsed(frame: pl.DataFrame, certificate: Certificate, table: str) -> pl.DataFrame:
     """Read texts as the types of the released columns."""
     domain = Domain.from_dict(certificate.facts.domain).row_domain
     mechanism = certified_mechanism(certificate.facts)
-    schema = no_rows(certified_contents(mechanism, certificate.facts)).schema
+    schema = no_rows(certified_contents(mechanism, certificate.facts), table).schema
     parts = []
     for name, dtype in schema.items():
         values, bases = frame[name], map(name.removesuffix, ("", "_from", "_to"))  # of counts, the ends of cells
@@ -240,9 +242,9 @@ def released_columns(certificate: Certificate, table: str) -> list[str]:
     return no_rows(certified_contents(certified_mechanism(facts), facts), table).columns
 
 
-def misfits(data: Any, certificate: Certificate, table: str = "") -> dict[str, str]:
+def misfits(data: Any, certificate: Certificate, table: str = "", rows: Any = None) -> dict[str, str]:
     """Return what of each column is not as declared, empty where all is; of counts, by both edges of their cells."""
-    # table: the units' own among linked ones; their rows have the own columns, too.
+    # table: the units' own among linked ones. rows: those of the file, where they have their unit's own columns, too.
     # Counts whose texts name no single cell, and tables with other columns, are not looked at.
     contents = certified_contents(certified_mechanism(certificate.facts), certificate.facts)
     domain = contents.domain.table_domains.get(table) or contents.domain.row_domain
@@ -250,11 +252,10 @@ def misfits(data: Any, certificate: Certificate, table: str = "") -> dict[str, s
     for facts in declaration["columns"].values():
         facts.pop("out_of_bounds", None)  # no value that is released lies outside
     domain, schema = Domain.from_dict(declaration), no_rows(contents, table).schema
-    scan = data if isinstance(data, pl.LazyFrame) else scanned(data)
+    scan = scanned(data) if rows is None else rows
     if contents.labels or not set(schema) <= set(quietly(scan.collect_schema, unreadable())):
         return {}
-    in_text = scan is not data and _format_of(data).texts
-    texts = set(schema) if in_text else {certificate.facts.released.partition_by}
+    texts = set(schema) if _format_of(data).texts else {certificate.facts.released.partition_by}
     problems, records = dict.fromkeys(domain.names, ""), contents.size is not None
     if domain.constraints and records:
         problems["the rules"] = ""

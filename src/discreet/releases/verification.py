@@ -387,25 +387,28 @@ def _check_parts(certificate: Certificate, folder: Path) -> list[Check]:
         checks.append(_compare("released.columns (in the parts)", released.columns, columns))
         keys = [unquote(key.partition("=")[0]) for part in parts for key in part.split("/")[:-1]]
         checks.append(_compare("released.partition_by (in the parts)", released.partition_by, next(iter(keys), None)))
-        checks += _check_values(certificate, folder, "released")
+        checks += _check_values(certificate, folder, "released", "")
     return checks
 
 
 def _check_folder(certificate: Certificate, folder: Path) -> list[Check]:
     """Compare the tables in a folder with their certificate; one that is not as it was written is not read further."""
     names = [str(table.file) for table in certificate.tables]
-    checks = [_compare("tables in the folder", names, sorted(file.name for file in folder.glob("*.parquet")))]
+    endings = {ending for name in names for ending in Path(name).suffixes[-1:]}
+    files = sorted(file.name for file in folder.iterdir() if file.suffix in endings)
+    checks = [_compare("tables in the folder", sorted(names), files)]
     for name, table, part in zip(names, certificate.tables, cycle(certificate.table_names), strict=False):
         if (file := folder / Path(name).name).is_file():  # one that is missing is told by the names
             checks += _check_file(certificate, table, file, part)
     if certificate.table_names != [""] and all(check.agrees for check in checks):
-        checks += _check_links(certificate, folder)
+        for pair in zip(names[::2], names[1::2], strict=True):
+            checks += _check_links(certificate, folder, pair)
     return checks
 
 
-def _check_links(certificate: Certificate, folder: Path) -> Iterator[Check]:
-    """Compare the keys of linked tables, and all values of rows that have their unit's own columns."""
-    domain, files = Domain.from_dict(certificate.facts.domain), [str(table.file) for table in certificate.tables]
+def _check_links(certificate: Certificate, folder: Path, files: tuple[str, str]) -> Iterator[Check]:
+    """Compare the keys of two linked tables, and all values of rows that have their unit's own columns."""
+    domain = Domain.from_dict(certificate.facts.domain)
     units, rows = [reading.scanned(folder / Path(file).name) for file in files]
     table = domain.unit_table
     assert table is not None
@@ -420,7 +423,7 @@ def _check_links(certificate: Certificate, folder: Path) -> Iterator[Check]:
     largest = quietly(lambda: longest.collect().item() or 0, reading.unreadable())
     place = f"{files[1]}.rows of {', '.join(key)} (in the file)"
     yield Check(what=place, claimed=most, found=largest, agrees=largest <= most)
-    yield from _check_values(certificate, rows.join(units, on=table.unit), files[1])
+    yield from _check_values(certificate, folder / Path(files[1]).name, files[1], "", rows.join(units, on=table.unit))
 
 
 def _check_file(certificate: Certificate, facts: FileFacts, data: FilePath, part: str = "") -> list[Check]:
@@ -452,8 +455,8 @@ def _check_file(certificate: Certificate, facts: FileFacts, data: FilePath, part
     return checks
 
 
-def _check_values(certificate: Certificate, data: Any, name: str, part: str = "") -> Iterator[Check]:
+def _check_values(certificate: Certificate, data: FilePath, name: str, part: str, rows: Any = None) -> Iterator[Check]:
     """Compare every value of a released table with its declaration; none is quoted."""
-    for column, problem in reading.misfits(data, certificate, part).items():
+    for column, problem in reading.misfits(data, certificate, part, rows).items():
         place, found = f"{name}.values of {column} (in the file)", problem or "as declared"
         yield Check(what=place, claimed="as declared", found=found, agrees=not problem)

@@ -44,10 +44,17 @@ def place(
     """Return where a release of ``room`` bytes and its certificate go: files or a new folder. Raises FileProblem."""
     out: Any = output.path
     path, parts = Path(out), output.partitions is not None
+    written = (out, path / f"table.{output.format or 'parquet'}")[several or parts]
+    if (form := format_of(written)) is None:
+        raise FileProblem(written, "the format is not known by this ending", f"end the name in {ENDINGS}")
+    if form.reader:
+        remedy = f"end the name in {ENDINGS}. {form.kind} imports CSV"
+        raise FileProblem(written, f"a file of {form.kind} is read, and not written", remedy)
+    if form.kind == "arrow":
+        pyarrow("writing an Arrow file")
     if several or parts:
-        name, content = FOLDER_CERTIFICATE, "a folder of tables"
-        if parts:
-            name, content = PARTS_CERTIFICATE, "a release in parts"
+        kinds = (FOLDER_CERTIFICATE, "a folder of tables"), (PARTS_CERTIFICATE, "a release in parts")
+        name, content = kinds[parts]
         if output.certificate is not None:
             raise ParameterError(f"{content} holds its certificate. Leave out the certificate's name")
         if os.path.lexists(path):
@@ -59,13 +66,8 @@ def place(
         recover(path)
         check_writable(path, room, inputs)
         return path, path / name
-    if (form := format_of(path)) is None:
-        raise FileProblem(out, "the format is not known by this ending", f"end the name in {ENDINGS}")
-    if form.reader:
-        remedy = f"end the name in {ENDINGS}. {form.kind} imports CSV"
-        raise FileProblem(out, f"a file of {form.kind} is read, and not written", remedy)
-    if form.kind == "arrow":
-        pyarrow("writing an Arrow file")
+    if output.format is not None:
+        raise ParameterError(f"a format is for tables in a folder. Leave it out, and end the name in {ENDINGS}")
     paths = path, certificate_path(path, output.certificate)
     check_outputs([*paths, *outputs], inputs)
     for file in paths:
@@ -232,20 +234,24 @@ def write(
     *,
     inputs: tuple[Any, ...],
     run: Run,
+    form: str | None = None,
     separator: str | None = None,
 ) -> Certificate:
     """Write everything at once, to be committed by the run; return the certificate with what was written."""
-    (path, certificate), metadata = paths, metadata_of(document, paths[1])
+    # form: the ending of each file in a folder
+    path, certificate = paths
+    columns = Domain.from_dict(document.facts.domain).row_domain.columns
+    ends = {f"{name}{end}": column for name, column in columns.items() for end in ("_from", "_to")}
+    options: dict[str, Any] = {"metadata": metadata_of(document, certificate), "columns": {**ends, **columns}}
     paid_for: dict[str, Any] = {}  # complete before the commit
     on_commit = run.on_commit(partial(run.commit, paid_for))
     if document.several:
         files = []
         with new_folder(path, on_commit=on_commit) as draft:
-            names = zip(cycle(document.table_names), cycle(schemas), tables, strict=False)
-            for number, (part, schema, frames) in enumerate(names, start=1):
-                name = f"{part or f'table-{number:02}'}.parquet"
+            names = (f"{name}.{form or 'parquet'}" for name in document.file_names())
+            for name, schema, frames in zip(names, cycle(schemas), tables, strict=False):
                 with together(draft / name) as (table,):
-                    files.append(write_table(frames, schema, table, named=path / name, metadata=metadata))
+                    files.append(write_table(frames, schema, table, named=path / name, **options))
             document = document.releasing(tables=files)
             paid_for |= document.paid_for
             with together(draft / certificate.name) as (file,):
@@ -254,11 +260,7 @@ def write(
         hashes: dict[Path, str] = {}
         check = partial(require_whole_pair, *paths)
         with together(*paths, inputs=inputs, check=check, on_commit=on_commit, hashes=hashes) as (table, file):
-            domain = Domain.from_dict(document.facts.domain).row_domain
-            ends = {f"{name}{end}": column for name, column in domain.columns.items() for end in ("_from", "_to")}
-            options: dict[str, Any] = {"metadata": metadata, "separator": separator}
-            options["columns"] = {**ends, **domain.columns}
-            facts = write_table(next(tables), schemas[0], table, named=path, **options)
+            facts = write_table(next(tables), schemas[0], table, named=path, separator=separator, **options)
             hashes[path] = str(facts.sha256)
             document = document.releasing(tables=[facts])
             paid_for |= document.paid_for

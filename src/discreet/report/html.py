@@ -88,8 +88,8 @@ def write_report(
         Place of the ledger that paid for the release, and the data set's name in it, which the certificate tells by
         default. The report then states what all of its releases promise together, and what is left.
     data : dataframe, path or mapping, optional
-        The confidential table. The report then compares the release with it, and is as confidential as it. Of
-        several draws the first is compared: each is like the others.
+        The confidential table, or linked ones: a folder, or a mapping by name. The report then compares the release
+        with it, and is as confidential as it. Of several draws the first is compared: each is like the others.
     domain : Domain or path, optional
         Public facts about the confidential table, as for the release; those of the certificate by default.
     measures, resamples
@@ -116,7 +116,8 @@ def write_report(
         When the confidential table does not fit the domain. No message holds a value.
     """
     release, where = pair_of(release, certificate)
-    inputs = (release, where, *also, ledger, data, domain, holdout)
+    tables = [table for side in (data, holdout) for table in (side.values() if isinstance(side, Mapping) else [side])]
+    inputs = (release, where, *also, ledger, domain, *tables)
     path = require_page(out, inputs)
     if domain is not None and data is None:
         raise ParameterError("a domain is only needed with the confidential table. Give data as well")
@@ -134,7 +135,9 @@ def write_report(
     if data is not None:
         attacked = {"holdout": holdout, "sensitive": sensitive, "known": known}
         declared = promise.mechanism.domain if domain is None else public_domain(domain, data=data)
-        page |= _confidential(page, data, files, declared, measures=measures, resamples=resamples, **attacked)
+        whole = release if page["linked"] else files[0]
+        options = {"measures": measures, "resamples": resamples, **attacked}
+        page |= _confidential(page, data, whole, files, declared, **options)
     text = rendered("discreet.report", "report.html", page, script="script.js")
     write_own(path, text, inputs=inputs, private=data is not None)
     checks = tuple(check for promise in promises for check in promise.checks)
@@ -188,7 +191,7 @@ def _public(promises: tuple[Promise, ...], release: Path, files: Sequence[Path],
         "losses": [
             (pair, f"{about(100.0 * loss, 3)} %", f"{about(100.0 * error, 2)} %") for pair, loss, error in losses
         ],
-        "example": released.example_unit(files[-1 if promise.mechanism.domain.units else 0], promise.mechanism.domain),
+        "example": released.example_unit(files, promise.mechanism.domain),
         "kinds": released.kinds_of_pairs(promise.mechanism.domain, losses),
         "unmeasured": [full_sentence(text) for text in wording.lost_pairs(facts.released.outcome)],
         "share": utility_facts(promise.mechanism, n)["share_in_words"],
@@ -198,28 +201,28 @@ def _public(promises: tuple[Promise, ...], release: Path, files: Sequence[Path],
 
 
 def _confidential(
-    page: dict[str, Any], data: Any, files: Sequence[Path], domain: Domain, **options: Any
+    page: dict[str, Any], data: Any, release: Path, files: Sequence[Path], domain: Domain, **options: Any
 ) -> dict[str, Any]:
     """Return what the page shows of the confidential tables, and the marks that go with it."""
     if domain.row_domain.names != page["domain"].names:
         raise ParameterError("the domain names other columns than the certificate. Give the domain of the release")
-    shares, compared, pairs = list[Any](), list[Any](), list[Any]()
-    tables, parts = {"": data} if domain.units is None else data, domain.table_domains
-    if not isinstance(tables, Mapping) or set(tables) != set(parts):
-        tables = tables_of(data, [*parts])
-    for (table, part), release in zip(parts.items(), files, strict=False):  # of several draws, the first
-        bins = {name: page["columns"][name][0] for name in part.names if name in page["columns"]}
-        shares.append(reveal_to_custodian(confidential_shares(tables[table], part, bins)))
-        if not page["counts"]:  # distances are between records, of which counts have none
-            compared.append((release.name, reveal_to_custodian(compare(tables[table], release, part, **options))))
-            used = {name: part.columns[name] for name in bins}
-            pairs += [reveal_to_custodian(confidential_pairs(tables[table], release, used))]
+    bins = {name: column[0] for name, column in page["columns"].items()}
+    shares: Any = reveal_to_custodian(confidential_shares(data, domain, bins))
+    compared, pairs = None, list[Any]()
+    if not page["counts"]:  # distances are between records, of which counts have none
+        compared = reveal_to_custodian(compare(data, release, domain, **options))
+        tables, parts = {"": data} if domain.units is None else data, domain.table_domains
+        if not isinstance(tables, Mapping) or set(tables) != set(parts):
+            tables = tables_of(data, [*parts])
+        for (table, part), file in zip(parts.items(), files, strict=False):  # of several draws, the first
+            used = {name: part.columns[name] for name in part.names if name in bins}
+            pairs += reveal_to_custodian(confidential_pairs(tables[table], file, used))
     return {
         "title": f"CONFIDENTIAL: {page['title']}",
         "confidential": CONFIDENTIAL,
-        "pictures": released.pictures(page["columns"], {name: side[name] for side in shares for name in side}),
-        "compared": compared,
-        "pairs": [pair for table in pairs for pair in table],
+        "pictures": released.pictures(page["columns"], shares),
+        "comparisons": getattr(compared, "tables", None) or {"": compared},
+        "pairs": pairs,
         "shown": shown,
         "in_words": _in_words,
         "disclosure_cells": disclosure_cells,

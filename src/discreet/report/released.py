@@ -96,16 +96,20 @@ def pictures(columns: Mapping[str, Any], confidential: Mapping[str, Shares] | No
     return drawings
 
 
-def example_unit(path: Path, domain: Domain) -> list[tuple[str, dict[str, str]]]:
+def example_unit(paths: Sequence[Path], domain: Domain) -> list[tuple[str, dict[str, str]]]:
     """Return what is the same in all rows of a released unit, and its rows, or gaps of a panel, by a heading each."""
     # The first unit of the commonest number of rows above one.
-    source, table = open_source(path), domain.unit_table
+    linked, table = domain.units is not None, domain.unit_table
+    source = open_source(paths[linked])
     if table is None:
         return []
     name, slots, domain = table.unit, table.slots, domain.row_domain
     batch = next(source.batches([each for each in (name, *domain.names) if each in source.names]), pl.DataFrame())
     if not batch.height:
         return []
+    if linked:  # with the columns of its own row
+        units = open_source(paths[0])
+        batch = batch.join(pl.concat(list(units.batches(units.names))), on=name, maintain_order="left")
     sizes = batch.group_by(name, maintain_order=True).len().head(max(1, batch[name].n_unique() - 1))
     sizes = sizes.filter((pl.col("len") > 1) | (pl.col("len").max() == 1))
     unit = batch.filter(pl.col(name) == sizes.filter(pl.col("len") == sizes["len"].mode().min())[name][0])

@@ -17,7 +17,7 @@ from discreet._core.arrays import Booleans, Floats, Indices, Integers
 from discreet._core.boundary import sealed
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
-from discreet.confidential import Confidential, column_values, open_confidential, row_values
+from discreet.confidential import Confidential, column_values, linked_rows, open_confidential, row_values
 from discreet.domain import Column, Domain, moment_text
 from discreet.utility.distances import ks_distance, summary, total_variation, wasserstein_1d
 
@@ -64,6 +64,7 @@ class DistinctRows:
     columns: tuple[Values, ...]
     weights: Floats  # the domain's metric weights, shape (columns,)
     frequencies: Integers
+    unit_columns: int = 0  # that come first, of linked tables: pairs are of one of them and another column
 
     @property
     def size(self) -> int:
@@ -316,9 +317,12 @@ def bins_of(column: Column, values: pl.Series, weights: npt.NDArray[Any], most: 
 
 def confidential_shares(data: Any, domain: Domain, bins: Mapping[str, Bins]) -> Confidential[dict[str, Shares]]:
     """Return the closed shares of a confidential table's records in public bins; no error's message holds a value."""
-    shares = {}
+    shares, tables, columns = {}, [data], domain.row_domain.columns
+    if domain.units is not None:
+        tables = [*open_confidential(linked_rows(data, domain), caller=__name__).values()]
     for name, column_bins in bins.items():
-        values, frequencies = open_confidential(column_values(data, name, domain.columns[name]), caller=__name__)
+        table = next((part for part in tables[:-1] if name in part.columns), tables[-1])
+        values, frequencies = open_confidential(column_values(table, name, columns[name]), caller=__name__)
         shares[name] = column_bins.shares(values, frequencies)
     return Confidential(shares)
 

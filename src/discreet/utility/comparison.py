@@ -6,23 +6,26 @@ Every number here is computed from confidential data, so it comes closed; one lo
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from discreet._core.boundary import sealed
-from discreet._core.errors import DataError, DiscreetError, ParameterError
+from discreet._core.errors import DataError, DiscreetError, FileProblem, ParameterError
+from discreet._core.formats import with_ending
 from discreet._core.random import public, secure
 from discreet._core.text import aligned, counted, harmless
-from discreet.confidential import Confidential, open_confidential, row_values
+from discreet.confidential import Confidential, linked_rows, open_confidential, row_values
 from discreet.domain import Domain, moment_text, require_domain
 from discreet.evolution import API, closeness
 from discreet.mechanisms import embedded, settled_api
-from discreet.releases import read_certificate
+from discreet.releases import Certificate, read_certificate
 from discreet.utility.columns import IN_RELEASE, ColumnComparison, Reader, compare_column, problems_of, tables
 from discreet.utility.disclosure import AttackRate, Disclosure, disclosures
 from discreet.utility.measures import Measured, compute_measures, parse_measures
@@ -64,6 +67,7 @@ BANNER = "CONFIDENTIAL: computed from the private data"
 """How the text of a comparison begins."""
 
 _MOST_SHARES = 10
+_BEGINS = ("", IN_RELEASE, "in the holdout: ")  # of messages about a table, a release and a holdout
 _OF_SEVERAL = frozenset({"transport", "marginals-2", "marginals-3", "correlation", "pmse"})  # measures of columns
 
 
@@ -78,6 +82,8 @@ class Comparison:
     ``measures``: the measures asked for, each beside its baselines.
     ``disclosure``: what attacks on single records reach, where a sensitive column was named.
     ``notes``: where measures of several columns were asked for, what the certificate beside the release says was lost.
+    ``tables``: of linked tables, which have no columns of their own here, the comparison of each by its name; and of
+    both together: how far tables of one column of the units and one of their rows are apart.
     """
 
     records: int
@@ -86,6 +92,7 @@ class Comparison:
     measures: tuple[Measured, ...] = ()
     disclosure: tuple[Disclosure, ...] = ()
     notes: tuple[str, ...] = ()
+    tables: Mapping[str, Comparison] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the comparison as plain data, marked ``"confidential": true``."""
@@ -93,17 +100,21 @@ class Comparison:
             {**asdict(attack), "table": _rate(attack.table), "control": _rate(attack.control), "excess": attack.excess}
             for attack in self.disclosure
         ]
-        return {"confidential": True, "notice": BANNER, **asdict(self), "disclosure": rates}
+        parts = {name: part.to_dict() for name, part in self.tables.items()}
+        return {"confidential": True, "notice": BANNER, **asdict(self), "disclosure": rates, "tables": parts}
 
     def __str__(self) -> str:
-        lines = [BANNER, f"{counted(self.records, 'confidential record')}, {self.released:,} released", ""]
+        if self.tables:
+            parts = [["", name, *str(part).splitlines()[1:]] for name, part in self.tables.items()]
+            return "\n".join([BANNER, *chain.from_iterable(parts), *(f"- {harmless(note)}" for note in self.notes)])
+        lines = [BANNER, f"{counted(self.records, 'confidential record')}, {self.released:,} released"]
         head = ("column", "W1", "W1 scaled", "KS", "nulls", "nulls released", "metric")
         rows: list[tuple[str, ...]] = [head]
         for column in self.columns:
             distances = map(_number, (column.wasserstein, column.wasserstein_scaled, column.ks))
             nulls, released_nulls = (f"{share:.2%}" for share in column.null_shares)
             rows.append((column.name, *distances, nulls, released_nulls, column.metric))
-        lines += aligned(rows)
+        lines += ["", *aligned(rows)] * bool(self.columns)
         for column in self.columns:
             if column.data is not None and column.release is not None:
                 lines += ["", f"{column.name} ({column.kind})"]
@@ -141,10 +152,11 @@ def compare(
 
     Parameters
     ----------
-    data : dataframe, str or path
+    data : dataframe, str, path or mapping
         The confidential table; what :func:`~discreet.confidential.confidential` takes.
-    release : dataframe, str or path
-        The released table.
+    release : dataframe, str, path or mapping
+        The released table. Of linked tables, the folder or a mapping of both, of which the first draw is compared:
+        table by table, with the number of rows of each unit, and tables of a column of each. Or one of them alone.
     domain : Domain
         Public. The columns it names are compared; others are left aside.
     measures : "all", str or iterable of str, optional
@@ -205,6 +217,11 @@ def compare(
     0.5
     """
     require_domain(domain)
+    rng = rng or public(secure())
+    in_folder = isinstance(release, (str, os.PathLike)) and Path(release).is_dir()
+    if domain.units is not None and (in_folder or isinstance(release, Mapping)):
+        options: dict[str, Any] = {"known": known, "api": api, "resamples": resamples, "rng": rng}
+        return _compare_linked(data, release, holdout, domain, measures=measures, sensitive=sensitive, **options)
     domain = _domain_of(release, domain)
     columns, records, released = zip(
         *(compare_column(data, release, name, column) for name, column in domain.columns.items()), strict=True
@@ -214,14 +231,8 @@ def compare(
     names = parse_measures(measures)
     if known is not None and sensitive is None:
         raise ParameterError("known columns are of use with a sensitive one only. Name it in sensitive=")
-    sources = [(data, ""), (release, IN_RELEASE)]
-    if holdout is not None:
-        sources.append((holdout, "in the holdout: "))
-    rng = rng or public(secure())
-
-    def read(table: Any) -> Any:
-        return open_confidential(row_values(table, domain.columns), caller=__name__)
-
+    sources = [pair for pair in zip((data, release, holdout), _BEGINS, strict=True) if pair[0] is not None]
+    read = _reader(domain)
     values: tuple[Measured, ...] = ()
     facts: dict[str, Any] = {"records": records[0], "released": released[0], "columns": columns}
     if names or sensitive is not None:
@@ -238,13 +249,56 @@ def compare(
     return Confidential(Comparison(measures=values, **facts))
 
 
+def _compare_linked(
+    data: Any, release: Any, holdout: Any, domain: Domain, *, sensitive: str | None, **options: Any
+) -> Confidential[Comparison]:
+    """Compare linked tables: each by itself, units with their number of rows, and then one column of each together."""
+    outcome: Any = ()
+    if not isinstance(release, Mapping):
+        with suppress(FileProblem):  # a folder without a certificate is not from here, and has one file of each name
+            certificate = Certificate.read(release)
+            files, outcome = certificate.tables, certificate.facts.released.outcome
+            names = zip(domain.table_domains, files, strict=False)
+            release = {name: Path(release) / Path(str(table.file)).name for name, table in names}
+    sides = {}
+    for (role, side), where in zip(
+        {"data": data, "release": release, "holdout": holdout}.items(), _BEGINS, strict=True
+    ):
+        if side is not None:
+            with problems_of(where):
+                sides[role] = open_confidential(linked_rows(side, domain), caller=__name__)
+    (units, unit_domain), (rows, part) = domain.table_domains.items()
+    number = {name: column for name, column in domain.columns.items() if name == f"number of {rows}"}
+    domains = {units: Domain(columns={**unit_domain.columns, **number}), rows: part}
+    attacked = next((name for name in domains if sensitive in domains[name].names), rows)
+    attacks = {attacked: {"sensitive": sensitive, "known": options.pop("known")}}
+    parts = dict[str, Comparison]()
+    for name, part in domains.items():
+        sides_of_part: dict[str, Any] = {role: side[name] for role, side in sides.items()}
+        closed = compare(domain=part, **sides_of_part, **options, **attacks.get(name, {}))
+        parts[name] = open_confidential(closed, caller=__name__)
+    joined = tables([(side[rows], "") for side in sides.values()], domain.row_domain, _reader(domain.row_domain))
+    pairs: tuple[Any, ...] = (*[replace(side, unit_columns=len(unit_domain.names)) for side in joined], None)[:3]
+    values = compute_measures(*pairs, measures=["marginals-2"], resamples=options["resamples"], rng=options["rng"])
+    sizes: dict[str, Any] = {"records": pairs[0].size, "released": pairs[1].size}
+    parts[f"{units} and {rows}"] = Comparison(columns=(), measures=values, **sizes)
+    sizes = {"records": parts[units].records, "released": parts[units].released}
+    return Confidential(Comparison(columns=(), tables=parts, notes=tuple(lost_pairs(outcome, domain.names)), **sizes))
+
+
+def _reader(domain: Domain) -> Reader:
+    return lambda table: open_confidential(row_values(table, domain.columns), caller=__name__)
+
+
 def _domain_of(release: Any, domain: Domain) -> Domain:
     """Return the domain of the rows of a released table: of linked ones, by the name of its file."""
-    name = Path(release).stem if isinstance(release, (str, os.PathLike)) else ""
+    file = with_ending(Path(release), "").name if isinstance(release, (str, os.PathLike)) else ""
+    names = file, re.sub(r"-\d+$", "", file)  # of several draws
+    name = next((each_name for each_name in names if each_name in domain.table_domains), "")
     if domain.units is not None and name not in domain.table_domains:
         raise ParameterError(
-            "linked tables are compared one by one. Give one table and the released file of its name, or its domain: "
-            "domain.table_domains[NAME]"
+            "one of linked tables is compared with the released file of its name. Give this, a mapping of all tables, "
+            "or its domain: domain.table_domains[NAME]"
         )
     return domain.table_domains.get(name) or domain.row_domain
 

@@ -164,7 +164,8 @@ def _sliced(*samples: Floats, **options: Any) -> float:
 def _marginals(ways: int) -> Measure:
     def measure(x: DistinctRows, y: DistinctRows) -> Distances:
         masses = {"x_weights": x.frequencies, "y_weights": y.frequencies}
-        subsets = combinations(range(len(x.columns)), ways)
+        every = combinations(range(len(x.columns)), ways)
+        subsets = [subset for subset in every if not x.unit_columns or subset[0] < x.unit_columns <= subset[-1]]
         distances = [total_variation(*_keys(x, y, subset), **masses) for subset in subsets]
         return _mean_and_largest(distances, f"{counted(len(distances), 'marginal')} of {counted(ways, 'column')}")
 

@@ -1,6 +1,7 @@
 """Estimates from several tables of units: rows vary with their unit, and slots that were not measured are told."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -141,6 +142,61 @@ def test_which_columns_of_a_record_tell_those_of_a_row() -> None:
     names = Domain(columns={"old": Boolean()}, tables={"years": panel}).names
     assert panel.sources(["year", "old"], 2, names) == ["old", "years (2)"]
     assert panel.sources(["year", "days"], 2, names) == ["days (2)"]  # their table counts who has that year
+
+
+@pytest.fixture(scope="module")
+def homes() -> Release:
+    """Several draws of households and persons, of which three in ten households have none."""
+    rng = np.random.default_rng(0)
+    old = rng.random(3000) < 0.5
+    patient = np.repeat(np.arange(3000), rng.integers(0, 4, 3000) * (rng.random(3000) < 0.7 + 0.2 * old))
+    days = np.clip(rng.integers(0, 8, 3000)[patient] + rng.integers(0, 3, len(patient)), 0, 9)
+    tables = {"homes": pl.DataFrame({"patient": np.arange(3000), "old": old})}
+    tables["visits"] = pl.DataFrame({"patient": patient, "ward": np.where(days > 4, "a", "b"), "days": days})
+    domain = Domain(units="homes", columns={"old": Boolean()}, tables={"visits": VISITS})
+    asked = {"mechanism": "marginals", "tables": SEVERAL, "seed": 1}
+    return release(tables, domain, Budget(epsilon=8.0, delta=1e-5), size=UNITS, **asked)
+
+
+def test_a_mean_of_linked_rows_varies_with_all_units(homes: Release) -> None:
+    found = homes.estimate(["mean", "P(>5)"], column="days")
+    for row, value in zip(found.rows, (pl.col("days"), pl.col("days") > 5), strict=True):
+        means, within = np.transpose([clustered(draw["visits"], value) for draw in homes.records])
+        wanted = combine(means, within, kind="fully", size=UNITS, n=3000)
+        assert row.mean == pytest.approx(wanted.estimate)
+        assert row.sd**2 == pytest.approx(wanted.variance, abs=0.3 * wanted.within)
+    by = homes.estimate(["mean"], column="days", by="old")
+    for group, label in ((True, "true"), (False, "false")):
+        joined = [draw["visits"].join(draw["homes"].filter(old=group), on="patient") for draw in homes.records]
+        assert by["mean", label].mean == pytest.approx(np.mean([rows["days"].mean() for rows in joined]))
+
+
+def test_units_without_rows_count(homes: Release, tmp_path: Path) -> None:
+    assert all(draw["visits"]["patient"].n_unique() < 0.8 * UNITS for draw in homes.records)
+    number = homes.estimate(["mean", "P(=0)"], column="number of visits")
+    none = [1.0 - draw["visits"]["patient"].n_unique() / UNITS for draw in homes.records]
+    assert number["P(=0)"].mean == pytest.approx(np.mean(none))
+    assert number["mean"].mean == pytest.approx(np.mean([draw["visits"].height / UNITS for draw in homes.records]))
+    old = np.mean([draw["homes"]["old"].mean() for draw in homes.records])
+    assert homes.estimate(["P(=true)"], column="old")["P(=true)"].mean == pytest.approx(old)
+    by = homes.estimate(["mean"], column="number of visits", by="old")
+    assert by["mean", "true"].share == pytest.approx(old)
+    means = [draw["visits"].join(draw["homes"].filter("old"), on="patient").height for draw in homes.records]
+    owners = [draw["homes"]["old"].sum() for draw in homes.records]
+    assert by["mean", "true"].mean == pytest.approx(np.mean(np.divide(means, owners)))
+    own = homes.estimate([lambda values, weights: (values["old"] * weights).sum(axis=1)]).rows[0]
+    assert own.mean == pytest.approx(old)
+    folder = homes.write(tmp_path / "out", format="csv").path or ""
+    for column in ("days", "number of visits"):
+        again = read(folder).estimate(["mean"], column=column, by="old")
+        assert again.to_dict() == homes.estimate(["mean"], column=column, by="old").to_dict()
+
+
+def test_regressions_of_linked_rows(homes: Release) -> None:
+    pytest.importorskip("formulaic")
+    joined = [draw["visits"].join(draw["homes"], on="patient") for draw in homes.records]
+    slopes = [rows.filter("old")["days"].mean() - rows.filter(~pl.col("old"))["days"].mean() for rows in joined]  # type: ignore[operator]
+    assert homes.regress("days ~ old").rows[1].mean == pytest.approx(np.mean(slopes))
 
 
 def test_one_table_of_units_has_no_intervals(visits: pl.DataFrame) -> None:

@@ -13,7 +13,19 @@ from discreet._core.random import seeded
 from discreet.confidential import Confidential, reveal_to_custodian
 from discreet.confidential.opening import CALLERS
 from discreet.confidential.values import column_values
-from discreet.domain import Boolean, Category, Date, Datetime, Decimal, Domain, Duration, Integer, Numeric, OpenLabels
+from discreet.domain import (
+    Boolean,
+    Category,
+    Date,
+    Datetime,
+    Decimal,
+    Domain,
+    Duration,
+    Integer,
+    Numeric,
+    OpenLabels,
+    UnitTable,
+)
 from discreet.domain.column import Column
 from discreet.errors import ConfidentialAccessError, DataError, DomainError, FileProblem
 from discreet.utility import compare
@@ -167,3 +179,32 @@ def test_unreadable_texts_of_a_csv_file(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="not whole numbers") as problem:
         compare(path, pl.DataFrame({"x": [1]}), Domain(columns={"x": Integer(lower=0, upper=9)}))
     assert "banana" not in str(problem.value)
+
+
+def test_linked_tables_are_compared_each_and_together(tmp_path: Path) -> None:
+    """Of the table, rows without their own unit, a second own row and rows beyond the most count as in a release."""
+    persons = UnitTable(unit="id", max_records=2, columns={"age": Category(categories=["old", "young"])})
+    domain = Domain(units="homes", columns={"owned": Boolean()}, tables={"persons": persons})
+    homes = pl.DataFrame({"id": ["1", "2", "3", "4", "4"], "owned": [True, True, False, False, True]})
+    rows = pl.DataFrame({"id": [1, 1, 1, 2, 4, 9], "age": ["old", "old", "young", "young", "young", "old"]})
+    released = {
+        "homes": pl.DataFrame({"id": [1, 2], "owned": [True, False]}),
+        "persons": pl.DataFrame({"id": [1, 2, 2], "age": ["old", "young", "young"]}),
+    }
+    for name, frame in released.items():
+        frame.write_csv(tmp_path / f"{name}.csv")
+    for release in (released, tmp_path):
+        closed = compare({"homes": homes, "persons": rows}, release, domain, measures="tv", resamples=0)
+        found = reveal_to_custodian(closed)
+        assert list(found.tables) == ["homes", "persons", "homes and persons"]
+        units, people, both = found.tables.values()
+        assert (units.records, units.released, people.records, people.released) == (4, 2, 5, 3)
+        assert [(one.of, one.release) for one in units.measures] == [
+            ("owned", 0.0),  # half of both
+            ("number of persons", 0.25),  # 0, 1, 1 and 2 beside 1 and 2
+        ]
+        assert [(one.of, one.release) for one in people.measures] == [("age", pytest.approx(2 / 5 - 1 / 3))]
+        # owned and old, owned and young, not owned and young: 2, 2 and 1 of 5 beside 1, 0 and 2 of 3
+        assert [one.release for one in both.measures] == [pytest.approx((1 / 15 + 6 / 15 + 7 / 15) / 2)] * 2
+        assert both.measures[0].of == "1 marginal of 2 columns, mean"
+        assert found.to_dict()["tables"]["persons"]["columns"][0]["name"] == "age"
