@@ -271,7 +271,7 @@ ROWS = "age,sex\n31,f\n40,m\n"
 FILES: list[tuple[str, str, bytes, str, bytes]] = [  # remedy, a file's name and content, and what they are then
     ("complete it if it is cut, and put values that hold a separator in quotes", "t.csv", b"age,sex\n31,f\n40\n", "t.csv", ROWS.encode()),
     ("save it as UTF-8 or name its encoding", "t.csv", ROWS.replace("m", "ü").encode("latin-1"), "t.csv", ROWS.encode()),
-    ("name its separator, or save it with {}", "t.csv", ROWS.replace(",", ";").encode(), "t.csv", ROWS.encode()),
+    ("name its separator, or save it with {}", "t.csv", ROWS.replace(",", ";").replace("\n", "\t\n", 1).encode(), "t.csv", ROWS.encode()),
     ("give a file with a table", "t.csv", b"", "t.csv", ROWS.encode()),
     ("leave .gz out of its name", "t.csv.gz", ROWS.encode(), "t.csv", ROWS.encode()),
     ("end its name in .parquet", "t.csv", b"PARQUET", "t.parquet", b"PARQUET"),
