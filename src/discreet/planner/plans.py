@@ -108,12 +108,12 @@ class Plan:
         if best.w1 is None:
             return f"{best.name}. Errors are not predicted for records that are mostly not from the data{missing}"
         better = [option for option in rivals if rank(option) < rank(best)]
-        least, compared, notes = "the least", "", list[str]()
+        least, compared, notes = "the least", "that meet", list[str]()
         # better ones may come later for no other reason than that they cannot be analysed
         if best.analysed and not all(option.analysed or option.poor or option.last_resort for option in better):
             least, notes = "near the least", ["Its records can be analysed"]
         elif better:
-            compared = "keep rare records, repeat none verbatim and "
+            compared = "that keep rare records, repeat none verbatim and meet"
         if best.times_sampling is not None:
             sample = f"a sample of {counted(self.comparison.size, 'record')} without privacy"
             notes.append(f"It is {about(best.times_sampling, 2)} times that of {sample}")
@@ -127,7 +127,7 @@ class Plan:
                 f"It is {percent(best.w1 / column.scale, 0)} of the column's range, so the records will hardly be like "
                 "the table's. Ask for a larger epsilon or declare a narrower range"
             ]
-        among = f"of the mechanisms that {compared}meet {self.comparison.budget}"
+        among = f"of the mechanisms {compared} {self.comparison.budget}"
         chosen = f"{best.name}. Its predicted error (W1 {about(best.w1, 4)}) is {least} {among}"
         return ". ".join([chosen, *notes, f"All is predicted from public facts alone{missing}"])
 

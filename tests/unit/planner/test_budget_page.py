@@ -154,9 +154,10 @@ def test_limits_of_an_attacker_are_geometric_above_guessing(limit: Any) -> None:
     [(("--risk", "5 % at 1 %"), "5"), (("--advantage", "0.1"), "10"), (("--success", "60 %", "--prior", "0.55"), "60")],
 )
 def test_a_page_of_limits_says_what_each_costs(
-    option: tuple[str, ...], shown: str, written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    option: tuple[str, ...], shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = ["--domain", str(written / "a domain.toml"), "--records", "400", "--size", "100"]
+    (tmp_path / "a domain.toml").write_text(DOMAIN)
+    place = ["--domain", str(tmp_path / "a domain.toml"), "--records", "400", "--size", "100"]
     assert run(["plan", *place, *option, "--html", str(tmp_path / "plan.html")]) == 0
     page_facts = facts(tmp_path / "plan.html")
     one = page_facts["budgets"][page_facts["own"]]
@@ -166,7 +167,6 @@ def test_a_page_of_limits_says_what_each_costs(
             assert float(budget["risks"][0][0]) <= float(budget["amount"])  # at 1 % false alarms
     if option[0] == "--risk":
         assert float(one["risks"][0][0]) > 4.5
-    (tmp_path / "a domain.toml").write_text(DOMAIN)
     pl.DataFrame({"age": [3, 4, 5, 7] * 100}).write_csv(tmp_path / "ages.csv")
     monkeypatch.chdir(tmp_path)
     program, *arguments = shlex.split(one["command"].replace("DATA", "ages.csv"))
