@@ -16,15 +16,16 @@ if TYPE_CHECKING:
     from discreet.privacy import Budget, Code, Guarantee
 
 _TEXTS: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_name("wording.toml").read_text(encoding="utf-8"))
-_GROUPS = ("remedies", "lost_to", "attacks", "closeness", "randomness", "kinds", "sliders", "single")
-REMEDIES, LOST_TO, ATTACKS, CLOSENESS, RANDOMNESS, KINDS, SLIDERS, _SINGLE = map(_TEXTS.__getitem__, _GROUPS)
+_groups = ("remedies", "lost_to", "attacks", "closeness", "randomness", "kinds", "sliders", "single")
+_texts: list[dict[str, str]] = [_TEXTS[name] for name in _groups]
+REMEDIES, LOST_TO, ATTACKS, CLOSENESS, RANDOMNESS, KINDS, SLIDERS, _SINGLE = _texts
 LIKE: dict[bool, str] = dict(zip((True, False), _TEXTS["like"].values(), strict=True))
 PAIRS_UNKNOWN: dict[str, list[str]] = _TEXTS["pairs_unknown"]
 SETS_OF_CELLS: str = _SINGLE["sets-of-cells"]
 
 
 def _single(name: str, **facts: Any) -> str:
-    return str(_SINGLE[name]).format(**facts)
+    return _SINGLE[name].format(**facts)
 
 
 def marked_share(forecast: Forecast) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from discreet.domain import Column, Domain
 from discreet.ledger import Ledger, ledger_for, left_after
 from discreet.planner.cells import chosen_cells
 from discreet.planner.predicted import PairErrors, Rehearsal
+from discreet.planner.study import numbers_of
 from discreet.privacy import AnyBudget, Budget, Risk, TradeOff, against_guessing
 from discreet.releases import budget_of, delta_caveats
 
@@ -65,12 +66,14 @@ def budgets_around(budget: AnyBudget) -> list[AnyBudget]:
         raise ParameterError("a page of budgets needs an epsilon above 0. Give epsilon=...")
     steps = [k / _PER_DECADE for k in range(-_EACH_WAY, _EACH_WAY + 1) if k]
     rounded = {round(least + float(about((own - least) * 10.0**step, 2)), 12) for step in steps}
-    return [replace(budget, **{name: x}) for x in sorted({own, *(x for x in rounded if least < x <= largest)})]
+    return [
+        replace(cast("Any", budget), **{name: x}) for x in sorted({own, *(x for x in rounded if least < x <= largest)})
+    ]
 
 
 def options_of(budget: AnyBudget) -> dict[str, str]:
     """Return a budget as options of the command, by their names."""
-    numbers = {name: as_written(value) for name, value in asdict(budget).items()}
+    numbers = {name: as_written(value) for name, value in numbers_of(budget).items()}
     if "false_alarms" in numbers:
         return {"risk": f"{numbers['detection']} at {numbers['false_alarms']}"}
     return numbers
@@ -108,7 +111,7 @@ def page(
     budgets = budget_texts(plans, ledger=ledger, arguments=arguments, rehearsal=rehearsal)
     by_mechanism = groupby(budgets, key=lambda texts: texts["mechanism"])
     errors, given = comparison.errors_without_privacy.items(), _percent(comparison.budget)
-    slider, *_ = asdict(comparison.budget)
+    slider, *_ = numbers_of(comparison.budget)
     named, unit = ("limit", " %") if given else ("epsilon", "")
     data = {
         "own": current,
@@ -343,14 +346,14 @@ def _calls(plan: Plan, mechanism: str, arguments: Mapping[str, str]) -> tuple[st
     if dataset is not None:
         values["ledger"] = f"discreet.Ledger({values['ledger']}, {dataset})"
     keywords = ", ".join(f"{name}={value}" for name, value in {"size": size, **values}.items())
-    numbers = ", ".join(f"{name}={_text(value)}" for name, value in asdict(budget).items())
+    numbers = ", ".join(f"{name}={_text(value)}" for name, value in numbers_of(budget).items())
     spent = f"discreet.{type(budget).__name__}({numbers})"
     return " ".join(command), f'import discreet\n\ndiscreet.release("DATA", {json.dumps(domain)}, {spent}, {keywords})'
 
 
 def _percent(budget: Any) -> list[str]:
     """Return the shares that limit an attacker in percent; none of epsilon and delta."""
-    shares = [] if isinstance(budget, Budget) else asdict(budget).values()
+    shares = [] if isinstance(budget, Budget) else numbers_of(budget).values()
     return [f"{float(f'{100.0 * share:.10g}'):g}" for share in shares]
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from discreet import wording
 from discreet._core.boundary import sealed
@@ -194,7 +194,9 @@ class Plan:
 
     def with_budget(self, budget: AnyBudget, *, progress: Callable[[int, int], None] | None = None) -> Plan:
         """Return the plan of the same request at another budget, without largest sizes."""
-        comparison = replace(self.comparison, request=replace(self.comparison.request, budget=budget, attack=None))
+        comparison = replace(
+            self.comparison, request=replace(self.comparison.request, budget=cast("Any", budget), attack=None)
+        )
         return planned(comparison, largest_sizes=False, progress=progress)
 
     def write_page(

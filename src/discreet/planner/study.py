@@ -15,7 +15,7 @@ from fractions import Fraction
 from functools import cache, cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from discreet._core.checks import integer, real, unfit
 from discreet._core.errors import DiscreetError, FileProblem, Infeasible, ParameterError, Refused
@@ -95,7 +95,11 @@ class PlannedPart:
         domain, budget = Domain.from_dict(facts["domain"]), _budget_in(facts)
         sizes: dict[str, Any] = {"records": _records(request), "size": request.size}
         mechanism = named(name).from_parameters(parameters, domain=domain, **sizes)
-        return cls(request=replace(request, budget=budget), mechanism=mechanism, domain_sha256=facts["domain_sha256"])
+        return cls(
+            request=replace(request, budget=cast("Any", budget)),
+            mechanism=mechanism,
+            domain_sha256=facts["domain_sha256"],
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,11 +173,11 @@ class Together:
     def text(self, shares: Sequence[float]) -> str:
         """Return a table of the releases beside what each would have had by sums, and what they satisfy."""
         summed = {} if isinstance(self.budget, AttackBudget) else {"epsilon by sums": self.budget.epsilon}
-        names = [name.replace("_", " ") for name in asdict(self.budget)]
+        names = [name.replace("_", " ") for name in numbers_of(self.budget)]
         rows = [("release", "mechanism", *names, *summed)]
         for part, share in zip(self.parts, _fractions(shares), strict=True):
             sums = [rounded_down(share * epsilon) for epsilon in summed.values()]
-            rows.append((part.name, part.mechanism.name, *map(as_written, asdict(part.budget).values()), *sums))
+            rows.append((part.name, part.mechanism.name, *map(as_written, numbers_of(part.budget).values()), *sums))
         satisfied = (
             f"{counted(len(self.parts), 'release')} together satisfy {self.budget}, if these are made and no others, "
             "each with the mechanism, budget and size above. They were fixed before any of them is seen. None may be "
@@ -243,10 +247,15 @@ def plan_together(requests: Sequence[Request], budget: AnyBudget, *, shares: Seq
     raise ParameterError("the cells that are chosen change with the budget, back and forth. Declare them: cells = ...")
 
 
+def numbers_of(budget: AnyBudget) -> dict[str, float]:
+    """Return the numbers of a budget by their names."""
+    return asdict(cast("Any", budget))
+
+
 def _stated(budget: AnyBudget, profile: Profile) -> dict[str, Any]:
     """Return a budget as JSON values; one that limits an attacker beside the epsilon and delta that are met."""
     if isinstance(budget, Budget):
-        return asdict(budget)
+        return numbers_of(budget)
     delta = max(1e-9, profile.delta(100.0) * (1.0 + 1e-6))
     epsilon = float(rounded_up(profile.epsilon(delta), 6))
     return {"epsilon": min(100.0, epsilon), "delta": delta, "attack": budget.to_dict()}
@@ -281,7 +290,7 @@ def _fractions(shares: Sequence[float]) -> list[float]:
 
 
 def _comparison(request: Request, budget: AnyBudget) -> PlanRequest:
-    return PlanRequest(request=replace(request, budget=budget))
+    return PlanRequest(request=replace(request, budget=cast("Any", budget)))
 
 
 def _completed(request: Request, budget: AnyBudget) -> Request:

@@ -125,7 +125,8 @@ def test_the_page_without_scripts_shows_the_same_numbers(written: Path) -> None:
 
 def test_budgets_are_geometric_and_hold_the_one_asked_for() -> None:
     for epsilon in (1e-6, 0.37, 1.0, 8.0, 50.0, 100.0):
-        found = [budget.epsilon for budget in budgets_around(Budget(epsilon=epsilon, delta=1e-6))]
+        around: list[Any] = budgets_around(Budget(epsilon=epsilon, delta=1e-6))
+        found = [budget.epsilon for budget in around]
         assert epsilon in found
         assert 9 <= len(found) <= 17
         assert found == sorted(set(found))
@@ -139,7 +140,7 @@ def test_budgets_are_geometric_and_hold_the_one_asked_for() -> None:
 
 @pytest.mark.parametrize("limit", [Risk(detection=0.05, false_alarms=0.01), Advantage(0.1), Success(0.6, prior=0.45)])
 def test_limits_of_an_attacker_are_geometric_above_guessing(limit: Any) -> None:
-    found = budgets_around(limit)
+    found: list[Any] = budgets_around(limit)
     assert limit in found
     assert 9 <= len(found) <= 17
     assert {replace(each, **{limit.limit[0]: 0.9}) for each in found} == {replace(limit, **{limit.limit[0]: 0.9})}

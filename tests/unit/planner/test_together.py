@@ -19,7 +19,7 @@ from discreet.errors import BudgetError, DiscreetError, DomainError, FileProblem
 from discreet.ledger import Request
 from discreet.ledger.filters import CURRENCIES, Cost
 from discreet.planner import plan
-from discreet.planner.study import Together, plan_together, read_study
+from discreet.planner.study import Together, numbers_of, plan_together, read_study
 from discreet.privacy import Advantage, Budget, Risk, Success, Unit, compose
 from discreet.releases import Certificate
 
@@ -83,10 +83,11 @@ def test_what_has_a_delta_at_every_epsilon_is_planned_with_the_rest() -> None:
 
 
 def test_equal_releases_get_clearly_more_than_their_part_of_the_sum_and_shares_are_kept() -> None:
-    (budget,) = {part.budget for part in four().parts}
+    (budget,) = {part.request.budget for part in four().parts}
+    assert budget is not None
     assert budget.epsilon > 0.49  # twice 1/4, as the square root of four
     made = plan_together(FOUR[:2], WHOLE, shares=[1.0, 3.0])
-    first, second = (part.budget.epsilon for part in made.parts)
+    first, second = (numbers_of(part.budget)["epsilon"] for part in made.parts)
     assert second == pytest.approx(3 * first, rel=1e-5)
     assert first + second > 1.1
 
@@ -108,7 +109,7 @@ def test_what_an_attacker_may_reach_from_all_releases_is_met_and_used_up(limit: 
     assert made.profile.delta(made.spent.epsilon) <= made.spent.delta
     (tmp_path / "plan.json").write_text(json.dumps(made.to_dict()))
     assert Together.read(tmp_path / "plan.json").to_dict() == made.to_dict()
-    (tmp_path / "plan.json").write_text(json.dumps(single.to_dict() | {"attack": made.parts[0].budget.to_dict()}))
+    (tmp_path / "plan.json").write_text(json.dumps(single.to_dict() | {"attack": numbers_of(made.parts[0].budget)}))
     with pytest.raises(FileProblem, match="does not hold"):
         Together.read(tmp_path / "plan.json")
 
@@ -116,7 +117,7 @@ def test_what_an_attacker_may_reach_from_all_releases_is_met_and_used_up(limit: 
 def test_releases_of_one_limit_without_a_mechanism_are_chosen_for_it() -> None:
     made = plan_together([ages("a"), ages("b", mechanism="perturbed-histogram")], LIMITS[1], shares=[1.0, 2.0])
     assert 0.099 <= LIMITS[1].reached(made.profile) <= 0.1
-    first, second = (part.budget.advantage for part in made.parts)
+    first, second = (numbers_of(part.budget)["advantage"] for part in made.parts)
     assert second == pytest.approx(2.0 * first, rel=1e-5)
     assert made.parts[0].mechanism.name == plan(AGES, LIMITS[1], records=20_000, size=1000).best.name
 
@@ -153,8 +154,8 @@ def test_a_plan_is_one_entry_of_a_ledger() -> None:
     fits = {}
     for name, currency in CURRENCIES.items():
         totals = (WHOLE, Budget(epsilon=1.15, delta=1e-9))
-        costs = [currency.of_profile(four().profile, budget=four().budget, total=total) for total in totals]
-        assert costs[0].within(currency.of_budget(four().budget))
+        costs = [currency.of_profile(four().profile, budget=WHOLE, total=total) for total in totals]
+        assert costs[0].within(currency.of_budget(WHOLE))
         fits[name] = [currency.allows(Cost(), c, currency.limit(t)) for c, t in zip(costs, totals, strict=True)]
     assert fits == {"sums": [True, True], "zcdp": [False, True]}
 
