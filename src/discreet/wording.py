@@ -16,18 +16,16 @@ if TYPE_CHECKING:
     from discreet.privacy import Budget, Code, Guarantee
 
 _TEXTS: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_name("wording.toml").read_text(encoding="utf-8"))
-REMEDIES: dict[str, str] = _TEXTS["remedies"]
-LOST_TO: dict[str, str] = _TEXTS["lost_to"]
-ATTACKS: dict[str, str] = _TEXTS["attacks"]
-CLOSENESS: dict[str, str] = _TEXTS["closeness"]
-RANDOMNESS: dict[str, str] = _TEXTS["randomness"]
-KINDS: dict[str, str] = _TEXTS["kinds"]
+_groups = ("remedies", "lost_to", "attacks", "closeness", "randomness", "kinds", "sliders", "single")
+_texts: list[dict[str, str]] = [_TEXTS[name] for name in _groups]
+REMEDIES, LOST_TO, ATTACKS, CLOSENESS, RANDOMNESS, KINDS, SLIDERS, _SINGLE = _texts
+LIKE: dict[bool, str] = dict(zip((True, False), _TEXTS["like"].values(), strict=True))
 PAIRS_UNKNOWN: dict[str, list[str]] = _TEXTS["pairs_unknown"]
+SETS_OF_CELLS: str = _SINGLE["sets-of-cells"]
 
-SETS_OF_CELLS = (
-    "drawn for {:,} sets of neighbouring cells, of {:,} in all: each set of several holds about a thousandth of the "
-    "records at most, and within it they lie as the release has them"
-)
+
+def _single(name: str, **facts: Any) -> str:
+    return _SINGLE[name].format(**facts)
 
 
 def marked_share(forecast: Forecast) -> str:
@@ -40,16 +38,21 @@ def lost(forecast: Forecast, *, unknown: bool = False) -> str:
     if math.isnan(forecast.lost):
         return LOST_TO[forecast.lost_to]
     share, common = f"{rounded_up(100.0 * forecast.lost)} %", LOST_TO.get(forecast.lost_to, forecast.lost_to)
+    worst = (
+        "This is an expectation, not a bound"
+        if forecast.worst > 0.999
+        else f"It is at most {rounded_up(100.0 * forecast.worst)} %"
+    )
+    if forecast.column:
+        change = f"{common} expected to change about {share} of the values in the worst column, {forecast.column!r}"
+        return f"{change}. {worst}"
     if unknown:
-        return f"how many of the released records {common} depends on the data; in the worst case, all"
+        return f"how many of the released records {common} depends on the data. In the worst case it is all of them"
     if forecast.lost_is == "expectation":
         return f"{share} of the released records {common}, on average"
     if forecast.lost_is == "bound":
         return f"at most {share} of the released records {common}, on average"
-    worst = "all" if forecast.worst >= 1.0 else f"at most {rounded_up(100.0 * forecast.worst)} %"
-    words = f"about {share} of the released records {common}; in the worst case, {worst}"
-    rarity = forecast.lost_to == "noise or rarity in a column"
-    return words + ". Labels too rare to be kept are counted as such" * rarity
+    return f"about {share} of the released records {common}, as predicted. {worst}"
 
 
 def pairs(forecast: Forecast, n: int) -> list[str]:
@@ -73,10 +76,7 @@ def pairs(forecast: Forecast, n: int) -> list[str]:
         *cost,
         scope,
         *map(visible_relation, filter(None, [forecast.visible_dependence])),
-        "For each of them it is counted how many records would be elsewhere if the two columns were independent. "
-        f"This number gets noise with a standard deviation of {counted(round(noise), 'record')}, "
-        f"{about(100.0 * noise / n, 2)} % of the table. A weaker dependence may be missed. The two columns "
-        "are then released as if they were independent, but for what other columns tell of them.",
+        _single("scores", noise=counted(round(noise), "record"), share=about(100.0 * noise / n, 2)),
     ]
 
 
@@ -85,24 +85,16 @@ def outcomes(forecast: Forecast) -> list[str]:
     tables, share, three_way = forecast.outcomes
     if not tables:
         return []
-    deeper = f"A fifth of it goes to {counted(three_way, 'table')} of an outcome and two other columns. "
     condition = "with a declared outcome or dependency"
     pairs_are = counted(tables, f"pair {condition} is", f"pairs {condition} are")
-    return [
-        f"{pairs_are} always measured, with {percent(share, 0)} of the units that are left after the first tables of "
-        f"one column. {deeper * (three_way > 0)}The noise of other tables becomes up to "
-        f"{about((1.0 - share) ** -0.5, 2)} times as large."
-    ]
+    deeper = _single("three-way", tables=counted(three_way, "table")) if three_way else ""
+    times = about((1.0 - share) ** -0.5, 2)
+    return [_single("outcomes", pairs_are=pairs_are, share=percent(share, 0), deeper=deeper, times=times)]
 
 
 def visible_relation(share: float) -> str:
     """Return how strong a relation of two columns must be to be measured."""
-    if share >= 1.0:
-        return "No relation of two columns is strong enough to be kept at this budget."
-    return (
-        f"A relation of two columns is measured in half of the releases where {percent(share, 0)} of the records "
-        "differ from independence, and more often where more do."
-    )
+    return _single("no-relation" if share >= 1.0 else "relation", share=percent(share, 0))
 
 
 def weak_promise(budget: Budget, n: int | None, limit: float, wanted: str = "") -> str:
@@ -111,17 +103,15 @@ def weak_promise(budget: Budget, n: int | None, limit: float, wanted: str = "") 
     accepted = "or accept a weak promise (accept={'weak-promise'})"
     instead = wanted and f"Take another mechanism, allow less than {wanted}"
     if budget.epsilon > limit:
-        odds = about(math.exp(min(700.0, budget.epsilon)), 2)
-        return (
-            f"epsilon {as_written(budget.epsilon)} promises next to nothing: one record may make an output {odds} "
-            f"times as likely. {instead or f'Take an epsilon of at most {as_written(limit)}'}, {accepted}"
+        odds, instead = (
+            about(math.exp(min(700.0, budget.epsilon)), 2),
+            instead or f"Take an epsilon of at most {limit:g}",
         )
+        return f"{_single('weak-epsilon', epsilon=as_written(budget.epsilon), odds=odds)}. {instead}, {accepted}"
     if n is not None and budget.delta * n > 1.0:
-        exposed = counted(math.ceil(budget.delta * n), "record")
-        return (
-            f"delta {as_written(budget.delta)} allows that {exposed} of {n:,} are published outright. "
-            f"{instead or f'Take a delta far below 1/{n:,}'}, {accepted}"
-        )
+        exposed, instead = counted(math.ceil(budget.delta * n), "record"), instead or f"Take a delta far below 1/{n:,}"
+        delta = as_written(budget.delta)
+        return f"{_single('weak-delta', delta=delta, exposed=exposed, n=f'{n:,}')}. {instead}, {accepted}"
     return ""
 
 
@@ -175,11 +165,9 @@ def _steps(
         whose = f"a population for each value of {votes['label']!r}, {whose}"
     if votes["units"]:
         whose = f"up to {counted(votes['units'], 'vote')} of each unit, "
-    return (
-        f"{counted(steps, 'step')} of {counted(candidates, 'candidate')}, {whose}made by the API {api!r} of "
-        f"{counted(population, 'record')}, with {noise} noise of scale {rounded_down(scale, 4)} {place}, {variant} "
-        "variant"
-    )
+    made = f"{counted(steps, 'step')} of {counted(candidates, 'candidate')}, {whose}made by the API {api!r} of"
+    noisy = f"with {noise} noise of scale {rounded_down(scale, 4)} {place}"
+    return f"{made} {counted(population, 'record')}, {noisy}, {variant} variant"
 
 
 _LOST = 0.1  # share of the records from which on a lost pair is named
@@ -189,9 +177,8 @@ def _pair_losses(tables: Sequence[str], losses: Sequence[float], errors: Sequenc
     """Return of which measured *tables* most is lost: estimated *losses*, the largest first, and standard *errors*."""
     number = max(1, sum(loss > _LOST for loss in losses[:3]))
     shares = [[f"{about(100.0 * share, 2)} %" for share in column[:number]] for column in (losses, errors)]
-    rows = [f"{table} {loss} (standard error {error})" for table, loss, error in zip(tables, *shares, strict=False)]
-    pairs_have = "these measured pairs of columns have about this share of the records in other merged cells"
-    return f"{pairs_have} than the confidential table: {', '.join(rows)}"
+    rows = [f"{loss} of {table} (standard error {error})" for table, loss, error in zip(tables, *shares, strict=False)]
+    return f"about {', '.join(rows)} is in other merged cells than in the confidential table"
 
 
 def losses_of(codes: Iterable[Code]) -> list[tuple[str, float, float]]:
@@ -258,52 +245,68 @@ def said(code: str, numbers: Mapping[str, Any]) -> str:
         return " ".join([code, *(f"({key} {value})" for key, value in numbers.items())])
 
 
-SHOWS = (
-    "This certificate can be recomputed from the public facts in it, and shows whether a released file was changed by "
-    "accident. It does not show who wrote it, and cannot prove that the mechanism was run as stated. Every other "
-    "release of the same table adds to what this one reveals. Their profiles compose if the number of releases and the "
-    "profile of each were fixed beforehand: composition is no rule for when to stop."
-)
+SHOWS: str = _SINGLE["shows"]
 UNPROVED = "If what it assumes holds, which is not proved: whatever"
 NOT_FORMAL = "Not formal differential privacy: a local, asymptotic epsilon of"
 SEEDED = "Seeded run, not for publication; with fresh randomness: "
 
 
+def _subject(certificate: Any) -> tuple[str, str, str]:
+    """Return what a promise is about, what an attacker would tell apart of it, and what the others are."""
+    facts, group = certificate.facts, certificate.facts.relation.group
+    if "units" in facts.domain:
+        remaining, rows = certificate.table_names
+        return f"one of the {remaining} with all its {rows}", "sets of rows", remaining
+    if (unit := facts.mechanism.parameters.get("unit")) is not None and facts.relation.name != "add-remove":
+        return f"the records with one value of {unit}", "sets of values", "records"
+    if group > 1:
+        return f"one unit of up to {group} records", "sets of records", "records"
+    if facts.unit is not None and facts.unit.max_records > 1:  # all rows of a unit are one record
+        return f"one unit of up to {facts.unit.max_records} rows", "sets of rows", "units"
+    return "one record", "values", "records"
+
+
+def meaning(certificate: Any, detection: float) -> str:
+    """Return what a promise limits, in numbers: what it was asked to, else the ``detection`` at 1 % false alarms."""
+    facts, (about_whom, *_) = certificate.facts, _subject(certificate)
+    if facts.guarantee.kind == "asymptotic":
+        return ""
+    attack = facts.guarantee.attack
+    reached = confirmed(detection, about_whom)
+    if attack:
+        numbers = [*attack.to_dict().values(), attack.guessing]
+        shares = [rounded_up(100.0 * number * (1.0 - 1e-12), 6) for number in numbers]
+        reached = str(_TEXTS["reached"][attack.limit[0]]).format(*shares, about=about_whom)
+    if facts.guarantee.kind != "unconditional":
+        reached = f"{UNPROVED.partition(':')[0]}, {reached[0].lower()}{reached[1:]}"
+    return f"{SEEDED * certificate.seeded}{reached}"
+
+
+def confirmed(detection: float, whom: str) -> str:
+    """Return how many true suspicions the best attacker confirms at 1 % false alarms."""
+    return str(_TEXTS["reached"]["detection"]).format(rounded_up(min(100.0, 100.0 * detection), 3), "1", about=whom)
+
+
 def statement(certificate: Any) -> str:
     """Return a certificate's promise in a sentence; an asymptotic one is not formal differential privacy, it says."""
     facts, tables, parameters = certificate.facts, len(certificate.tables), certificate.facts.mechanism.parameters
-    kind, group, delta = facts.guarantee.kind, facts.relation.group, certificate.delta
+    kind, delta = facts.guarantee.kind, certificate.delta
     mark, bound = SEEDED * certificate.seeded, rounded_up(certificate.epsilon, 6)
     if kind == "asymptotic":
         if (epsilon := facts.guarantee.epsilon_each) is not None and tables > 1:
             bound = f"{rounded_up(epsilon, 6)} for each of {tables} tables, {bound} for all of them together"
         return f"{mark}{NOT_FORMAL} {bound}, estimated from the confidential table itself."
-    target, values, remaining = "one record", "values", "records"
-    if group > 1:
-        target, values = f"one unit of up to {group} records", "sets of records"
-    elif facts.unit is not None and facts.unit.max_records > 1:  # all rows of a unit are one record
-        target, values, remaining = f"one unit of up to {facts.unit.max_records} rows", "sets of rows", "units"
-    if "units" in facts.domain:
-        remaining, rows = certificate.table_names
-        target, values = f"one of the {remaining} with all its {rows}", "sets of rows"
+    target, values, remaining = _subject(certificate)
     tested = f"whether {target} is in the table"
     if facts.relation.name != "add-remove":
-        holder = f"{target} has"
-        if (unit := parameters.get("unit")) is not None:
-            holder, values = f"the records with one value of {unit} have", "sets of values"
         protected = parameters["synthesised"] if parameters.get("published_exactly") else ()
-        tested = f"which of two {values} {holder}{' in ' * bool(protected)}{', '.join(protected)}"
+        has = "have" if target.startswith("the records") else "has"
+        tested = f"which of two {values} {target} {has}{' in ' * bool(protected)}{', '.join(protected)}"
     return (
         f"{mark}{'Whatever' if kind == 'unconditional' else UNPROVED} the other {remaining}, an attacker who tests "
         f"{tested}, with a false-alarm rate of a, detects it with probability at most e^{bound} a"
         f"{f' + {rounded_up(delta)}' * (delta != 0.0)}."
     )
-
-
-def attack_limit(attack: Mapping[str, float]) -> str:
-    """Return what the best attacker reaches at most, in a sentence."""
-    shares = [rounded_up(100.0 * value * (1.0 - 1e-12), 6) for value in attack.values()]
-    return str(_TEXTS["reached"][next(iter(attack))]).format(*shares)
 
 
 def told(codes: Iterable[Code]) -> str:
@@ -314,37 +317,20 @@ def told(codes: Iterable[Code]) -> str:
 
 def tightness(guarantee: Guarantee) -> str:
     """Return whether the numbers are attained."""
-    if guarantee.kind == "asymptotic":
-        return "The numbers are estimates from this table: the truth may be better or worse."
-    if guarantee.exact:
-        return "The numbers are exact: for some pair of tables the best attacker reaches them."
-    return "The numbers are upper bounds: the truth may be better than stated, never worse."
+    return _single("estimates" if guarantee.kind == "asymptotic" else "exact" if guarantee.exact else "bounds")
 
 
 def exception(delta: float, n: int) -> str:
     """Return what a delta means for this number of records."""
     if delta == 0.0:
-        return "Delta is 0, so the limit on what can be learned has no exception."
-    exposed = delta * n
+        return _single("no-delta")
+    exposed, records = delta * n, counted(n, "record")
     if exposed > 0.1:
-        return (
-            f"Delta is {rounded_up(delta)}, which is large for {counted(n, 'record')}: by delta alone, publishing "
-            f"{rounded_up(exposed)} of them, chosen at random, in full, would be within this promise."
-        )
+        return _single("large-delta", delta=rounded_up(delta), records=records, exposed=rounded_up(exposed))
     parts = [f"{int(float(rounded_down(1.0 / max(value, 1e-30), 2))):,}" for value in (delta, exposed)]
     chance = f", about 1 in {parts[0]}" * (delta > 1e-18)
     times = f"{parts[1]} times" if exposed > 1e-15 else "more than a million million times"
-    return (
-        f"Delta is {rounded_up(delta)}{chance}. To compare: publishing one of {counted(n, 'record')}, chosen at "
-        f"random, in full, would have a delta of 1 in {n:,}. This one is {times} smaller."
-    )
-
-
-LIKE = {
-    True: "a table like the public reference",
-    False: "an invented table, whose values lie in the inner half of what is declared",
-}
-"""Which table predictions are about, by whether there is a public one."""
+    return _single("small-delta", delta=f"{rounded_up(delta)}{chance}", records=records, n=f"{n:,}", times=times)
 
 
 def unit(group: int) -> str:
@@ -355,49 +341,32 @@ def unit(group: int) -> str:
 def attack(false_alarms: int, power: str, group: int) -> str:
     """Return what the best attacker reaches: how many of 100 true suspicions, as text, beside those of 100 false."""
     things = "records" if group == 1 else "privacy units"
-    return (
-        f"An attacker suspects something about 200 {things}. The suspicion is true for 100 of them and false for the "
-        f"other 100. A test that wrongly confirms {false_alarms} of the false suspicions rightly confirms at most "
-        f"{power} of the true ones, on average."
-    )
+    return _single("attack", things=things, false_alarms=false_alarms, power=power)
 
 
 def promised(guarantee: Guarantee, epsilon: float, delta: float) -> list[str]:
     """Return what holds for every table of the domain."""
     plus = f", plus a probability of at most {rounded_up(delta)}" * (delta != 0.0)
-    reached = "Some tables reach it" if guarantee.exact else "It is an upper bound, so the truth may be better"
-    proved = (
-        f"The guarantee is proved for every table of the declared domain ({guarantee.theorem}). It holds for rare and "
-        "extreme records too."
-    )
+    whose = unit(guarantee.relation.group)
+    proved = _single("proved", theorem=guarantee.theorem)
     if guarantee.kind != "unconditional":
         proved = f"The guarantee is {guarantee.kind}: {'; '.join(map(str, guarantee.assumptions))}."
-    return [
-        f"Whatever anybody computes from the release, no result is more than {rounded_up(math.exp(epsilon))} times as "
-        f"likely as it would be if the data of {unit(guarantee.relation.group)} were anything else{plus}.",
-        f"So no attacker does better than the limit above, whatever they know. {reached}.",
-        proved,
-    ]
+    likelier = _single("likelier", times=rounded_up(math.exp(epsilon)), whose=whose, plus=plus)
+    return [likelier, _single("reached-limit" if guarantee.exact else "bounding-limit"), proved]
 
 
 def not_promised(n: int, table: str) -> list[str]:
     """Return what a release never promises, *table* being the one that predictions are about."""
-    return [
-        "The release does teach something about people in general. What is common in the table shows in it, whether or "
-        "not the data of any one person were used.",
-        f"The predicted errors are not promised. They are for {table}, and your table may be different.",
-        "Other releases of the same table are not covered. Together they reveal more than each one alone.",
-        f"The number of records, {n:,}, is public.",
-    ]
+    return [text.format(n=n, table=table) for text in _TEXTS["not_promised"]["texts"]]
 
 
-def chosen_at(choices: Sequence[tuple[str, Sequence[str]]]) -> str:
-    """Return which mechanism the planner chooses at which epsilons, in their order."""
+def chosen_at(named: str, choices: Sequence[tuple[str, Sequence[str]]]) -> str:
+    """Return which mechanism the planner chooses at which budgets, an epsilon or a limit, in their order."""
     if len(choices) == 1:
-        return f"The planner chooses {choices[0][0]} at every epsilon on this page."
+        return f"The planner chooses {choices[0][0]} at every {named} on this page."
     spans = []
-    for mechanism, epsilons in choices:
-        span = f"at epsilon {epsilons[0]}" if len(epsilons) == 1 else f"from epsilon {epsilons[0]} to {epsilons[-1]}"
+    for mechanism, those in choices:
+        span = f"at {named} {those[0]}" if len(those) == 1 else f"from {named} {those[0]} to {those[-1]}"
         name = "no mechanism" if mechanism == "none" else mechanism
         spans.append(f"{name} {span}")
     return f"The planner chooses {', '.join(spans[:-1])} and {spans[-1]}."

@@ -23,7 +23,7 @@ def budgets(page: Path) -> list[dict[str, Any]]:
 
 def shows(chromium: Any, one: dict[str, Any], risk: int = 2) -> None:
     """Check that the page shows one budget, everywhere."""
-    for name in ("epsilon", "mechanism", "delta", "size", "w1", "times", "left", "command", "why"):
+    for name in ("amount", "mechanism", "delta", "size", "w1", "times", "left", "command", "why"):
         assert text(chromium, name) == one[name]
     assert text(chromium, "from-data") == one["fromData"]
     assert text(chromium, "words") == one["risks"][risk][1]
@@ -111,8 +111,8 @@ def test_the_largest_error_of_pairs_that_is_accepted_chooses_the_least_epsilon(c
         most = errors[10]
         fill(chromium, "accepted", repr(most))
         least = next(i for i, one in enumerate(errors) if one is not None and one <= most)
-        assert text(chromium, "epsilon") == made[least]["epsilon"]
-        assert text(chromium, "answer").startswith(f"Epsilon {made[least]['epsilon']} is the least")
+        assert text(chromium, "amount") == made[least]["epsilon"]
+        assert text(chromium, "answer").endswith(f"is epsilon {made[least]['epsilon']}.")
 
 
 def test_a_number_is_taken_as_the_next_computed_one_below(chromium: Any, budget_page: Path) -> None:
@@ -125,7 +125,7 @@ def test_a_number_is_taken_as_the_next_computed_one_below(chromium: Any, budget_
     shows(chromium, made[11])
     assert text(chromium, "answer") == ""
     fill(chromium, "number", "0.001")
-    assert text(chromium, "answer") == "The least epsilon on this page is 0.046."
+    assert text(chromium, "answer") == "The least on this page is epsilon 0.046."
     fill(chromium, "number", "1e9")
     shows(chromium, made[16])
 
@@ -147,7 +147,7 @@ def test_the_largest_error_that_is_accepted_chooses_the_least_epsilon(chromium: 
             fill(chromium, "accepted", repr(most))
             least = next(place for place, one in enumerate(errors) if one <= most)
             shows(chromium, made[least])
-            assert text(chromium, "answer").startswith(f"Epsilon {made[least]['epsilon']} is the least")
+            assert text(chromium, "answer").endswith(f"is epsilon {made[least]['epsilon']}.")
     fill(chromium, "accepted", "0")
     assert text(chromium, "answer") == "No epsilon on this page is predicted to have an error that small."
 

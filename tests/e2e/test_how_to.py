@@ -8,6 +8,7 @@ import pytest
 
 PAGES = Path(__file__).parents[2] / "docs" / "how-to"
 SAID = {  # what the code of a page prints, among other things
+    "../is-this-for-my-table.md": ["No relation of two columns is strong enough to be kept at this budget."],
     "analyse-a-release.md": ["C(sex)[T.m]"],
     "choose-a-budget.md": ["0.0315"],
     "estimate-from-a-release.md": [
@@ -48,7 +49,7 @@ def test_the_code_on_a_page_runs(
 
     monkeypatch.chdir(tmp_path)
     code = blocks(page)
-    assert len(code) > 1 - (page in NEEDS)
+    assert len(code) > 1 - (page in NEEDS or page.startswith(".."))
     namespace: dict[str, object] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -591,7 +591,7 @@ def test_through_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 def test_the_plan_takes_it() -> None:
     made = plan(WIDE, Budget(epsilon=1.0, delta=1e-6), records=50_000, size=50_000, largest_sizes=False)
     assert made.best.name == "marginals"
-    assert "Labels too rare to be kept are counted as such" in made.feasible[0].to_dict()["share_in_words"]
+    assert "loss of rare labels" in made.feasible[0].to_dict()["share_in_words"]
 
 
 def test_with_a_reference_of_the_same_law_the_predicted_error_is_near() -> None:

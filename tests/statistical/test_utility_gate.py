@@ -207,4 +207,4 @@ def test_an_urn_with_a_discount_is_judged_by_its_expectation() -> None:
     assert urn.forecast(n, like).lost == pytest.approx((1 + 0.4 * 2833) / (1 + n), rel=0.01)
     assert urn.forecast(n).lost < 0.01
     assert urn.forecast(n).lost_at_most == pytest.approx(0.4, abs=1e-3)
-    assert "in the worst case, at most 40.1 %" in wording.lost(urn.forecast(n))
+    assert "It is at most 40.1 %" in wording.lost(urn.forecast(n))

@@ -271,7 +271,7 @@ ROWS = "age,sex\n31,f\n40,m\n"
 FILES: list[tuple[str, str, bytes, str, bytes]] = [  # remedy, a file's name and content, and what they are then
     ("complete it if it is cut, and put values that hold a separator in quotes", "t.csv", b"age,sex\n31,f\n40\n", "t.csv", ROWS.encode()),
     ("save it as UTF-8 or name its encoding", "t.csv", ROWS.replace("m", "ü").encode("latin-1"), "t.csv", ROWS.encode()),
-    ("name its separator, or save it with {}", "t.csv", ROWS.replace(",", ";").encode(), "t.csv", ROWS.encode()),
+    ("name its separator, or save it with {}", "t.csv", ROWS.replace(",", ";").replace("\n", "\t\n", 1).encode(), "t.csv", ROWS.encode()),
     ("give a file with a table", "t.csv", b"", "t.csv", ROWS.encode()),
     ("leave .gz out of its name", "t.csv.gz", ROWS.encode(), "t.csv", ROWS.encode()),
     ("end its name in .parquet", "t.csv", b"PARQUET", "t.parquet", b"PARQUET"),
@@ -618,7 +618,7 @@ def of_releases() -> Iterator[Case]:
         Case("has no outcome. Write it as 'outcome ~ column + C(column)'", lambda: posterior().regress("y"), lambda: posterior().regress("x ~ C(y)")),
         Case("Write 'outcome ~ column + C(other)'", lambda: posterior().regress("x ~ ("), lambda: posterior().regress("x ~ C(y)")),
         Case("a logistic outcome must be 0 or 1: {}. Leave the kind out", lambda: posterior(number=True).regress("n ~ x", kind="logistic"), lambda: posterior(number=True).regress("n ~ x")),
-        Case("gives intervals from them", lambda: read(released("m.csv", **TWO)).posterior(), lambda: read(folder()).estimate(["mean"], **wide)),
+        Case("to release several, at no further cost of privacy", lambda: read(released("m.csv", **TWO)).posterior(), lambda: read(folder()).estimate(["mean"], **wide)),
         Case("several tables are analysed together. Take discreet.read(...).estimate", lambda: read(folder()).posterior(), lambda: read(folder()).estimate(["mean"], **wide)),
         Case("Earlier tables spent their own budget", lambda: [folder(), ask(**TWO, tables=3, out="tables")], lambda: ask(**TWO, tables=3, out="more")),
         Case("end the name in .html", lambda: reported("r.txt"), reported),

@@ -100,7 +100,8 @@ SAME = {r"%[-_0]": "%", "%F": "%Y-%m-%d", "%T": "%H:%M:%S", "%R": "%H:%M", "%e":
 def _value(text: str, column: dict[str, Any]) -> Any:
     """Read a value in the notation of its column."""
     if column["type"] in {"numeric", "integer", "decimal"}:
-        text = text.replace(column.get("prefix", ""), "", 1).replace(column.get("thousands") or " ", "")
+        text = text.replace(column.get("prefix", ""), "", 1).removesuffix(column.get("suffix", ""))
+        text = text.replace(column.get("thousands") or " ", "")
         return READ[column["type"]](text.replace(column.get("decimal_mark", "."), "."))
     if "format" not in column:
         return READ[column["type"]](text)

@@ -43,7 +43,7 @@ PARAMETERS: dict[str, tuple[str, str]] = {
 TABLE = ("unit max_records columns", "slots order_by")
 BOUNDED = "type lower upper"
 ANY = "nulls base null_values strip out_of_bounds"
-NUMBER = f"{ANY} cells atoms coin decimal_mark thousands prefix censored"
+NUMBER = f"{ANY} cells atoms coin decimal_mark thousands prefix suffix censored"
 CLOCK = f"{ANY} cells atoms coin format"
 COLUMNS: dict[str, tuple[str, str]] = {
     "numeric": (BOUNDED, f"{NUMBER} spacing grid step within dtype"),

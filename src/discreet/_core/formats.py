@@ -180,7 +180,7 @@ def heading(path: Path, form: Format) -> tuple[str, str, list[str], int]:
     """Return the encoding of a CSV file, what separates its fields, those of its header, and the lines above that."""
     # A byte order mark tells the encoding. Lines above a header are empty, or sep=; of a spreadsheet. That tells the
     # separator, as does what comes after a first name in quotes: so files that are written with another separator than
-    # that of their ending tell it themselves.
+    # that of their ending tell it themselves. So does a header that holds another sign in place of that of the ending.
     with unpacked(path, form) as raw:
         encoding = codecs.lookup(encoding_of(raw.read(4), form.encoding)).name
         raw.seek(0)
@@ -191,6 +191,8 @@ def heading(path: Path, form: Format) -> tuple[str, str, list[str], int]:
                 raise ValueError("a line is too long for a header")
             if match := _SEP_LINE.fullmatch(line) or _QUOTED.match(line):
                 separator = match[1]
+            elif separator not in line and len(others := {",", ";", "\t"}.intersection(line)) == 1:
+                (separator,) = others
             if line.strip("\r\n") and not _SEP_LINE.fullmatch(line):
                 return encoding, separator, next(csv.reader(itertools.chain([line], lines), delimiter=separator)), skip
         return encoding, separator, [], 0

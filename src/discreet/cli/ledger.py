@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 import discreet
-from discreet._core.text import as_written, counted, sentence
+from discreet._core.text import counted, sentence
 from discreet.cli.console import Commands, alarm, answer, echo, show
 from discreet.cli.options import PATH, RELATIONS, command, option, planner, shared, unit_of
 from discreet.cli.options import report as reports
@@ -81,7 +81,7 @@ def declare(book: discreet.Ledger, plan: str, accept: tuple[str, ...], as_json: 
     for part in parts.parts:
         request = part.request
         parameters = "".join(f" --param {name}={value}" for name, value in request.parameters.items())
-        budget = f"--epsilon {as_written(part.budget.epsilon)} --delta {as_written(part.budget.delta)}"
+        budget = " ".join(f"--{name} {shlex.quote(text)}" for name, text in planner.options_of(part.budget).items())
         head = f"--part {shlex.quote(part.name)} --records {request.relation.records} --mechanism {part.mechanism.name}"
         lines.append(f"{head}{parameters} {budget} --size {request.size}")
     document = {"entry": entry, "parts": [part.name for part in parts.parts], **status.to_dict()}

@@ -392,6 +392,8 @@ def init(data: str | None, code_book: str | None, out: str | None, as_json: bool
         echo(template, nl=False)
     else:
         echo(f"wrote {out}. Fill in what it asks for. Nothing{' else' * csv} in it was read from the rows.")
+    if options["public_labels"]:
+        echo("Codes without a label are not listed. Add those that the code book allows.", err=True)
     if missing:
         listed = "; ".join(f"{name} ({', '.join(keys)})" for name, keys in missing.items())
         echo(f"The code book does not say: {listed}", err=True)

@@ -299,6 +299,9 @@ _KINDS = {  # first bytes: what they say, what to do where the ending says somet
 }
 
 
+_ENCODING = " (--encoding, and DelimitedFile in Python)"
+
+
 def require_kind(text: str, path: Path, form: Format | None) -> Format:
     """Return the format of a file's ending. Raises FileProblem where there is none, or the content is of another."""
     with path.open("rb") as file:
@@ -307,7 +310,7 @@ def require_kind(text: str, path: Path, form: Format | None) -> Format:
     kind, remedy, readable = _KINDS.get(start, ("not packed by gzip", "leave .gz out of its name", ""))
     is_packed = form is not None and form.compressed
     if (start in _KINDS and (form is None or form.kind != readable)) or is_packed != (readable == "csv"):
-        raise FileProblem(text, f"its content is {kind}, whatever its name says", remedy.replace("FILE", text))
+        raise FileProblem(text, f"its content is {kind}", remedy.replace("FILE", text))
     if form is not None and form.kind in ("Excel", "SPSS", "SAS") and start not in _KINDS:  # Stata had no mark once
         raise FileProblem(text, f"its content is not of {form.kind}", "end its name in .csv if it is CSV")
     if form is None:
@@ -393,7 +396,7 @@ class _Block:
         except UnicodeDecodeError as error:
             field = self.part.count(self.separator, self.part.rfind(b"\n", 0, error.start) + 1, error.start) + 1
             problem = f"holds a byte that is not UTF-8, in field {field}"
-            return error.start, problem, "save it as UTF-8 or name its encoding, often latin-1 or cp1252"
+            return error.start, problem, "save it as UTF-8 or name its encoding, often latin-1 or cp1252" + _ENCODING
         if not len(self.quotes):
             return None
         end, beside = len(self.bytes) - 1, np.zeros(256, dtype=np.bool_)

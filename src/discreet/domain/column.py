@@ -29,7 +29,8 @@ from discreet.domain.texts import OTHER, Codes, Misfit, PublicFact, missing_in, 
 if TYPE_CHECKING:
     from discreet.domain.base_measure import ExactWeights
 
-_NOTATION = ("null_values", "strip", "format", "true", "false", "decimal_mark", "thousands", "prefix", "censored")
+_NUMBERS = ("decimal_mark", "thousands", "prefix", "suffix", "censored")
+_NOTATION = ("null_values", "strip", "format", "true", "false", *_NUMBERS)
 
 _NO_NULLS = 'declare nulls = "category", or fill in the nulls beforehand'
 

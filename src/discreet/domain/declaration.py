@@ -276,7 +276,7 @@ def value(item: Any) -> str:
 KINDS = ("numeric", "integer", "boolean", "date", "datetime", "duration", "time", "decimal", "category", "open_labels")
 """Kinds of columns, whose classes in this package have their names, such as OpenLabels."""
 
-_TYPES = ", ".join(sorted([*KINDS, "string"]))
+_TYPES = ", ".join(sorted(KINDS))
 BLANK = "<fill in>"
 """What stands in a template for what is to be filled in."""
 
@@ -369,6 +369,9 @@ _HEAD = f"""\
 # a code book, a law, a definition. A bound or a list of categories read from the data would itself be a release.
 # Optional in every column: nulls = "category" makes a null one more category. out_of_bounds says what becomes of a
 # value that does not fit: "clip" takes the nearest one, "other" the label other, "null" a null, "error" is refused.
+# Optional, for how a column is written: format = "%m/%d/%Y", true = "Y", false = "N", null_values = ["", "NA"],
+# prefix = "$", suffix = " €", thousands = ".", decimal_mark = ",", censored = [">45"], strip = true.
+# Leave out columns of identifiers, names, addresses or free text, and give --ignore-other-columns.
 # Optional where there are cells: atoms = [0], public numbers or dates that many records share, each a cell of its own.
 """
 _HINTS = {

@@ -217,7 +217,7 @@ class Integer(LatticeColumn):
         Integer type of the released values.
     out_of_bounds : {"error", "clip"}
         What a value outside the bounds is.
-    atoms, coin, decimal_mark, thousands, prefix, censored, nulls, base, null_values, strip
+    atoms, coin, decimal_mark, thousands, prefix, suffix, censored, nulls, base, null_values, strip
         See :class:`Numeric` and :class:`Column`.
 
     Raises MissingPublicFact if a bound is not declared, DomainError if the facts contradict each other.
@@ -237,6 +237,7 @@ class Integer(LatticeColumn):
     decimal_mark: str = "."
     thousands: str = ""
     prefix: str = ""
+    suffix: str = ""
     censored: Sequence[str] = ()
 
     public_facts: ClassVar[tuple[PublicFact, ...]] = NUMBERS
@@ -308,7 +309,7 @@ class Decimal(LatticeColumn):
         Number of groups of neighbouring numbers; each number is a cell by default.
     out_of_bounds : {"error", "clip"}
         What a number outside the bounds is.
-    atoms, coin, decimal_mark, thousands, prefix, censored, nulls, base, null_values, strip
+    atoms, coin, decimal_mark, thousands, prefix, suffix, censored, nulls, base, null_values, strip
         See :class:`Numeric` and :class:`Column`.
 
     Raises MissingPublicFact if a bound or the digits are not declared, DomainError if the facts contradict each other.
@@ -331,6 +332,7 @@ class Decimal(LatticeColumn):
     decimal_mark: str = "."
     thousands: str = ""
     prefix: str = ""
+    suffix: str = ""
     censored: Sequence[str] = ()
 
     def _check(self) -> None:

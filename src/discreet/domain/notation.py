@@ -15,7 +15,7 @@ from discreet._core.checks import flag, unfit
 from discreet._core.lazy import pl
 from discreet.domain.texts import encodable, is_text, type_name, type_text
 
-_SIGNS = {"decimal_mark", "thousands", "prefix"}
+_SIGNS = {"decimal_mark", "thousands", "prefix", "suffix"}
 _MOST_LISTED = 2**16
 _BLANK = r"[\s\u00a0\u202f]"
 
@@ -67,8 +67,9 @@ def _check_signs(column: Any) -> None:
         raise unfit("decimal_mark", '"." or ","', column.decimal_mark, error=column._error)
     if str(column.thousands) not in {"", *".,' \u2019\u00a0\u202f"} - {column.decimal_mark}:
         raise unfit("thousands", "one sign, another than decimal_mark", column.thousands, error=column._error)
-    if not isinstance(column.prefix, str) or re.search(r"[\d.,+-]|^\s|\s$", column.prefix):
-        raise unfit("prefix", 'a text such as "$", without digits', column.prefix, error=column._error)
+    for name, blank, example in (("prefix", r"^\s", "$"), ("suffix", r"\s$", " €")):
+        if not isinstance(sign := getattr(column, name), str) or re.search(rf"[\d.,+-]|{blank}|^\s$", sign):
+            raise unfit(name, f'a text such as "{example}", without digits', sign, error=column._error)
 
 
 def _check_format(column: Any) -> None:
@@ -132,7 +133,8 @@ def _parsed(column: Any, texts: pl.Series) -> Any:
     sign = _BLANK if column.thousands.isspace() else re.escape(column.thousands)
     groups = rf"|\d{{1,3}}(?:{sign}\d{{3}})+" * bool(sign)
     mark, number = re.escape(column.decimal_mark), pl.lit(texts)
-    number = number.str.replace(rf"^([+-]?)\s*{re.escape(column.prefix)}\s*", "${1}")
+    prefix, suffix = re.escape(column.prefix.strip()), re.escape(column.suffix.strip())
+    number = number.str.replace(rf"^([+-]?){_BLANK}*{prefix}{_BLANK}*", "${1}").str.replace(rf"{_BLANK}*{suffix}$", "")
     fits = number.str.contains(rf"^[+-]?(?:\d+{groups})?(?:{mark}\d*)?(?:[eE][+-]?\d+)?$")
     plain = number.str.replace_all(sign or "^$", "").str.replace(mark, ".")
     return column.parse(pl.select(pl.when(fits).then(plain)).to_series())
@@ -157,7 +159,8 @@ def as_texts(column: Any, values: pl.Series) -> pl.Series:
             groups = digits.str.reverse().str.replace_all(r"(\d{3})", "${1}" + column.thousands)
             digits = groups.str.strip_suffix(column.thousands).str.reverse()
         parts = number.str.extract("^(-?)"), pl.lit(column.prefix), digits
-        value = pl.concat_str(*parts, decimals.str.replace(".", column.decimal_mark, literal=True))
+        decimals = decimals.str.replace(".", column.decimal_mark, literal=True)
+        value = pl.concat_str(*parts, decimals, pl.lit(column.suffix))
     if null:
         value = value.cast(pl.String).fill_null(null)
     return pl.select(value.alias(values.name)).to_series()

@@ -67,7 +67,7 @@ class Numeric(Column):
     coin : bool
         Whether each cell but an atom is two halves, between which a coin decides for each confidential record, such
         that the mean does not depend on where in their cells values lie.
-    decimal_mark, thousands, prefix, censored : str, sequence of str
+    decimal_mark, thousands, prefix, suffix, censored : str, sequence of str
         How numbers are written; and texts such as ``">45"`` that are cells, which then are labels without an order.
     nulls, null_values, strip
         See :class:`Column`; a NaN is a null.
@@ -112,6 +112,7 @@ class Numeric(Column):
     decimal_mark: str = "."
     thousands: str = ""
     prefix: str = ""
+    suffix: str = ""
     censored: Sequence[str] = ()
     atoms: Sequence[float] = ()
     coin: bool = False

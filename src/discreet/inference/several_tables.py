@@ -331,8 +331,10 @@ class SeveralTables:
         notes = wording.lost_pairs(self.released.outcome, *together, unmeasured=not pairs <= self.measured)
         text = "{of} is {from} and a difference that was measured with it on merged cells"
         notes += map(text.format_map, differences)
-        rests = "rests on conditional independence, which was not measured"
-        return counts_once + notes + [f"what more than two of these columns do together {rests}"] * (len(used) > 2)
+        assumed = (
+            "three or more columns were not measured together. It is assumed that nothing but their pairs links them"
+        )
+        return counts_once + notes + [assumed] * (len(used) > 2)
 
     def summary(
         self,

@@ -279,11 +279,11 @@ class Ledger:
                     "cells": hash_of(domain),
                     "toml": domain.to_toml(),
                     "group": group,
-                    "budget": {"epsilon": release["epsilon"], "delta": release["delta"]},
+                    "budget": release.get("attack") or {key: release[key] for key in ("epsilon", "delta")},
                 }
             )
-        cost = book.currency.of_profile(plan.profile, budget=plan.budget, total=book.budget)
-        facts = {"what": "plan", "budget": asdict(plan.budget), "parts": parts, "out": [], "lease": lease()}
+        cost = book.currency.of_profile(plan.profile, budget=plan.spent, total=book.budget)
+        facts = {"what": "plan", "budget": asdict(plan.spent), "parts": parts, "out": [], "lease": lease()}
         with book.appending() as page:
             if names := {part["name"] for part in parts} & {part["name"] for part in _planned_parts(page)}:
                 raise Refused(f"the ledger has a planned release {min(names)!r} already. Give it another name")
@@ -387,10 +387,11 @@ def _planned_part(page: Page, request: Request, facts: Mapping[str, Any]) -> dic
     part = next((part for part in _planned_parts(page) if part["name"] == name), None)
     if part is None:
         raise Refused(f"no plan in the ledger has a release {name!r}. Declare one: discreet ledger declare")
-    if any(part[key] != facts[key] for key in ("budget", "domain", "group")):
+    given = facts if request.attack is None else {**facts, "budget": request.attack.to_dict()}
+    if any(part[key] != given[key] for key in ("budget", "domain", "group")):
+        numbers = [f"{key.replace('_', ' ')} {as_written(value)}" for key, value in part["budget"].items()]
         raise Refused(
-            f"the release {name!r} was declared with epsilon {as_written(part['budget']['epsilon'])}, delta "
-            f"{as_written(part['budget']['delta'])}, a domain and max_records. Use exactly those"
+            f"the release {name!r} was declared with {', '.join(numbers)}, a domain and max_records. Use exactly those"
         )
     options = {"size": request.size, "records": request.relation.records}
     require_planned(part, facts.get("made", {key: value for key, value in options.items() if value is not None}))

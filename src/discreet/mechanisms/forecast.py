@@ -85,6 +85,8 @@ class Forecast:
     lost_to : str
         What the records of that share have in common: a key of ``discreet.wording.LOST_TO``. A mechanism outside the
         library gives its own words, after "of the released records".
+    column : str
+        The column whose values ``lost`` is a share of; empty where it is a share of the records.
     worst : float
         Where ``lost`` is a prediction: a bound on it for every table.
     remedies : tuple of str
@@ -118,6 +120,7 @@ class Forecast:
     lost: float
     lost_is: Literal["expectation", "bound", "prediction"]
     lost_to: str
+    column: str = ""
     worst: float = 1.0
     remedies: tuple[str, ...] = ()
     released_share: float = 1.0

@@ -201,7 +201,7 @@ class NoLikelihood(Likelihood):
 
     def obstacle(self, mechanism: Mechanism, records: int) -> str:
         """Return the reason."""
-        return f"there is no mechanism-aware posterior for {mechanism.name}, since {self.reason}"
+        return f"{mechanism.name}: {self.reason}"
 
 
 def no_posterior(mechanism: Mechanism, records: int) -> str:

@@ -313,8 +313,8 @@ class Marginals(WideFacts, PartsMechanism):
             return NoLikelihood(reason="several tables are analysed together. Take discreet.read(...).estimate")
         if len(self.sizes) > 1 or self.open:
             return NoLikelihood(
-                reason="the model that one table is drawn from tells nothing of its own error. Release several tables: "
-                "discreet.read(...).estimate gives intervals from them"
+                reason="one table of several columns tells nothing of its own error. Write tables=... to release "
+                "several, at no further cost of privacy"
             )
         if self.given_cells or self.domain.constraints or self.domain.published:
             return NoLikelihood(
@@ -346,9 +346,7 @@ class Marginals(WideFacts, PartsMechanism):
             labels.append(KeptLabels(tuple(f"{rank:03}" for rank in range(len(counts))), counts.astype(np.int64)))
             rare[i] = 1.0 - float(counts.sum()) / n
         closed = self.closed(labels)
-        lost, lost_to = max([moved_share(closed, i, n) + share for i, share in rare.items()]), "noise in a column"
-        if self.open:
-            lost, lost_to = min(1.0, lost), "noise or rarity in a column"
+        lost, worst = max([(moved_share(closed, i, n) + share, i) for i, share in rare.items()])
         unscored = len(measurable_pairs(self.domain, self.workload)[0])
         outcome_share = OUTCOMES[len(self.pairs) > 0] * min(1.0, unscored / max(1, len(self.sizes) - 1))
         if self.domain.outcome:
@@ -356,9 +354,10 @@ class Marginals(WideFacts, PartsMechanism):
 
             three_way = ThreeWayTables(closed, closed.sizes, float(n)).number
         return Forecast(
-            lost=lost,
+            lost=min(1.0, lost),
             lost_is="prediction",
-            lost_to=lost_to,
+            lost_to="noise or rarity in a column" if self.open else "noise in a column",
+            column=self.domain.names[worst],
             remedies=helpful(self.domain, "cells", "columns", "epsilon", "delta"),
             outcomes=(unscored, outcome_share, three_way),
             pair_scores=(math.comb(len(self.sizes), 2), len(self.pairs), self.scale / math.sqrt(self.score_units or 1)),

@@ -104,7 +104,7 @@ class StabilisedPitmanYor(StableCounts):
             )
         if self.records * (self.domain.size or 0) > _MOST_FOLLOWED:
             return NoLikelihood(
-                reason=f"it takes minutes where records times cells are above {_MOST_FOLLOWED:,}. "
+                reason=f"a posterior takes minutes where records times cells are above {_MOST_FOLLOWED:,}. "
                 "Take another mechanism"
             )
         return ThresholdedUrn(

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from discreet._core.lazy import door
 
 if TYPE_CHECKING:
+    from discreet.planner.budget_page import options_of
     from discreet.planner.cells import (
         PublicFacts,
         chosen_cells,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -19,8 +20,9 @@ from discreet.domain import Column, Domain
 from discreet.ledger import Ledger, ledger_for, left_after
 from discreet.planner.cells import chosen_cells
 from discreet.planner.predicted import PairErrors, Rehearsal
-from discreet.privacy import Budget, TradeOff, against_guessing
-from discreet.releases import delta_caveats
+from discreet.planner.study import numbers_of
+from discreet.privacy import AnyBudget, Budget, Risk, TradeOff, against_guessing
+from discreet.releases import budget_of, delta_caveats
 
 if TYPE_CHECKING:
     from discreet.planner.plans import Plan
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 FALSE_ALARMS = (1, 2, 5, 10, 20)
 """Of 100 false suspicions, how many an attacker may confirm."""
 
-_EACH_WAY, _PER_DECADE, _LARGEST = 8, 6, 100.0
+_EACH_WAY, _PER_DECADE, _LARGEST, _LARGEST_LIMIT = 8, 6, 100.0, 0.99
 _SHOWN_PAIRS = 10
 _OPTION = "--"
 
@@ -55,37 +57,50 @@ def write_budget_page(plan: Plan, out: FilePath, ledger: Any, dataset: str | Non
     return path
 
 
-def budgets_around(epsilon: float) -> list[float]:
-    """Return epsilons from about a twentieth to about twenty times this one, six per decade, with two digits."""
-    if not epsilon > 0.0:
+def budgets_around(budget: AnyBudget) -> list[AnyBudget]:
+    """Return budgets from about a twentieth to about twenty times this one (above guessing), six per decade."""
+    (name, own), least, largest = ("epsilon", getattr(budget, "epsilon", 0.0)), 0.0, _LARGEST
+    if not isinstance(budget, Budget):
+        (name, own), least, largest = budget.limit, budget.guessing, _LARGEST_LIMIT
+    elif not own:
         raise ParameterError("a page of budgets needs an epsilon above 0. Give epsilon=...")
     steps = [k / _PER_DECADE for k in range(-_EACH_WAY, _EACH_WAY + 1) if k]
-    rounded = {float(about(epsilon * 10.0**step, 2)) for step in steps}
-    return sorted({epsilon, *(value for value in rounded if 0.0 < value <= _LARGEST)})
+    rounded = {round(least + float(about((own - least) * 10.0**step, 2)), 12) for step in steps}
+    return [
+        replace(cast("Any", budget), **{name: x}) for x in sorted({own, *(x for x in rounded if least < x <= largest)})
+    ]
+
+
+def options_of(budget: AnyBudget) -> dict[str, str]:
+    """Return a budget as options of the command, by their names."""
+    numbers = {name: as_written(value) for name, value in numbers_of(budget).items()}
+    if "false_alarms" in numbers:
+        return {"risk": f"{numbers['detection']} at {numbers['false_alarms']}"}
+    return numbers
 
 
 def plans_around(
     plan: Plan, rehearsal: Rehearsal | None, progress: Callable[[int, int], None] | None = None
 ) -> tuple[list[tuple[Plan, PairErrors | None]], int]:
     """Return a plan for each of several budgets, least first, and the place of the one that is there already."""
-    budget, plans = plan.comparison.budget, []
-    epsilons = budgets_around(getattr(budget, "epsilon", 0.0))
-    for place, epsilon in enumerate(epsilons):
+    own, plans = plan.comparison.budget, []
+    budgets = budgets_around(own)
+    for place, budget in enumerate(budgets):
 
         def report(done: int, mechanisms: int, start: int = place) -> None:
             if progress is not None:
                 steps = mechanisms + (rehearsal is not None)
-                progress(start * steps + done, len(epsilons) * steps)
+                progress(start * steps + done, len(budgets) * steps)
 
         option_plan, pairs = plan, None
-        if epsilon != budget.epsilon:
-            option_plan = plan.with_budget(Budget(epsilon=epsilon, delta=budget.delta), progress=report)
+        if budget != own:
+            option_plan = plan.with_budget(budget, progress=report)
         if rehearsal is not None:
             for option in option_plan.feasible[:1]:
                 pairs = rehearsal.pair_errors(option)
             report(len(option_plan.options) + 1, len(option_plan.options))
         plans.append((option_plan, pairs))
-    return plans, epsilons.index(budget.epsilon)
+    return plans, budgets.index(own)
 
 
 def page(
@@ -95,13 +110,17 @@ def page(
     comparison = plans[current][0].comparison
     budgets = budget_texts(plans, ledger=ledger, arguments=arguments, rehearsal=rehearsal)
     by_mechanism = groupby(budgets, key=lambda texts: texts["mechanism"])
-    errors = comparison.errors_without_privacy.items()
+    errors, given = comparison.errors_without_privacy.items(), _percent(comparison.budget)
+    slider, *_ = numbers_of(comparison.budget)
+    named, unit = ("limit", " %") if given else ("epsilon", "")
     data = {
         "own": current,
         "usual": FALSE_ALARMS.index(5),
         "wrong": FALSE_ALARMS,
         "columns": [[name, measured_in(column)] for name, column in comparison.domain.columns.items()],
         "budgets": budgets,
+        "named": named,
+        "unit": unit,
     }
     facts = {
         "title": "Choose a budget",
@@ -110,7 +129,10 @@ def page(
         "ledger": ledger,
         "left_now": ledger and _left_now(ledger),
         "samples": [error_texts(comparison.domain, *error)[0] for error in errors],
-        "chosen": wording.chosen_at([(name, [texts["epsilon"] for texts in group]) for name, group in by_mechanism]),
+        "chosen": wording.chosen_at(
+            named, [(name, [x["amount"] + unit for x in group]) for name, group in by_mechanism]
+        ),
+        "slider": wording.SLIDERS[slider].format(*given),
         "like": wording.LIKE[comparison.reference.table is not None],
         "data": data,
         **{function.__name__: function for function in (wording.unit, about, as_written, counted)},
@@ -145,10 +167,13 @@ def budget_texts(
 def _texts(plan: Plan, arguments: Mapping[str, str]) -> dict[str, Any]:
     """Return the texts about what a plan chooses, or that it chooses nothing, but for risks, pairs and the ledger."""
     comparison = plan.comparison
-    n, size, epsilon = comparison.n, comparison.size, comparison.budget.epsilon
-    notes = list(map(str, delta_caveats(comparison.budget.delta, n)))
+    n, size, budget = comparison.n, comparison.size, comparison.budget
+    notes = list(map(str, delta_caveats(getattr(budget, "delta", 0.0), n)))
+    amount, cost = (as_written(budget.epsilon),) * 2 if isinstance(budget, Budget) else (_percent(budget)[0], "-")
     texts: dict[str, Any] = {
-        "epsilon": as_written(epsilon),
+        "amount": amount,
+        "label": f"epsilon {amount}" if isinstance(budget, Budget) else f"limit {amount} %",
+        "epsilon": cost,
         "mechanism": "none",
         "why": "No mechanism meets this budget.",
         "verdict": list(map(full_sentence, plan.verdict)),
@@ -160,13 +185,15 @@ def _texts(plan: Plan, arguments: Mapping[str, str]) -> dict[str, Any]:
     for option in plan.feasible[:1]:
         if option.forecast is None or option.guarantee is None:
             continue
-        share, delta = option.forecast.released_share, option.guarantee.delta(epsilon)
+        epsilon, share = option.epsilon or 0.0, option.forecast.released_share
+        delta = option.guarantee.delta(epsilon)
         notes = [*option.caveats, *notes]
         cells = chosen_cells(comparison.domain, plan.best.domain)
         texts |= {
             "mechanism": option.name,
             "why": f"Chosen: {plan.why}.",
             "size": f"{size:,}",
+            "epsilon": amount if isinstance(budget, Budget) else rounded_up(epsilon),
             "delta": rounded_up(delta),
             "fromData": wording.marked_share(option.forecast),
             "cells": list(map(full_sentence, [*comparison.notes, *cells])),
@@ -205,19 +232,24 @@ def measured_in(column: Column) -> str:
 
 def _risks(plan: Plan, smaller: Sequence[dict[str, Any]]) -> Iterator[list[str]]:
     """Yield the best attacker's power, as shown and in words, by false alarms; the words say where less has more."""
-    epsilon, group = plan.comparison.budget.epsilon, plan.comparison.request.covered.group
-    for guarantee in (option.guarantee for option in plan.feasible[:1]):
+    group = plan.comparison.request.covered.group
+    for option in plan.feasible[:1]:
+        guarantee, epsilon = option.guarantee, option.epsilon or 0.0
         if guarantee is None:
             return
         trade_off = TradeOff.from_profile(guarantee.profile, upto=epsilon, among=epsilon)
         powers = trade_off.power(np.array(FALSE_ALARMS) / 100.0).tolist()
+        budget = plan.comparison.budget
+        if isinstance(budget, Risk) and (own := 100.0 * budget.false_alarms) in FALSE_ALARMS:
+            at = FALSE_ALARMS.index(own)
+            powers[at] = min(powers[at], budget.reached(guarantee.profile))
         for i, (alarms, power) in enumerate(zip(FALSE_ALARMS, powers, strict=True)):
             text = rounded_up(min(100.0, 100.0 * power))
             words = f"{wording.attack(alarms, text, group)} {against_guessing(alarms / 100.0, power)}"
             risks = [(float(budget["risks"][i][0]), budget) for budget in smaller if budget["risks"]]
             risk, worst = max(risks, key=lambda pair: pair[0], default=(0.0, {}))
             if risk > float(text):
-                words += f" At epsilon {worst['epsilon']}, where {worst['mechanism']} is chosen, it would be "
+                words += f" At {worst['label']}, where {worst['mechanism']} is chosen, it would be "
                 words += f"{worst['risks'][i][0]}."
             yield [text, words]
 
@@ -264,8 +296,9 @@ def _left(plans: Sequence[Plan], ledger: Ledger | None) -> list[str | None]:
     if ledger is None:
         return [None] * len(plans)
     guarantees = [next((option.guarantee for option in plan.feasible), None) for plan in plans]
-    budgets = [plan.comparison.budget for plan in plans]
-    paid = [(guarantee, budget) for guarantee, budget in zip(guarantees, budgets, strict=True) if guarantee is not None]
+    budgets = [plan.comparison.request.budget for plan in plans]
+    both = [(guarantee, budget) for guarantee, budget in zip(guarantees, budgets, strict=True) if guarantee is not None]
+    paid = [(guarantee, budget or budget_of(guarantee, ledger)) for guarantee, budget in both]
     status, remainders = left_after(ledger, paid)
     delta = status.budget["delta"] > 0.0
     texts = iter(["not allowed" if pair is None else wording.amounts(*pair, with_delta=delta) for pair in remainders])
@@ -289,7 +322,9 @@ def _calls(plan: Plan, mechanism: str, arguments: Mapping[str, str]) -> tuple[st
     domain = Path(plan.comparison.files.get("domain", "DOMAIN.toml")).name  # no folder of this machine
     parameters = {name: value for name, value in request.parameters.items() if isinstance(value, (int, float, str))}
     common = {"mechanism": mechanism, **parameters, **arguments, "out": "synthetic.parquet"}
-    options = {"domain": domain, "epsilon": budget.epsilon, "delta": budget.delta, "size": size}
+    options = {"domain": domain, **options_of(budget), "size": size}
+    if not isinstance(budget, Budget):  # the limit is met by the mechanism for this number of records
+        options["records"] = plan.comparison.n
     if (unit := plan.comparison.unit) is not None:
         options |= {"unit": unit.column, "max_records": unit.max_records}
     command = ["discreet release DATA"]
@@ -304,13 +339,22 @@ def _calls(plan: Plan, mechanism: str, arguments: Mapping[str, str]) -> tuple[st
     dataset = values.pop("dataset", None)
     if outcome := plan.comparison.domain.outcome:
         values["outcome"] = json.dumps(outcome)
+    if "records" in options:
+        values["relation"] = f"discreet.Replacement(records={options['records']})"
     if unit is not None:
         values["unit"] = f"discreet.Unit({json.dumps(unit.column)}, max_records={unit.max_records})"
     if dataset is not None:
         values["ledger"] = f"discreet.Ledger({values['ledger']}, {dataset})"
     keywords = ", ".join(f"{name}={value}" for name, value in {"size": size, **values}.items())
-    spent = f"discreet.Budget(epsilon={_text(budget.epsilon)}, delta={_text(budget.delta)})"
+    numbers = ", ".join(f"{name}={_text(value)}" for name, value in numbers_of(budget).items())
+    spent = f"discreet.{type(budget).__name__}({numbers})"
     return " ".join(command), f'import discreet\n\ndiscreet.release("DATA", {json.dumps(domain)}, {spent}, {keywords})'
+
+
+def _percent(budget: Any) -> list[str]:
+    """Return the shares that limit an attacker in percent; none of epsilon and delta."""
+    shares = [] if isinstance(budget, Budget) else numbers_of(budget).values()
+    return [f"{float(f'{100.0 * share:.10g}'):g}" for share in shares]
 
 
 def _text(value: Any) -> str:

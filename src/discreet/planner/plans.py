@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from discreet import wording
 from discreet._core.boundary import sealed
@@ -21,7 +21,7 @@ from discreet.mechanisms import Mechanism, shown_cells
 from discreet.planner.cells import chosen_cells, require_current, with_units
 from discreet.planner.options import Option, PlanRequest, compared, fewer_cells, private_step, rank, tried_remedies
 from discreet.planner.predicted import Reference
-from discreet.privacy import AnyBudget, Budget, Unit
+from discreet.privacy import AnyBudget, Risk, Unit
 from discreet.releases import poor_utility
 
 _HEADER = ("mechanism", "", "not from data", "predicted W1", "times a sample's", "largest size", "parameters")
@@ -106,31 +106,30 @@ class Plan:
         best, *rivals = self.feasible
         missing = f". {sentence(self.missing)}" if self.missing else ""
         if best.w1 is None:
-            return f"{best.name}: errors are not predicted for records that are mostly not from the data{missing}"
+            return f"{best.name}. Errors are not predicted for records that are mostly not from the data{missing}"
         better = [option for option in rivals if rank(option) < rank(best)]
-        least, compared, sample, following, unlike = "least predicted W1", "mechanisms that", "", "", ""
+        least, compared, notes = "the least", "that meet", list[str]()
         # better ones may come later for no other reason than that they cannot be analysed
         if best.analysed and not all(option.analysed or option.poor or option.last_resort for option in better):
-            least = "near the least predicted W1, and its records can be analysed; W1"
+            least, notes = "near the least", ["Its records can be analysed"]
         elif better:
-            compared = "mechanisms that keep rare records, repeat none verbatim and"
-        if best.poor:
-            compared = "mechanisms, each mostly not from the data, that"
+            compared = "that keep rare records, repeat none verbatim and meet"
         if best.times_sampling is not None:
-            records = counted(self.comparison.size, "record")
-            sample = f", {about(best.times_sampling, 2)} times that of a sample of {records} without privacy"
+            sample = f"a sample of {counted(self.comparison.size, 'record')} without privacy"
+            notes.append(f"It is {about(best.times_sampling, 2)} times that of {sample}")
         for option in rivals[:1]:
-            following = f". Next: {option.name} ({_estimate(option.w1, none='not predicted')})"
+            notes.append(f"The next is {option.name} ({_estimate(option.w1, none='not predicted')})")
+        if best.poor:
+            notes.append("All of them would mostly be noise")
         (column, *more) = self.comparison.domain.columns.values()
         if isinstance(getattr(column, "lower", None), (int, float)) and not more and best.w1 >= _UNLIKE * column.scale:
-            unlike = (
-                f". That is {percent(best.w1 / column.scale, 0)} of the column's range, so the records will hardly be "
-                "like the table's. Ask for a larger epsilon or declare a narrower range"
-            )
-        return (
-            f"{best.name}: {least} ({about(best.w1, 4)}{sample}) of the {compared} meet {self.comparison.budget}"
-            f"{following}. Predicted from public facts alone{unlike}{missing}"
-        )
+            notes += [
+                f"It is {percent(best.w1 / column.scale, 0)} of the column's range, so the records will hardly be like "
+                "the table's. Ask for a larger epsilon or declare a narrower range"
+            ]
+        among = f"of the mechanisms {compared} {self.comparison.budget}"
+        chosen = f"{best.name}. Its predicted error (W1 {about(best.w1, 4)}) is {least} {among}"
+        return ". ".join([chosen, *notes, f"All is predicted from public facts alone{missing}"])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON values."""
@@ -173,11 +172,11 @@ class Plan:
         best = next(iter(self.feasible), None)
         instead = list(filter(None, [fewer_cells(self.comparison)])) if tried is None else []
         if best is None or best.forecast is None:
-            return ["no mechanism can release this table: each says why below", *(tried or instead)]
+            return ["No mechanism can release this table. Each says why below", *(tried or instead)]
         if not best.poor:
             return []
         why = poor_utility(best.forecast, self.best, tried)
-        return [f"a release by {self.best.name}, the best, would be refused: {why}", *instead]
+        return [f"A release by {self.best.name}, the best, would be refused. {sentence(why)}", *instead]
 
     @cached_property
     def remedies(self) -> list[str]:
@@ -193,9 +192,11 @@ class Plan:
                 reasons.setdefault(option.refused or "", []).append(option.name)
         return dict(sorted(reasons.items(), key=lambda reason: len(reason[1])))
 
-    def with_budget(self, budget: Budget, *, progress: Callable[[int, int], None] | None = None) -> Plan:
+    def with_budget(self, budget: AnyBudget, *, progress: Callable[[int, int], None] | None = None) -> Plan:
         """Return the plan of the same request at another budget, without largest sizes."""
-        comparison = replace(self.comparison, request=replace(self.comparison.request, budget=budget, attack=None))
+        comparison = replace(
+            self.comparison, request=replace(self.comparison.request, budget=cast("Any", budget), attack=None)
+        )
         return planned(comparison, largest_sizes=False, progress=progress)
 
     def write_page(
@@ -208,8 +209,9 @@ class Plan:
     ) -> Path:
         """Write a page to choose a budget by: one HTML file that needs no network, made from public facts alone.
 
-        It plans the same request at up to seventeen epsilons around its own. For each it shows what the best attacker
-        reaches, the predicted error of each column, what is promised and what is not, and the release as a command.
+        It plans the same request at up to seventeen epsilons around its own, or limits of an attacker. For each it
+        shows what that costs, what the best attacker reaches, the predicted error of each column, what is promised and
+        what is not, and the release as a command.
 
         Parameters
         ----------
@@ -299,7 +301,19 @@ class Plan:
             lines += wrapped([row[-1]], "    ")
         conclusion = f"Chosen: {self.why}." if self.feasible else "No mechanism meets this request."
         sentences = [f"{', '.join(names)}: {why}" for why, names in self._refused.items()]
-        return "\n".join([*lines, *wrapped([*sentences, *self.notes, conclusion])])
+        return "\n".join([*lines, *wrapped([*sentences, *self.notes, *self._meaning, conclusion])])
+
+    @property
+    def _meaning(self) -> list[str]:
+        """What the best option is expected to lose, and what its promise limits, in numbers."""
+        told = list[str]()
+        for option in self.feasible[:1]:
+            if option.forecast is not None and not option.poor:
+                told.append(f"{sentence(wording.lost(option.forecast))}.")
+            if option.guarantee is not None and option.guarantee.kind == "unconditional":
+                detection = Risk(detection=0.99, false_alarms=0.01).reached(option.guarantee.profile)
+                told.append(wording.confirmed(detection, wording.unit(self.comparison.request.covered.group)))
+        return told
 
     def _repr_html_(self) -> str:
         return "".join(map(alarm, self.advice)) + table(self._header, self.rows()) + listing(self.notes)

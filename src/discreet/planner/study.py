@@ -10,7 +10,7 @@ import hashlib
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import cache, cached_property
 from importlib.metadata import version
@@ -21,20 +21,20 @@ from discreet._core.checks import integer, real, unfit
 from discreet._core.errors import DiscreetError, FileProblem, Infeasible, ParameterError, Refused
 from discreet._core.numeric import least_real
 from discreet._core.reading import bounded_text, first_wrong, parsed_toml, read_json
-from discreet._core.text import aligned, as_written, counted, rounded_down
+from discreet._core.text import aligned, as_written, counted, rounded_down, rounded_up
 from discreet.domain import Domain
 from discreet.ledger import Replacement, Request
 from discreet.mechanisms import Mechanism, named, require_kept
 from discreet.planner.cells import calibrated, with_cells, with_sampling
 from discreet.planner.options import UNIT, PlanRequest
 from discreet.planner.plans import planned, wrapped
-from discreet.privacy import Budget, Guarantee, Profile, Unit, compose
+from discreet.privacy import AnyBudget, AttackBudget, Budget, Guarantee, Profile, Unit, compose
 from discreet.releases import POOR_UTILITY, SECONDS, as_json, poor_utility, within
 
 SCHEMA = 1
 _STEP = 1.25  # of the factor, until it is too large
 _PRECISION = 1e-3  # of the largest factor
-_LEAST = 0.5
+_LEAST = 0.05
 _FLOOR = 0.9  # of its share of delta, that a release may need at every epsilon
 _ROUNDS = 5
 _KEYS = {"name", "domain", "records", "size", "mechanism", "parameters", "share", "max_records"}
@@ -63,9 +63,9 @@ class PlannedPart:
         return str(self.request.part)
 
     @property
-    def budget(self) -> Budget:
+    def budget(self) -> AnyBudget:
         """The release's own: one by this mechanism with this budget is the one that was planned."""
-        return cast("Budget", self.request.budget)
+        return self.request.required_budget()
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -83,8 +83,7 @@ class PlannedPart:
             "records": _records(self.request),
             "size": self.request.size,
             "max_records": self.request.group,
-            "epsilon": self.budget.epsilon,
-            "delta": self.budget.delta,
+            **_stated(self.budget, self.guarantee.profile),
         }
 
     @classmethod
@@ -93,17 +92,21 @@ class PlannedPart:
         declared = {key: facts[key] for key in ("name", "records", "size", "max_records")}
         name, parameters = facts["mechanism"]["name"], facts["mechanism"]["parameters"]
         request = _request(**declared, mechanism=name, parameters=facts["given"])
-        domain, budget = Domain.from_dict(facts["domain"]), Budget(epsilon=facts["epsilon"], delta=facts["delta"])
+        domain, budget = Domain.from_dict(facts["domain"]), _budget_in(facts)
         sizes: dict[str, Any] = {"records": _records(request), "size": request.size}
         mechanism = named(name).from_parameters(parameters, domain=domain, **sizes)
-        return cls(request=replace(request, budget=budget), mechanism=mechanism, domain_sha256=facts["domain_sha256"])
+        return cls(
+            request=replace(request, budget=cast("Any", budget)),
+            mechanism=mechanism,
+            domain_sha256=facts["domain_sha256"],
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Together:
     """Releases of one table that satisfy a budget together, where exactly these are made."""
 
-    budget: Budget
+    budget: AnyBudget
     parts: tuple[PlannedPart, ...]
 
     def __post_init__(self) -> None:
@@ -121,13 +124,17 @@ class Together:
         """What all releases together satisfy: a bound on the profile, since they are fixed beforehand."""
         return compose([part.guarantee.profile for part in self.parts])
 
+    @property
+    def spent(self) -> Budget:
+        """The budget; where that says what an attacker may reach, what the releases cost together."""
+        return Budget(**{key: value for key, value in _stated(self.budget, self.profile).items() if key != "attack"})
+
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON values: the document that is written."""
         return {
             "discreet_plan": SCHEMA,
             "library": {"name": "discreet", "version": version("discreet")},
-            "epsilon": self.budget.epsilon,
-            "delta": self.budget.delta,
+            **_stated(self.budget, self.profile),
             "relation": "replacement",
             "releases": [part.to_dict() for part in self.parts],
         }
@@ -147,8 +154,7 @@ class Together:
             raise FileProblem(path, f"its field {wrong} is missing or of the wrong kind", "plan again")
         try:
             with within(seconds):
-                budget = Budget(epsilon=facts["epsilon"], delta=facts["delta"])
-                return cls(budget=budget, parts=tuple(map(PlannedPart.from_dict, facts["releases"])))
+                return cls(budget=_budget_in(facts), parts=tuple(map(PlannedPart.from_dict, facts["releases"])))
         except (DiscreetError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             if isinstance(error, Refused) and not isinstance(error, Infeasible):  # time is up
                 raise
@@ -159,21 +165,23 @@ class Together:
     def verdict(self) -> list[str]:
         """Which releases would be refused as mostly not from the data, and why: a sentence or two each."""
         return [
-            f"a release of {part.name} would be refused: {poor_utility(forecast, part.mechanism)}"
+            f"A release of {part.name} would be refused. {poor_utility(forecast, part.mechanism)}"
             for part in self.parts
             if (forecast := part.mechanism.forecast(part.guarantee.n)).lost > POOR_UTILITY
         ]
 
     def text(self, shares: Sequence[float]) -> str:
         """Return a table of the releases beside what each would have had by sums, and what they satisfy."""
-        rows = [("release", "mechanism", "epsilon", "delta", "epsilon by sums")]
+        summed = {} if isinstance(self.budget, AttackBudget) else {"epsilon by sums": self.budget.epsilon}
+        names = [name.replace("_", " ") for name in numbers_of(self.budget)]
+        rows = [("release", "mechanism", *names, *summed)]
         for part, share in zip(self.parts, _fractions(shares), strict=True):
-            epsilon, delta = as_written(part.budget.epsilon), as_written(part.budget.delta)
-            rows.append((part.name, part.mechanism.name, epsilon, delta, rounded_down(share * self.budget.epsilon)))
+            sums = [rounded_down(share * epsilon) for epsilon in summed.values()]
+            rows.append((part.name, part.mechanism.name, *map(as_written, numbers_of(part.budget).values()), *sums))
         satisfied = (
             f"{counted(len(self.parts), 'release')} together satisfy {self.budget}, if these are made and no others, "
-            "each with the mechanism, epsilon, delta and size above. They were fixed before any of them is seen: none "
-            "may be added, or changed, by looking at one of the others."
+            "each with the mechanism, budget and size above. They were fixed before any of them is seen. None may be "
+            "added, or changed, by looking at one of the others."
         )
         return "\n".join([*aligned(rows, left=2), *wrapped([satisfied])])
 
@@ -205,13 +213,14 @@ def _request(*, name: str, records: int, max_records: int = 1, **facts: Any) -> 
     return Request(part=name, relation=Replacement(records=records), unit=unit, **{"size": records, **facts})
 
 
-def plan_together(requests: Sequence[Request], budget: Budget, *, shares: Sequence[float] | None = None) -> Together:
+def plan_together(requests: Sequence[Request], budget: AnyBudget, *, shares: Sequence[float] | None = None) -> Together:
     """Calibrate several releases of a table, each with its name as ``part``, so that all satisfy a budget together."""
     # Shares of the budget are parts of their sum, equal by default. Raises Infeasible when no budgets do.
     # Release i is calibrated to epsilon t w_i E and delta min(t/2, 0.9) w_i D, w_i its share. The factor t is the
-    # largest, to 0.1 %, at which the composed profile meets (E, D). Mechanisms and cells that are not given are chosen
+    # largest, to 0.1 %, at which the composed profile meets (E, D). Of what an attacker may reach beyond guessing, the
+    # release has t w_i of it likewise. Mechanisms and cells that are not given are chosen
     # for these budgets, and the factor is solved for again until they stay the same.
-    if not isinstance(budget, Budget):
+    if not isinstance(budget, Budget | AttackBudget):
         raise unfit("the budget of releases together", "a Budget", budget, remedy="Write Budget(epsilon=...)")
     for request in requests:
         if not request.part or not request.part.strip() or not request.part.isprintable():
@@ -224,7 +233,7 @@ def plan_together(requests: Sequence[Request], budget: Budget, *, shares: Sequen
             raise ParameterError(f"{request.part}: parameters are of a mechanism. Name it, or leave them out")
     _require_one_table(requests)
     fractions = _fractions([1.0] * len(requests) if shares is None else shares)
-    start = 1.0 / math.sqrt(sum(share * share for share in fractions)) if budget.delta else 1.0
+    start = 1.0 / math.sqrt(sum(share * share for share in fractions)) if not budget.pure else 1.0
     budgets = [_part_budget(budget, share, start) for share in fractions]
     candidates, complete = requests, list(map(_completed, requests, budgets))
     for _ in range(_ROUNDS):
@@ -236,6 +245,26 @@ def plan_together(requests: Sequence[Request], budget: Budget, *, shares: Sequen
         # the mechanisms that the first round chose stay
         candidates = [replace(request, mechanism=c.mechanism) for request, c in zip(requests, complete, strict=True)]
     raise ParameterError("the cells that are chosen change with the budget, back and forth. Declare them: cells = ...")
+
+
+def numbers_of(budget: AnyBudget) -> dict[str, float]:
+    """Return the numbers of a budget by their names."""
+    return asdict(cast("Any", budget))
+
+
+def _stated(budget: AnyBudget, profile: Profile) -> dict[str, Any]:
+    """Return a budget as JSON values; one that limits an attacker beside the epsilon and delta that are met."""
+    if isinstance(budget, Budget):
+        return numbers_of(budget)
+    delta = max(1e-9, profile.delta(100.0) * (1.0 + 1e-6))
+    epsilon = float(rounded_up(profile.epsilon(delta), 6))
+    return {"epsilon": min(100.0, epsilon), "delta": delta, "attack": budget.to_dict()}
+
+
+def _budget_in(facts: Mapping[str, Any]) -> AnyBudget:
+    if "attack" in facts:
+        return AttackBudget.from_dict(facts["attack"])
+    return Budget(epsilon=facts["epsilon"], delta=facts["delta"])
 
 
 def _records(request: Request) -> int:
@@ -260,11 +289,11 @@ def _fractions(shares: Sequence[float]) -> list[float]:
     return [share / math.fsum(checked) for share in checked]
 
 
-def _comparison(request: Request, budget: Budget) -> PlanRequest:
-    return PlanRequest(request=replace(request, budget=budget))
+def _comparison(request: Request, budget: AnyBudget) -> PlanRequest:
+    return PlanRequest(request=replace(request, budget=cast("Any", budget)))
 
 
-def _completed(request: Request, budget: Budget) -> Request:
+def _completed(request: Request, budget: AnyBudget) -> Request:
     """Return a request with a mechanism and cells: chosen for a budget where none are asked for."""
     comparison = _comparison(request, budget)
     if request.mechanism is None:
@@ -276,25 +305,28 @@ def _completed(request: Request, budget: Budget) -> Request:
     return replace(request, domain=with_cells(comparison.domain, mechanism_type, **comparison.sizes, **parameters))
 
 
-def _calibrated(complete: Request, budget: Budget) -> Mechanism:
+def _calibrated(complete: Request, budget: AnyBudget) -> Mechanism:
     """Return the mechanism at a budget, as a release by its name makes it."""
     comparison, name = _comparison(complete, budget), str(complete.mechanism)
     return calibrated(name, comparison.domain, with_sampling(named(name), complete.parameters), **comparison.sizes)
 
 
-def _planned_part(request: Request, complete: Request, budget: Budget) -> PlannedPart:
+def _planned_part(request: Request, complete: Request, budget: AnyBudget) -> PlannedPart:
     comparison = _comparison(request, budget)
     declared = hashlib.sha256(comparison.domain.to_toml().encode()).hexdigest()
     return PlannedPart(request=comparison.request, mechanism=_calibrated(complete, budget), domain_sha256=declared)
 
 
 def _largest_budgets(
-    complete: Sequence[Request], total: Budget, fractions: Sequence[float], start: float
-) -> list[Budget]:
+    complete: Sequence[Request], total: AnyBudget, fractions: Sequence[float], start: float
+) -> list[AnyBudget]:
     """Return the largest budgets with which the releases together meet the total one."""
-    most = min(1.5, 100.0 / total.epsilon) / max(fractions)
+    if isinstance(total, Budget):
+        most = min(1.5, 100.0 / total.epsilon) / max(fractions)
+    else:
+        most = min(1.5, 0.999 * (1.0 - total.guessing) / (total.limit[1] - total.guessing)) / max(fractions)
 
-    def budgets(inverse: float) -> list[Budget]:
+    def budgets(inverse: float) -> list[AnyBudget]:
         return [_part_budget(total, share, 1.0 / inverse) for share in fractions]
 
     @cache
@@ -321,7 +353,11 @@ def _largest_budgets(
     return budgets(solution or feasible)
 
 
-def _part_budget(total: Budget, share: float, factor: float) -> Budget:
+def _part_budget(total: AnyBudget, share: float, factor: float) -> AnyBudget:
     """Return the budget of one release, of six digits."""
+    if not isinstance(total, Budget):
+        (name, limit), guessing = total.limit, total.guessing
+        reached = rounded_down(guessing + factor * share * (limit - guessing), 6)
+        return replace(total, **{name: float(reached)})  # type: ignore[type-var]
     delta = min(0.5 * factor, _FLOOR) * share * total.delta
     return Budget(epsilon=float(rounded_down(factor * share * total.epsilon, 6)), delta=float(rounded_down(delta, 6)))

@@ -14,12 +14,15 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+
 from discreet import wording
 from discreet._core.boundary import sealed
 from discreet._core.errors import DiscreetError, FileProblem, ParameterError
 from discreet._core.files import require_settled
 from discreet._core.reading import read_json
 from discreet._core.text import alarm, counted, harmless, listing, paragraph, rounded_up
+from discreet.privacy import TradeOff
 from discreet.releases.content import POOR_UTILITY, SEEDED, certified_mechanism, utility_facts
 from discreet.releases.facts import CertificateFacts, FileFacts
 
@@ -134,6 +137,12 @@ class Certificate:
         return wording.statement(self)
 
     @property
+    def meaning(self) -> str:
+        """What the promise limits, in numbers, from the stated points of the profile; nothing of an asymptotic one."""
+        points = np.array([*self.facts.guarantee.profile, (self.epsilon, self.delta)]).T
+        return wording.meaning(self, float(TradeOff(epsilons=points[0], deltas=points[1]).power(np.array([0.01]))[0]))
+
+    @property
     def outcome(self) -> str:
         """What the output told about its use, in sentences; empty where that was known beforehand."""
         return wording.told(self.facts.released.outcome)
@@ -225,8 +234,10 @@ class Certificate:
 
     def _repr_html_(self) -> str:
         warning = alarm(self.poor) if self.poor else ""
-        body = f"{paragraph(self.statement, strong=True)}{paragraph(self.summary)}{listing(self._notes())}"
-        return f"{warning}{body}{paragraph(wording.SHOWS)}"
+        body = (
+            f"{paragraph(self.meaning or self.statement, strong=True)}{paragraph(self.summary)}{listing(self._notes())}"
+        )
+        return f"{warning}{body}{paragraph(self.statement)}{paragraph(wording.SHOWS)}"
 
     def __str__(self) -> str:
         return self.text if self.poor is None else f"{harmless(self.poor)}\n{self.text}"
@@ -234,14 +245,13 @@ class Certificate:
     @property
     def text(self) -> str:
         """The promise, what else is to be known, and what a certificate shows: without what :attr:`poor` says first."""
-        lines = [self.statement, *(f"- {line}" for line in self._notes()), wording.SHOWS]
-        return "\n".join(map(harmless, lines))
+        promise = [self.meaning, f"As a formula: {self.statement}"] if self.meaning else [self.statement]
+        return "\n".join(map(harmless, [*promise, *(f"- {line}" for line in self._notes()), wording.SHOWS]))
 
     def _notes(self) -> list[str]:
         """Return what an unproved promise assumes, the caveats, and what the output told where it is not said first."""
         outcome, guarantee = self.outcome, self.facts.guarantee
-        notes = [wording.attack_limit(guarantee.attack.to_dict())] if guarantee.attack else []
-        notes += map(str, guarantee.caveats)
+        notes = list(map(str, guarantee.caveats))
         if guarantee.kind != "unconditional":
             notes = [*(f"it assumes: {assumption}" for assumption in guarantee.assumptions), *notes]
         if outcome and outcome not in (self.poor or ""):

@@ -194,7 +194,7 @@ def _public(promises: tuple[Promise, ...], release: Path, files: Sequence[Path],
         "example": released.example_unit(files, promise.mechanism.domain),
         "kinds": released.kinds_of_pairs(promise.mechanism.domain, losses),
         "unmeasured": [full_sentence(text) for text in wording.lost_pairs(facts.released.outcome)],
-        "share": utility_facts(promise.mechanism, n)["share_in_words"],
+        "utility": utility_facts(promise.mechanism, n),
         "command": f"discreet verify {names[1]}" if several else f"discreet verify {names[0]} --data {names[1]}",
         "confidential": None,
     }

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet import releases
+from discreet import releases, wording
 from discreet._core.errors import DiscreetError, FileProblem, ParameterError
 from discreet._core.page import FilePath, attack_chart, profile_chart
 from discreet._core.text import about, full_sentence, rounded_down, rounded_up
@@ -150,6 +150,7 @@ def curves(promise: Promise, together: Joint | None) -> dict[str, Any]:
         deltas[0] = delta if row == epsilon else promise.guarantee.delta(row)
         table.append((row, deltas, row == epsilon))
     return {
+        "meaning": wording.meaning(promise.stated, float(powers[0, LEVELS.index(0.01)])),
         "attack": {"chart": chart, "rates": rates, "default": LEVELS.index(0.01)},
         "profile": profile_chart(
             [(kind, trade.points(upto=largest)) for kind, trade in zip(kinds, trades, strict=True)],

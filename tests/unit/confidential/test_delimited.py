@@ -66,6 +66,17 @@ def test_separators(separator: str, tmp_path: Path) -> None:
     assert rows(reveal(confidential(DelimitedFile(str(path), separator, decimal_comma=True), DOMAIN))) == HERE
 
 
+@pytest.mark.parametrize(("ending", "separator"), [(".csv", ";"), (".csv", "\t"), (".tsv", ","), (".csv.gz", ";")])
+def test_a_header_tells_another_separator(ending: str, separator: str, tmp_path: Path) -> None:
+    text = f'age{separator}paid\n20{separator}1\n31{separator}"5"\n'.encode()
+    path = tmp_path / f"t{ending}"
+    path.write_bytes(gzip.compress(text) if ending.endswith("gz") else text)
+    domain = Domain(columns={"age": Integer(lower=0, upper=99), "paid": Integer(lower=0, upper=9)})
+    frame = pl.DataFrame({"age": [20, 31], "paid": [1, 5]})
+    assert rows(reveal(confidential(path, domain))) == rows(reveal(confidential(frame, domain)))
+    assert list(table_schema(path)) == ["age", "paid"]
+
+
 @pytest.mark.parametrize("ending", ENDINGS.replace(" or ", ", ").split(", "))
 def test_every_ending_is_read_and_written(ending: str, tmp_path: Path) -> None:
     ages, domain = pl.DataFrame({"age": [1, 2, 2, 7] * 500}), Domain(columns={"age": Integer(lower=0, upper=9)})
@@ -121,7 +132,7 @@ def test_what_cannot_be(tmp_path: Path) -> None:
             confidential(DelimitedFile(str(path), ";", encoding), DOMAIN)
     path.write_text(TEXT, encoding="utf-8")
     with pytest.raises(FileProblem, match="not separated by commas. Name its separator, or save it with commas"):
-        path.write_text("a;b\n1;2\n")
+        path.write_text("a;b\tc\n1;2\n")
         confidential(path, DOMAIN)
 
 

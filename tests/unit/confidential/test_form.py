@@ -95,7 +95,7 @@ WRONG: list[tuple[bytes, str, str]] = [
     (b'a,b\n1,2\n3,"x\n4,5\n', "line 3 has a quote", "double each quote"),
     ("a,b\n1,2\n3,ü\n".encode("latin-1"), "line 3 holds a byte that is not UTF-8, in field 2", "often latin-1"),
     (b"\n\n", "no line with the names", "put one first"),
-    (b"a;b\n1;2\n", "not separated by commas", "name its separator"),
+    (b"a;b\tc\n1;2\n", "not separated by commas", "name its separator"),
     (b"PK\x03\x04xx", "an Excel file", CSV),
     (b"PAR1\x15\x04", "a Parquet file", ".parquet"),
     (b"SQLite format 3\0", "an SQLite database", "sqlite:///?table=NAME"),

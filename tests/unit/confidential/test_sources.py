@@ -336,9 +336,9 @@ def test_a_header_that_gzip_makes_long(tmp_path: Path) -> None:
 
 
 def test_the_wrong_separator(tmp_path: Path) -> None:
-    (tmp_path / "t.tsv").write_text("x,y\n1,2\n")
+    (tmp_path / "t.tsv").write_text("x,y;z\n1,2\n")
     assert "not separated by tabs" in refused(tmp_path / "t.tsv", X, FileProblem)
-    (tmp_path / "t.csv").write_text("x\ty\n1\t2\n")
+    (tmp_path / "t.csv").write_text("x\ty;z\n1\t2\n")
     assert "not separated by commas" in refused(tmp_path / "t.csv", X, FileProblem)
 
 

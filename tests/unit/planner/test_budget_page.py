@@ -6,7 +6,9 @@ import math
 import os
 import re
 import select
+import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +37,7 @@ from discreet.planner.budget_page import (
 )
 from discreet.planner.plans import Plan
 from discreet.planner.predicted import Rehearsal
-from discreet.privacy import Budget
+from discreet.privacy import Advantage, Budget, Risk, Success
 
 pytest.importorskip("jinja2")
 
@@ -123,7 +125,8 @@ def test_the_page_without_scripts_shows_the_same_numbers(written: Path) -> None:
 
 def test_budgets_are_geometric_and_hold_the_one_asked_for() -> None:
     for epsilon in (1e-6, 0.37, 1.0, 8.0, 50.0, 100.0):
-        found = budgets_around(epsilon)
+        around: list[Any] = budgets_around(Budget(epsilon=epsilon, delta=1e-6))
+        found = [budget.epsilon for budget in around]
         assert epsilon in found
         assert 9 <= len(found) <= 17
         assert found == sorted(set(found))
@@ -132,7 +135,54 @@ def test_budgets_are_geometric_and_hold_the_one_asked_for() -> None:
         assert ratios.min() > 0.25
         assert ratios.max() < 0.55
     with pytest.raises(ParameterError, match="epsilon above 0"):
-        budgets_around(0.0)
+        budgets_around(Budget(epsilon=0.0, delta=0.1))
+
+
+@pytest.mark.parametrize("limit", [Risk(detection=0.05, false_alarms=0.01), Advantage(0.1), Success(0.6, prior=0.45)])
+def test_limits_of_an_attacker_are_geometric_above_guessing(limit: Any) -> None:
+    found: list[Any] = budgets_around(limit)
+    assert limit in found
+    assert 9 <= len(found) <= 17
+    assert {replace(each, **{limit.limit[0]: 0.9}) for each in found} == {replace(limit, **{limit.limit[0]: 0.9})}
+    gains = [each.limit[1] - limit.guessing for each in found]
+    assert 0.0 < gains[0] < 0.1 * gains[found.index(limit)]
+    assert found[-1].limit[1] <= 0.99
+    assert 0.25 < np.diff(np.log(gains)).min() <= np.diff(np.log(gains)).max() < 0.55
+
+
+@pytest.mark.parametrize(
+    ("option", "shown"),
+    [(("--risk", "5 % at 1 %"), "5"), (("--advantage", "0.1"), "10"), (("--success", "60 %", "--prior", "0.55"), "60")],
+)
+def test_a_page_of_limits_says_what_each_costs(
+    option: tuple[str, ...], shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a domain.toml").write_text(DOMAIN)
+    place = ["--domain", str(tmp_path / "a domain.toml"), "--records", "400", "--size", "100"]
+    assert run(["plan", *place, *option, "--html", str(tmp_path / "plan.html")]) == 0
+    page_facts = facts(tmp_path / "plan.html")
+    one = page_facts["budgets"][page_facts["own"]]
+    assert (one["amount"], page_facts["named"], page_facts["unit"]) == (shown, "limit", " %")
+    for budget in page_facts["budgets"]:
+        if budget["mechanism"] != "none" and option[0] == "--risk":
+            assert float(budget["risks"][0][0]) <= float(budget["amount"])  # at 1 % false alarms
+    if option[0] == "--risk":
+        assert float(one["risks"][0][0]) > 4.5
+    pl.DataFrame({"age": [3, 4, 5, 7] * 100}).write_csv(tmp_path / "ages.csv")
+    monkeypatch.chdir(tmp_path)
+    program, *arguments = shlex.split(one["command"].replace("DATA", "ages.csv"))
+    exec(compile(one["python"].replace("DATA", "ages.csv").replace("synthetic", "other"), "page", "exec"), {})
+    assert run(arguments) == 0
+    for name in ("synthetic", "other"):
+        certificate = json.loads((tmp_path / f"{name}.certificate.json").read_text("utf-8"))
+        assert certificate["mechanism"]["name"] == one["mechanism"]
+        assert rounded_up(certificate["guarantee"]["epsilon"]) == one["epsilon"]
+        assert rounded_up(certificate["guarantee"]["delta"]) == one["delta"]
+    text = (tmp_path / "plan.html").read_text("utf-8")
+    assert [row[:2] for row in table_rows(text, '<table id="budgets">')] == [
+        [f"{budget['amount']} %", budget["epsilon"]] for budget in page_facts["budgets"]
+    ]
+    assert "what it costs, epsilon" in text
 
 
 # -- its pairs of columns -----------------------------------------------------------------------------------------
@@ -346,8 +396,6 @@ def test_its_command_and_its_python_make_the_release_it_describes(
         if place == "python":
             exec(compile(text, "page", "exec"), {})
         else:
-            import shlex
-
             program, *arguments = shlex.split(text)
             assert program == "discreet"
             assert run(arguments) == 0

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -17,8 +18,10 @@ from discreet.domain import Domain, Integer, Numeric, OpenLabels
 from discreet.errors import BudgetError, DiscreetError, DomainError, FileProblem, Infeasible, ParameterError
 from discreet.ledger import Request
 from discreet.ledger.filters import CURRENCIES, Cost
-from discreet.planner.study import Together, plan_together, read_study
-from discreet.privacy import Budget, Unit, compose
+from discreet.planner import plan
+from discreet.planner.study import Together, numbers_of, plan_together, read_study
+from discreet.privacy import Advantage, Budget, Risk, Success, Unit, compose
+from discreet.releases import Certificate
 
 AGES = Domain(columns={"age": Integer(lower=0, upper=99)})
 INCOMES = Domain(columns={"income": Numeric(lower=0.0, upper=1000.0)})
@@ -80,12 +83,43 @@ def test_what_has_a_delta_at_every_epsilon_is_planned_with_the_rest() -> None:
 
 
 def test_equal_releases_get_clearly_more_than_their_part_of_the_sum_and_shares_are_kept() -> None:
-    (budget,) = {part.budget for part in four().parts}
+    (budget,) = {part.request.budget for part in four().parts}
+    assert budget is not None
     assert budget.epsilon > 0.49  # twice 1/4, as the square root of four
     made = plan_together(FOUR[:2], WHOLE, shares=[1.0, 3.0])
-    first, second = (part.budget.epsilon for part in made.parts)
+    first, second = (numbers_of(part.budget)["epsilon"] for part in made.parts)
     assert second == pytest.approx(3 * first, rel=1e-5)
     assert first + second > 1.1
+
+
+LIMITS = [Risk(detection=0.05, false_alarms=0.01), Advantage(0.1), Success(0.6, prior=0.55)]
+
+
+@pytest.mark.parametrize("limit", LIMITS, ids=lambda limit: type(limit).__name__)
+def test_what_an_attacker_may_reach_from_all_releases_is_met_and_used_up(limit: Any, tmp_path: Path) -> None:
+    made = plan_together(FOUR, limit)
+    profile = compose([part.guarantee.profile for part in made.parts])
+    gain = limit.limit[1] - limit.guessing
+    assert 0.99 * gain <= limit.reached(profile) - limit.guessing <= gain
+    # Four tables with noise of twice the scale are one with the noise of a single release at the limit.
+    single = plan_together(FOUR[:1], limit)
+    for part in made.parts:
+        assert scale({"releases": [part.to_dict()]}) == pytest.approx(2.0 * scale(single.to_dict()), rel=0.01)
+        assert limit.reached(part.guarantee.profile) < limit.limit[1]
+    assert made.profile.delta(made.spent.epsilon) <= made.spent.delta
+    (tmp_path / "plan.json").write_text(json.dumps(made.to_dict()))
+    assert Together.read(tmp_path / "plan.json").to_dict() == made.to_dict()
+    (tmp_path / "plan.json").write_text(json.dumps(single.to_dict() | {"attack": numbers_of(made.parts[0].budget)}))
+    with pytest.raises(FileProblem, match="does not hold"):
+        Together.read(tmp_path / "plan.json")
+
+
+def test_releases_of_one_limit_without_a_mechanism_are_chosen_for_it() -> None:
+    made = plan_together([ages("a"), ages("b", mechanism="perturbed-histogram")], LIMITS[1], shares=[1.0, 2.0])
+    assert 0.099 <= LIMITS[1].reached(made.profile) <= 0.1
+    first, second = (numbers_of(part.budget)["advantage"] for part in made.parts)
+    assert second == pytest.approx(2.0 * first, rel=1e-5)
+    assert made.parts[0].mechanism.name == plan(AGES, LIMITS[1], records=20_000, size=1000).best.name
 
 
 def test_a_plan_comes_out_the_same() -> None:
@@ -120,8 +154,8 @@ def test_a_plan_is_one_entry_of_a_ledger() -> None:
     fits = {}
     for name, currency in CURRENCIES.items():
         totals = (WHOLE, Budget(epsilon=1.15, delta=1e-9))
-        costs = [currency.of_profile(four().profile, budget=four().budget, total=total) for total in totals]
-        assert costs[0].within(currency.of_budget(four().budget))
+        costs = [currency.of_profile(four().profile, budget=WHOLE, total=total) for total in totals]
+        assert costs[0].within(currency.of_budget(WHOLE))
         fits[name] = [currency.allows(Cost(), c, currency.limit(t)) for c, t in zip(costs, totals, strict=True)]
     assert fits == {"sums": [True, True], "zcdp": [False, True]}
 
@@ -258,7 +292,7 @@ def test_what_would_be_refused_is_said_first(study: Path, capsys: pytest.Capture
     study.write_text(text.replace("size = 500", "size = 5"))
     assert run(["plan", "--together", str(study), "--epsilon", "0.1", "--delta", "1e-9"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert said.startswith("a release of a would be refused: ")
+    assert said.startswith("A release of a would be refused. ")
     assert "--accept-poor-utility" in said
 
 
@@ -298,6 +332,34 @@ def test_the_command_plans_writes_and_says_what_is_together(study: Path, capsys:
     assert "0.333" in said
     assert "2 releases together satisfy epsilon 1, delta 1e-09" in " ".join(said.split())
     assert [part.name for part in Together.read(out).parts] == ["a", "b"]
+
+
+def test_the_options_of_a_declared_limit_make_the_releases(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What ``ledger declare`` prints is followed; another limit, and the same release twice, are refused."""
+    where = study.parent
+    (where / "ages.toml").write_text(AGES.to_toml() + 'out_of_bounds = "clip"\n')
+    pl.DataFrame({"age": [20, 30, 40, 50] * 5000}).write_parquet(where / "t.parquet")
+    book, out, limit = str(where / "l.ledger"), str(where / "plan.json"), ["--risk", "5 % at 1 %"]
+    assert run(["ledger", "init", book, "--dataset", "t", "--epsilon", "6", "--delta", "1e-6"]) == 0
+    assert run(["plan", "--together", str(study), *limit, "--out", out]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "2 releases together satisfy detection 0.05 at false alarms 0.01" in said
+    assert run(["ledger", "declare", book, out]) == 0
+    options = [shlex.split(line) for line in capsys.readouterr().out.splitlines() if line.startswith("--part")]
+    table = ["release", str(where / "t.parquet"), "--domain", str(where / "ages.toml"), "--ledger", book]
+    other = ["0.05 at 0.01" if " at " in text else text for text in options[0]]
+    assert run([*table, *other, "--out", str(where / "other.parquet")]) == 3
+    assert "was declared with detection 0.0" in capsys.readouterr().err
+    for given in options:
+        released = [*table, *given, "--out", str(where / f"{given[1]}.parquet")]
+        assert run(released) == 0
+        assert run([*released[:-1], str(where / "again.parquet")]) == 3
+    files = [str(where / f"{given[1]}.certificate.json") for given in options]
+    capsys.readouterr()
+    assert run(["ledger", "verify", book, *files]) == 0, capsys.readouterr().out
+    read = Together.read(out)
+    for part, file in zip(read.parts, files, strict=True):
+        assert Certificate.read(file).facts.guarantee.attack == part.budget
 
 
 def test_the_command_writes_json_and_replaces_nothing(study: Path, capsys: pytest.CaptureFixture[str]) -> None:

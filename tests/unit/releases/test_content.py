@@ -1,6 +1,7 @@
 """What the publisher asks of a mechanism that is none of the registry's, and of a model."""
 
 import math
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -93,7 +94,7 @@ def test_several_tables_are_published_in_memory_and_to_a_folder(tmp_path: Path) 
     assert [len(table) for table in made.records] == [20, 20, 20]
     assert all(table.schema == {"flag": pl.Boolean} for table in made.records)
     assert made.certificate.tables == [FileFacts(file=None, rows=20, sha256=None)] * 3
-    assert str(made).startswith("3 tables of 20 released records\nWhatever the other records")
+    assert str(made).startswith("3 tables of 20 released records\nThe best attacker")
     assert "3 tables of 20 records from 20, epsilon" in made.certificate.summary
     assert made._repr_html_().count("<table") == 1
     written = made.write(tmp_path / "later")
@@ -202,15 +203,17 @@ def test_the_sentence_comes_first_wherever_a_release_is_shown(
                 "--size", "50", "--out", str(tmp_path / "r.parquet")]) == 0  # fmt: skip
     out = capsys.readouterr().out
     certificate = Certificate.read(tmp_path / "r.certificate.json")
-    sentence = certificate.statement
     for shown in (out, str(certificate), certificate._repr_html_().removeprefix("<p><b>")):
-        assert shown.startswith(sentence)
+        assert shown.startswith(certificate.meaning)
+        assert certificate.statement in shown
     page = write_report(tmp_path / "r.parquet", tmp_path / "r.html").path.read_text()
     header = page[page.index("<header>") :]
-    assert sentence in header[: header.index("synthetic records made from")]
+    meaning, formula = header.split("synthetic records made from")
+    assert re.search(r"rightly confirms at most 2\.[0-9]+ % of true suspicions", meaning)
+    assert certificate.statement in formula
     made = release(confidential(flags, FLAGS), mechanism=Answers())
     for shown in (made._repr_html_().removeprefix("<p><b>"), made.certificate.text):
-        assert shown.startswith(made.certificate.statement)
+        assert shown.startswith(made.certificate.meaning)
 
 
 def test_verifying_a_mechanism_loads_no_model_and_verifying_a_model_loads_no_jax() -> None:

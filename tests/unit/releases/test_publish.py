@@ -213,7 +213,7 @@ def test_a_kind_that_is_not_unconditional_needs_the_callers_word() -> None:
     mechanism = PitmanYor(domain=AGES, size=5, sampler="mixing")
     released = release(closed(), mechanism=mechanism, accept={"empirical"})  # type: ignore[arg-type]
     assert released.certificate.to_dict()["guarantee"]["kind"] == "empirical"
-    assert "tested, not proved" in " ".join(map(str, released.certificate.facts.guarantee.assumptions))
+    assert "tested and not proved" in " ".join(map(str, released.certificate.facts.guarantee.assumptions))
 
 
 def test_without_a_budget_the_headline_is_finite_and_honest() -> None:
@@ -228,7 +228,8 @@ def test_without_a_budget_the_headline_is_finite_and_honest() -> None:
         promised_little = certificate.epsilon > 10 or certificate.delta * 2000 > 0.1
         assert promised_little
         assert any(
-            word in " ".join(map(str, certificate.facts.guarantee.caveats)) for word in ("next to", "exposing as many")
+            word in " ".join(map(str, certificate.facts.guarantee.caveats))
+            for word in ("next to", "published outright")
         )
 
 

@@ -1,14 +1,19 @@
 """The one sentence that is shown for a certificate, and the words of certificates from before."""
 
 import json
+import math
 import re
 from pathlib import Path
 from types import SimpleNamespace as Facts
 from typing import Any
 
+import polars as pl
 import pytest
 
+import discreet
 from discreet import wording
+from discreet._core.text import rounded_up
+from discreet.domain import Domain, Integer
 from discreet.errors import FileProblem
 from discreet.releases import Certificate, verify
 from discreet.releases.verification import holds
@@ -47,8 +52,39 @@ def test_the_sentence_says_what_is_tested_and_what_is_not_proved(
     public.__dict__.update(mechanism=Facts(parameters=parameters), unit=None, domain={})
     certificate: Any = Facts(facts=public, tables=[None], epsilon=1.0, delta=0.01, seeded=False)
     assert wording.statement(certificate) == sentence
+    whom = sentence.partition("attacker who tests ")[2]
+    public.guarantee.__dict__["attack"] = None
+    meaning = wording.meaning(certificate, 0.0271)
+    assert "confirms at most 2.71 % of true suspicions about " in meaning
+    assert ("one unit of up to 3 records" in meaning) is ("3 records" in whom)
+    assert meaning.startswith("If what it assumes holds, which is not proved, the") is (kind == "empirical")
     certificate.seeded = True
+    assert wording.meaning(certificate, 0.0271) == f"Seeded run, not for publication; with fresh randomness: {meaning}"
     assert wording.statement(certificate) == f"Seeded run, not for publication; with fresh randomness: {sentence}"
+
+
+def test_the_meaning_is_what_the_points_of_the_profile_bound_and_no_less_than_the_truth() -> None:
+    """Gaussian noise: the power at level 1 % is known in a closed form. Laplace noise: e^epsilon times the level."""
+    from scipy.stats import norm
+
+    table, cells = pl.DataFrame({"age": [1, 2, 3, 4] * 500}), Domain(columns={"age": Integer(lower=0, upper=9)})
+    asked: dict[str, Any] = {"size": 50, "mechanism": "perturbed-histogram", "accept": {"poor-utility"}}
+    pure = discreet.release(table, cells, discreet.Budget(epsilon=1.0), **asked).certificate
+    assert f"at most {rounded_up(math.e, 3)} % of true suspicions about one record" in pure.meaning
+    made = discreet.release(table, cells, discreet.Budget(epsilon=1.0, delta=1e-9), noise="gaussian", **asked)
+    shift = math.sqrt(2.0) / made.certificate.facts.mechanism.parameters["scale"]
+    truth = 100.0 * norm.cdf(norm.ppf(0.01) + shift)
+    (stated,) = re.findall(r"at most ([0-9.]+) % of true", made.certificate.meaning)
+    assert truth <= float(stated) <= 1.1 * truth
+    for limit, said in (
+        (discreet.Risk(detection=0.05, false_alarms=0.02), "at most 5 % of true suspicions"),
+        (discreet.Advantage(0.1), "at most 10 percentage points more"),
+        (
+            discreet.Success(0.6, prior=0.55),
+            "is right in 55 % of cases. With the release they are right in at most 60 %",
+        ),
+    ):
+        assert said in discreet.release(table, cells, limit, **asked).certificate.meaning
 
 
 def test_every_sentence_of_a_code_is_made_of_its_numbers() -> None:

@@ -6,7 +6,7 @@
   const slider = find("slider"), number = find("number"), wrong = find("wrong");
   const column = find("column"), accepted = find("accepted"), answer = find("answer");
   const rows = [...find("budgets").tBodies[0].rows];
-  const epsilons = data.budgets.map((one) => Number(one.epsilon));
+  const amounts = data.budgets.map((one) => Number(one.amount));
 
   const put = (id, text) => { const found = find(id); if (found) found.textContent = text; };
   const list = (id, texts, tag, kind) => find(id).replaceChildren(...texts.map((text) => {
@@ -57,12 +57,12 @@
   const show = (place) => {
     const one = data.budgets[place], risk = one.risks[Number(wrong.value)];
     slider.value = place;
-    slider.setAttribute("aria-valuetext", `epsilon ${one.epsilon}`);
-    put("epsilon", one.epsilon);
+    slider.setAttribute("aria-valuetext", one.label);
+    put("amount", one.amount);
     put("words", risk ? risk[1] : "No mechanism meets this budget.");
     find("power").setAttribute("width", risk ? Math.min(100, Number(risk[0])) : 0);
     find("guess").setAttribute("x", data.wrong[Number(wrong.value)]);
-    for (const name of ["mechanism", "delta", "size", "why", "w1", "times", "left", "command", "python"])
+    for (const name of ["epsilon", "mechanism", "delta", "size", "why", "w1", "times", "left", "command", "python"])
       put(name, one[name]);
     put("from-data", one.fromData);
     list("verdict", one.verdict, "p", "alarm");
@@ -100,24 +100,24 @@
 
   slider.addEventListener("input", () => {
     const place = Number(slider.value);
-    number.value = data.budgets[place].epsilon;
+    number.value = data.budgets[place].amount;
     choose(place, "");
   });
   number.addEventListener("input", () => {
     const asked = Number(number.value);
     if (number.value === "" || !(asked > 0)) return;
-    const fits = epsilons.filter((epsilon) => epsilon <= asked).length - 1;  // never more than was asked for
-    if (fits < 0) answer.textContent = `The least epsilon on this page is ${data.budgets[0].epsilon}.`;
-    else choose(fits, epsilons[fits] === asked ? "" : `This shows epsilon ${data.budgets[fits].epsilon}, the next lower one on this page.`);
+    const fits = amounts.filter((amount) => amount <= asked).length - 1;  // never more than was asked for
+    if (fits < 0) answer.textContent = `The least on this page is ${data.budgets[0].label}.`;
+    else choose(fits, amounts[fits] === asked ? "" : `This shows ${data.budgets[fits].label}, the next lower one on this page.`);
   });
   const accept = () => {
     measure();
     const most = Number(accepted.value);
     if (accepted.value === "" || !(most >= 0)) return;
     const place = data.budgets.findIndex((one) => shownError(one) !== null && shownError(one) <= most);
-    if (place < 0) { answer.textContent = "No epsilon on this page is predicted to have an error that small."; return; }
-    number.value = data.budgets[place].epsilon;
-    choose(place, `Epsilon ${data.budgets[place].epsilon} is the least on this page whose predicted error is no larger.`);
+    if (place < 0) { answer.textContent = `No ${data.named} on this page is predicted to have an error that small.`; return; }
+    number.value = data.budgets[place].amount;
+    choose(place, `The least whose predicted error is no larger is ${data.budgets[place].label}.`);
   };
   accepted.addEventListener("input", accept);
   column.addEventListener("change", accept);
@@ -147,7 +147,7 @@
   // A browser that goes back keeps what was chosen in the fields.
   wrong.value = data.usual;
   accepted.value = "";
-  number.value = data.budgets[data.own].epsilon;
+  number.value = data.budgets[data.own].amount;
   find("controls").hidden = false;
   measure();
   show(data.own);
