@@ -125,14 +125,6 @@ def centred(table: Floats) -> Floats:
     return np.asarray(table - table.mean(axis=0, keepdims=True))
 
 
-def fitted_to(table: Floats, rows: Floats, columns: Floats, rounds: int) -> Floats:
-    """Return a positive table in rounds of proportional fitting to margins."""
-    for _ in range(rounds):
-        table = table * (rows / table.sum(axis=1))[:, None]
-        table = table * (columns / table.sum(axis=0))
-    return np.asarray(table / table.sum())
-
-
 def nearest_table(table: Floats, rows: Floats, columns: Floats, moments: Floats) -> Floats:
     """Return positive probabilities near a table, of nearly the given margins: the nearest non-negative ones."""
     # moments, shape (number, cells): orthonormal, of rows and columns that sum to 0. Dykstra's alternating projections
@@ -148,6 +140,11 @@ def nearest_table(table: Floats, rows: Floats, columns: Floats, moments: Floats)
         nearest = np.maximum(moved + below, 0.0)
     nearest += LEAST_SHARE * np.outer(rows, columns)
     return np.asarray(nearest / nearest.sum())
+
+
+def with_moments(table: Floats, moments: Floats, other: Floats) -> Floats:
+    """Return a table with some moments, orthonormal rows, of another one."""
+    return np.asarray(table + ((moments @ (other - table).ravel()) @ moments).reshape(table.shape))
 
 
 # -- the model ----------------------------------------------------------------------------------------------------

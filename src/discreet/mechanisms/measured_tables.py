@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,10 +25,17 @@ from discreet.mechanisms.latent_classes import (
     Within,
     centred,
     denoised,
-    fitted_to,
     nearest_table,
+    with_moments,
 )
-from discreet.mechanisms.pair_losses import hidden_dependence, pair_codes, pair_losses, released_cells
+from discreet.mechanisms.pair_losses import (
+    clear_covariance,
+    hidden_dependence,
+    pair_codes,
+    pair_losses,
+    released_cells,
+    strong_pairs,
+)
 from discreet.mechanisms.reading import (
     BLOCK,
     WHOLE,
@@ -41,14 +47,14 @@ from discreet.mechanisms.reading import (
     Portion,
     Reading,
     copies,
-    nearest_probabilities,
 )
 from discreet.mechanisms.slots import SlotUse
 from discreet.mechanisms.wide_facts import WideFacts
 from discreet.privacy import Code, Relation
 
 _DEPENDENT = 1e-9
-_CONTRADICTED, _NOISES, _LEAST_GAP, _FITTED = 1.0, 1.25, 0.06, 20
+_CLEAR = 8.0  # standard errors: of a covariance that the model is fitted to, since it spreads to further pairs
+_EVEN = 0.02  # of a table of independent columns, in what the model is fitted to
 
 TABLE = "table"  # name of the column that says which columns a count is of
 
@@ -107,10 +113,11 @@ class MeasuredTables:
         draw.dependencies = self.dependencies
         draw.posterior = denoised(self.excess, choice.counts, rng)
         for pair, table in self.excess.items():
-            moments, excess = draw._moments(*pair), draw.posterior[pair]
+            moments = draw._moments(*pair)
             errors = np.sqrt(moments**2 @ (table.error**2).ravel())
-            values = moments @ table.excess.ravel() + errors * rng.normal(size=len(moments))
-            draw.posterior[pair] = excess + ((values - moments @ excess.ravel()) @ moments).reshape(excess.shape)
+            noise_of_moments = (errors * rng.normal(size=len(moments))) @ moments
+            values = table.excess + noise_of_moments.reshape(table.excess.shape)
+            draw.posterior[pair] = with_moments(draw.posterior[pair], moments, values)
         return draw
 
     @cached_property
@@ -158,16 +165,17 @@ class MeasuredTables:
 
     def column_shares(self) -> list[Floats]:
         """Return each column's probabilities: of merged cells by all tables, within them by its own."""
-        columns = zip(self.choice.merged, self.coarse, self._fine, strict=True)
+        columns = zip(self.choice.merged, self.coarse, self.fine_shares, strict=True)
         return [coarse[cells.cell_of] * cells.within(fine) for cells, coarse, fine in columns]
 
     @cached_property
-    def _fine(self) -> list[Floats]:
+    def fine_shares(self) -> list[Floats]:
+        """The probabilities of the cells of every column, by its own tables."""
         return [table.shares(self.total) for table in self.one_way]
 
     def model(self, rng: np.random.Generator) -> LatentClasses:
         """Return the model of all tables, on the cells of the domain."""
-        facts, fine = self.facts, list(self._fine)
+        facts, fine = self.facts, list(self.fine_shares)
         targets = self._targets()
         for constraint in facts.domain.constraints:
             if constraint.columns in targets:  # which merged cells hold any that are allowed
@@ -196,7 +204,7 @@ class MeasuredTables:
                 blocks.append(self._joint_block(columns, inside, fine))
         uses = {i: cells.sum(axis=0) > 0.5 for i, cells in enumerate(inside)}
         model = LatentClasses(shares, tuple(blocks)).raked({i: fine[i] for i in exact - facts.given_cells.keys()}, uses)
-        if not self.posterior and (strong := self._strong(model, rng)):
+        if not self.posterior and (strong := strong_pairs(self, model, rng)):
             links = {pair: table for pair, table in strong.items() if self.last.isdisjoint(pair)}
             model = model.linked(links, [cells.cell_of for cells in self.choice.fine])
         if not self.posterior and self.last:
@@ -206,48 +214,6 @@ class MeasuredTables:
         for column, condition in facts.given_cells.items():
             model = model.where(column, condition)
         return replace(model, dependencies=self.dependencies)
-
-    def _strong(self, model: LatentClasses, rng: np.random.Generator) -> dict[Pair, Floats]:
-        """Return tables of pairs that a model misses by more than noise, the clearest first and without circles."""
-        # Each is the nearest table without negative counts, on fine cells. What noise does to it is found by adding
-        # noise once more. Columns that are constrained, published or asked for are drawn by the model alone.
-        free = {block.columns[0]: block for block in model.blocks if block.within is not None}
-        shares, missed = self.column_shares(), []
-        strong: dict[Pair, Floats] = {}
-        for pair, q in self.choice.pairs:
-            if not free.keys() >= set(pair):
-                continue
-            modelled = (free[pair[0]].inside * model.shares) @ free[pair[1]].inside.T / self.use.share(pair)
-            if pair not in self.choice.clear:
-                modelled = self.choice.summed(pair, modelled)
-            runs, masses = [self.choice.merged[i] for i in pair], [self._fine[i] for i in pair]
-            sides = zip(runs, masses, self.choice.cells(pair), self.margins[pair], strict=True)
-            a, b = [cells.sums(side[run.cell_of] * run.within(mass)) for run, mass, cells, side in sides]
-            error = self.facts.scale / q / self.total / self.use.share(pair)
-            independent = np.outer(a, b)
-            noisy = independent + centred(self.noisy[pair] / self.total / self.use.share(pair) - independent)
-            if float(((noisy - modelled) ** 2).mean()) < _CONTRADICTED * error**2:
-                continue
-            table = nearest_probabilities(noisy.ravel()).reshape(noisy.shape)
-            noisier = nearest_probabilities((table + error * rng.normal(size=table.shape)).ravel()).reshape(noisy.shape)
-            noise = 0.5 * float(np.abs(noisier - table).sum())
-            table = fitted_to(table + LEAST_SHARE * np.outer(a, b), a, b, _FITTED)
-            gap = 0.5 * float(np.abs(table - modelled).sum())
-            if gap > max(_NOISES * noise, _LEAST_GAP):
-                missed.append((_NOISES * noise - gap, pair, table))
-        tree = list(range(len(shares)))  # of each column, the least column that it is linked with
-        for _, (i, j), table in sorted(missed, key=itemgetter(0)):
-            last = not self.last.isdisjoint((i, j))  # which is in no circle
-            if last or tree[i] != tree[j]:
-                if not last:
-                    tree = [tree[i] if root == tree[j] else root for root in tree]
-                strong[i, j] = table
-                if (i, j) not in self.choice.clear:
-                    fine = self.choice.fine
-                    groups = [self.choice.merged[k].grouping(fine[k]) for k in (i, j)]
-                    parts = [cells.within(fine[k].sums(shares[k])) for k, cells in zip((i, j), groups, strict=True)]
-                    strong[i, j] = table[np.ix_(*[cells.cell_of for cells in groups])] * np.outer(*parts)
-        return strong
 
     def _joint_block(self, columns: tuple[int, ...], inside: Sequence[Floats], fine: Sequence[Floats]) -> Block:
         """Return the block of the joint cells of columns."""
@@ -263,43 +229,50 @@ class MeasuredTables:
         """Return positive probabilities of nearly the columns' own: near a draw, or of tables with less noise."""
         targets, tables = {}, self.posterior or denoised(self.excess, self.choice.counts)
         if not self.posterior:
-            tables = self.use.correlated(tables, self.excess, self._values, self.margins, self.total)
+            tables = self.use.correlated(tables, self.excess, self.values[0], self.margins, self.total)
         for (i, j), excess in tables.items():
-            table, margins = self.expected[i, j] + excess, self.margins[i, j]
-            if not self.posterior:
-                targets[i, j] = fitted_to(np.maximum(table, 1e-3 * self.expected[i, j]), *margins, 5)
-                continue
-            moments = self._moments(i, j)
-            if len(moments) == (table.shape[0] - 1) * (table.shape[1] - 1):  # that is all of the table
-                moments = moments[:0]
-            targets[i, j] = nearest_table(table / self.total, *margins, moments)
+            kept, even = excess, 0.0
+            if self.posterior:
+                moments = self._moments(i, j)
+                if len(moments) == (excess.shape[0] - 1) * (excess.shape[1] - 1):  # that is all of the table
+                    moments = moments[:0]
+            else:
+                moments, _ = clear_covariance(self, (i, j), self.excess[i, j], self.margins[i, j], _CLEAR)
+                even = _EVEN
+                if len(self.use.shares) < 2:  # a panel's have those of their kind
+                    kept = with_moments(excess, moments, self.excess[i, j].excess)
+            table = nearest_table((self.expected[i, j] + kept) / self.total, *self.margins[i, j], moments)
+            targets[i, j] = (1.0 - even) * table + even * np.outer(*self.margins[i, j])
         return targets
 
     def _moments(self, i: int, j: int) -> Floats:
         """Return what of two columns is neither shrunk nor set off against negative counts: orthonormal rows."""
         # Of columns that are ordered or have two cells, covariances and means given each value of another column.
-        cells = self.choice.counts[i] * self.choice.counts[j]
-        if min(np.linalg.matrix_rank(self._values[k]) for k in (i, j)) != 1:
+        cells, values = self.choice.counts[i] * self.choice.counts[j], self.values[0]
+        if min(np.linalg.matrix_rank(values[k]) for k in (i, j)) != 1:
             return np.empty((0, cells))
-        moments = np.einsum("pa,qb->pqab", self._values[i], self._values[j]).reshape(-1, cells)
+        moments = np.einsum("pa,qb->pqab", values[i], values[j]).reshape(-1, cells)
         basis, size, _ = np.linalg.svd(moments.T, full_matrices=False)
         return np.asarray(basis.T[size > _DEPENDENT * size.max(initial=0.0)])
 
     @cached_property
-    def _values(self) -> list[Floats]:
-        """Of each column, the mean values of its merged cells, or which of them it is; rows that sum to 0."""
-        values = []
-        columns = zip(self.facts.domain.measured_columns.values(), self.choice.merged, self._fine, strict=True)
-        for column, merged, shares in columns:
-            rows = np.eye(merged.count)
-            if column.on_a_line:
-                cells, mass = np.arange(column.values or 0), shares[: column.values] + LEAST_SHARE / len(shares)
-                weights = (mass * column.positions(cells), mass)
-                sums = [np.bincount(merged.cell_of[cells], weights=weight) for weight in weights]
-                means = sums[0] / sums[1]
-                rows = np.append(means, np.full(merged.count - len(means), means.mean()))[None]  # nulls are no value
-            values.append(rows - rows.mean(axis=1, keepdims=True))
-        return values
+    def values(self) -> tuple[list[Floats], list[Floats]]:
+        """Of each column, the mean values of merged cells, and of fine ones, or which it is; rows that sum to 0."""
+        levels: tuple[list[Floats], list[Floats]] = [], []
+        columns = list(zip(self.facts.domain.measured_columns.values(), self.fine_shares, strict=True))
+        for level, cells_of in zip(levels, (self.choice.merged, self.choice.fine), strict=True):
+            for (column, shares), merged in zip(columns, cells_of, strict=True):
+                rows = np.eye(merged.count)
+                if column.on_a_line:
+                    cells, mass = np.arange(column.values or 0), shares[: column.values] + LEAST_SHARE / len(shares)
+                    weights = (mass * column.positions(cells), mass)
+                    sums = [np.bincount(merged.cell_of[cells], weights=weight) for weight in weights]
+                    means = sums[0] / sums[1]
+                    rows = np.append(means, np.full(merged.count - len(means), means.mean()))[
+                        None
+                    ]  # nulls are no value
+                level.append(rows - rows.mean(axis=1, keepdims=True))
+        return levels
 
 
 # -- records ------------------------------------------------------------------------------------------------------

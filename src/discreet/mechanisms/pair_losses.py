@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +13,7 @@ from discreet._core.arrays import Floats, Integers
 from discreet._core.random import seeded
 from discreet.domain import inner_half
 from discreet.mechanisms.chosen_tables import OneWay, most_runs
-from discreet.mechanisms.latent_classes import LatentClasses, Pair, centred
+from discreet.mechanisms.latent_classes import LatentClasses, Pair, PairTable, centred, nearest_table
 from discreet.mechanisms.noise import GAUSSIAN
 from discreet.mechanisms.wide_facts import HALF_FOLDED, USUAL, WideFacts, table_cost
 from discreet.privacy import Code
@@ -28,6 +29,8 @@ _SMALL = 1.5  # standard errors of noise: of such a count it is half
 _UNSEEN = 0.25  # of an independent column's count, which a cell may have though noise hides it
 _GUESSES = 0.5 * np.array([-1.5, -0.75, 0.0, 0.75, 1.5])  # logarithms of by how much it may be off
 _MISFITS = np.concatenate(([0.0], np.geomspace(0.2, 20.0, 10)))  # of the model, in standard errors of noise
+_CONTRADICTED, _NOISES, _LEAST_GAP = 1.0, 1.25, 0.06
+_ERRORS, _LEAST_LOST = 3.0, 0.03  # standard errors of a covariance; of a correlation that a model misses
 _ROUGH = 0.1  # share of an estimate that is part of its standard error
 
 
@@ -213,3 +216,68 @@ def model_tables(measured: MeasuredTables, model: LatentClasses, pairs: Iterable
                         sides[place] = step / np.maximum(step.sum(axis=1, keepdims=True), 1e-300) @ sides[place]
                 table += (sides[0] * mass[:, None]).T @ sides[1]
             yield table
+
+
+def clear_covariance(
+    measured: MeasuredTables, pair: Pair, table: PairTable, margins: tuple[Floats, Floats], errors: float
+) -> tuple[Floats, float]:
+    """Return the covariance of two columns as an orthonormal row, and a unit of it as correlation; or no row."""
+    # There is one where the columns are ordered or have two cells, and the covariance is so many standard errors large.
+    (a, b), counts = table.excess.shape, measured.choice.counts
+    level = measured.values[(a, b) != (counts[pair[0]], counts[pair[1]])]
+    rows, sizes = [level[i][0] for i in pair], [len(level[i]) for i in pair]
+    lengths = math.prod(float(np.linalg.norm(row)) for row in rows)
+    if lengths > 0.0 and (sizes[0] == 1 or a == 2) and (sizes[1] == 1 or b == 2) and a * b > 4:
+        covariance = np.outer(*rows).ravel() / lengths
+        error = math.sqrt(float(covariance**2 @ np.broadcast_to(table.error, (a, b)).ravel() ** 2))
+        if abs(float(covariance @ table.excess.ravel())) > errors * error:
+            variances = [float(side @ row**2 - (side @ row) ** 2) for row, side in zip(rows, margins, strict=True)]
+            return covariance[None], lengths / math.sqrt(max(math.prod(variances), 1e-300))
+    return np.empty((0, a * b)), 0.0
+
+
+def strong_pairs(measured: MeasuredTables, model: LatentClasses, rng: np.random.Generator) -> dict[Pair, Floats]:
+    """Return tables of pairs that a model misses by more than noise, the clearest first and without circles."""
+    # Each is the nearest table without negative counts, on fine cells. A pair is missed by the share of the records
+    # that is elsewhere, or by its correlation, which a few records of long tails can decide. What noise does to the
+    # share is found by adding noise once more. Columns that are constrained, published or asked for are drawn by the
+    # model alone.
+    choice, total, missed, strong = measured.choice, measured.total, [], dict[Pair, Floats]()
+    free = {block.columns[0]: block for block in model.blocks if block.within is not None}
+    shares = measured.column_shares()
+    for pair, q in choice.pairs:
+        if not free.keys() >= set(pair):
+            continue
+        used = measured.use.share(pair)
+        modelled = (free[pair[0]].inside * model.shares) @ free[pair[1]].inside.T / used
+        if pair not in choice.clear:
+            modelled = choice.summed(pair, modelled)
+        runs, masses = [choice.merged[i] for i in pair], [measured.fine_shares[i] for i in pair]
+        sides = zip(runs, masses, choice.cells(pair), measured.margins[pair], strict=True)
+        a, b = [cells.sums(side[run.cell_of] * run.within(mass)) for run, mass, cells, side in sides]
+        error = measured.facts.scale / q / total / used
+        excess = centred(measured.noisy[pair] / total / used - np.outer(a, b))
+        noisy = np.outer(a, b) + excess
+        covariance, unit = clear_covariance(measured, pair, PairTable(excess, np.array(error)), (a, b), _ERRORS)
+        lost = unit * (float(np.abs(covariance @ (noisy - modelled).ravel()).sum()) - _ERRORS * error)
+        if lost < _LEAST_LOST and float(((noisy - modelled) ** 2).mean()) < _CONTRADICTED * error**2:
+            continue
+        table = nearest_table(noisy, a, b, covariance)
+        noisier = nearest_table(table + centred(error * rng.normal(size=table.shape)), a, b, covariance[:0])
+        noise, gap = (0.5 * float(np.abs(other - table).sum()) for other in (noisier, modelled))
+        gains = [gap - _NOISES * noise] * (gap > max(_NOISES * noise, _LEAST_GAP)) + [lost] * (lost >= _LEAST_LOST)
+        if gains:
+            missed.append((-max(gains), pair, table))
+    tree = list(range(len(shares)))  # of each column, the least column that it is linked with
+    for _, (i, j), table in sorted(missed, key=itemgetter(0)):
+        last = not measured.last.isdisjoint((i, j))  # which is in no circle
+        if last or tree[i] != tree[j]:
+            if not last:
+                tree = [tree[i] if root == tree[j] else root for root in tree]
+            strong[i, j] = table
+            if (i, j) not in choice.clear:
+                fine = choice.fine
+                groups = [choice.merged[k].grouping(fine[k]) for k in (i, j)]
+                parts = [cells.within(fine[k].sums(shares[k])) for k, cells in zip((i, j), groups, strict=True)]
+                strong[i, j] = table[np.ix_(*[cells.cell_of for cells in groups])] * np.outer(*parts)
+    return strong
