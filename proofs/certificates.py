@@ -11,6 +11,7 @@ from math import lcm
 from pathlib import Path
 from typing import Any
 
+from discreet._core.text import rounded_up
 from discreet.domain import Boolean, Category, Domain, Integer
 from discreet.mechanisms import DirichletMultinomial
 
@@ -22,8 +23,8 @@ HEADER = """\
 
   Each theorem says of one release of the Dirichlet-multinomial mechanism: the delta that the library states for it is
   no less than the exact one, and at most one per cent more (CertificateCheck.v says what [certifies] means). The
-  numbers are the library's own: [python proofs/certificates.py] wrote this file, and a test compares it with what the
-  library states.
+  numbers are the library's own, deltas rounded up to twelve digits: [python proofs/certificates.py] wrote this file,
+  and a test compares it with what the library states.
 
   In this order: cells, records, size, unit of the masses, smallest prior mass, second smallest, total prior mass (in
   units), epsilon, stated delta. *)
@@ -55,15 +56,16 @@ class Case:
     def text(self) -> str:
         """Return the case and its theorem."""
         mechanism = DirichletMultinomial(domain=self.domain, size=self.size, prior=self.prior)
-        epsilon, delta = Fraction(self.epsilon), mechanism.guarantee(n=self.records).delta(Fraction(self.epsilon))
+        epsilon = Fraction(self.epsilon)
+        delta = rounded_up(mechanism.guarantee(n=self.records).delta(epsilon), 12)  # on every machine the same
         total = Fraction(mechanism.strength_units, UNIT)
         masses = [*(total * weight for weight in self.domain.least_weights()), total]
         unit = lcm(*(mass.denominator for mass in masses))
         numbers = [self.domain.size, self.records, f"{self.size}%nat", unit, *(int(mass * unit) for mass in masses)]
-        pairs = [f"({x.numerator}, {x.denominator})" for x in (epsilon, Fraction(repr(delta)))]
+        pairs = [f"({x.numerator}, {x.denominator})" for x in (epsilon, Fraction(delta))]
         words = (
             f"{self.domain.size:,} cells, {self.records:,} records, {self.size} released, prior {self.prior:g} "
-            f"per cell: delta {delta!r} at epsilon {self.epsilon}."
+            f"per cell: delta {delta} at epsilon {self.epsilon}."
         )
         return CASE.format(words=words, name=self.name, numbers=" ".join(map(str, [*numbers, *pairs])))
 

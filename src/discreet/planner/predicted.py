@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -33,6 +34,7 @@ _LISTED = 1 << 16  # values of a column
 _LAW_DRAWS = 1 << 16  # records that stand for a law of which only draws are known
 _MOST_REHEARSALS = 3
 _WORK = 1 << 22  # records times pairs, up to which there are several
+_ANALYSIS = "discreet.inference"  # which stands above this package: loaded by name
 _MEANS = 400  # draws of a posterior
 _REHEARSED = 1 << 20  # records: more of them have hardly less error
 
@@ -136,25 +138,26 @@ def predicted_errors(
 
 def mean_lengths(mechanism: Mechanism, reference: Reference, *, n: int, size: int) -> list[float]:
     """Return how long a mean's interval is, beside that without privacy; then with a range twice as wide."""
-    from discreet.inference import of_records
-
     # In as many cells, that is as if values were half as spread. An invented table has even ones in the inner half.
     (name, column), *_ = mechanism.domain.columns.items()
-    low, high, cells, lengths = column.lower, column.upper, mechanism.domain.size or 0, []  # type: ignore[attr-defined]
+    low, high = column.lower, column.upper  # type: ignore[attr-defined]
     values = low + (high - low) * np.linspace(0.25, 0.75, 1 << 16)
     if reference.table is not None:
         values = reference.table[name].drop_nulls().to_numpy().astype(np.float64)
+    cells, lengths = mechanism.domain.size or 0, list[float]()
+    middles = column.positions(np.arange(cells))
+    middles = middles[: cells - int(column.nullable)]
     for rng, part in zip(map(ApproximateGenerator, (0, 0)), (1.0, 0.5), strict=True):
-        column_values = pl.Series((low + high) / 2.0 + part * (values - (low + high) / 2.0))
-        if column.kind == "integer":
-            column_values = column_values.round().cast(pl.Int64)
-        if not (spread := float(np.std(column_values.to_numpy()))):
+        points = (low + high) / 2.0 + part * (values - (low + high) / 2.0)
+        points = np.rint(points) if column.kind == "integer" else points
+        if not (spread := float(np.std(points))):
             return []
-        shares = np.bincount(column.encode(column_values), minlength=cells) / len(values)
+        place = np.searchsorted((middles[1:] + middles[:-1]) / 2.0, points)
+        shares = np.bincount(place, minlength=cells) / len(points)
         table = _scaled(mechanism.domain.unflat(np.arange(cells)), shares, n)
         records = Records.concatenate(mechanism.reading(mechanism.kernel(table, rng=rng), n=n).draw(size, rng=rng))
         numbers = np.bincount(mechanism.domain.flat(records), minlength=cells)
-        row = of_records(mechanism, n, numbers, _MEANS, rng).summary(["mean"]).rows[0]
+        row = import_module(_ANALYSIS).of_records(mechanism, n, numbers, _MEANS, rng).summary(["mean"]).rows[0]
         lengths.append((row.upper - row.lower) / (2.0 * 1.96 * spread / math.sqrt(n)))
     return lengths
 

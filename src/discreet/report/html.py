@@ -216,7 +216,8 @@ def _confidential(
             tables = tables_of(data, [*parts])
         for (table, part), file in zip(parts.items(), files, strict=False):  # of several draws, the first
             used = {name: part.columns[name] for name in part.names if name in bins}
-            pairs += reveal_to_custodian(confidential_pairs(tables[table], file, used))
+            drawn: list[Any] = reveal_to_custodian(confidential_pairs(tables[table], file, used))
+            pairs += drawn
     return {
         "title": f"CONFIDENTIAL: {page['title']}",
         "confidential": CONFIDENTIAL,

@@ -22,7 +22,7 @@ PANEL = Domain(tables={"years": YEARS})
 
 
 def example(path: Path, domain: Domain) -> Any:
-    return example_unit(path, domain)
+    return example_unit([path], domain)
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
