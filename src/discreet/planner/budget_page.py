@@ -19,8 +19,8 @@ from discreet._core.text import about, as_written, counted, counted_up, full_sen
 from discreet.domain import Column, Domain
 from discreet.ledger import Ledger, ledger_for, left_after
 from discreet.planner.cells import chosen_cells
+from discreet.planner.options import numbers_of
 from discreet.planner.predicted import PairErrors, Rehearsal
-from discreet.planner.study import numbers_of
 from discreet.privacy import AnyBudget, Budget, Risk, TradeOff, against_guessing
 from discreet.releases import budget_of, delta_caveats
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any, cast
@@ -220,6 +220,11 @@ class Option:
             "posterior": self.analysed,
             "caveats": list(self.caveats),
         }
+
+
+def numbers_of(budget: AnyBudget) -> dict[str, float]:
+    """Return the numbers of a budget by their names."""
+    return asdict(cast("Any", budget))
 
 
 def private_step(mechanism: Mechanism) -> tuple[Any, ...]:

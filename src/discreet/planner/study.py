@@ -10,7 +10,7 @@ import hashlib
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, cached_property
 from importlib.metadata import version
@@ -26,7 +26,7 @@ from discreet.domain import Domain
 from discreet.ledger import Replacement, Request
 from discreet.mechanisms import Mechanism, named, require_kept
 from discreet.planner.cells import calibrated, with_cells, with_sampling
-from discreet.planner.options import UNIT, PlanRequest
+from discreet.planner.options import UNIT, PlanRequest, numbers_of
 from discreet.planner.plans import planned, wrapped
 from discreet.privacy import AnyBudget, AttackBudget, Budget, Guarantee, Profile, Unit, compose
 from discreet.releases import POOR_UTILITY, SECONDS, as_json, poor_utility, within
@@ -245,11 +245,6 @@ def plan_together(requests: Sequence[Request], budget: AnyBudget, *, shares: Seq
         # the mechanisms that the first round chose stay
         candidates = [replace(request, mechanism=c.mechanism) for request, c in zip(requests, complete, strict=True)]
     raise ParameterError("the cells that are chosen change with the budget, back and forth. Declare them: cells = ...")
-
-
-def numbers_of(budget: AnyBudget) -> dict[str, float]:
-    """Return the numbers of a budget by their names."""
-    return asdict(cast("Any", budget))
 
 
 def _stated(budget: AnyBudget, profile: Profile) -> dict[str, Any]:
