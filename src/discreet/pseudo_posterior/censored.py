@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Floats, Integers
+from discreet._core.arrays import Arrays, Floats, Integers
 from discreet._core.boundary import sealed
 from discreet._core.checks import positive_size, real
 from discreet._core.errors import ParameterError, RelationNotSupported
@@ -27,6 +27,7 @@ from discreet.privacy import Code, Guarantee, Relation
 from discreet.pseudo_posterior.likelihood import (
     SURVEY,
     Columns,
+    Data,
     alone,
     by_row,
     program,
@@ -98,7 +99,7 @@ class CensoredPosterior(ModelPosterior):
     bound: float
     sensitive: tuple[str, ...] = ()
     given: tuple[str, ...] = ()
-    record_weights: Callable[[Mapping[str, Any]], npt.ArrayLike] | None = None
+    record_weights: Callable[[Data], npt.ArrayLike] | None = None
     grid: Mapping[str, npt.ArrayLike] | None = None
     size: int | None = None
 
@@ -132,7 +133,7 @@ class CensoredPosterior(ModelPosterior):
             each record a log-density by itself, its prior depends on the number of records although a size was given,
             or there is no record and no size.
         """
-        blanks: tuple[dict[str, npt.NDArray[Any]], ...] = ()
+        blanks: tuple[Arrays, ...] = ()
         if self.size is None:
             data = self.synthesiser.encoded(columns)
         else:  # the number held is confidential: tables of one record, of two, and of what is to be drawn
@@ -155,9 +156,7 @@ class CensoredPosterior(ModelPosterior):
             return PosteriorDraws(values=sites, watched={}, divergent=0.0, exact=True)
         return self._draw(self._sampler(data, progress=progress, **options), weights, rng=rng)
 
-    def synthesise(
-        self, draws: PosteriorDraws, columns: Columns, *, rng: np.random.Generator
-    ) -> list[dict[str, npt.NDArray[Any]]]:
+    def synthesise(self, draws: PosteriorDraws, columns: Columns, *, rng: np.random.Generator) -> list[Arrays]:
         """Draw the synthetic tables, each from its own posterior draw, of ``size`` records.
 
         What draws them is handed parameters, shapes and the given columns; never a sensitive one.
@@ -212,7 +211,7 @@ class CensoredPosterior(ModelPosterior):
             assumptions.append(Code("public-size"))
         return self._promise(relation, n, assumptions, sampling, caveats, kind=kind, theorem="T18")
 
-    def _weights(self, data: Mapping[str, Any], count: int) -> Floats:
+    def _weights(self, data: Data, count: int) -> Floats:
         """Return one weight per record, from that record alone; the whole table is used only to check this."""
         if self.record_weights is None:
             return np.ones(count)
@@ -281,15 +280,15 @@ def grid_log_weights(totals: Integers, log_prior: Floats, bound: float) -> Float
 def drawn_on_grid(
     synthesiser: Synthesiser,
     grid: Mapping[str, npt.ArrayLike],
-    data: Mapping[str, Any],
+    data: Data,
     weights: Floats,
     *,
     bound: float,
     draws: int,
     rng: np.random.Generator,
-    blanks: Sequence[Mapping[str, Any]] = (),
+    blanks: Sequence[Data] = (),
     survey: Floats | None = None,
-) -> dict[str, npt.NDArray[Any]]:
+) -> Arrays:
     """Return independent draws from the censored posterior on a public grid of the latent sites, a row each."""
     points = {name: np.asarray(value) for name, value in grid.items()}
     if records_of(points) > _POINTS or len(weights) > _RECORDS:
@@ -317,12 +316,10 @@ def drawn_on_grid(
     return rows(points, np.array([draw_weighted(law, rng=rng) for _ in range(draws)]))
 
 
-def _possible(
-    synthesiser: Synthesiser, points: Mapping[str, Any], blank: Mapping[str, Any]
-) -> tuple[dict[str, Any], Floats]:
+def _possible(synthesiser: Synthesiser, points: Data, blank: Data) -> tuple[dict[str, Any], Floats]:
     """Return the parameters of positive prior density on a public table, and its logarithms, at most 0."""
 
-    def density(point: Mapping[str, Any]) -> Any:
+    def density(point: Data) -> Any:
         return sum(logs.sum() for logs in densities(synthesiser.model, point, blank, {})[0].values())
 
     compiled = jax.jit(lambda points: jax.lax.map(density, points))

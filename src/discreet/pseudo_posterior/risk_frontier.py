@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Floats
+from discreet._core.arrays import Arrays, Floats
 from discreet._core.boundary import sealed
 from discreet._core.checks import choice, integer
 from discreet._core.errors import FileProblem, ParameterError, Refused
@@ -42,7 +42,7 @@ def held_rows(table: Any, domain: Domain) -> pl.DataFrame:
     return frame[np.repeat(np.arange(frame.height), frequencies)].sort(domain.names, nulls_last=True)
 
 
-def held_columns(frame: pl.DataFrame, domain: Domain) -> dict[str, npt.NDArray[Any]]:
+def held_columns(frame: pl.DataFrame, domain: Domain) -> Arrays:
     """Return what a model reads of a table."""
     return {name: numbers_of(column, column.encode(frame[name], name=name)) for name, column in domain.columns.items()}
 

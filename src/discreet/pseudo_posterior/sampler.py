@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Booleans, Floats
+from discreet._core.arrays import Arrays, Booleans, Floats
 from discreet._core.boundary import sealed
 from discreet._core.checks import integer, real
 from discreet._core.errors import ParameterError, Refused
@@ -30,7 +30,7 @@ from discreet.pseudo_posterior.synthesiser import (
 )
 
 Progress = Callable[[int, int], None]
-_Draws = tuple[dict[str, npt.NDArray[Any]], Booleans]
+_Draws = tuple[Arrays, Booleans]
 _BLOCK = 64
 
 
@@ -89,7 +89,7 @@ class PosteriorDraws:
     ``exact``: whether the draws are independent and from the exact posterior.
     """
 
-    values: dict[str, npt.NDArray[Any]] = field(repr=False)
+    values: Arrays = field(repr=False)
     watched: dict[str, Floats] = field(repr=False)
     divergent: float = field(repr=False)
     exact: bool
@@ -107,7 +107,7 @@ class PosteriorDraws:
         """The least effective sample size of what is watched."""
         return float(len(self)) if self.exact else min(map(effective_sample_size, self.watched.values()))
 
-    def one(self, index: int) -> dict[str, npt.NDArray[Any]]:
+    def one(self, index: int) -> Arrays:
         """Return one draw of all latent sites."""
         return {name: value[index] for name, value in self.values.items()}
 
@@ -272,9 +272,7 @@ class Sampler:
             for i in range(diverging.shape[1]):
                 yield {name: value[:, i] for name, value in values.items()}, diverging[:, i]
 
-    def _posterior_draws(
-        self, values: dict[str, npt.NDArray[Any]], diverging: Booleans, facts: tuple[Any, Any]
-    ) -> PosteriorDraws:
+    def _posterior_draws(self, values: Arrays, diverging: Booleans, facts: tuple[Any, Any]) -> PosteriorDraws:
         """Return draws by chain as one array per latent site, and by chain what convergence is judged by."""
         sites = values | self._monitor(values, facts)
         watched = {}
