@@ -159,10 +159,8 @@ class InstanceGuarantee:
         return {"confidential": True, "notice": BANNER, **facts, "monte_carlo": self.monte_carlo._asdict()}
 
     def __str__(self) -> str:
-        lines = [
-            BANNER,
-            f"{self.mechanism} at epsilon {as_written(self.epsilon)}, this table against all its neighbours:",
-        ]
+        head = f"{self.mechanism} at epsilon {as_written(self.epsilon)}, this table against all its neighbours:"
+        lines = [BANNER, head]
         kinds = {"tight": "hockey-stick delta", "event": "probability that the loss exceeds epsilon"}
         for side, deltas in self.readings.items():
             for name, reading in deltas.items():

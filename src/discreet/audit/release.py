@@ -180,11 +180,10 @@ def rows_of_units(numbers: Integers, units: Integers) -> Integers:
 
 
 def _written(frame: pl.DataFrame, path: Path) -> bytes:
-    buffer = io.BytesIO()
     if path.suffix.lower() == ".csv":
-        frame.write_csv(buffer)
-    else:
-        frame.write_parquet(buffer)
+        return frame.write_csv().encode()
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer)
     return buffer.getvalue()
 
 
@@ -330,16 +329,10 @@ def audit_release(
     of_attack = level / len(ATTACKS)
     attacks = attack_results(*units, Null.from_profile(claim.profile), level=of_attack, rng=seeded(seed))
     epsilons = [detectable(np.flatnonzero(attack.tail <= of_attack), attack.guesses) for attack in attacks]
-    return Confidential(
-        ReleaseAudit(
-            claim=words,
-            exploratory=exploratory,
-            level=level,
-            p_value=min(1.0, len(attacks) * min(attack.p_value for attack in attacks)),
-            attacks=attacks,
-            detectable=min((epsilon / claim.steps for epsilon in epsilons if epsilon is not None), default=None),
-        )
-    )
+    least = min((epsilon / claim.steps for epsilon in epsilons if epsilon is not None), default=None)
+    p_value = min(1.0, len(attacks) * min(attack.p_value for attack in attacks))
+    facts: dict[str, Any] = {"exploratory": exploratory, "level": level, "p_value": p_value, "detectable": least}
+    return Confidential(ReleaseAudit(claim=words, attacks=attacks, **facts))
 
 
 def _standing(data: Any, control: Any, record: Any, claim: Claim) -> tuple[str | None, int, str | None]:
@@ -411,8 +404,5 @@ def _require_own_number(certificate: Certificate | None, n_held: int) -> None:
         if not certificate.facts.mechanism.parameters.get("unit_votes"):  # else its records are units already
             stated //= unit.max_records
     if stated != n_held:
-        raise DataError(
-            None,
-            f"the data have {counted(n_held, kind)}, and the certificate is of {stated:,}",
-            "give the table that the release was made from",
-        )
+        problem = f"the data have {counted(n_held, kind)}, and the certificate is of {stated:,}"
+        raise DataError(None, problem, "give the table that the release was made from")

@@ -45,11 +45,9 @@ def records_of(data: Data) -> int:
 def rows(data: Data, index: Any) -> Arrays:
     """Return the data of some records, in memory of their own: what belongs to all of them stays."""
     arrays = {name: np.asarray(value) for name, value in data.items()}
-    for name, array in arrays.items():
-        if not name.startswith(SHARED):
-            part = array[index]
-            arrays[name] = part if part.base is None else part.copy()  # a view leads to others, through its base
-    return arrays
+    parts = {name: array[index] for name, array in arrays.items() if not name.startswith(SHARED)}
+    # A view leads to others, through its base.
+    return arrays | {name: np.require(part, requirements="O") for name, part in parts.items()}
 
 
 def visible(data: Data, hidden: Collection[str] = ()) -> dict[str, Any]:

@@ -130,11 +130,9 @@ class DirichletShares:
 
     def log_prior(self, inside: Any, concentration: Any) -> Any:
         """Return the log-density of the coordinates, up to what depends on the concentration alone."""
-        from jax.scipy.special import logsumexp
-
         x = self.outward(inside, concentration)
         log_shares = concentration / self.clusters * self.log(x).sum()
-        return log_shares + jnp.log(self._slope(inside, concentration)).sum() - 0.5 * logsumexp(x) ** 2
+        return log_shares + jnp.log(self._slope(inside, concentration)).sum() - 0.5 * jax.nn.logsumexp(x) ** 2
 
     def precision(self, inside: Any, concentration: Any, total: Any) -> Any:
         """Return about how precisely the coordinates are known from ``total`` records."""
@@ -142,13 +140,11 @@ class DirichletShares:
         return 1.0 + records * self._slope(inside, concentration) ** 2
 
     def concentration(self, key: Any, state: Any, concentration: Any) -> Any:
-        from jax.scipy.special import gammaln
-
         total = self.log(state.astype(concentration.dtype)).sum()
 
         def density(log: Any) -> Any:
-            shape = jnp.exp(log) / self.clusters
-            return log - jnp.exp(log) + gammaln(jnp.exp(log)) + shape * total - self.clusters * gammaln(shape)
+            mass, shape = jnp.exp(log), jnp.exp(log) / self.clusters
+            return log - mass + jax.lax.lgamma(mass) + shape * total - self.clusters * jax.lax.lgamma(shape)
 
         return jnp.exp(metropolis(key, jnp.log(concentration), density))
 

@@ -20,14 +20,7 @@ from discreet._core.errors import ParameterError, Refused
 from discreet._core.lazy import handlers, jax, jnp
 from discreet.inference import effective_sample_size, r_hat
 from discreet.pseudo_posterior.likelihood import SURVEY, alone, censored, quiet, records_of, rows, visible, weighted
-from discreet.pseudo_posterior.synthesiser import (
-    Chain,
-    Synthesiser,
-    check_model,
-    latent_sites,
-    nuts_chain,
-    typical_values,
-)
+from discreet.pseudo_posterior.synthesiser import Chain, Synthesiser, check_model, latent_sites, nuts, typical_values
 
 Progress = Callable[[int, int], None]
 _Draws = tuple[Arrays, Booleans]
@@ -71,8 +64,7 @@ class Convergence:
             value = getattr(self, name)
             if value != -math.inf:  # of the effective draws: no limit
                 object.__setattr__(self, name, real(f"convergence: {name}", value, infinite=True))
-        doublings = integer("convergence: doublings", self.doublings, least=0, most=20)
-        object.__setattr__(self, "doublings", doublings)
+        object.__setattr__(self, "doublings", integer("convergence: doublings", self.doublings, least=0, most=20))
 
 
 AS_LONG_AS_ASKED = Convergence(doublings=0)
@@ -292,7 +284,7 @@ class Sampler:
         if chain is None:
             blank = next(iter(self.blanks), None)
             target = weighted(synthesiser.model, sensitive=synthesiser.sensitive, bound=bound, blank=blank)
-            chain = nuts_chain(target, self._shapes, warm_up=warm_up, depth=synthesiser.tree_depth)
+            chain = nuts(target, self._shapes, warm_up=warm_up, depth=synthesiser.tree_depth)
         return chain
 
     @cached_property

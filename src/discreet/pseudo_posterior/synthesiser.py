@@ -19,21 +19,8 @@ from discreet._core.boundary import sealed
 from discreet._core.errors import DiscreetError, ParameterError, Refused
 from discreet._core.lazy import dist, handlers, jax, jnp, numpyro
 from discreet._core.random import seeded
-from discreet.pseudo_posterior.likelihood import (
-    SHARED,
-    Columns,
-    Data,
-    Model,
-    alone,
-    by_record,
-    is_likelihood,
-    latent,
-    program,
-    redrawn,
-    rows,
-    unwrapped,
-    visible,
-)
+from discreet.pseudo_posterior import likelihood
+from discreet.pseudo_posterior.likelihood import SHARED, Columns, Data, Model, program
 
 Shapes = Mapping[str, tuple[int, ...]]
 """Those of the values of a model's latent sites."""
@@ -230,7 +217,7 @@ _ACCEPT = 0.9  # steps somewhat shorter than by default: fewer divergent transit
 _TRIED = 20  # starts a chain, where none is given
 
 
-def nuts_chain(target: Callable[..., None], shapes: Shapes, *, warm_up: int, depth: int) -> Chain:
+def nuts(target: Callable[..., None], shapes: Shapes, *, warm_up: int, depth: int) -> Chain:
     """Return the chain of a model, by NumPyro's functional interface: all fits of a table share one compilation."""
     from numpyro.infer.hmc import hmc
     from numpyro.infer.util import constrain_fn, potential_energy, unconstrain_fn
@@ -290,7 +277,7 @@ def latent_sites(
         shapes = _small_table_shapes(synthesiser, blanks[1], values, "two records")
     else:
         shapes = _site_shapes(synthesiser, data, values)
-    record = rows([*blanks, data][0], slice(0, 1))
+    record = likelihood.rows([*blanks, data][0], slice(0, 1))
     single = _small_table_shapes(synthesiser, record, values, "one record by itself")
     for name, shape in shapes.items():
         if single.get(name) != shape:
@@ -321,15 +308,15 @@ def _site_shapes(synthesiser: Synthesiser, data: Data, values: Data | None) -> S
     def trace(traced: Data) -> None:
         with handlers.trace() as sites, handlers.substitute(**start), handlers.seed(rng_seed=0):
             model(traced)
-        parameters = latent(sites)
+        parameters = likelihood.latent(sites)
         with handlers.block(), handlers.substitute(data=parameters), handlers.seed(rng_seed=0):
-            by_record(model, traced, len(traced[sensitive[0]]))
+            likelihood.by_record(model, traced, len(traced[sensitive[0]]))
         for name in sensitive:
-            if name not in sites or not is_likelihood(sites[name]):
+            if name not in sites or not likelihood.is_likelihood(sites[name]):
                 raise ParameterError(f"the model has no observed site {name!r}: name one as the column, obs=data[...]")
         for name, value in parameters.items():
             shapes[name] = _continuous(name, sites[name]) if values is None else value.shape
-        records = redrawn(model, parameters, traced, jax.random.PRNGKey(0))
+        records = likelihood.redrawn(model, parameters, traced, jax.random.PRNGKey(0))
         for name in sensitive:
             shape, expected = records[name].shape, traced[name].shape
             if shape != expected:
@@ -348,7 +335,7 @@ def _continuous(name: str, site: Mapping[str, Any]) -> tuple[int, ...]:
     """Return the shape of a site's unconstrained coordinates."""
     if getattr(site["fn"].support, "is_discrete", False):
         raise ParameterError(f"site {name!r} is discrete and latent. Sum it out, as numpyro.distributions.Mixture does")
-    if isinstance(unwrapped(site["fn"]), dist.ImproperUniform):
+    if isinstance(likelihood.unwrapped(site["fn"]), dist.ImproperUniform):
         raise ParameterError(f"site {name!r} has an improper prior. Give it a prior that is a probability")
     return tuple(dist.biject_to(site["fn"].support).inverse_shape(site["value"].shape))
 
@@ -356,17 +343,15 @@ def _continuous(name: str, site: Mapping[str, Any]) -> tuple[int, ...]:
 def typical_values(synthesiser: Synthesiser, data: Data, shapes: Shapes) -> dict[str, Any]:
     """Return some parameters of a model, uniform on [-2, 2] in unconstrained coordinates of these shapes."""
     rng = seeded(0)
-    points = {
-        name: rng.uniform(-2.0, 2.0, size=(_CHECKED, *shape)).astype(np.float32) for name, shape in shapes.items()
-    }
+    points = {name: rng.uniform(-2.0, 2.0, (_CHECKED, *shape)).astype(np.float32) for name, shape in shapes.items()}
 
     def constrained(point: Data) -> dict[str, Any]:
         def value(site: Mapping[str, Any]) -> Any:
             return dist.biject_to(site["fn"].support)(point[site["name"]]) if site["name"] in point else None
 
         with handlers.trace() as sites, handlers.substitute(substitute_fn=value), handlers.seed(rng_seed=0):
-            synthesiser.model(visible(data, synthesiser.sensitive))
-        return latent(sites)
+            synthesiser.model(likelihood.visible(data, synthesiser.sensitive))
+        return likelihood.latent(sites)
 
     values: dict[str, Any] = jax.jit(jax.vmap(constrained))(points)
     return values
@@ -379,22 +364,23 @@ def check_model(synthesiser: Synthesiser, data: Data, values: Data, *, blanks: S
         _check_any_number(synthesiser, blanks, values)
         check_model(synthesiser, blanks[1], values)
     model, sensitive = synthesiser.model, synthesiser.sensitive
-    blank = {name: jnp.asarray(value) for name, value in visible(data, sensitive).items()}
+    blank = {name: jnp.asarray(value) for name, value in likelihood.visible(data, sensitive).items()}
     turns = blank | {name: blank[name].at[::2].set(1) for name in sensitive}
     records = {name: turns[name] for name in sensitive}
 
     @jax.jit  # type: ignore[untyped-decorator]
     def run(values: Any, data: Any) -> Any:
+        alone = likelihood.alone
         return jax.vmap(lambda point: (densities(model, point, data, records), alone(model, point, data)))(values)
 
-    (prior, likelihood), _ = jax.tree.map(np.asarray, run(values, blank))
-    (turned_prior, turned_likelihood), single = jax.tree.map(np.asarray, run(values, turns))
+    (prior, logs), _ = jax.tree.map(np.asarray, run(values, blank))
+    (turned_prior, turned_logs), single = jax.tree.map(np.asarray, run(values, turns))
     if site := _changed_site(turned_prior, prior):
         raise ParameterError(
             f"site {site!r} changes with the sensitive columns. A prior or a factor must be fixed without looking at "
             "them, and what depends on a record belongs in an observed site, obs=data[...]"
         )
-    total: Any = sum(turned_likelihood.values())
+    total: Any = sum(turned_logs.values())
     finite = np.isfinite(total)
     close = np.isclose(single[finite], total[finite], rtol=_TOLERANCE, atol=_TOLERANCE)
     if not close.all() or not np.array_equal(finite, np.isfinite(single)):
@@ -403,7 +389,7 @@ def check_model(synthesiser: Synthesiser, data: Data, values: Data, *, blanks: S
             "may use that record, public numbers and parameters, but nothing computed from all records (a mean, a "
             "largest value, a total)"
         )
-    if site := _changed_site(turned_likelihood, likelihood):
+    if site := _changed_site(turned_logs, logs):
         raise ParameterError(
             f"site {site!r} has a law that changes with the sensitive columns. Where one of them depends on another, "
             "use what numpyro.sample returns for it"
@@ -432,18 +418,18 @@ def _close(a: Any, b: Any) -> bool:
 
 def densities(model: Any, values: Data, data: Data, records: Data) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the log-densities of priors and factors, and those of the records that observed sites return, by site."""
-    observed = handlers.condition(data=records)
-    with handlers.trace() as sites, observed, handlers.seed(rng_seed=0), handlers.substitute(data=values):
+    conditioned = handlers.condition(data=records)
+    with handlers.trace() as sites, conditioned, handlers.seed(rng_seed=0), handlers.substitute(data=values):
         model(data)
     prior: dict[str, Any] = {}
-    likelihood: dict[str, Any] = {}
+    observed: dict[str, Any] = {}
     for name, site in sites.items():
         if site["type"] == "sample":
             logs = site["fn"].log_prob(site["value"])
             if site["scale"] is not None:
                 logs = site["scale"] * logs
-            (likelihood if is_likelihood(site) else prior)[name] = logs
-    return prior, likelihood
+            (observed if likelihood.is_likelihood(site) else prior)[name] = logs
+    return prior, observed
 
 
 def _changed_site(logs: Data, expected: Data) -> str | None:

@@ -290,8 +290,7 @@ def _check_estimates(kind: type[Mechanism], counts: Integers) -> None:
         )
         assert abs(square - 1.0) <= _SQUARE, (
             f"{kind.__name__}.estimates states other standard errors than it has: the errors of a cell of "
-            f"{counted(count, 'record')} were {math.sqrt(square):.2f} times as large, over "
-            f"{_ESTIMATE_RUNS} releases"
+            f"{counted(count, 'record')} were {math.sqrt(square):.2f} times as large, over {_ESTIMATE_RUNS} releases"
         )
 
 
