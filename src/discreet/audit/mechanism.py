@@ -79,11 +79,9 @@ class Examined:
             caught = "no twin is caught"
             if exact.twin_caught is not None:
                 caught = f"a twin of epsilon {as_written(exact.twin_caught)} is caught"
-            lines += [
-                f"exact: over all neighbours, the divergence at epsilon {as_written(exact.epsilon)} is "
-                f"{rounded_up(exact.divergence, 6)}, promised {rounded_up(exact.promised, 6)}",
-                f"exact: {caught}",
-            ]
+            numbers = f"{rounded_up(exact.divergence, 6)}, promised {rounded_up(exact.promised, 6)}"
+            divergence = f"the divergence at epsilon {as_written(exact.epsilon)} is {numbers}"
+            lines += [f"exact: over all neighbours, {divergence}", f"exact: {caught}"]
         power = "no twin would have been caught: take more runs"
         if self.power is not None:
             epsilon = as_written(self.power[0])

@@ -142,16 +142,9 @@ def split(
         sizes |= {"unit": unit, "units": count - control, "control_units": control}
         version, drawn = OF_UNITS, f"whole units, {_DRAWN}"
     nonce = secrets.token_hex(32)
-    facts = {
-        _KEY: version,
-        "notice": f"{BANNER}, but for the commitment",
-        "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        **sizes,
-        "drawn": drawn,
-        "data": _keyed(nonce, parts[0]),
-        "control": _keyed(nonce, parts[1]),
-        "nonce": nonce,
-    }
+    created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    facts = {_KEY: version, "notice": f"{BANNER}, but for the commitment", "created": created, **sizes, "drawn": drawn}
+    facts |= {"data": _keyed(nonce, parts[0]), "control": _keyed(nonce, parts[1]), "nonce": nonce}
     facts |= {"commitment": _commitment(facts)}
     with together(*paths, inputs=[data], private=True) as files:
         for file, content in zip(files, [*parts, (json.dumps(facts, indent=2) + "\n").encode()], strict=True):
@@ -250,10 +243,8 @@ class ReleaseAudit:
         lines = [BANNER, f"claim: {self.claim}"]
         for attack in self.attacks:
             right = f"{attack.right:,} of {counted(attack.guesses, 'guess', 'guesses')} right"
-            lines.append(
-                f"  {attack.name}: {right} ({percent(attack.right / attack.guesses)}) about "
-                f"{counted(attack.pairs, 'pair')}, p-value {rounded_up(attack.p_value)}"
-            )
+            pairs = f"{counted(attack.pairs, 'pair')}, p-value {rounded_up(attack.p_value)}"
+            lines.append(f"  {attack.name}: {right} ({percent(attack.right / attack.guesses)}) about {pairs}")
         lines += [f"p-value of all together: {rounded_up(self.p_value)}", self.verdict]
         if self.rejected is False and self.detectable is not None:
             lines.append("That is: if the guesses of one of these attacks were right as often as that epsilon allows.")
@@ -380,11 +371,8 @@ def _coded_units(
         labels = [unit_labels(table, unit), unit_labels(outside, unit)]
         n_held = len(np.unique(labels[0]))
         if np.isin(labels[1], labels[0]).any():
-            raise DataError(
-                unit,
-                "names units that have records both in the data and in the control",
-                "draw the control by whole units",
-            )
+            problem = "names units that have records both in the data and in the control"
+            raise DataError(unit, problem, "draw the control by whole units")
     _require_own_number(certificate, n_held)
     frames = [table.select(names), outside.select(names), frame][: 3 - len(released)]
     kinds = DataError(None, "its columns are not of the kinds of those of the release", "give the table of the release")
