@@ -120,9 +120,7 @@ def _opened(draws: Integers, opening: float, discount: float, rng: np.random.Gen
         live = int(np.searchsorted(-longest, -i, side="left"))  # those with more than i draws
         chance = (opening + opened[:live] * discount) / (opening + i)
         opened[:live] += rng.random(live) < chance
-    result = np.empty_like(opened)
-    result[order] = opened
-    return result
+    return opened[np.argsort(order)]
 
 
 @sealed

@@ -201,12 +201,17 @@ def thresholded_laplace_error(
     if beta is not None:
         small = np.count_nonzero(share <= threshold + scale * math.log(k / beta))
         lost = float(threshold * (small + k * beta))
-    else:  # the expected size of what is dropped of each share to which Laplace noise was added
-        size = share + scale * np.exp(-share / scale)
-        tail = np.exp(-np.abs(threshold - share) / scale) / 2
-        retained = np.where(threshold >= share, tail * (threshold + scale), share - tail * (threshold - scale))
-        lost = float(np.maximum(size - retained, 0.0).sum())
+    else:
+        lost = float(np.sum(_expected_loss(share, scale, threshold)))
     return noise + 2 * diameter * lost + diameter * scale * math.sqrt(2 * k)
+
+
+def _expected_loss(share: npt.NDArray[np.float64], scale: float, threshold: float) -> npt.NDArray[np.float64]:
+    """Return the expected size of what is dropped of a share to which Laplace noise was added."""
+    size = share + scale * np.exp(-share / scale)
+    tail = np.exp(-np.abs(threshold - share) / scale) / 2
+    retained = np.where(threshold >= share, tail * (threshold + scale), share - tail * (threshold - scale))
+    return np.asarray(np.maximum(size - retained, 0.0))
 
 
 def _dyadic(points: int, dimension: int, norm: float, spread: Callable[[float], float]) -> float:
