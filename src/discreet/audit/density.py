@@ -131,10 +131,10 @@ def density_ratio(
     at_least = clopper_pearson(events, shares.size, confidence=1.0 - 2.0 * error).lower
     logs = np.concatenate([column for column, _, _ in columns])
     largest = float(logs.max(initial=-np.inf, where=np.isfinite(logs)))
-    ratios = {"larger": float((logs > epsilon + 1e-9).mean()), "infinite": float(np.isinf(logs).mean())}
+    proportions = {"larger": float((logs > epsilon + 1e-9).mean()), "infinite": float(np.isinf(logs).mean())}
     bounds: dict[str, Any] = {"at_least": at_least, "rejected": at_least > promised * (1.0 + 1e-9), "error": error}
     return DensityRatio(
-        epsilon=epsilon, promised=promised, largest=largest, **ratios, delta=float(shares.mean()), **bounds
+        epsilon=epsilon, promised=promised, largest=largest, **proportions, delta=float(shares.mean()), **bounds
     )
 
 
