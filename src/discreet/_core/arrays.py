@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -9,6 +11,7 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Indices = npt.NDArray[np.intp]
 Booleans = npt.NDArray[np.bool_]
+Arrays = dict[str, npt.NDArray[Any]]  # by name
 
 
 def row_numbers(rows: Integers) -> Integers:

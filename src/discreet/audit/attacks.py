@@ -162,7 +162,7 @@ def _numbers(columns: Sequence[pl.Series]) -> Floats | None:
     return np.where(finite, numbers, lowest - 1.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Scene:
     """What an attack sees: pairs to guess, others with unknown coins, records known in or out, and the release."""
 
@@ -400,8 +400,7 @@ class AttackResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
-        numbers = {"pairs": self.pairs, "guesses": self.guesses, "right": self.right}
-        return {"name": self.name, **numbers, "p_value": self.p_value}
+        return {name: getattr(self, name) for name in ("name", "pairs", "guesses", "right", "p_value")}
 
 
 def attack_results(
@@ -413,10 +412,7 @@ def attack_results(
     scored, tuning, revealed = divided_pairs(pairs)
 
     def scores(guessed: UnitPairs, unknown: UnitPairs, inside: CodedUnits, outside: CodedUnits) -> Any:
-        first, second = guessed.sides
-        coins = joined(*unknown.sides)
-        scene = Scene(first=first, second=second, unknown=coins, inside=inside, outside=outside, released=released)
-        return differences(scene)
+        return differences(Scene(*guessed.sides, joined(*unknown.sides), inside, outside, released))
 
     names, tuned = scores(tuning, scored, joined(unpaired, revealed.table), revealed.control)
     inside, outside = joined(unpaired, tuning.table, revealed.table), joined(tuning.control, revealed.control)

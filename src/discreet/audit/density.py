@@ -130,16 +130,11 @@ def density_ratio(
     events = int((rng.random(shares.shape) < shares).sum())  # each an event of this probability: bounds are exact
     at_least = clopper_pearson(events, shares.size, confidence=1.0 - 2.0 * error).lower
     logs = np.concatenate([column for column, _, _ in columns])
+    largest = float(logs.max(initial=-np.inf, where=np.isfinite(logs)))
+    proportions = {"larger": float((logs > epsilon + 1e-9).mean()), "infinite": float(np.isinf(logs).mean())}
+    bounds: dict[str, Any] = {"at_least": at_least, "rejected": at_least > promised * (1.0 + 1e-9), "error": error}
     return DensityRatio(
-        epsilon=epsilon,
-        promised=promised,
-        largest=float(logs.max(initial=-np.inf, where=np.isfinite(logs))),
-        larger=float((logs > epsilon + 1e-9).mean()),
-        infinite=float(np.isinf(logs).mean()),
-        delta=float(shares.mean()),
-        at_least=at_least,
-        error=error,
-        rejected=at_least > promised * (1.0 + 1e-9),
+        epsilon=epsilon, promised=promised, largest=largest, **proportions, delta=float(shares.mean()), **bounds
     )
 
 

@@ -120,9 +120,7 @@ def _opened(draws: Integers, opening: float, discount: float, rng: np.random.Gen
         live = int(np.searchsorted(-longest, -i, side="left"))  # those with more than i draws
         chance = (opening + opened[:live] * discount) / (opening + i)
         opened[:live] += rng.random(live) < chance
-    result = np.empty_like(opened)
-    result[order] = opened
-    return result
+    return opened[np.argsort(order)]
 
 
 @sealed
@@ -159,10 +157,8 @@ class InstanceGuarantee:
         return {"confidential": True, "notice": BANNER, **facts, "monte_carlo": self.monte_carlo._asdict()}
 
     def __str__(self) -> str:
-        lines = [
-            BANNER,
-            f"{self.mechanism} at epsilon {as_written(self.epsilon)}, this table against all its neighbours:",
-        ]
+        head = f"{self.mechanism} at epsilon {as_written(self.epsilon)}, this table against all its neighbours:"
+        lines = [BANNER, head]
         kinds = {"tight": "hockey-stick delta", "event": "probability that the loss exceeds epsilon"}
         for side, deltas in self.readings.items():
             for name, reading in deltas.items():

@@ -79,11 +79,9 @@ class Examined:
             caught = "no twin is caught"
             if exact.twin_caught is not None:
                 caught = f"a twin of epsilon {as_written(exact.twin_caught)} is caught"
-            lines += [
-                f"exact: over all neighbours, the divergence at epsilon {as_written(exact.epsilon)} is "
-                f"{rounded_up(exact.divergence, 6)}, promised {rounded_up(exact.promised, 6)}",
-                f"exact: {caught}",
-            ]
+            numbers = f"{rounded_up(exact.divergence, 6)}, promised {rounded_up(exact.promised, 6)}"
+            divergence = f"the divergence at epsilon {as_written(exact.epsilon)} is {numbers}"
+            lines += [f"exact: over all neighbours, {divergence}", f"exact: {caught}"]
         power = "no twin would have been caught: take more runs"
         if self.power is not None:
             epsilon = as_written(self.power[0])
@@ -130,14 +128,9 @@ class Case:
         pairs = [(table(0), table(1))]
         if len(values) > 2 and records > 1:
             pairs.append((table(1), table(2)))
-        return cls(
-            claimed=claimed,
-            guarantee=guarantee,
-            calibrated=lambda level: calibrated(level)[0],
-            values=values,
-            pairs=tuple(pairs),
-            epsilons=tuple(share * epsilon for share in (0.0, 0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.5)),
-        )
+        epsilons = tuple(share * epsilon for share in (0.0, 0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.5))
+        tables: dict[str, Any] = {"values": values, "pairs": tuple(pairs), "epsilons": epsilons}
+        return cls(claimed=claimed, guarantee=guarantee, calibrated=lambda level: calibrated(level)[0], **tables)
 
     def findings(self, mechanism: Mechanism, *, error: float, **options: Any) -> tuple[Finding, ...]:
         """Run a mechanism, held to this promise, on all pairs in both directions."""

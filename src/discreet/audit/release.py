@@ -142,16 +142,9 @@ def split(
         sizes |= {"unit": unit, "units": count - control, "control_units": control}
         version, drawn = OF_UNITS, f"whole units, {_DRAWN}"
     nonce = secrets.token_hex(32)
-    facts = {
-        _KEY: version,
-        "notice": f"{BANNER}, but for the commitment",
-        "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        **sizes,
-        "drawn": drawn,
-        "data": _keyed(nonce, parts[0]),
-        "control": _keyed(nonce, parts[1]),
-        "nonce": nonce,
-    }
+    created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    facts = {_KEY: version, "notice": f"{BANNER}, but for the commitment", "created": created, **sizes, "drawn": drawn}
+    facts |= {"data": _keyed(nonce, parts[0]), "control": _keyed(nonce, parts[1]), "nonce": nonce}
     facts |= {"commitment": _commitment(facts)}
     with together(*paths, inputs=[data], private=True) as files:
         for file, content in zip(files, [*parts, (json.dumps(facts, indent=2) + "\n").encode()], strict=True):
@@ -180,11 +173,10 @@ def rows_of_units(numbers: Integers, units: Integers) -> Integers:
 
 
 def _written(frame: pl.DataFrame, path: Path) -> bytes:
-    buffer = io.BytesIO()
     if path.suffix.lower() == ".csv":
-        frame.write_csv(buffer)
-    else:
-        frame.write_parquet(buffer)
+        return frame.write_csv().encode()
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer)
     return buffer.getvalue()
 
 
@@ -251,10 +243,8 @@ class ReleaseAudit:
         lines = [BANNER, f"claim: {self.claim}"]
         for attack in self.attacks:
             right = f"{attack.right:,} of {counted(attack.guesses, 'guess', 'guesses')} right"
-            lines.append(
-                f"  {attack.name}: {right} ({percent(attack.right / attack.guesses)}) about "
-                f"{counted(attack.pairs, 'pair')}, p-value {rounded_up(attack.p_value)}"
-            )
+            pairs = f"{counted(attack.pairs, 'pair')}, p-value {rounded_up(attack.p_value)}"
+            lines.append(f"  {attack.name}: {right} ({percent(attack.right / attack.guesses)}) about {pairs}")
         lines += [f"p-value of all together: {rounded_up(self.p_value)}", self.verdict]
         if self.rejected is False and self.detectable is not None:
             lines.append("That is: if the guesses of one of these attacks were right as often as that epsilon allows.")
@@ -330,16 +320,10 @@ def audit_release(
     of_attack = level / len(ATTACKS)
     attacks = attack_results(*units, Null.from_profile(claim.profile), level=of_attack, rng=seeded(seed))
     epsilons = [detectable(np.flatnonzero(attack.tail <= of_attack), attack.guesses) for attack in attacks]
-    return Confidential(
-        ReleaseAudit(
-            claim=words,
-            exploratory=exploratory,
-            level=level,
-            p_value=min(1.0, len(attacks) * min(attack.p_value for attack in attacks)),
-            attacks=attacks,
-            detectable=min((epsilon / claim.steps for epsilon in epsilons if epsilon is not None), default=None),
-        )
-    )
+    least = min((epsilon / claim.steps for epsilon in epsilons if epsilon is not None), default=None)
+    p_value = min(1.0, len(attacks) * min(attack.p_value for attack in attacks))
+    facts: dict[str, Any] = {"exploratory": exploratory, "level": level, "p_value": p_value, "detectable": least}
+    return Confidential(ReleaseAudit(claim=words, attacks=attacks, **facts))
 
 
 def _standing(data: Any, control: Any, record: Any, claim: Claim) -> tuple[str | None, int, str | None]:
@@ -387,11 +371,8 @@ def _coded_units(
         labels = [unit_labels(table, unit), unit_labels(outside, unit)]
         n_held = len(np.unique(labels[0]))
         if np.isin(labels[1], labels[0]).any():
-            raise DataError(
-                unit,
-                "names units that have records both in the data and in the control",
-                "draw the control by whole units",
-            )
+            problem = "names units that have records both in the data and in the control"
+            raise DataError(unit, problem, "draw the control by whole units")
     _require_own_number(certificate, n_held)
     frames = [table.select(names), outside.select(names), frame][: 3 - len(released)]
     kinds = DataError(None, "its columns are not of the kinds of those of the release", "give the table of the release")
@@ -411,8 +392,5 @@ def _require_own_number(certificate: Certificate | None, n_held: int) -> None:
         if not certificate.facts.mechanism.parameters.get("unit_votes"):  # else its records are units already
             stated //= unit.max_records
     if stated != n_held:
-        raise DataError(
-            None,
-            f"the data have {counted(n_held, kind)}, and the certificate is of {stated:,}",
-            "give the table that the release was made from",
-        )
+        problem = f"the data have {counted(n_held, kind)}, and the certificate is of {stated:,}"
+        raise DataError(None, problem, "give the table that the release was made from")

@@ -19,12 +19,9 @@ from discreet._core.numeric import least_real
 from discreet.errors import ParameterError
 
 __all__ = [
-    "dirichlet_multinomial_thesis",
-    "empirical_bayes_strength",
-    "kolmogorov_smirnov_rate",
-    "proposition_4_2",
+    "dirichlet_multinomial_thesis", "empirical_bayes_strength", "kolmogorov_smirnov_rate", "proposition_4_2",
     "theorem_4_1",
-]
+]  # fmt: skip
 
 
 @sealed

@@ -25,24 +25,11 @@ from discreet.papers.pe25_error import (
 )
 
 __all__ = [
-    "ball_packing",
-    "box_packing",
-    "closeness_epsilon",
-    "gaussian_complexity",
-    "laplace_complexity",
-    "predicted_error",
-    "private_evolution_rate",
-    "sampling_error",
-    "signed_measure_algorithm_5",
-    "stability_histogram_proposition_4_1",
-    "theorem_alpha",
-    "theorem_gamma",
-    "theorem_population",
-    "theorem_steps",
-    "theorem_variations",
-    "thresholded_laplace_error",
-    "usable_steps",
-]
+    "ball_packing", "box_packing", "closeness_epsilon", "gaussian_complexity", "laplace_complexity", "predicted_error",
+    "private_evolution_rate", "sampling_error", "signed_measure_algorithm_5", "stability_histogram_proposition_4_1",
+    "theorem_alpha", "theorem_gamma", "theorem_population", "theorem_steps", "theorem_variations",
+    "thresholded_laplace_error", "usable_steps",
+]  # fmt: skip
 
 
 @sealed

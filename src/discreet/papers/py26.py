@@ -18,16 +18,10 @@ from discreet._core.numeric import least_integer
 from discreet._core.text import as_written
 
 __all__ = [
-    "dirichlet_multinomial_a2",
-    "dirichlet_multinomial_rate",
-    "dirichlet_process_rate",
-    "empirical_rate",
-    "laplace_histogram_scale",
-    "largest_size_theorem_2",
-    "pitman_yor_theorem_2",
-    "smoothed_histogram_a1",
+    "dirichlet_multinomial_a2", "dirichlet_multinomial_rate", "dirichlet_process_rate", "empirical_rate",
+    "laplace_histogram_scale", "largest_size_theorem_2", "pitman_yor_theorem_2", "smoothed_histogram_a1",
     "vanishing_delta_rate",
-]
+]  # fmt: skip
 
 
 @sealed

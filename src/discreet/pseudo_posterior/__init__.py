@@ -24,26 +24,9 @@ if TYPE_CHECKING:
     from discreet.pseudo_posterior.weights import LinearWeights, MappedWeights, Truncated, Unweighted, reciprocal
 
 __all__ = [
-    "CensoredPosterior",
-    "Convergence",
-    "Design",
-    "LinearWeights",
-    "MappedWeights",
-    "MixtureRegression",
-    "PoissonMean",
-    "Predictor",
-    "PseudoPosterior",
-    "Response",
-    "Synthesiser",
-    "Truncated",
-    "Unweighted",
-    "across_tables",
-    "frontier",
-    "frontier_page",
-    "reciprocal",
-    "synthesiser_for",
-    "violins",
-    "weight_picture",
-]
+    "CensoredPosterior", "Convergence", "Design", "LinearWeights", "MappedWeights", "MixtureRegression", "PoissonMean",
+    "Predictor", "PseudoPosterior", "Response", "Synthesiser", "Truncated", "Unweighted", "across_tables", "frontier",
+    "frontier_page", "reciprocal", "synthesiser_for", "violins", "weight_picture",
+]  # fmt: skip
 
 __getattr__, __dir__ = door(__name__)

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Floats, Integers
+from discreet._core.arrays import Arrays, Floats, Integers
 from discreet._core.boundary import sealed
 from discreet._core.checks import positive_size, real
 from discreet._core.errors import ParameterError, RelationNotSupported
@@ -24,17 +25,8 @@ from discreet._core.random import draw_weighted
 from discreet._core.text import as_written
 from discreet.domain import Domain
 from discreet.privacy import Code, Guarantee, Relation
-from discreet.pseudo_posterior.likelihood import (
-    SURVEY,
-    Columns,
-    alone,
-    by_row,
-    program,
-    quiet,
-    records_of,
-    rows,
-    visible,
-)
+from discreet.pseudo_posterior import likelihood
+from discreet.pseudo_posterior.likelihood import Columns, Data
 from discreet.pseudo_posterior.mechanism import ModelMechanism, ModelPosterior, least_product, synthetic_tables
 from discreet.pseudo_posterior.sampler import PosteriorDraws, Progress
 from discreet.pseudo_posterior.synthesiser import Synthesiser, check_model, densities, latent_sites
@@ -98,7 +90,7 @@ class CensoredPosterior(ModelPosterior):
     bound: float
     sensitive: tuple[str, ...] = ()
     given: tuple[str, ...] = ()
-    record_weights: Callable[[Mapping[str, Any]], npt.ArrayLike] | None = None
+    record_weights: Callable[[Data], npt.ArrayLike] | None = None
     grid: Mapping[str, npt.ArrayLike] | None = None
     size: int | None = None
 
@@ -132,13 +124,13 @@ class CensoredPosterior(ModelPosterior):
             each record a log-density by itself, its prior depends on the number of records although a size was given,
             or there is no record and no size.
         """
-        blanks: tuple[dict[str, npt.NDArray[Any]], ...] = ()
+        blanks: tuple[Arrays, ...] = ()
         if self.size is None:
             data = self.synthesiser.encoded(columns)
         else:  # the number held is confidential: tables of one record, of two, and of what is to be drawn
             blanks = tuple(self.synthesiser.blank(columns, count) for count in (1, 2, self.size))
             data = self.synthesiser.encoded_alike(columns)
-        weights, (survey, units) = self._weights(data, records_of(data)), self._beside(columns)
+        weights, (survey, units) = self._weights(data, likelihood.records_of(data)), self._beside(columns)
         if units is not None and len(units):
             # Each of the k records of a unit is clipped to M/k, the product with k to M and then divided by k.
             sizes = np.bincount(units)[units].astype(np.float64)
@@ -150,14 +142,12 @@ class CensoredPosterior(ModelPosterior):
                 weights, survey = np.zeros(1), None if survey is None else np.zeros(1)
         options: dict[str, Any] = {"bound": self.bound, "blanks": blanks, "survey": survey}
         if self.grid is not None:
-            with quiet():
+            with likelihood.quiet():
                 sites = drawn_on_grid(self.synthesiser, self.grid, data, weights, draws=self.tables, rng=rng, **options)
             return PosteriorDraws(values=sites, watched={}, divergent=0.0, exact=True)
         return self._draw(self._sampler(data, progress=progress, **options), weights, rng=rng)
 
-    def synthesise(
-        self, draws: PosteriorDraws, columns: Columns, *, rng: np.random.Generator
-    ) -> list[dict[str, npt.NDArray[Any]]]:
+    def synthesise(self, draws: PosteriorDraws, columns: Columns, *, rng: np.random.Generator) -> list[Arrays]:
         """Draw the synthetic tables, each from its own posterior draw, of ``size`` records.
 
         What draws them is handed parameters, shapes and the given columns; never a sensitive one.
@@ -212,17 +202,17 @@ class CensoredPosterior(ModelPosterior):
             assumptions.append(Code("public-size"))
         return self._promise(relation, n, assumptions, sampling, caveats, kind=kind, theorem="T18")
 
-    def _weights(self, data: Mapping[str, Any], count: int) -> Floats:
+    def _weights(self, data: Data, count: int) -> Floats:
         """Return one weight per record, from that record alone; the whole table is used only to check this."""
         if self.record_weights is None:
             return np.ones(count)
-        function, table = self.record_weights, rows(data, np.arange(count))
+        function, table = self.record_weights, likelihood.rows(data, np.arange(count))
         try:
-            with quiet(), jax.enable_x64(True):
-                weights = list(np.asarray(by_row(lambda _, record: jnp.asarray(function(record)), (), table)))
-                together = program(lambda records: jnp.asarray(function(records)), table)(table)
+            with likelihood.quiet(), jax.enable_x64(True):
+                weights = list(np.asarray(likelihood.by_row(lambda _, row: jnp.asarray(function(row)), (), table)))
+                together = likelihood.program(lambda records: jnp.asarray(function(records)), table)(table)
         except Exception:  # noqa: BLE001  # it cannot be traced: it is called with values
-            weights = [np.asarray(function(rows(data, slice(i, i + 1)))) for i in range(count)]
+            weights = [np.asarray(function(likelihood.rows(data, slice(i, i + 1)))) for i in range(count)]
             together = function(table)
         if not all(weight.shape == (1,) and 0 <= weight[0] <= 1 for weight in weights):
             raise ParameterError("record_weights must give one weight in [0, 1] per record, also for one by itself")
@@ -281,48 +271,47 @@ def grid_log_weights(totals: Integers, log_prior: Floats, bound: float) -> Float
 def drawn_on_grid(
     synthesiser: Synthesiser,
     grid: Mapping[str, npt.ArrayLike],
-    data: Mapping[str, Any],
+    data: Data,
     weights: Floats,
     *,
     bound: float,
     draws: int,
     rng: np.random.Generator,
-    blanks: Sequence[Mapping[str, Any]] = (),
+    blanks: Sequence[Data] = (),
     survey: Floats | None = None,
-) -> dict[str, npt.NDArray[Any]]:
+) -> Arrays:
     """Return independent draws from the censored posterior on a public grid of the latent sites, a row each."""
     points = {name: np.asarray(value) for name, value in grid.items()}
-    if records_of(points) > _POINTS or len(weights) > _RECORDS:
+    if likelihood.records_of(points) > _POINTS or len(weights) > _RECORDS:
         raise ParameterError("a grid must have at most 2^23 parameters, and is for at most 2^26 records")
     sites = latent_sites(synthesiser, data, values={name: v[0] for name, v in points.items()}, blanks=blanks)
     if missing := sites.keys() - points.keys():
         raise ParameterError(f"the grid gives no values of site {min(missing)!r}")
     if unknown := points.keys() - sites.keys():
         raise ParameterError(f"the model has no latent site {min(unknown)!r}")
-    sample = rows(points, np.linspace(0, records_of(points) - 1, 3).astype(np.int64))
+    sample = likelihood.rows(points, np.linspace(0, likelihood.records_of(points) - 1, 3).astype(np.int64))
     check_model(synthesiser, data, sample, blanks=blanks)
-    blank = blanks[0] if blanks else visible(data, synthesiser.sensitive)
+    blank = blanks[0] if blanks else likelihood.visible(data, synthesiser.sensitive)
     points, log_prior = _possible(synthesiser, points, blank)
     totals = np.zeros(len(log_prior), dtype=np.int64)
-    surveyed = data if survey is None else {**data, SURVEY: survey}
-    likelihoods = jax.jit(lambda grid, block: jax.lax.map(lambda point: alone(synthesiser.model, point, block), grid))
+    surveyed = data if survey is None else {**data, likelihood.SURVEY: survey}
+    alone = partial(likelihood.alone, synthesiser.model)
+    likelihoods = jax.jit(lambda grid, block: jax.lax.map(lambda point: alone(point, block), grid))
     parameters = {name: jnp.asarray(value) for name, value in points.items()}
     for start in range(0, len(weights), _BLOCK):
         # All blocks have one shape, whatever the number of records: the last is filled up with its own first rows.
         count = min(_BLOCK, len(weights) - start)
-        block = rows(surveyed, start + np.arange(_BLOCK) % count)
+        block = likelihood.rows(surveyed, start + np.arange(_BLOCK) % count)
         logs = likelihoods(parameters, {name: jnp.asarray(value) for name, value in block.items()})
         totals += said(np.asarray(logs)[:, :count], weights[start : start + count], bound).sum(axis=1)
     law = grid_log_weights(totals, log_prior, bound)
-    return rows(points, np.array([draw_weighted(law, rng=rng) for _ in range(draws)]))
+    return likelihood.rows(points, np.array([draw_weighted(law, rng=rng) for _ in range(draws)]))
 
 
-def _possible(
-    synthesiser: Synthesiser, points: Mapping[str, Any], blank: Mapping[str, Any]
-) -> tuple[dict[str, Any], Floats]:
+def _possible(synthesiser: Synthesiser, points: Data, blank: Data) -> tuple[dict[str, Any], Floats]:
     """Return the parameters of positive prior density on a public table, and its logarithms, at most 0."""
 
-    def density(point: Mapping[str, Any]) -> Any:
+    def density(point: Data) -> Any:
         return sum(logs.sum() for logs in densities(synthesiser.model, point, blank, {})[0].values())
 
     compiled = jax.jit(lambda points: jax.lax.map(density, points))
@@ -336,4 +325,4 @@ def _possible(
             f"the prior's log-densities on the grid are more than {as_written(_PRIOR_SPREAD)} nats apart. Leave out "
             "the parameters that it rules out"
         )
-    return rows(points, possible), relative
+    return likelihood.rows(points, possible), relative

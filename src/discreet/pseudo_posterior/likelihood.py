@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._core.arrays import Arrays
 from discreet._core.errors import ParameterError
 from discreet._core.lazy import dist, handlers, jax, jnp, numpyro
 
@@ -26,11 +27,14 @@ SURVEY = "survey: weight"
 Columns = Mapping[str, npt.NDArray[Any]]
 """Columns of a table, one entry per record: numbers, and codes ``0, 1, ..`` of categories."""
 
-Model = Callable[[Mapping[str, Any]], None]
-"""A NumPyro model: a function of a mapping of arrays, one row per record."""
+Data = Mapping[str, Any]
+"""What a model reads, by name: its encoded data, or values of its latent sites."""
+
+Model = Callable[[Data], None]
+"""A NumPyro model: a function of data, one row per record."""
 
 
-def records_of(data: Mapping[str, Any]) -> int:
+def records_of(data: Data) -> int:
     """Return the number of records of encoded data, at least one, on which all arrays agree."""
     counts = {len(value) for name, value in data.items() if not name.startswith(SHARED)}
     if len(counts) != 1 or 0 in counts:
@@ -38,17 +42,15 @@ def records_of(data: Mapping[str, Any]) -> int:
     return counts.pop()
 
 
-def rows(data: Mapping[str, Any], index: Any) -> dict[str, npt.NDArray[Any]]:
+def rows(data: Data, index: Any) -> Arrays:
     """Return the data of some records, in memory of their own: what belongs to all of them stays."""
     arrays = {name: np.asarray(value) for name, value in data.items()}
-    for name, array in arrays.items():
-        if not name.startswith(SHARED):
-            part = array[index]
-            arrays[name] = part if part.base is None else part.copy()  # a view leads to others, through its base
-    return arrays
+    parts = {name: array[index] for name, array in arrays.items() if not name.startswith(SHARED)}
+    # A view leads to others, through its base.
+    return arrays | {name: np.require(part, requirements="O") for name, part in parts.items()}
 
 
-def visible(data: Mapping[str, Any], hidden: Collection[str] = ()) -> dict[str, Any]:
+def visible(data: Data, hidden: Collection[str] = ()) -> dict[str, Any]:
     """Return what a model may see of its data: no survey weights, and zeros in place of what is hidden."""
     return {name: jnp.zeros_like(value) if name in hidden else value for name, value in data.items() if name != SURVEY}
 
@@ -82,7 +84,7 @@ def latent(sites: Mapping[str, Any]) -> dict[str, Any]:
     return {name: site["value"] for name, site in sites.items() if site["type"] == "sample" and not site["is_observed"]}
 
 
-def by_record(model: Model, data: Mapping[str, Any], count: int) -> Any:
+def by_record(model: Model, data: Data, count: int) -> Any:
     """Run a model with its observed sites hidden, and return the sum of their log-densities of each record, in nats."""
     with handlers.block(hide_fn=is_likelihood), handlers.trace() as trace:
         model(data)
@@ -106,10 +108,10 @@ def by_record(model: Model, data: Mapping[str, Any], count: int) -> Any:
     return total
 
 
-def alone(model: Model, values: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
+def alone(model: Model, values: Data, data: Data) -> Any:
     """Return the log-density of each record, from the model on that record alone, times its survey weight; nats."""
 
-    def density(values: Mapping[str, Any], record: Mapping[str, Any]) -> Any:
+    def density(values: Data, record: Data) -> Any:
         with handlers.block(), handlers.seed(rng_seed=0), handlers.substitute(data=values):
             return by_record(model, record, 1)[0]
 
@@ -120,7 +122,7 @@ def alone(model: Model, values: Mapping[str, Any], data: Mapping[str, Any]) -> A
     return jnp.where(weights > 0.0, weights * logs, 0.0)  # a record of weight 0 says nothing, whatever its density
 
 
-def by_row(function: Callable[[Any, Any], Any], values: Any, data: Mapping[str, Any]) -> Any:
+def by_row(function: Callable[[Any, Any], Any], values: Any, data: Data) -> Any:
     """Return what a function of values and of data of one record is for each record: one program for all of them."""
     values, arrays = jax.tree.map(jnp.asarray, (values, dict(data)))
     shared = {name: array for name, array in arrays.items() if name.startswith(SHARED)}
@@ -194,7 +196,7 @@ def censored(logs: Any, bound: float | None) -> Any:
     return logs if bound is None else jnp.where(jnp.isfinite(logs), jnp.clip(logs, -bound, 0.0), -bound)
 
 
-def _safely_censored(model: Model, values: Mapping[str, Any], data: Mapping[str, Any], bound: float) -> Any:
+def _safely_censored(model: Model, values: Data, data: Data, bound: float) -> Any:
     """Return the clipped log-likelihoods of records, with a gradient that is finite wherever they are clipped."""
     # Where a log-density or its derivative is not finite, a product with 0 is NaN. So the values come from every record
     # alone, and the gradient from the same rows but for those that are clipped: an unclipped row stands for them.
@@ -206,7 +208,7 @@ def _safely_censored(model: Model, values: Mapping[str, Any], data: Mapping[str,
     return censored(logs, bound) + jnp.where(inside, smooth - jax.lax.stop_gradient(smooth), 0.0)
 
 
-def _with_finite_gradient(values: Mapping[str, Any]) -> Any:
+def _with_finite_gradient(values: Data) -> Any:
     """Return the same values; what is not finite in the gradient that comes back through them becomes 0."""
 
     @jax.custom_vjp  # type: ignore[untyped-decorator]
@@ -221,12 +223,12 @@ def _with_finite_gradient(values: Mapping[str, Any]) -> Any:
 
 
 def weighted(
-    model: Model, *, sensitive: Collection[str], bound: float | None = None, blank: Mapping[str, Any] | None = None
-) -> Callable[[Mapping[str, Any], Any], None]:
+    model: Model, *, sensitive: Collection[str], bound: float | None = None, blank: Data | None = None
+) -> Callable[[Data, Any], None]:
     r"""Return the model with log-likelihood :math:`\sum_i\alpha_i\ell_i`, clipped to ``[-bound, 0]`` if bounded."""
     # Latent sites and factors are those of a blank, public table, by default of the data with zeros as sensitive.
 
-    def pseudo(data: Mapping[str, Any], weights: Any) -> None:
+    def pseudo(data: Data, weights: Any) -> None:
         def hidden(site: Mapping[str, Any]) -> bool:
             return is_likelihood(site) or site["type"] == "deterministic"
 
@@ -238,7 +240,7 @@ def weighted(
     return pseudo
 
 
-def redrawn(model: Model, values: Mapping[str, Any], data: Mapping[str, Any], key: Any) -> dict[str, Any]:
+def redrawn(model: Model, values: Data, data: Data, key: Any) -> dict[str, Any]:
     """Draw new values of every observed site, given values of the latent sites."""
     names: list[str] = []
 

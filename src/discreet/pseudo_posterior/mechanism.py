@@ -12,14 +12,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Floats
+from discreet._core.arrays import Arrays, Floats
 from discreet._core.checks import integer, plain, real
 from discreet._core.errors import DomainError, LawNotAvailable, ParameterError
 from discreet._core.lazy import jnp
 from discreet.domain import Commonness, Counts, Decimal, Domain, Integer, Numeric, Records
 from discreet.mechanisms import NEIGHBOURS, Contents, DrawnTable, Forecast, Mechanism, Outcome, Reading, Traits
 from discreet.privacy import BoundedRangeProfile, Code, Guarantee, Relation, power
-from discreet.pseudo_posterior.likelihood import Columns, quiet, redrawn
+from discreet.pseudo_posterior.likelihood import Columns, Data, quiet, redrawn
 from discreet.pseudo_posterior.models import bounds_of, codes_of, numbers_of, sensitive_nulls
 from discreet.pseudo_posterior.sampler import Convergence, PosteriorDraws, Progress, Sampler
 from discreet.pseudo_posterior.synthesiser import FromModel, Synthesiser
@@ -206,7 +206,7 @@ def synthetic_tables(
     rng: np.random.Generator,
     size: int | None = None,
     within: Mapping[str, tuple[float, float]] | None = None,
-) -> list[dict[str, npt.NDArray[Any]]]:
+) -> list[Arrays]:
     """Draw tables, each from one posterior draw; the draws used are spread evenly over all, from a random first one."""
     # A record with a value outside its bounds (of ``within``, else the synthesiser's) is drawn again, so that records
     # follow the model's law within them, and goes to the bounds after 30 times. The model is handed the given columns
@@ -239,9 +239,7 @@ def synthetic_tables(
     return synthetic
 
 
-def _drawn_records(
-    synthesiser: Synthesiser, parameters: Mapping[str, Any], data: Mapping[str, Any], rng: np.random.Generator
-) -> dict[str, npt.NDArray[Any]]:
+def _drawn_records(synthesiser: Synthesiser, parameters: Data, data: Data, rng: np.random.Generator) -> Arrays:
     """Return records, one value of each sensitive column for each row of the data, in the unit of the table."""
     key = jnp.asarray(rng.integers(0, 2**32, size=2, dtype=np.uint32))
     try:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from discreet._core.lazy import jax, jnp
-from discreet.pseudo_posterior.likelihood import SURVEY, censored
+from discreet.pseudo_posterior.likelihood import SURVEY, Data, censored
 from discreet.pseudo_posterior.regressions import Response
 from discreet.pseudo_posterior.synthesiser import BLOCK, Chain
 
@@ -130,11 +130,9 @@ class DirichletShares:
 
     def log_prior(self, inside: Any, concentration: Any) -> Any:
         """Return the log-density of the coordinates, up to what depends on the concentration alone."""
-        from jax.scipy.special import logsumexp
-
         x = self.outward(inside, concentration)
         log_shares = concentration / self.clusters * self.log(x).sum()
-        return log_shares + jnp.log(self._slope(inside, concentration)).sum() - 0.5 * logsumexp(x) ** 2
+        return log_shares + jnp.log(self._slope(inside, concentration)).sum() - 0.5 * jax.nn.logsumexp(x) ** 2
 
     def precision(self, inside: Any, concentration: Any, total: Any) -> Any:
         """Return about how precisely the coordinates are known from ``total`` records."""
@@ -142,17 +140,15 @@ class DirichletShares:
         return 1.0 + records * self._slope(inside, concentration) ** 2
 
     def concentration(self, key: Any, state: Any, concentration: Any) -> Any:
-        from jax.scipy.special import gammaln
-
         total = self.log(state.astype(concentration.dtype)).sum()
 
         def density(log: Any) -> Any:
-            shape = jnp.exp(log) / self.clusters
-            return log - jnp.exp(log) + gammaln(jnp.exp(log)) + shape * total - self.clusters * gammaln(shape)
+            mass, shape = jnp.exp(log), jnp.exp(log) / self.clusters
+            return log - mass + jax.lax.lgamma(mass) + shape * total - self.clusters * jax.lax.lgamma(shape)
 
         return jnp.exp(metropolis(key, jnp.log(concentration), density))
 
-    def begin(self, values: Mapping[str, Any]) -> Any:
+    def begin(self, values: Data) -> Any:
         return jnp.log(jnp.maximum(values["shares"], 1e-30))
 
     def values(self, state: Any) -> dict[str, Any]:
@@ -191,7 +187,7 @@ class StickShares:
         rate = 1.0 - jax.nn.log_sigmoid(-state.astype(concentration.dtype)).sum()
         return gamma(key, 2 * self.clusters, concentration.dtype) / rate
 
-    def begin(self, values: Mapping[str, Any]) -> Any:
+    def begin(self, values: Data) -> Any:
         sticks = jnp.clip(values["sticks"], 1e-6, 1.0 - 1e-6)
         return jnp.log(sticks) - jnp.log1p(-sticks)
 
@@ -362,31 +358,27 @@ def mixture_chain(
             facts = _without_missing(facts)
         powers = jnp.asarray(_POWERS, jnp.float32)
 
-        def sweep(key: Any, carry: Any, gain: Any) -> Any:
-            states, log_steps, divergent = carry
-            *moves, swap = jax.random.split(key, len(_POWERS) + 1)
-            states, logs, accepted, diverged = jax.lax.map(
-                lambda chain: target.sweep(
-                    chain[0], chain[1], facts._replace(weights=chain[2] * facts.weights), jnp.exp(chain[3])
-                ),
-                (jnp.stack(moves), states, powers, log_steps),
-            )
-            order = _exchanged(swap, logs / powers, powers)
-            states = jax.tree.map(lambda part: part[order], states)
-            return states, log_steps + gain * (accepted - _ACCEPT), divergent + diverged[0]
+        def moved(chain: Any) -> Any:
+            key, state, power, log_step = chain
+            return target.sweep(key, state, facts._replace(weights=power * facts.weights), jnp.exp(log_step))
 
         def draw(carry: Any, _: None) -> Any:
             key, states, log_steps, index = carry
             warming = index < warm_up
             sweeps = jnp.where(warming, _WARM_UP_SWEEPS, _SWEEPS)
             gain = jnp.where(warming, jnp.maximum(jax.lax.rsqrt(1.0 + _WARM_UP_SWEEPS * index), 0.02), 0.0)
-            draw_key = jax.random.fold_in(key, index)
-            states, log_steps, divergent = jax.lax.fori_loop(
-                0,
-                sweeps,
-                lambda i, carry: sweep(jax.random.fold_in(draw_key, i), carry, gain.astype(jnp.float32)),
-                (states, log_steps, jnp.int32(0)),
-            )
+            gain, draw_key = gain.astype(jnp.float32), jax.random.fold_in(key, index)
+
+            def sweep(i: Any, carry: Any) -> Any:
+                states, log_steps, divergent = carry
+                *moves, swap = jax.random.split(jax.random.fold_in(draw_key, i), len(_POWERS) + 1)
+                chains = jnp.stack(moves), states, powers, log_steps
+                states, logs, accepted, diverged = jax.lax.map(moved, chains)
+                order = _exchanged(swap, logs / powers, powers)
+                states = jax.tree.map(lambda part: part[order], states)
+                return states, log_steps + gain * (accepted - _ACCEPT), divergent + diverged[0]
+
+            states, log_steps, divergent = jax.lax.fori_loop(0, sweeps, sweep, (states, log_steps, jnp.int32(0)))
             target_state = jax.tree.map(lambda part: part[0], states)
             return (key, states, log_steps, index + 1), (_sites(shares, target_state), 2 * divergent > sweeps)
 

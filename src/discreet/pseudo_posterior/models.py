@@ -6,14 +6,14 @@ A mixture's cluster label is summed out: one sampler then serves every weighting
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Floats
+from discreet._core.arrays import Arrays, Floats
 from discreet._core.boundary import sealed
 from discreet._core.checks import choice, integer
 from discreet._core.errors import DomainError, ParameterError
@@ -22,7 +22,7 @@ from discreet._core.random import seeded
 from discreet._core.text import with_article
 from discreet.domain import Column, Date, Datetime, Domain, Integer, Numeric, Time, nearest_codes
 from discreet.pseudo_posterior import regressions
-from discreet.pseudo_posterior.likelihood import SHARED, Columns, records_of
+from discreet.pseudo_posterior.likelihood import SHARED, Columns, Data, records_of
 from discreet.pseudo_posterior.mixture_chain import HALF_LOG_TAU, DirichletShares, StickShares, mixture_chain
 from discreet.pseudo_posterior.synthesiser import Chain, Synthesiser
 
@@ -72,7 +72,7 @@ class MixtureRegression(regressions.ResponseRegression):
         if not self.design.columns:
             raise ParameterError("a mixture needs at least one given column. Take LinearRegression, or declare one")
 
-    def public(self, columns: Columns, count: int) -> dict[str, npt.NDArray[Any]]:
+    def public(self, columns: Columns, count: int) -> Arrays:
         """Return the design in orthonormal coordinates, and the map to them.
 
         The map depends on the given columns, which are published as they are; the model's law does not depend on it.
@@ -82,7 +82,7 @@ class MixtureRegression(regressions.ResponseRegression):
         lower = np.linalg.cholesky(gram[::-1, ::-1])[::-1, ::-1].T  # lower triangular, lower.T @ lower = gram
         return {"design": np.linalg.solve(lower.T, plain.T).T, _MAP: lower}
 
-    def model(self, data: Mapping[str, Any]) -> None:
+    def model(self, data: Data) -> None:
         """Run the model."""
         from jax.scipy.stats import norm
 
@@ -116,14 +116,14 @@ class MixtureRegression(regressions.ResponseRegression):
         remainder = jnp.concatenate((jnp.ones(1), jnp.cumprod(1.0 - sticks)))
         return jnp.concatenate((sticks, jnp.ones(1))) * remainder
 
-    def chain(self, data: Mapping[str, Any], *, warm_up: int, bound: float | None) -> Chain:
+    def chain(self, data: Data, *, warm_up: int, bound: float | None) -> Chain:
         """Return the chain of :mod:`discreet.pseudo_posterior.mixture_chain`: NUTS does not converge here."""
         shares: DirichletShares | StickShares = StickShares(clusters=self.clusters)
         if self.weights == "dirichlet":
             shares = DirichletShares(clusters=self.clusters, knee=-math.log(records_of(data)))
         return mixture_chain(shares, self.response, map_name=_MAP, warm_up=warm_up, bound=bound)
 
-    def start(self, data: Mapping[str, Any], *, chain: int) -> dict[str, npt.NDArray[Any]]:
+    def start(self, data: Data, *, chain: int) -> Arrays:
         """Return where expectation-maximisation ends, from another beginning for every chain.
 
         Chains that agree have then found each other from different places.
@@ -135,7 +135,7 @@ class MixtureRegression(regressions.ResponseRegression):
         order = np.argsort(-shares)
         shares, coefficients, scales = shares[order], coefficients[order], scales[order]
         plain = np.linalg.solve(np.asarray(data[_MAP]), coefficients.T).T
-        values: dict[str, npt.NDArray[Any]] = {
+        values: Arrays = {
             "concentration": np.asarray(1.0),
             "coefficient_spreads": np.maximum(np.sqrt((plain**2).mean(axis=0)), 0.1),
             "correlations": np.eye(design.shape[1]),

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from discreet._core.arrays import Floats
+from discreet._core.arrays import Arrays, Floats
 from discreet._core.boundary import sealed
 from discreet._core.checks import real
 from discreet._core.errors import ParameterError, Refused, RelationNotSupported
@@ -212,7 +211,7 @@ class PseudoPosterior(ModelPosterior):
 
     def synthesise(
         self, fitted: PseudoFit, columns: Columns, *, rng: np.random.Generator, size: int | None = None
-    ) -> list[dict[str, npt.NDArray[Any]]]:
+    ) -> list[Arrays]:
         """Draw the synthetic tables, each from its own posterior draw: given columns as they are, sensitive ones anew.
 
         Parameters

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Floats
+from discreet._core.arrays import Arrays, Floats
 from discreet._core.boundary import sealed
 from discreet._core.checks import choice, integer, real
 from discreet._core.errors import ParameterError
 from discreet._core.lazy import dist, jnp, numpyro
-from discreet.pseudo_posterior.likelihood import Columns
+from discreet.pseudo_posterior.likelihood import Columns, Data
 from discreet.pseudo_posterior.synthesiser import Synthesiser
 
 _PEAK = 1.0 / math.sqrt(2.0 * math.pi)
@@ -218,7 +218,7 @@ class OnDesign(Synthesiser):
         """True where the least scale keeps the density of every response below one."""
         return all(response.bounded for response in self.responses)
 
-    def public(self, columns: Columns, count: int) -> dict[str, npt.NDArray[Any]]:
+    def public(self, columns: Columns, count: int) -> Arrays:
         """Return the design matrix."""
         return {"design": self.design.matrix(columns, count)}
 
@@ -286,12 +286,12 @@ class PoissonMean(_OneColumn):
     shape: float = 0.01
     rate: float = 0.0001
 
-    def model(self, data: Mapping[str, Any]) -> None:
+    def model(self, data: Data) -> None:
         """Run the model."""
         mean = numpyro.sample("mean", dist.Gamma(self.shape, self.rate))
         numpyro.sample(self.column, dist.Poisson(mean).expand([len(data[self.column])]), obs=data[self.column])
 
-    def start(self, data: Mapping[str, Any], *, chain: int) -> dict[str, npt.NDArray[Any]]:
+    def start(self, data: Data, *, chain: int) -> Arrays:
         """Start at the mean of the records."""
         return {"mean": np.asarray(float(np.mean(data[self.column])) + 0.5)}
 
@@ -299,9 +299,7 @@ class PoissonMean(_OneColumn):
         """Return shape and rate of the weighted posterior."""
         return self.shape + float(weights @ counts), self.rate + float(weights.sum())
 
-    def conjugate(
-        self, data: Mapping[str, Any], weights: Floats, *, draws: int, rng: np.random.Generator
-    ) -> dict[str, Floats]:
+    def conjugate(self, data: Data, weights: Floats, *, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Draw the mean from its gamma distribution."""
         shape, rate = self.posterior(np.asarray(data[self.column], dtype=np.float64), weights)
         return {"mean": rng.gamma(shape, 1.0 / rate, size=draws)}
@@ -321,15 +319,13 @@ class CategoricalShares(_OneColumn):
     categories: int
     prior: float = 1.0
 
-    def model(self, data: Mapping[str, Any]) -> None:
+    def model(self, data: Data) -> None:
         """Run the model."""
         shares = numpyro.sample("shares", dist.Dirichlet(jnp.full(self.categories, self.prior)))
         codes = data[self.column]
         numpyro.sample(self.column, dist.Categorical(shares).expand([len(codes)]), obs=codes)
 
-    def conjugate(
-        self, data: Mapping[str, Any], weights: Floats, *, draws: int, rng: np.random.Generator
-    ) -> dict[str, Floats]:
+    def conjugate(self, data: Data, weights: Floats, *, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Draw the shares from their Dirichlet distribution."""
         masses = np.bincount(np.asarray(data[self.column]), weights=weights, minlength=self.categories)
         return {"shares": rng.dirichlet(self.prior + masses, size=draws)}
@@ -372,14 +368,14 @@ class LinearRegression(ResponseRegression):
         """The columns of the design, and that of groups."""
         return tuple(dict.fromkeys([*self.design.columns, *filter(None, [self.group])]))
 
-    def public(self, columns: Columns, count: int) -> dict[str, npt.NDArray[Any]]:
+    def public(self, columns: Columns, count: int) -> Arrays:
         """Return the design matrix, and the group of each record."""
         arrays = {"design": self.design.matrix(columns, count)}
         if self.group is not None:
             arrays[_GROUP] = np.asarray(columns[self.group])
         return arrays
 
-    def model(self, data: Mapping[str, Any]) -> None:
+    def model(self, data: Data) -> None:
         """Run the model."""
         count = data["design"].shape[1]
         normal = dist.Normal(0.0, self.coefficient_scale).expand([count]).to_event(1)
@@ -437,7 +433,7 @@ class SequentialRegression(OnDesign):
         """Those of the numeric steps."""
         return tuple(step.response for step in self.steps if step.response is not None)
 
-    def model(self, data: Mapping[str, Any]) -> None:
+    def model(self, data: Data) -> None:
         """Run the model."""
         design = data["design"]
         for step in self.steps:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Floats
+from discreet._core.arrays import Arrays, Floats
 from discreet._core.boundary import sealed
 from discreet._core.checks import choice, integer
 from discreet._core.errors import FileProblem, ParameterError, Refused
@@ -42,7 +42,7 @@ def held_rows(table: Any, domain: Domain) -> pl.DataFrame:
     return frame[np.repeat(np.arange(frame.height), frequencies)].sort(domain.names, nulls_last=True)
 
 
-def held_columns(frame: pl.DataFrame, domain: Domain) -> dict[str, npt.NDArray[Any]]:
+def held_columns(frame: pl.DataFrame, domain: Domain) -> Arrays:
     """Return what a model reads of a table."""
     return {name: numbers_of(column, column.encode(frame[name], name=name)) for name, column in domain.columns.items()}
 
@@ -238,13 +238,12 @@ def frontier(
     Refused
         When the unweighted posterior's chains did not converge, or are worth fewer than 400 draws.
     """
-    choice("column", column, mechanism.synthesiser.sensitive)
+    synthesiser = mechanism.synthesiser
+    choice("column", column, synthesiser.sensitive)
     integer("draws times chains", mechanism.draws * mechanism.chains, least=LEAST_EFFECTIVE)
     least = max(mechanism.convergence.effective, LEAST_EFFECTIVE / mechanism.chains)
     mechanism = replace(mechanism, convergence=replace(mechanism.convergence, effective=least))
-    attack = attack_of(
-        mechanism.synthesiser, columns, domain, column=column, known=known, holdout=holdout, rng=seeded(seed)
-    )
+    attack = attack_of(synthesiser, columns, domain, column=column, known=known, holdout=holdout, rng=seeded(seed))
     where = Path(folder)
     own_folder(where, private=True)
     if any(not path.name.startswith(".") for path in where.iterdir()):
@@ -276,11 +275,11 @@ def frontier(
             name: _quantiles(across_tables(values, statistic, rng=rng, resamples=resamples))
             for name, statistic in statistics.items()
         }
-        facts |= {"lipschitz": fit.lipschitz, "quantile": fit.bounds.quantile(mechanism.chains)}
-        facts |= {"epsilon": fit.epsilon, "mean_weight": float(fit.weights.mean())}
-        return point(statistics=summaries, disclosure=attack(tables, rng), **facts)
+        facts |= {"lipschitz": fit.lipschitz, "quantile": fit.bounds.quantile(mechanism.chains), "epsilon": fit.epsilon}
+        weight = float(fit.weights.mean())
+        return point(statistics=summaries, disclosure=attack(tables, rng), mean_weight=weight, **facts)
 
-    settings = {"confidential": True, "notice": NOTICE, "synthesiser": repr(mechanism.synthesiser), "column": column,
+    settings = {"confidential": True, "notice": NOTICE, "synthesiser": repr(synthesiser), "column": column,
                 "seed": seed, "resamples": resamples}  # fmt: skip
     points: list[FrontierPoint] = []
     for label, weighting in weightings.items():

@@ -13,24 +13,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Booleans, Floats
+from discreet._core.arrays import Arrays, Booleans, Floats
 from discreet._core.boundary import sealed
 from discreet._core.checks import integer, real
 from discreet._core.errors import ParameterError, Refused
 from discreet._core.lazy import handlers, jax, jnp
 from discreet.inference import effective_sample_size, r_hat
 from discreet.pseudo_posterior.likelihood import SURVEY, alone, censored, quiet, records_of, rows, visible, weighted
-from discreet.pseudo_posterior.synthesiser import (
-    Chain,
-    Synthesiser,
-    check_model,
-    latent_sites,
-    nuts_chain,
-    typical_values,
-)
+from discreet.pseudo_posterior.synthesiser import Chain, Synthesiser, check_model, latent_sites, nuts, typical_values
 
 Progress = Callable[[int, int], None]
-_Draws = tuple[dict[str, npt.NDArray[Any]], Booleans]
+_Draws = tuple[Arrays, Booleans]
 _BLOCK = 64
 
 
@@ -71,8 +64,7 @@ class Convergence:
             value = getattr(self, name)
             if value != -math.inf:  # of the effective draws: no limit
                 object.__setattr__(self, name, real(f"convergence: {name}", value, infinite=True))
-        doublings = integer("convergence: doublings", self.doublings, least=0, most=20)
-        object.__setattr__(self, "doublings", doublings)
+        object.__setattr__(self, "doublings", integer("convergence: doublings", self.doublings, least=0, most=20))
 
 
 AS_LONG_AS_ASKED = Convergence(doublings=0)
@@ -89,7 +81,7 @@ class PosteriorDraws:
     ``exact``: whether the draws are independent and from the exact posterior.
     """
 
-    values: dict[str, npt.NDArray[Any]] = field(repr=False)
+    values: Arrays = field(repr=False)
     watched: dict[str, Floats] = field(repr=False)
     divergent: float = field(repr=False)
     exact: bool
@@ -107,7 +99,7 @@ class PosteriorDraws:
         """The least effective sample size of what is watched."""
         return float(len(self)) if self.exact else min(map(effective_sample_size, self.watched.values()))
 
-    def one(self, index: int) -> dict[str, npt.NDArray[Any]]:
+    def one(self, index: int) -> Arrays:
         """Return one draw of all latent sites."""
         return {name: value[index] for name, value in self.values.items()}
 
@@ -272,9 +264,7 @@ class Sampler:
             for i in range(diverging.shape[1]):
                 yield {name: value[:, i] for name, value in values.items()}, diverging[:, i]
 
-    def _posterior_draws(
-        self, values: dict[str, npt.NDArray[Any]], diverging: Booleans, facts: tuple[Any, Any]
-    ) -> PosteriorDraws:
+    def _posterior_draws(self, values: Arrays, diverging: Booleans, facts: tuple[Any, Any]) -> PosteriorDraws:
         """Return draws by chain as one array per latent site, and by chain what convergence is judged by."""
         sites = values | self._monitor(values, facts)
         watched = {}
@@ -294,7 +284,7 @@ class Sampler:
         if chain is None:
             blank = next(iter(self.blanks), None)
             target = weighted(synthesiser.model, sensitive=synthesiser.sensitive, bound=bound, blank=blank)
-            chain = nuts_chain(target, self._shapes, warm_up=warm_up, depth=synthesiser.tree_depth)
+            chain = nuts(target, self._shapes, warm_up=warm_up, depth=synthesiser.tree_depth)
         return chain
 
     @cached_property

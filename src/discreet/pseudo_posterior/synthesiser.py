@@ -14,24 +14,16 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from discreet._core.arrays import Arrays
 from discreet._core.boundary import sealed
 from discreet._core.errors import DiscreetError, ParameterError, Refused
 from discreet._core.lazy import dist, handlers, jax, jnp, numpyro
 from discreet._core.random import seeded
-from discreet.pseudo_posterior.likelihood import (
-    SHARED,
-    Columns,
-    Model,
-    alone,
-    by_record,
-    is_likelihood,
-    latent,
-    program,
-    redrawn,
-    rows,
-    unwrapped,
-    visible,
-)
+from discreet.pseudo_posterior import likelihood
+from discreet.pseudo_posterior.likelihood import SHARED, Columns, Data, Model, program
+
+Shapes = Mapping[str, tuple[int, ...]]
+"""Those of the values of a model's latent sites."""
 
 BLOCK = 25
 """Draws that a chain makes in one execution: XLA frees what its loops allocate only when they end."""
@@ -43,7 +35,7 @@ class Chain(NamedTuple):
     # begin: of a key, values of the latent sites (or None) and data with weights, where the chain starts. advance: of
     # where it is, and data with weights, where it is some draws later, with these draws and which are divergent.
 
-    begin: Callable[[Any, Mapping[str, Any] | None, tuple[Any, Any]], Any]
+    begin: Callable[[Any, Data | None, tuple[Any, Any]], Any]
     advance: Callable[[Any, tuple[Any, Any]], Any]
     double: bool = False  # whether it needs double precision
 
@@ -82,10 +74,10 @@ class Synthesiser(ABC):
         return False
 
     @abstractmethod
-    def model(self, data: Mapping[str, Any]) -> None:
+    def model(self, data: Data) -> None:
         """Run the NumPyro model on encoded data."""
 
-    def public(self, columns: Columns, count: int) -> dict[str, npt.NDArray[Any]]:
+    def public(self, columns: Columns, count: int) -> Arrays:
         """Return the arrays that the model reads beside the sensitive columns: public, for so many records.
 
         It is handed the given columns and no other. Arrays have one row per record, but for those whose name begins
@@ -101,7 +93,7 @@ class Synthesiser(ABC):
         """
         return values
 
-    def encoded(self, columns: Columns) -> dict[str, npt.NDArray[Any]]:
+    def encoded(self, columns: Columns) -> Arrays:
         """Return the arrays that the model reads: those of :meth:`public`, and each sensitive column, :meth:`coded`.
 
         Raises
@@ -112,7 +104,7 @@ class Synthesiser(ABC):
         public = self.public({name: columns[name] for name in self.given}, len(columns[self.sensitive[0]]))
         return public | {name: self._one_by_one(name, np.asarray(columns[name])) for name in self.sensitive}
 
-    def encoded_alike(self, columns: Columns) -> dict[str, npt.NDArray[Any]]:
+    def encoded_alike(self, columns: Columns) -> Arrays:
         """Return the arrays of :meth:`encoded` for full synthesis, of which only the rows show how many there are.
 
         Public arrays are those of one record, repeated. A blank record stands for none: it has to count for nothing.
@@ -123,7 +115,7 @@ class Synthesiser(ABC):
         public = {name: v if name.startswith(SHARED) else np.repeat(v, count, axis=0) for name, v in row.items()}
         return public | {name: self._one_by_one(name, np.asarray(columns[name])) for name in self.sensitive}
 
-    def blank(self, columns: Columns, count: int) -> dict[str, npt.NDArray[Any]]:
+    def blank(self, columns: Columns, count: int) -> Arrays:
         """Return what records are drawn with: the given columns, and zeros of the sensitive ones' types."""
         data = self.public({name: columns[name] for name in self.given}, count)
         for name in self.sensitive:
@@ -161,7 +153,7 @@ class Synthesiser(ABC):
         """Return synthetic values of a column in the unit of the table."""
         return values
 
-    def start(self, data: Mapping[str, Any], *, chain: int) -> dict[str, npt.NDArray[Any]] | None:
+    def start(self, data: Data, *, chain: int) -> Arrays | None:
         """Return parameter values to start a chain from, or None for the best of some random ones.
 
         Chains are numbered from 0, so that they may start apart.
@@ -169,12 +161,12 @@ class Synthesiser(ABC):
         return None
 
     def conjugate(
-        self, data: Mapping[str, Any], weights: npt.NDArray[np.float64], *, draws: int, rng: np.random.Generator
+        self, data: Data, weights: npt.NDArray[np.float64], *, draws: int, rng: np.random.Generator
     ) -> dict[str, npt.NDArray[np.float64]] | None:
         """Return independent draws from the exact weighted posterior, or None where there is no closed form."""
         return None
 
-    def chain(self, data: Mapping[str, Any], *, warm_up: int, bound: float | None) -> Chain | None:
+    def chain(self, data: Data, *, warm_up: int, bound: float | None) -> Chain | None:
         """Return a Markov chain made for this model, or None to leave it to NUTS.
 
         A synthesiser that has one also says where to :meth:`start` it. It is handed the data whole, and that it draws
@@ -216,7 +208,7 @@ class FromModel(Synthesiser):
         if not self.sensitive or set(self.sensitive) & set(self.given):
             raise ParameterError("name at least one sensitive column, and name no column twice")
 
-    def model(self, data: Mapping[str, Any]) -> None:
+    def model(self, data: Data) -> None:
         """Run the function."""
         self.function(data)
 
@@ -225,9 +217,7 @@ _ACCEPT = 0.9  # steps somewhat shorter than by default: fewer divergent transit
 _TRIED = 20  # starts a chain, where none is given
 
 
-def nuts_chain(
-    target: Callable[..., None], shapes: Mapping[str, tuple[int, ...]], *, warm_up: int, depth: int
-) -> Chain:
+def nuts(target: Callable[..., None], shapes: Shapes, *, warm_up: int, depth: int) -> Chain:
     """Return the chain of a model, by NumPyro's functional interface: all fits of a table share one compilation."""
     from numpyro.infer.hmc import hmc
     from numpyro.infer.util import constrain_fn, potential_energy, unconstrain_fn
@@ -250,7 +240,7 @@ def nuts_chain(
     settings = {"target_accept_prob": _ACCEPT, "max_tree_depth": depth, "model_kwargs": {}}
     initial_state = jax.jit(lambda key, z, facts: initial(z, warm_up, model_args=facts, rng_key=key, **settings))
 
-    def begin(key: Any, values: Mapping[str, Any] | None, facts: Any) -> Any:
+    def begin(key: Any, values: Data | None, facts: Any) -> Any:
         start_key, chain_key = jax.random.split(key)
         z = best_point(start_key, facts) if values is None else unconstrained(values, facts)
         state = initial_state(chain_key, z, facts)
@@ -279,19 +269,15 @@ _TOLERANCE = 1e-3  # of single precision sums, in another order; a posterior is 
 
 
 def latent_sites(
-    synthesiser: Synthesiser,
-    data: Mapping[str, Any],
-    *,
-    values: Mapping[str, Any] | None = None,
-    blanks: Sequence[Mapping[str, Any]] = (),
-) -> dict[str, tuple[int, ...]]:
+    synthesiser: Synthesiser, data: Data, *, values: Data | None = None, blanks: Sequence[Data] = ()
+) -> Shapes:
     """Check a model's sites, and return the latent ones and the shapes of their values; nothing is computed."""
     # Without values, sites must be continuous with a proper prior, and the shapes are of unconstrained coordinates.
     if blanks:
         shapes = _small_table_shapes(synthesiser, blanks[1], values, "two records")
     else:
         shapes = _site_shapes(synthesiser, data, values)
-    record = rows([*blanks, data][0], slice(0, 1))
+    record = likelihood.rows([*blanks, data][0], slice(0, 1))
     single = _small_table_shapes(synthesiser, record, values, "one record by itself")
     for name, shape in shapes.items():
         if single.get(name) != shape:
@@ -301,9 +287,7 @@ def latent_sites(
     return shapes
 
 
-def _small_table_shapes(
-    synthesiser: Synthesiser, data: Mapping[str, Any], values: Mapping[str, Any] | None, table: str
-) -> dict[str, tuple[int, ...]]:
+def _small_table_shapes(synthesiser: Synthesiser, data: Data, values: Data | None, table: str) -> Shapes:
     """Return the shapes on a table that is not the one that the model was written for."""
     try:
         return _site_shapes(synthesiser, data, values)
@@ -316,25 +300,23 @@ def _small_table_shapes(
         ) from error
 
 
-def _site_shapes(
-    synthesiser: Synthesiser, data: Mapping[str, Any], values: Mapping[str, Any] | None
-) -> dict[str, tuple[int, ...]]:
+def _site_shapes(synthesiser: Synthesiser, data: Data, values: Data | None) -> Shapes:
     shapes: dict[str, tuple[int, ...]] = {}
     model, sensitive = synthesiser.model, synthesiser.sensitive
     start = {"substitute_fn": numpyro.infer.init_to_uniform} if values is None else {"data": values}
 
-    def trace(traced: Mapping[str, Any]) -> None:
+    def trace(traced: Data) -> None:
         with handlers.trace() as sites, handlers.substitute(**start), handlers.seed(rng_seed=0):
             model(traced)
-        parameters = latent(sites)
+        parameters = likelihood.latent(sites)
         with handlers.block(), handlers.substitute(data=parameters), handlers.seed(rng_seed=0):
-            by_record(model, traced, len(traced[sensitive[0]]))
+            likelihood.by_record(model, traced, len(traced[sensitive[0]]))
         for name in sensitive:
-            if name not in sites or not is_likelihood(sites[name]):
+            if name not in sites or not likelihood.is_likelihood(sites[name]):
                 raise ParameterError(f"the model has no observed site {name!r}: name one as the column, obs=data[...]")
         for name, value in parameters.items():
             shapes[name] = _continuous(name, sites[name]) if values is None else value.shape
-        records = redrawn(model, parameters, traced, jax.random.PRNGKey(0))
+        records = likelihood.redrawn(model, parameters, traced, jax.random.PRNGKey(0))
         for name in sensitive:
             shape, expected = records[name].shape, traced[name].shape
             if shape != expected:
@@ -353,61 +335,52 @@ def _continuous(name: str, site: Mapping[str, Any]) -> tuple[int, ...]:
     """Return the shape of a site's unconstrained coordinates."""
     if getattr(site["fn"].support, "is_discrete", False):
         raise ParameterError(f"site {name!r} is discrete and latent. Sum it out, as numpyro.distributions.Mixture does")
-    if isinstance(unwrapped(site["fn"]), dist.ImproperUniform):
+    if isinstance(likelihood.unwrapped(site["fn"]), dist.ImproperUniform):
         raise ParameterError(f"site {name!r} has an improper prior. Give it a prior that is a probability")
     return tuple(dist.biject_to(site["fn"].support).inverse_shape(site["value"].shape))
 
 
-def typical_values(
-    synthesiser: Synthesiser, data: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]
-) -> dict[str, Any]:
+def typical_values(synthesiser: Synthesiser, data: Data, shapes: Shapes) -> dict[str, Any]:
     """Return some parameters of a model, uniform on [-2, 2] in unconstrained coordinates of these shapes."""
     rng = seeded(0)
-    points = {
-        name: rng.uniform(-2.0, 2.0, size=(_CHECKED, *shape)).astype(np.float32) for name, shape in shapes.items()
-    }
+    points = {name: rng.uniform(-2.0, 2.0, (_CHECKED, *shape)).astype(np.float32) for name, shape in shapes.items()}
 
-    def constrained(point: Mapping[str, Any]) -> dict[str, Any]:
+    def constrained(point: Data) -> dict[str, Any]:
         def value(site: Mapping[str, Any]) -> Any:
             return dist.biject_to(site["fn"].support)(point[site["name"]]) if site["name"] in point else None
 
         with handlers.trace() as sites, handlers.substitute(substitute_fn=value), handlers.seed(rng_seed=0):
-            synthesiser.model(visible(data, synthesiser.sensitive))
-        return latent(sites)
+            synthesiser.model(likelihood.visible(data, synthesiser.sensitive))
+        return likelihood.latent(sites)
 
     values: dict[str, Any] = jax.jit(jax.vmap(constrained))(points)
     return values
 
 
-def check_model(
-    synthesiser: Synthesiser,
-    data: Mapping[str, Any],
-    values: Mapping[str, Any],
-    *,
-    blanks: Sequence[Mapping[str, Any]] = (),
-) -> None:
+def check_model(synthesiser: Synthesiser, data: Data, values: Data, *, blanks: Sequence[Data] = ()) -> None:
     """Refuse a model that does more with the sensitive columns than to give each record a log-density."""
     # It is run with zeros in the sensitive columns, and with ones and zeros in turn, at the same public parameters.
     if blanks:
         _check_any_number(synthesiser, blanks, values)
         check_model(synthesiser, blanks[1], values)
     model, sensitive = synthesiser.model, synthesiser.sensitive
-    blank = {name: jnp.asarray(value) for name, value in visible(data, sensitive).items()}
+    blank = {name: jnp.asarray(value) for name, value in likelihood.visible(data, sensitive).items()}
     turns = blank | {name: blank[name].at[::2].set(1) for name in sensitive}
     records = {name: turns[name] for name in sensitive}
 
     @jax.jit  # type: ignore[untyped-decorator]
     def run(values: Any, data: Any) -> Any:
+        alone = likelihood.alone
         return jax.vmap(lambda point: (densities(model, point, data, records), alone(model, point, data)))(values)
 
-    (prior, likelihood), _ = jax.tree.map(np.asarray, run(values, blank))
-    (turned_prior, turned_likelihood), single = jax.tree.map(np.asarray, run(values, turns))
+    (prior, logs), _ = jax.tree.map(np.asarray, run(values, blank))
+    (turned_prior, turned_logs), single = jax.tree.map(np.asarray, run(values, turns))
     if site := _changed_site(turned_prior, prior):
         raise ParameterError(
             f"site {site!r} changes with the sensitive columns. A prior or a factor must be fixed without looking at "
             "them, and what depends on a record belongs in an observed site, obs=data[...]"
         )
-    total: Any = sum(turned_likelihood.values())
+    total: Any = sum(turned_logs.values())
     finite = np.isfinite(total)
     close = np.isclose(single[finite], total[finite], rtol=_TOLERANCE, atol=_TOLERANCE)
     if not close.all() or not np.array_equal(finite, np.isfinite(single)):
@@ -416,14 +389,14 @@ def check_model(
             "may use that record, public numbers and parameters, but nothing computed from all records (a mean, a "
             "largest value, a total)"
         )
-    if site := _changed_site(turned_likelihood, likelihood):
+    if site := _changed_site(turned_logs, logs):
         raise ParameterError(
             f"site {site!r} has a law that changes with the sensitive columns. Where one of them depends on another, "
             "use what numpyro.sample returns for it"
         )
 
 
-def _check_any_number(synthesiser: Synthesiser, blanks: Sequence[Mapping[str, Any]], values: Mapping[str, Any]) -> None:
+def _check_any_number(synthesiser: Synthesiser, blanks: Sequence[Data], values: Data) -> None:
     """Refuse a model whose prior, factors or public arrays depend on how many records there are."""
     priors = jax.jit(jax.vmap(lambda point, data: densities(synthesiser.model, point, data, {})[0], in_axes=(0, None)))
     prior = priors(values, blanks[0])
@@ -443,24 +416,22 @@ def _close(a: Any, b: Any) -> bool:
     return np.shape(a) == np.shape(b) and np.allclose(a, b, rtol=1e-5, atol=1e-6, equal_nan=True)
 
 
-def densities(
-    model: Any, values: Mapping[str, Any], data: Mapping[str, Any], records: Mapping[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def densities(model: Any, values: Data, data: Data, records: Data) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the log-densities of priors and factors, and those of the records that observed sites return, by site."""
-    observed = handlers.condition(data=records)
-    with handlers.trace() as sites, observed, handlers.seed(rng_seed=0), handlers.substitute(data=values):
+    conditioned = handlers.condition(data=records)
+    with handlers.trace() as sites, conditioned, handlers.seed(rng_seed=0), handlers.substitute(data=values):
         model(data)
     prior: dict[str, Any] = {}
-    likelihood: dict[str, Any] = {}
+    observed: dict[str, Any] = {}
     for name, site in sites.items():
         if site["type"] == "sample":
             logs = site["fn"].log_prob(site["value"])
             if site["scale"] is not None:
                 logs = site["scale"] * logs
-            (likelihood if is_likelihood(site) else prior)[name] = logs
-    return prior, likelihood
+            (observed if likelihood.is_likelihood(site) else prior)[name] = logs
+    return prior, observed
 
 
-def _changed_site(logs: Mapping[str, Any], expected: Mapping[str, Any]) -> str | None:
+def _changed_site(logs: Data, expected: Data) -> str | None:
     """Return the name of a site whose log-density is not as expected."""
     return next((name for name in logs if not np.array_equal(logs[name], expected[name], equal_nan=True)), None)

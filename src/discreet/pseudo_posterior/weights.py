@@ -75,8 +75,7 @@ class Risks:
 
         Twice the Lipschitz bound where no density exceeds one, and at most four times it otherwise (T19).
         """
-        high, low = float(self.largest.max(initial=0.0)), float(self.least.min(initial=0.0))
-        return 2.0 * (max(0.0, high) - min(0.0, low))
+        return 2.0 * float(self.largest.max(initial=0.0) - self.least.min(initial=0.0))
 
 
 @sealed

@@ -21,16 +21,8 @@ if TYPE_CHECKING:
     from discreet.testing.enumeration import enumerate_law, hockey_stick, neighbouring_pairs, outcome_of
 
 __all__ = [
-    "assert_law",
-    "brute_force_profile",
-    "check_guarantee",
-    "check_kernel_follows_law",
-    "check_law_sums_to_one",
-    "check_mechanism",
-    "check_twin_is_caught",
-    "enumerate_law",
-    "hockey_stick",
-    "neighbouring_pairs",
-]
+    "assert_law", "brute_force_profile", "check_guarantee", "check_kernel_follows_law", "check_law_sums_to_one",
+    "check_mechanism", "check_twin_is_caught", "enumerate_law", "hockey_stick", "neighbouring_pairs",
+]  # fmt: skip
 
 __getattr__, __dir__ = door(__name__)

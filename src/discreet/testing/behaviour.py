@@ -290,8 +290,7 @@ def _check_estimates(kind: type[Mechanism], counts: Integers) -> None:
         )
         assert abs(square - 1.0) <= _SQUARE, (
             f"{kind.__name__}.estimates states other standard errors than it has: the errors of a cell of "
-            f"{counted(count, 'record')} were {math.sqrt(square):.2f} times as large, over "
-            f"{_ESTIMATE_RUNS} releases"
+            f"{counted(count, 'record')} were {math.sqrt(square):.2f} times as large, over {_ESTIMATE_RUNS} releases"
         )
 
 
@@ -320,10 +319,8 @@ def _universes(kind: type[Mechanism]) -> Iterator[tuple[Domain, Sequence[Counts]
     if not kind.traits.needs_cells:
         values: Sequence[Floats] = (np.zeros(24), np.full(24, 1 / 3), np.arange(24) / 23)
         columns = [np.unique(value, return_counts=True) for value in values]
-        yield (
-            Domain(columns={"x": Numeric(lower=0.0, upper=1.0)}),
-            [Counts(records=Records(columns=(value,)), frequencies=count) for value, count in columns],
-        )
+        tables = [Counts(records=Records(columns=(value,)), frequencies=count) for value, count in columns]
+        yield Domain(columns={"x": Numeric(lower=0.0, upper=1.0)}), tables
 
 
 _ANY = Request(size=SIZE, accept=frozenset({"empirical", "poor-utility"}))

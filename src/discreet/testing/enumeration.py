@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
@@ -164,7 +164,7 @@ def _require_few(count: int) -> None:
         raise ParameterError(f"{count:,} outcomes are too many to enumerate. Take a smaller universe")
 
 
-def _log_arrangements(counts: Sequence[int]) -> float:
+def _log_arrangements(counts: Collection[int]) -> float:
     return math.lgamma(sum(counts) + 1) - sum(math.lgamma(c + 1) for c in counts)
 
 
@@ -188,9 +188,7 @@ def _distinct_rows(tables: Sequence[Counts]) -> list[tuple[Any, ...]]:
 def _law_on_values(mechanism: DrawnMechanism, tables: Sequence[Counts]) -> Law:
     """List, for a base measure without atoms, the counts of the tables' values and the frequencies of the new ones."""
     rows, new = _distinct_rows(tables), mechanism.domain.draw_base(mechanism.size, seeded(7), first=1)
-    columns = [
-        np.array([row[c] for row in rows] + column.tolist(), dtype=column.dtype) for c, column in enumerate(new.columns)
-    ]
+    columns = [np.array([row[c] for row in rows] + v.tolist(), dtype=v.dtype) for c, v in enumerate(new.columns)]
     records, density = Records(columns=tuple(columns)), mechanism.domain.log_base(new)
     holdings = [set(x.records.rows()) for x in tables]
     outcomes: list[Hashable] = []
@@ -217,8 +215,6 @@ def _law_of_outputs(mechanism: Mechanism, tables: Sequence[Counts]) -> Law:
     outputs, neglected = mechanism.outputs(*tables)
     _require_few(len(outputs))
     outcomes = tuple(outcome_of(mechanism, y, *tables) for y in outputs)
-    arrangements = [
-        _log_arrangements(list(Counter(y.rows()).values())) if isinstance(y, Records) else 0.0 for y in outputs
-    ]
+    arrangements = [_log_arrangements(Counter(y.rows()).values()) if isinstance(y, Records) else 0.0 for y in outputs]
     log_mass = np.array([[mechanism.log_prob(y, x) for y in outputs] for x in tables])
     return Law(outcomes=outcomes, log_mass=log_mass + arrangements, neglected=neglected)

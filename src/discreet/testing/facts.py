@@ -89,12 +89,10 @@ def check_frozen(kind: type[Mechanism]) -> None:
     assert named, f"{kind.__name__} takes positional arguments: facts are given by name"
     mechanism = small_mechanism(kind)
     for item in fields(kind):
-        value = getattr(mechanism, item.name)
         try:
             setattr(mechanism, item.name, None)
         except AttributeError:
             continue
-        object.__setattr__(mechanism, item.name, value)
         raise AssertionError(f"{kind.__name__}.{item.name} can be set: a mechanism is frozen")
 
 
