@@ -112,8 +112,7 @@ class PitmanYor(PitmanYorUrn):
 
     def _mixing(self, x: Counts, rng: np.random.Generator) -> Iterator[Integers]:
         """Draw posterior weights, then independent values; the rest of the mass is a fresh urn (PY26, Prop. 1)."""
-        sigma, theta = self.discount, self.strength
-        j = x.distinct
+        sigma, theta, j = self.discount, self.strength, x.distinct
         gammas = rng.standard_gamma(np.append(x.frequencies - sigma, theta + j * sigma))
         weights = gammas / gammas.sum()
         lengths = [min(BLOCK, self.size - start) for start in range(0, self.size, BLOCK)]
@@ -170,35 +169,34 @@ class PitmanYor(PitmanYorUrn):
         """Return the guarantee by the coupling bound, which is T1 or T2, or by T21, whatever the base measure."""
         n, group = require_neighbours(self, relation, n)
         kind: Kind = "unconditional"
-        assumptions = [Code("chosen-without-data", {"what": ["base-measure", "strength", "discount"]})]
+        assumptions: tuple[Code, ...] = (
+            Code("chosen-without-data", {"what": ["base-measure", "strength", "discount"]}),
+        )
         if self.sampler != "ancestor":
             kind = "empirical"
-            assumptions.append(Code("variates-follow-laws"))
+            assumptions += (Code("variates-follow-laws"),)
         profile: Profile
         if coupled:
             tight = self.discount == 0.0 and not self.domain.finite
             profile = ConstantProfile(value=moved_mass(self.size, self.strength, n, group), tight=tight)
             theorem, falls = "T1" if tight else "T2", Code("delta-constant")
         else:
+            attained = not self.domain.finite  # where new values differ from all others
             profile = PitmanYorPairs(
-                size=self.size,
-                n=n,
-                strength=self.strength,
-                discount=self.discount,
-                group=group,
-                attained=not self.domain.finite,  # where new values differ from all others
+                size=self.size, n=n, strength=self.strength, discount=self.discount, group=group, attained=attained
             )
             theorem, falls = "T21", Code("delta-floor", {"delta": profile.delta(math.inf)})
         verbatim = (n - self.discount) / (self.strength + n)
         numbers = {"probability": verbatim, "expected": self.size * verbatim, "size": self.size}
+        caveats = (Code("verbatim-share", {**numbers, "at_most": self.discount != 0}), falls)
         return Guarantee(
             relation=relation,
             n=n,
             profile=profile,
             kind=kind,
             theorem=theorem,
-            assumptions=tuple(assumptions),
-            caveats=(Code("verbatim-share", {**numbers, "at_most": self.discount != 0}), falls),
+            assumptions=assumptions,
+            caveats=caveats,
         )
 
     def likelihood(self) -> ContinuedUrn:
@@ -223,14 +221,10 @@ class PitmanYor(PitmanYorUrn):
         worst table has the most distinct values, ``k = n`` where the domain has as many. Where new values may coincide
         with held ones, on a finite domain, its share is smaller.
         """
+        lost, worst, urn = self._expected_new(n, like), self._most_new(n), n + self.strength
+        remedies = helpful(self.domain, "discount", "size", "delta", size=self.size == 1, discount=not self.discount)
         return Forecast(
-            lost=self._expected_new(n, like),
-            lost_is="prediction",
-            lost_to="prior",
-            rest="base",
-            urn=n + self.strength,
-            worst=self._most_new(n),
-            remedies=helpful(self.domain, "discount", "size", "delta", size=self.size == 1, discount=not self.discount),
+            lost=lost, lost_is="prediction", lost_to="prior", rest="base", urn=urn, worst=worst, remedies=remedies
         )
 
 
