@@ -169,12 +169,10 @@ class PitmanYor(PitmanYorUrn):
         """Return the guarantee by the coupling bound, which is T1 or T2, or by T21, whatever the base measure."""
         n, group = require_neighbours(self, relation, n)
         kind: Kind = "unconditional"
-        assumptions: tuple[Code, ...] = (
-            Code("chosen-without-data", {"what": ["base-measure", "strength", "discount"]}),
-        )
+        assumptions = [Code("chosen-without-data", {"what": ["base-measure", "strength", "discount"]})]
         if self.sampler != "ancestor":
             kind = "empirical"
-            assumptions += (Code("variates-follow-laws"),)
+            assumptions.append(Code("variates-follow-laws"))
         profile: Profile
         if coupled:
             tight = self.discount == 0.0 and not self.domain.finite
@@ -188,15 +186,14 @@ class PitmanYor(PitmanYorUrn):
             theorem, falls = "T21", Code("delta-floor", {"delta": profile.delta(math.inf)})
         verbatim = (n - self.discount) / (self.strength + n)
         numbers = {"probability": verbatim, "expected": self.size * verbatim, "size": self.size}
-        caveats = (Code("verbatim-share", {**numbers, "at_most": self.discount != 0}), falls)
         return Guarantee(
             relation=relation,
             n=n,
             profile=profile,
             kind=kind,
             theorem=theorem,
-            assumptions=assumptions,
-            caveats=caveats,
+            assumptions=tuple(assumptions),
+            caveats=(Code("verbatim-share", {**numbers, "at_most": self.discount != 0}), falls),
         )
 
     def likelihood(self) -> ContinuedUrn:
