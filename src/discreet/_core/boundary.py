@@ -184,8 +184,7 @@ def explained(
     problem: BaseException, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> DiscreetError:
     """Return the error of this library that stands for another one that a call raised, without its text."""
-    blamed = _wrong_argument(function, args, kwargs)
-    if blamed is not None:
+    if (blamed := _wrong_argument(function, args, kwargs)) is not None:
         return ParameterError(f"{_called(function)}: {blamed}")
     if isinstance(problem, Fault):  # of a call within this one
         return problem
@@ -370,11 +369,8 @@ def _fits(value: Any, annotation: str) -> bool:
     no_list, value = isinstance(value, (bytes, np.generic)) and not isinstance(value, str), plain(value)
     for name, element in _alternatives(annotation):
         kind = _KINDS.get(name, ("", _CLASSES.get(name, object)))[1]
-        if (
-            not isinstance(value, kind)
-            or (isinstance(value, bool) and name in ("int", "float"))
-            or (no_list and name in _LISTS)
-        ):
+        no_number = isinstance(value, bool) and name in ("int", "float")
+        if not isinstance(value, kind) or no_number or (no_list and name in _LISTS):
             continue
         parts: Iterable[Any] = ()
         if element and isinstance(value, Collection) and not _is_ours(type(value)):  # a closed value has no elements

@@ -151,8 +151,7 @@ def scanned(path: str | PathLike[str], form: Format) -> pl.LazyFrame:
         scan = pl.scan_csv(path, glob=False, **options)
     else:
         with unpacked(path, form) as file:
-            text = file.read().decode(encoding)
-        scan = pl.scan_csv(io.BytesIO(text.encode("utf-8")), **options)
+            scan = pl.scan_csv(io.BytesIO(file.read().decode(encoding).encode("utf-8")), **options)
     columns = scan.collect_schema().names()
     if columns != names and '"' in "".join(names):  # Polars keeps the quotes that are doubled within a name
         scan = scan.rename(dict(zip(columns, names, strict=True)))
@@ -390,7 +389,6 @@ def write_arrow(
     """Stream frames into an open file in the IPC format, with types that every reader of Feather knows."""
     arrow, level = pyarrow("writing an Arrow file"), pl.CompatLevel.oldest()
     kinds = pl.DataFrame(schema=schema).to_arrow(compat_level=level).schema.with_metadata(dict(metadata or {}))
-    options = arrow.ipc.IpcWriteOptions(compression="lz4")
-    with arrow.ipc.new_file(file, kinds, options=options) as writer:
+    with arrow.ipc.new_file(file, kinds, options=arrow.ipc.IpcWriteOptions(compression="lz4")) as writer:
         for frame in frames:
             writer.write_table(frame.to_arrow(compat_level=level).cast(kinds))

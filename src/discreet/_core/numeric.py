@@ -163,8 +163,7 @@ def least_integer(holds: Callable[[int], bool], low: int, high: int) -> int | No
         if candidate == high:
             return None
         below, step = candidate, 2 * step
-    candidates = range(below + 1, candidate)
-    return below + 1 + bisect_left(candidates, True, key=holds)
+    return below + 1 + bisect_left(range(below + 1, candidate), True, key=holds)
 
 
 def least_real(

@@ -147,8 +147,7 @@ def draw_weighted(log_weights: Floats, *, rng: np.random.Generator) -> int:
     mantissa, octave = integer_weights(log_weights)
     order = np.argsort(-octave, kind="stable")
     starts = np.flatnonzero(np.diff(octave[order], prepend=1))
-    levels = octave[order[starts]]
-    sums = np.add.reduceat(mantissa[order], starts)
+    levels, sums = octave[order[starts]], np.add.reduceat(mantissa[order], starts)
     # At least the total, in units of the top level; a ticket beyond the total is drawn again.
     bound = math.ceil(np.ldexp(sums.astype(np.float64), levels).sum() * (1.0 + 1e-9)) + 1
     while True:

@@ -148,8 +148,7 @@ def first_wrong(document: Any, shape: Mapping[str, Any], place: str) -> str | No
         if key not in document:
             return where
         if isinstance(kinds, Mapping):
-            wrong = first_wrong(document[key], kinds, f"{where}.")
-            if wrong is not None:
+            if (wrong := first_wrong(document[key], kinds, f"{where}.")) is not None:
                 return wrong
         elif not isinstance(document[key], kinds) or isinstance(document[key], bool):
             return where

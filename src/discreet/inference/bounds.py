@@ -181,10 +181,8 @@ def _placed(column: Column, codes: npt.NDArray[Any], draws: Draws, cells: Boolea
         with np.errstate(invalid="ignore", divide="ignore"):  # a draw of nulls only has no shares: NaN says so
             total = (weights.sum(axis=1) + withheld)[:, None]
             weights, greatest = weights / total, np.minimum(withheld[:, None], room) / total
-            ends = (
-                (np.full(len(withheld), -1), withheld[:, None] / total),
-                (np.broadcast_to(labels, greatest.shape), greatest),
-            )
+            unlabelled = np.full(len(withheld), -1), withheld[:, None] / total
+            ends = unlabelled, (np.broadcast_to(labels, greatest.shape), greatest)
     least, greatest = (Draws(weights, Records(columns=(placed.ravel(),)), parts) for placed, parts in ends)
     return Line(column, codes, least, 0, "least"), Line(column, codes, greatest, 0, "most")
 

@@ -177,8 +177,7 @@ class NoisyUrn:
         self._lean, reach = lean, math.ceil(self._noise.reach / self.step)
         self._moves = np.arange(-reach, reach + 1)
         noise = self.step * self._moves.astype(np.float64)
-        logs = self._noise.log_pmf(noise) - self._noise.log_whole - lean * noise
-        self._chances = np.exp(logs) * self.step
+        self._chances = np.exp(self._noise.log_pmf(noise) - self._noise.log_whole - lean * noise) * self.step
         self._factors = {kind: self._factor(*kind) for kind in dict.fromkeys(self._kinds)}
         self._sums = self._lattice.sums(self._kinds, lambda kind: self._logs(self._factors[kind]), tilt=tilt)
 

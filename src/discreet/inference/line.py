@@ -97,15 +97,12 @@ class Line:
         own = codes[:0] if draws.own is None else np.asarray(draws.own.columns[place])
         self.step = 0.0 if end else piece_ends(column, codes[:1])[2]
         parts = []
-        for part, shape, weights in (
-            (codes, (1, -1), draws.weights),
-            (own, draws.own_weights.shape, draws.own_weights),
-        ):
+        for part, shape, masses in ((codes, (1, -1), draws.weights), (own, draws.own_weights.shape, draws.own_weights)):
             if end is None:
                 low, high, _ = piece_ends(column, part)
             else:
                 low = high = extremes(column, part)[end == "most"]
-            parts.append(Pieces(part.reshape(shape), low.reshape(shape), high.reshape(shape), weights))
+            parts.append(Pieces(part.reshape(shape), low.reshape(shape), high.reshape(shape), masses))
         nulls = [np.isnan(part.low) for part in parts]
         if any(null.any() for null in nulls):
             parts = [
@@ -295,8 +292,7 @@ def variances(least: Line, most: Line) -> tuple[Floats, Floats]:
     centre = _centre_of_nearest(weights, low, high)
     smallest = (weights * (np.clip(centre, low, high) - centre) ** 2).sum(axis=1)
     centre = _centre_of_furthest(weights, low, high)
-    largest = (weights * np.maximum(centre - low, high - centre) ** 2).sum(axis=1)
-    return smallest, largest
+    return smallest, (weights * np.maximum(centre - low, high - centre) ** 2).sum(axis=1)
 
 
 def _centre_of_nearest(weights: Floats, low: Floats, high: Floats) -> Floats:

@@ -294,8 +294,7 @@ def _learned(z: Released, of: str, parameters: dict[str, float | None], level: f
     if of == "discount" and z.domain.finite:
         raise ParameterError("with a finite domain the discount is 0")
     theta, sigma = ("learned" if value is None else value for value in parameters.values())
-    posterior = learned_parameters(z, theta, sigma, draws=_LEARNED, hyperprior=None, rng=seeded(0))
-    draws: Floats = getattr(posterior, of)
+    draws = learned_parameters(z, theta, sigma, draws=_LEARNED, hyperprior=None, rng=seeded(0))._asdict()[of]
     lower, upper = np.quantile(draws, [(1.0 - level) / 2.0, (1.0 + level) / 2.0]).tolist()
     urn = z.urn and f". That urn has strength {z.urn.strength:g} and discount {z.urn.discount:g}"
     origin = (

@@ -326,9 +326,8 @@ def fit(
     Parameters
     ----------
     model : callable
-        A NumPyro model ``model(data)``. ``data`` is a dict: for each column an array, one entry per released
-        record (its value, or the middle of its cell; the code of a category or boolean; days or seconds
-        for dates and times).
+        A NumPyro model ``model(data)``. ``data`` is a dict: for each column an array, one entry per released record
+        (its value, or the middle of its cell; the code of a category or boolean; days or seconds for dates and times).
     release, facts
         As for :func:`process_posterior`.
     draws, warm_up : int

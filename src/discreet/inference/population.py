@@ -276,10 +276,9 @@ class Posterior:
             Each draw restricted to those records, and normalised. What a draw without mass there has is NaN.
         """
         group = group_with(self.domain, column, value)
+        notes = (*self.notes, f"of the records with {column} = {group.label}")
         return replace(
-            self._within(group),
-            block=lambda index: restricted(group, self.support, self.block(index))[0],
-            notes=(*self.notes, f"of the records with {column} = {group.label}"),
+            self._within(group), block=lambda i: restricted(group, self.support, self.block(i))[0], notes=notes
         )
 
     def _of_block(self, group: Group, draws: Draws) -> tuple[Posterior, Floats]:

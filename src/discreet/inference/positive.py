@@ -47,8 +47,7 @@ class Positive:
         text *= self._likelihood.surplus == "shifted"
         if self._stratified:
             text = "the rounding of neighbouring cells' shares to whole records is taken as independent"
-        log = -math.inf if self._hopeless else self._nodes[2]
-        return CountPosterior(log, self._draw, self._lattice.step, text)
+        return CountPosterior(-math.inf if self._hopeless else self._nodes[2], self._draw, self._lattice.step, text)
 
     @classmethod
     def posteriors(cls, priors: Sequence[Prior], *release: Any) -> list[CountPosterior]:
@@ -283,7 +282,6 @@ def _looked_up(numbers: Integers, logs: Floats) -> LogWeights:
 
     def weight(values: Integers) -> Floats:
         below, above = np.maximum(numbers[0] - values, 0), np.maximum(values - numbers[-1], 0)
-        inside = np.clip(values - numbers[0], 0, len(logs) - 1)
-        return np.asarray(logs[inside] - rise * below - fall * above)
+        return np.asarray(logs[np.clip(values - numbers[0], 0, len(logs) - 1)] - rise * below - fall * above)
 
     return weight

@@ -333,11 +333,8 @@ class Lattice:
         lengths = np.array([*map(len, numbers)])
         weights = np.concatenate(logs)
         weights += by_function([priors[cell] for cell, _ in pairs], np.concatenate(numbers), lengths)
-        parts = np.split(weights, np.cumsum(lengths)[:-1])
-        laws = {
-            pair: IntegerLaw.from_logarithms(int(own[0]), part)
-            for pair, own, part in zip(pairs, numbers, parts, strict=True)
-        }
+        parts = zip(pairs, numbers, np.split(weights, np.cumsum(lengths)[:-1]), strict=True)
+        laws = {pair: IntegerLaw.from_logarithms(int(own[0]), part) for pair, own, part in parts}
         return Sums([laws[key] for key in keys], self.total, self.levels if levels is None else levels, tilt=tilt)
 
     def _log_prior(self, alpha: float, rate: float, numbers: Integers) -> Floats:

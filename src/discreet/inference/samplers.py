@@ -65,8 +65,7 @@ class CountDraws:
         if posteriors[0].proposed:
             return cls._accepted(posteriors, draws, rng)
         numbers = tuple(rng.multinomial(draws, _prior_probabilities(posteriors)).tolist())
-        pairs = zip(posteriors, numbers, strict=True)
-        counts = [posterior.draw(number, rng) for posterior, number in pairs if number]
+        counts = [posterior.draw(number, rng) for posterior, number in zip(posteriors, numbers, strict=True) if number]
         return cls(np.concatenate(counts), posteriors[0].step, posteriors[0].approximation, numbers)
 
     @classmethod
@@ -171,8 +170,7 @@ def _given_thresholded(
             return numbers, noise.log_pmf(y - lattice.counts(numbers)) - noise.log_whole
         numbers = lattice.numbers(0.0, minimum + noise.reach)
         with np.errstate(divide="ignore"):
-            short = np.log(noise.below(minimum - lattice.step * numbers))
-        return numbers, np.where(numbers > 0, short, 0.0)
+            return numbers, np.where(numbers > 0, np.log(noise.below(minimum - lattice.step * numbers)), 0.0)
 
     kinds = [None if math.isnan(y) else y for y in counts.tolist()]
     guess = np.where(withheld, remainder, counts)

@@ -165,17 +165,9 @@ def estimated(name: str, numbers: Floats, *, level: float, chains: int, **facts:
     if chains:
         chained = np.where(present, numbers[:, 0], values.mean()).reshape(chains, -1)
         effective, agreement = effective_sample_size(chained), r_hat(chained)
-    return Estimate(
-        name=name,
-        mean=float(values.mean()),
-        sd=float(values.std(ddof=1)) if len(values) > 1 else math.nan,
-        lower=float(lower),
-        upper=float(upper),
-        effective_draws=effective,
-        r_hat=agreement,
-        bounds=bounds,
-        **facts,
-    )
+    sd = float(values.std(ddof=1)) if len(values) > 1 else math.nan
+    facts |= {"mean": float(values.mean()), "sd": sd, "lower": float(lower), "upper": float(upper), "bounds": bounds}
+    return Estimate(name=name, effective_draws=effective, r_hat=agreement, **facts)
 
 
 def bounded(rows: Iterable[Estimate]) -> list[str]:

@@ -174,13 +174,11 @@ def _times(laws: Sequence[IntegerLaw], logarithms: Callable[[Integers, Integers]
     """Return laws with weights times others, whose logarithms are a function of all laws' numbers, and lengths."""
     ends = _ends(laws)
     starts, lengths = ends[:-1], np.diff(ends)
-    low = np.array([law.low for law in laws])
-    numbers = np.arange(ends[-1]) + np.repeat(low - starts, lengths)
+    numbers = np.arange(ends[-1]) + np.repeat(np.array([law.low for law in laws]) - starts, lengths)
     with np.errstate(divide="ignore"):
         logs = np.log(np.concatenate([law.weights for law in laws])) + logarithms(numbers, lengths)
     largest = np.maximum.reduceat(logs, starts)
-    weights = np.exp(logs - np.repeat(largest, lengths))
-    return _without_ends(laws, weights, ends, largest)
+    return _without_ends(laws, np.exp(logs - np.repeat(largest, lengths)), ends, largest)
 
 
 def _without_ends(laws: Sequence[IntegerLaw], weights: Floats, ends: Indices, scales: Floats) -> list[IntegerLaw]:
@@ -227,8 +225,7 @@ def _tilt(laws: Sequence[IntegerLaw], total: int) -> float:
     distance, spread = beyond(0.0)
     if abs(distance) <= 3.0 * spread:
         return 0.0
-    step = -math.copysign(1.0 / max(spread, 1.0), distance)
-    inner, outer = 0.0, step
+    inner, outer = 0.0, -math.copysign(1.0 / max(spread, 1.0), distance)
     while beyond(outer)[0] * distance > 0.0 and abs(outer) < 1e3:  # until the mean of the sum is on the other side
         inner, outer = outer, 4.0 * outer
     for _ in range(40):
@@ -258,8 +255,7 @@ def _split(
     for _ in range(_ROUNDS):
         if not len(row):
             break
-        tickets = np.searchsorted(line, row + rng.random(len(row)), side="right")
-        tickets = np.minimum(tickets, starts[row + 1] - 1)
+        tickets = np.minimum(np.searchsorted(line, row + rng.random(len(row)), side="right"), starts[row + 1] - 1)
         number = low[row] + tickets - starts[row]
         place = sums[row, column] - number - wide_low[row]
         inside = (place >= 0) & (place < lengths[row])
@@ -284,8 +280,7 @@ def _listed(
     # ones, others: weights of the pairs' laws, one after the other, and where each begins, and the last ends; sums:
     # less the least numbers of both; shares: of the weight that lies before a number.
     (weights, starts), (wide, ends) = ones, others
-    same = pair * (int(sums.max()) + 1) + sums
-    _, index, case = np.unique(same, return_index=True, return_inverse=True)
+    _, index, case = np.unique(pair * (int(sums.max()) + 1) + sums, return_index=True, return_inverse=True)
     pair, sums = pair[index], sums[index]
     lowest = np.maximum(sums - (ends[pair + 1] - ends[pair] - 1), 0)
     lengths = np.minimum(starts[pair + 1] - starts[pair], sums + 1) - lowest
@@ -295,8 +290,7 @@ def _listed(
     while start < len(pair):  # as many at a time as fit
         stop = max(start + 1, int(np.searchsorted(totals, (totals[start - 1] if start else 0) + _LISTED, side="right")))
         part, length = slice(start, stop), lengths[start:stop]
-        begins = np.cumsum(length) - length
-        place = np.arange(int(length.sum()))
+        begins, place = np.cumsum(length) - length, np.arange(int(length.sum()))
         chances = weights[place + np.repeat(starts[pair[part]] + lowest[part] - begins, length)]
         chances *= wide[np.repeat(ends[pair[part]] + sums[part] - lowest[part] + begins, length) - place]
         chances /= np.repeat(np.maximum(np.maximum.reduceat(chances, begins), 1e-300), length)

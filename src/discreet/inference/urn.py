@@ -147,12 +147,10 @@ def tail_plan(strength: float, discount: float, *, mass: float, tolerance: float
 def tail_weights(strength: Floats, discount: Floats, plan: TailPlan, rng: np.random.Generator) -> Floats:
     """Draw the weights of a tail, shape (D, plan.sticks + plan.rest), which sum to one in each row."""
     theta, sigma = strength[:, None], discount[:, None]
-    steps = np.arange(1, plan.sticks + 1)
     a = rng.standard_gamma(np.broadcast_to(1.0 - sigma, (len(theta), plan.sticks)))
-    b = rng.standard_gamma(theta + steps * sigma)
+    b = rng.standard_gamma(theta + np.arange(1, plan.sticks + 1) * sigma)
     broken = a / np.maximum(a + b, np.finfo(float).tiny)
-    remaining = np.cumprod(1.0 - broken, axis=1)
-    unbroken = np.concatenate((np.ones_like(theta), remaining), axis=1)
+    unbroken = np.concatenate((np.ones_like(theta), np.cumprod(1.0 - broken, axis=1)), axis=1)
     spread = (1.0 - sigma) / (theta + plan.sticks * sigma + 1.0)
     room = plan.rest * spread - 1.0  # with too few values for the variance, equal weights come nearest
     parameter = np.where(room > 1e-6, (1.0 - spread) / np.maximum(room, 1e-6), 1e6)

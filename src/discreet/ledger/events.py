@@ -148,12 +148,8 @@ class Page:
     def run_of(self, reservation: LedgerEvent) -> list[LedgerEvent]:
         """Return all events of the entries that went on from the same steps as an entry, itself among them."""
         origin = reservation.facts.get("continues", reservation.entry)
-        return [
-            event
-            for entry in self.reservations()
-            if origin in (entry.entry, entry.facts.get("continues"))
-            for event in self.entry(entry.entry)
-        ]
+        run = [entry for entry in self.reservations() if origin in (entry.entry, entry.facts.get("continues"))]
+        return [event for entry in run for event in self.entry(entry.entry)]
 
     def append(
         self, entry: str | None, state: str, *, facts: Mapping[str, Any], cost: Cost | None = None
@@ -235,18 +231,9 @@ class Book:
 
 def begin(store: Store, dataset: str, facts: Mapping[str, Any]) -> None:
     """Make the book of a data set. Raises ParameterError when there is one."""
-    event = LedgerEvent(
-        number=0,
-        at=now(),
-        dataset=dataset,
-        entry=None,
-        state="CREATED",
-        cost=Cost(),
-        spent=Cost(),
-        counts=dict.fromkeys(STATES, 0),
-        facts={"ledger": fresh_identity(), **facts},
-        previous=BEGINNING,
-    )
+    place: dict[str, Any] = {"number": 0, "entry": None, "state": "CREATED", "previous": BEGINNING}
+    sums: dict[str, Any] = {"cost": Cost(), "spent": Cost(), "counts": dict.fromkeys(STATES, 0)}
+    event = LedgerEvent(**place, **sums, at=now(), dataset=dataset, facts={"ledger": fresh_identity(), **facts})
     with store.appending(dataset) as run:
         if run("SELECT name FROM discreet_dataset WHERE name = :name", name=dataset):
             raise ParameterError(f"there is a ledger of the data set {dataset!r} already. Use it, or give another name")

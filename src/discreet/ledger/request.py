@@ -347,13 +347,9 @@ class Request:
 
     def purpose(self, mechanism: Mechanism, *, n: int) -> dict[str, Any]:
         """Return what is paid for, in public facts as JSON values: the mechanism that runs, on ``n`` records."""
-        facts: dict[str, Any] = {
-            "mechanism": {"name": mechanism.name, "parameters": mechanism.parameters()},
-            "records": declared(mechanism, "records") or n,
-            "size": declared(mechanism, "size") or self.size,
-            "cells": hash_of(mechanism.domain),
-            "domain": mechanism.domain.to_toml(),
-        }
+        facts: dict[str, Any] = {"mechanism": {"name": mechanism.name, "parameters": mechanism.parameters()}}
+        facts |= {"records": declared(mechanism, "records") or n, "size": declared(mechanism, "size") or self.size}
+        facts |= {"cells": hash_of(mechanism.domain), "domain": mechanism.domain.to_toml()}
         return dict(json.loads(json.dumps(facts)))
 
 

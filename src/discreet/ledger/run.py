@@ -159,8 +159,7 @@ class Run:
             raise Refused("a run is for one release, within its with block. Pay for another")
         if facts.unit != self.request.unit:
             raise Refused("the table has another unit than the request. Give both the same")
-        purpose = self._require_purpose()
-        n, n_is_public = purpose["records"], self.request.between.name == "replacement"
+        n, n_is_public = self._require_purpose()["records"], self.request.between.name == "replacement"
         if facts.domain != mechanism.domain or (n_is_public and public_size(closed) != n):
             raise Refused("the table has another domain or number of records than was paid for. Pay for this table")
         if not self._unused.acquire(blocking=False):
@@ -178,8 +177,7 @@ class Run:
     def _output(self, x: Any, rng: np.random.Generator) -> Any:
         """Run the kernel; refuse a table in parts, or by units, that it cannot read."""
         mechanism, watch = self.mechanism, self.request.watch
-        by_unit = isinstance(mechanism, PartsMechanism) and mechanism.by_unit
-        if isinstance(x, Units) != by_unit:
+        if isinstance(x, Units) != (isinstance(mechanism, PartsMechanism) and mechanism.by_unit):
             raise ParameterError(
                 "the table must be read by units for votes of units, and for nothing else. Write "
                 "confidential(..., unit=Unit(..., max_records=...), by_unit=True) together with unit_votes=..."
@@ -199,16 +197,8 @@ class Run:
             if self._reservation is not None:
                 paid = (self._reservation.facts["held"]["steps"], self._reservation.facts["held"]["sha256"])
             file, redraw = mechanisms.StepsFile(checkpoint.path, mechanism, paid=paid, note=note), checkpoint.redraw
-        return mechanisms.steps_taken(
-            mechanism,
-            x,
-            rng=rng,
-            file=file,
-            redraw=redraw,
-            stepped=watch.stepped,
-            evolved=watch.evolved,
-            guard=self._parts,
-        )
+        calls: dict[str, Any] = {"stepped": watch.stepped, "evolved": watch.evolved, "guard": self._parts}
+        return mechanisms.steps_taken(mechanism, x, rng=rng, file=file, redraw=redraw, **calls)
 
     def _charge(self, book: Book, reservation: LedgerEvent, guarantee: Guarantee) -> Cost:
         """Return the cost of a guarantee. Raises Refused where the ledger or a plan does not pay for it."""

@@ -67,14 +67,10 @@ class LedgerStatus:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON values, and the best attacker's power at a false-alarm rate of 5 %."""
-        attacker = {
-            "false_alarms": _FALSE_ALARMS,
-            "power_now": power(_FALSE_ALARMS, **self.spent),
-            "power_at_most": power(_FALSE_ALARMS, **self.budget),
-        }
+        powers = {"power_now": power(_FALSE_ALARMS, **self.spent), "power_at_most": power(_FALSE_ALARMS, **self.budget)}
         facts = asdict(self)
         last = {key: facts.pop(key) for key in ("head", "created")}
-        return {**facts, "attacker": attacker, **last}
+        return {**facts, "attacker": {"false_alarms": _FALSE_ALARMS, **powers}, **last}
 
     def __str__(self) -> str:
         covers, unit = self.covers, "a record"
@@ -118,19 +114,11 @@ class LedgerStatus:
 
 def status_of(book: Book, last: LedgerEvent) -> LedgerStatus:
     """Return where a ledger stands after its last event."""
-    currency = book.currency
-    spent, left = (convert(last.spent, book.budget) for convert in (currency.worth, currency.left))
-    return LedgerStatus(
-        dataset=book.dataset,
-        currency=currency.name,
-        budget=asdict(book.budget),
-        spent=dict(zip(("epsilon", "delta"), spent, strict=True)),
-        left=dict(zip(("epsilon", "delta"), left, strict=True)),
-        counts=dict(last.counts),
-        covers=dict(book.covers),
-        head=last.hash,
-        created=book.created,
-    )
+    currency, facts = book.currency, {"dataset": book.dataset, "head": last.hash, "created": book.created}
+    sums = [convert(last.spent, book.budget) for convert in (currency.worth, currency.left)]
+    spent, left = (dict(zip(("epsilon", "delta"), pair, strict=True)) for pair in sums)
+    losses: dict[str, Any] = {"budget": asdict(book.budget), "spent": spent, "left": left, "counts": dict(last.counts)}
+    return LedgerStatus(**losses, currency=currency.name, covers=dict(book.covers), **facts)
 
 
 def loss_texts(status: Mapping[str, Any]) -> dict[str, dict[str, str]]:

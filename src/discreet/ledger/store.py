@@ -46,8 +46,7 @@ def _require_one_name(path: Path) -> None:
         raise FileProblem(path, "there is no ledger", "make one with discreet ledger init")
     same = "which SQLite would take for two files"
     if path.stat().st_nlink != 1:
-        remedy = "remove the other name, which leaves the ledger as it is"
-        raise FileProblem(path, f"it has two names, {same}", remedy)
+        raise FileProblem(path, f"it has two names, {same}", "remove the other name, which leaves the ledger as it is")
     file = Path(os.path.realpath(path))
     mount = _mount_of(file)
     is_mount_point = file.stat().st_dev != file.parent.stat().st_dev

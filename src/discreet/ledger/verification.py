@@ -253,12 +253,9 @@ def _cost_again(releases: Sequence[Mapping[str, Any]], entry: _Entry, paying: _E
     name, guarantees = entry.facts.get("relation", book.covers["relation"]), []
     try:
         for release in releases:
-            mechanism = certified_type(release["mechanism"]["name"]).from_parameters(
-                release["mechanism"]["parameters"],
-                domain=Domain.from_toml(release["toml"]),
-                records=release["records"],
-                size=release["size"],
-            )
+            kind, parameters = certified_type(release["mechanism"]["name"]), release["mechanism"]["parameters"]
+            numbers = {key: release[key] for key in ("records", "size")}
+            mechanism = kind.from_parameters(parameters, domain=Domain.from_toml(release["toml"]), **numbers)
             group = 1 if mechanism.domain.tables else release["group"]  # all rows of a unit are then one record
             guarantees.append(mechanism.guarantee(Relation(name=name, group=group), n=release["records"]))
         if "parts" not in entry.facts:
@@ -288,11 +285,9 @@ def _step_problems(entry: _Entry, entries: Mapping[str, _Entry]) -> Iterator[str
         kind = REGISTRY.get(purpose["mechanism"]["name"])
         if kind is not None and not issubclass(kind, SteppedMechanism):
             yield f"it goes on from {counted(steps_held, 'step')}, and its mechanism takes one step"
-        purposes = [member.purpose for member in earlier if member is origin or member.steps]
+        purposes = [member.purpose for member in earlier if member.purpose and (member is origin or member.steps)]
         used = steps or entry.released is not None  # else it was refused
-        if used and any(
-            earlier_purpose["mechanism"] != purpose["mechanism"] for earlier_purpose in filter(None, purposes)
-        ):
+        if used and any(paid["mechanism"] != purpose["mechanism"] for paid in purposes):
             yield "it goes on from a run of another mechanism"
     steps_taken = {step for member in earlier for step in member.steps}
     last_step = max(steps_taken, default=0)

@@ -202,9 +202,7 @@ class Mechanism(ABC):
         values = {**parameters, **{name: n for name, n in numbers.items() if name in names and n is not None}}
         missing = [name for name in cls.traits.free if name in names - set(values)]
         if missing[:1] == ["size"]:
-            raise ParameterError(
-                f"{cls.name} needs size=..., since its guarantee depends on the number of records released"
-            )
+            raise ParameterError(f"{cls.name} needs size=..., on which its guarantee depends")
         missing += [item.name for item in parts if item.default is item.default_factory is MISSING]
         for name in missing:
             if name not in values:
@@ -259,12 +257,9 @@ Twin = TypeVar("Twin", bound=Mechanism)
 def twin_of(mechanism: Twin, size: int | None) -> Twin:
     """Return an equal mechanism, built anew from public parameters: what a release reads outputs with."""
     # A user's own generator, a public argument, is handed on. size: number of records to release; None for counts.
-    twin = mechanism.from_parameters(
-        json.loads(json.dumps(mechanism.parameters())),
-        domain=Domain.from_dict(mechanism.domain.to_dict()),
-        records=declared(mechanism, "records") or 0,
-        size=declared(mechanism, "size") or size,
-    )
+    parameters, domain = json.loads(json.dumps(mechanism.parameters())), Domain.from_dict(mechanism.domain.to_dict())
+    records, size = declared(mechanism, "records") or 0, declared(mechanism, "size") or size
+    twin = mechanism.from_parameters(parameters, domain=domain, records=records, size=size)
     # of a user's own generator a twin has what was stated of it
     names = [item.name for item in fields(twin) if hasattr(getattr(twin, item.name), "stated")]
     generators: dict[str, Any] = {name: getattr(mechanism, name) for name in names}
@@ -283,8 +278,7 @@ def public_inputs(mechanism: Mechanism) -> dict[str, Records]:
 
 def parameter_names(kind: type[Mechanism]) -> tuple[str, ...]:
     """Return the names of the parameters of a class, without the domain and the numbers of records."""
-    names = [item.name for item in fields(kind) if item.init and item.name not in ("domain", "records", "size")]
-    return tuple(names)
+    return tuple(item.name for item in fields(kind) if item.init and item.name not in ("domain", "records", "size"))
 
 
 def require_known(kind: type[Mechanism], names: Iterable[str], *more: str) -> None:

@@ -141,8 +141,8 @@ def _between_groups(masses: Floats, points: Floats, created: float, metric: Metr
     supply = np.bincount(label, positive, len(sums))
     share = np.divide(remains, supply, out=np.zeros_like(remains), where=supply > 0.0)
     spread = positive * share[label]
-    detour = float(np.abs(masses - spread) @ distances)
-    return spread, cost + detour, lowest_potential(points, centres, price, metric)
+    cost += float(np.abs(masses - spread) @ distances)
+    return spread, cost, lowest_potential(points, centres, price, metric)
 
 
 def gathered(points: Floats, size: int, metric: Metric) -> tuple[Integers, Floats, Floats]:
@@ -235,8 +235,7 @@ def _balls(points: Floats, blocks: list[Integers], metric: Metric) -> tuple[Floa
     """Return the centre of each block's box, and the largest distance of its points from there."""
     lengths = [len(block) for block in blocks]
     starts = np.cumsum([0, *lengths[:-1]])
-    order = np.concatenate(blocks)
-    inside = points[order]
+    inside = points[np.concatenate(blocks)]
     centres = 0.5 * (np.minimum.reduceat(inside, starts) + np.maximum.reduceat(inside, starts))
     distances = metric.lengths(inside - np.repeat(centres, lengths, axis=0))
     return centres, np.maximum.reduceat(distances, starts)
@@ -290,9 +289,7 @@ def _solved(
     # Three nodes keep every problem feasible: a sink takes what stays with its supply, a source has the created mass,
     # and another fills any deficit by a detour at twice the diameter.
     if not transport_available():
-        raise ParameterError(
-            "a projection in two or more dimensions needs POT 0.9.7. Install it: pip install 'discreet[transport]'"
-        )
+        raise ParameterError("beyond one dimension, POT 0.9.7 is needed. Install it: pip install 'discreet[transport]'")
     import ot
     import scipy.sparse
 
@@ -304,14 +301,9 @@ def _solved(
     out = np.concatenate((supplies, [created, deficits.sum()]))
     total = out.sum()
     into = np.append(deficits, total - deficits.sum())
+    costs = scipy.sparse.coo_matrix((cost, (row, column)), shape=(n + 2, k + 1))
     plan, log = ot.emd(
-        out / total,
-        into / total,
-        scipy.sparse.coo_matrix((cost, (row, column)), shape=(n + 2, k + 1)),
-        numItermax=2**31 - 1,
-        log=True,
-        center_dual=False,
-        check_marginals=False,
+        out / total, into / total, costs, numItermax=2**31 - 1, log=True, center_dual=False, check_marginals=False
     )
     if log.get("warning"):
         raise ParameterError("the transport was not solved. Take fewer points, or masses of a smaller spread")

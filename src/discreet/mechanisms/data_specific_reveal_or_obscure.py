@@ -138,13 +138,9 @@ class DataSpecificRevealOrObscure(MixtureDraws):
         if self.domain.size != 1:
             least = (like or Commonness.invented(self.domain)).least
             lost, worst = self._units_of(n, math.floor(n * least)) / MIXING_UNIT, self._units_of(n, 0) / MIXING_UNIT
+        remedies = helpful(self.domain, "cells", "columns", "size", "epsilon", "delta", size=self.size == 1)
         return Forecast(
-            lost=lost,
-            lost_is="prediction",
-            lost_to="uniform",
-            rest="uniform",
-            worst=worst,
-            remedies=helpful(self.domain, "cells", "columns", "size", "epsilon", "delta", size=self.size == 1),
+            lost=lost, lost_is="prediction", lost_to="uniform", rest="uniform", worst=worst, remedies=remedies
         )
 
     def likelihood(self) -> ExactLaw:

@@ -70,8 +70,7 @@ class DirichletMultinomial(HeldMechanism):
     ``DirMult(m; a+1, b, R)`` and ``DirMult(m; a, b+1, R)``, ``a, b`` the two smallest prior masses, the larger of the
     two orders; pure ``epsilon = log(1 + m / min alpha)``. For groups of 2 or 3 and a uniform prior, the maximum over
     how the group splits, where it can be summed (exact where every outcome is, the pure epsilon always); else a chain
-    of single replacements (an upper bound). The kernel draws
-    integers only: floating point costs nothing.
+    of single replacements (an upper bound). The kernel draws integers only: floating point costs nothing.
 
     References
     ----------
@@ -96,9 +95,7 @@ class DirichletMultinomial(HeldMechanism):
         object.__setattr__(self, "prior", real("prior", self.prior))
         object.__setattr__(self, "size", positive_size("size", self.size))
         if not 1e-12 <= self.prior <= 2**40 / cells:
-            raise ParameterError(
-                f"prior must be at least 1e-12 per cell, and at most 2^40 in total, got {self.prior!r} per cell"
-            )
+            raise ParameterError(f"prior must be at least 1e-12 per cell and at most 2^40 in total, got {self.prior!r}")
         exact = Fraction(self.strength_units, cells * UNIT)
         rounded = float(exact)  # down, so that it gives the total again
         object.__setattr__(self, "prior", math.nextafter(rounded, 0.0) if Fraction(rounded) > exact else rounded)
@@ -163,11 +160,8 @@ class DirichletMultinomial(HeldMechanism):
         least, next_least = (strength * w for w in self.domain.least_weights())
         orders = sorted({(least, next_least), (next_least, least)})
         if cells == 2 and n <= _TWO_CELL_EXACT and n * self.size <= _TWO_CELL_DRAWS:
-            pairs = [
-                UrnPair(size=self.size, a=float(a + count), b=float(b + n - 1 - count), rest=0.0)
-                for a, b in orders
-                for count in range(n)
-            ]
+            masses = [(float(a + count), float(b + n - 1 - count)) for a, b in orders for count in range(n)]
+            pairs = [UrnPair(size=self.size, a=a, b=b, rest=0.0) for a, b in masses]
         else:
             tight = cells > 2 or n == 1
             remainder = float(n + strength - least - next_least - 1)
@@ -180,9 +174,7 @@ class DirichletMultinomial(HeldMechanism):
 
     def likelihood(self) -> DrawnFromCounts:
         """Return the urn's likelihood: ``(alpha + C)_Z`` for each cell, a rising factorial."""
-        return DrawnFromCounts(
-            log_weight=lambda _, cells, c, drawn: log_rising(self._prior[cells] + c, drawn.astype(float))
-        )
+        return DrawnFromCounts(log_weight=lambda _, cells, c, z: log_rising(self._prior[cells] + c, z.astype(float)))
 
     @cached_property
     def _prior(self) -> Floats:

@@ -164,15 +164,13 @@ def draw_blocks(
     """Yield ``size`` draws from the urn, as value numbers, in blocks; new values are numbered as they appear."""
     # A negative strength is above -discount: the first value's founder then weighs unit + strength.
     masses = masses.astype(np.int64, copy=True)
-    missing = max(0, -strength)
-    opening = max(0, strength)
+    missing, opening = max(0, -strength), max(0, strength)
     places = np.arange(min(BLOCK, size), dtype=np.int64)
     all_steps = places * unit
     done = 0
     while done < size:
         length = min(BLOCK, size - done)
-        edges = np.cumsum(masses)
-        filled = int(masses.sum())
+        edges, filled = np.cumsum(masses), int(masses.sum())
         # Layout: [values' units | this block's earlier draws | opening units]; the last move up as draws are added.
         # One bound for all is quicker to draw below; what falls beyond a draw's own bound is drawn again below that.
         steps = all_steps[:length]
@@ -290,14 +288,9 @@ class PitmanYorUrn(HeldMechanism):
 
     def _held_urn(self, x: Counts, *, filtered: bool) -> HeldTable:
         """Return what the law of the urn at a table depends on, where new values differ from all others."""
-        return HeldTable.pitman_yor(
-            x.frequencies,
-            size=self.size,
-            strength=self.strength,
-            discount=self.discount,
-            filtered=filtered,
-            fresh=self.domain.size is None or x.distinct < self.domain.size,
-        )
+        urn: dict[str, Any] = {"size": self.size, "strength": self.strength, "discount": self.discount}
+        fresh = self.domain.size is None or x.distinct < self.domain.size
+        return HeldTable.pitman_yor(x.frequencies, **urn, filtered=filtered, fresh=fresh)
 
     def _expected_new(self, n: int, like: Commonness | None = None) -> float:
         """Return the expected ``(theta + sigma E k) / (theta + n)``: of a like table, or under the urn's own prior."""

@@ -140,8 +140,7 @@ class ExponentialHistogram(DrawnMechanism):
             counts, weights = np.zeros_like(table), self._log_weights(table, np.arange(self.size + 1)[:, None]).T
             sums = _log_sums(weights)
             for cell in range(len(table) - 1):
-                log_weights = weights[cell, : remaining + 1] + sums[cell + 1, remaining::-1]
-                counts[cell] = draw_weighted(log_weights, rng=rng)
+                counts[cell] = draw_weighted(weights[cell, : remaining + 1] + sums[cell + 1, remaining::-1], rng=rng)
                 remaining -= int(counts[cell])
             counts[-1] = remaining
         else:
@@ -190,13 +189,10 @@ class ExponentialHistogram(DrawnMechanism):
         table is near a corner of the simplex: the estimate is rather too large. Total variation is at most the distance
         times 1/2, ``sqrt(k)/2`` or ``sqrt(2)``.
         """
-        return Forecast(
-            lost=self._lost(n),
-            lost_is="prediction",
-            lost_to="drawn counts",
-            remedies=helpful(self.domain, "cells", "columns", "epsilon", "delta"),
-            stratified=True,  # the counts are the kernel's own, and no independent draws
-            draws=max(2, min(32, (1 << 29) // (self._cells * (self.size + 1) ** 2))),
+        lost, remedies = self._lost(n), helpful(self.domain, "cells", "columns", "epsilon", "delta")
+        draws = max(2, min(32, (1 << 29) // (self._cells * (self.size + 1) ** 2)))
+        return Forecast(  # stratified: the counts are the kernel's own, and no independent draws
+            lost=lost, lost_is="prediction", lost_to="drawn counts", remedies=remedies, stratified=True, draws=draws
         )
 
     def _lost(self, n: int) -> float:
@@ -216,15 +212,13 @@ class ExponentialHistogram(DrawnMechanism):
     @classmethod
     def _solution(cls, search: Search) -> Any:
         """Solve for the largest ``pure_epsilon``; the size costs nothing and is ``n`` unless given."""
-        sized = replace(search, size=search.size or search.n)
         pure = Free("pure_epsilon", 1e-6, _LARGEST, rising=False, relative=1e-10)
-        return one_solution(sized, pure)
+        return one_solution(replace(search, size=search.size or search.n), pure)
 
 
 def _log_sums(weights: Floats) -> Floats:
     """Return, by cell and total, the log of the sum over counts of this cell and of the later ones."""
-    sums = weights.copy()
-    columns = weights.shape[1]
+    sums, columns = weights.copy(), weights.shape[1]
     for cell in range(len(weights) - 2, -1, -1):
         later = np.concatenate((np.full(columns - 1, -np.inf), sums[cell + 1]))
         windows = np.lib.stride_tricks.sliding_window_view(later, columns)

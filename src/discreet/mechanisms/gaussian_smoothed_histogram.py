@@ -72,9 +72,6 @@ class GaussianSmoothedHistogram(NoisyCounts):
     def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
         """Return ``mixing``, and of the rest a bound on the expected total variation that the noise causes."""
         noise = super().forecast(n)
-        return replace(
-            noise,
-            lost=self.mixing + (1.0 - self.mixing) * noise.lost,
-            lost_to="uniform or noise",
-            remedies=helpful(self.domain, "mixing", *noise.remedies, mixing=self.mixing == 0.0),
-        )
+        lost = self.mixing + (1.0 - self.mixing) * noise.lost
+        remedies = helpful(self.domain, "mixing", *noise.remedies, mixing=self.mixing == 0.0)
+        return replace(noise, lost=lost, lost_to="uniform or noise", remedies=remedies)

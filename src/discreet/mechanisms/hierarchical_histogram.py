@@ -139,12 +139,11 @@ class HierarchicalHistogram(NoisyCounts):
         Summed over the levels: the records that noise, or evenness within a leaf, moves between the halves of a node,
         times the distance of the halves. That share of the records, sent across the whole domain, would do the same.
         """
+        lost = min(1.0, predicted_error(self.domain, n, self.law, self.scale, self.projector.measured))
+        remedies = helpful(self.domain, "cells", "columns", "epsilon", "delta")
+        stratified = self.sampling == "stratified"
         return Forecast(
-            lost=min(1.0, predicted_error(self.domain, n, self.law, self.scale, self.projector.measured)),
-            lost_is="prediction",
-            lost_to="displacement",
-            remedies=helpful(self.domain, "cells", "columns", "epsilon", "delta"),
-            stratified=self.sampling == "stratified",
+            lost=lost, lost_is="prediction", lost_to="displacement", remedies=remedies, stratified=stratified
         )
 
     @classmethod
@@ -239,8 +238,7 @@ def _levels(levels: Any, *, deepest: int) -> tuple[int, ...]:
     if levels is None:
         return tuple(range(1, deepest + 1))
     if isinstance(levels, str):
-        parts = levels.strip("[]").split(",")
-        levels = [int(part) if part.strip().isdecimal() else part for part in parts]
+        levels = [int(part) if part.strip().isdecimal() else part for part in levels.strip("[]").split(",")]
     levels = plain(levels)
     if isinstance(levels, int) and not isinstance(levels, bool):
         levels = range(1, levels + 1) if levels <= deepest else [levels]

@@ -87,5 +87,4 @@ class LaplaceProjectionSampler(NoisyCounts):
         """
         alpha, epsilon = real("accuracy", accuracy, above=0, below=1), real("epsilon", epsilon, least=1e-150)
         k, scale = positive_size("cells", cells), 2.0 / epsilon
-        noise = k * LAPLACE.mean_absolute(scale) + math.sqrt(k) * LAPLACE.standard_deviation(scale)
-        return 0.5 * noise / alpha
+        return 0.5 * (k * LAPLACE.mean_absolute(scale) + math.sqrt(k) * LAPLACE.standard_deviation(scale)) / alpha

@@ -133,19 +133,15 @@ class NoisyCounts(Mechanism):
         """Return the law of the noise, and how it is read."""
         from discreet.mechanisms.likelihood import NoisyCellCounts
 
-        surplus = self.projector.surplus
-        return NoisyCellCounts(law=self.law, scale=self.scale, surplus=surplus, sampling=self.sampling)
+        return NoisyCellCounts(law=self.law, scale=self.scale, surplus=self.projector.surplus, sampling=self.sampling)
 
     def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
         """Return a bound on the expected total variation from the table's shares: ``(k E|Z| + sqrt(k) s) / (2n)``."""
         # Proof, for all the projections here: docs/theory/laplace-projection-sampler.md.
-        return Forecast(
-            lost=projection_error(self.law, self.scale, cells=self.cells.count, total=n) if self._pairs else 0.0,
-            lost_is="bound",
-            lost_to="noise",
-            remedies=helpful(self.domain, "cells", "columns", "epsilon", "delta"),
-            stratified=self.sampling == "stratified",
-        )
+        lost = projection_error(self.law, self.scale, cells=self.cells.count, total=n) if self._pairs else 0.0
+        remedies = helpful(self.domain, "cells", "columns", "epsilon", "delta")
+        stratified = self.sampling == "stratified"
+        return Forecast(lost=lost, lost_is="bound", lost_to="noise", remedies=remedies, stratified=stratified)
 
     @classmethod
     def _solution(cls, search: Search) -> Any:

@@ -112,8 +112,7 @@ class PitmanYor(PitmanYorUrn):
 
     def _mixing(self, x: Counts, rng: np.random.Generator) -> Iterator[Integers]:
         """Draw posterior weights, then independent values; the rest of the mass is a fresh urn (PY26, Prop. 1)."""
-        sigma, theta = self.discount, self.strength
-        j = x.distinct
+        sigma, theta, j = self.discount, self.strength, x.distinct
         gammas = rng.standard_gamma(np.append(x.frequencies - sigma, theta + j * sigma))
         weights = gammas / gammas.sum()
         lengths = [min(BLOCK, self.size - start) for start in range(0, self.size, BLOCK)]
@@ -180,13 +179,9 @@ class PitmanYor(PitmanYorUrn):
             profile = ConstantProfile(value=moved_mass(self.size, self.strength, n, group), tight=tight)
             theorem, falls = "T1" if tight else "T2", Code("delta-constant")
         else:
+            attained = not self.domain.finite  # where new values differ from all others
             profile = PitmanYorPairs(
-                size=self.size,
-                n=n,
-                strength=self.strength,
-                discount=self.discount,
-                group=group,
-                attained=not self.domain.finite,  # where new values differ from all others
+                size=self.size, n=n, strength=self.strength, discount=self.discount, group=group, attained=attained
             )
             theorem, falls = "T21", Code("delta-floor", {"delta": profile.delta(math.inf)})
         verbatim = (n - self.discount) / (self.strength + n)
@@ -223,14 +218,10 @@ class PitmanYor(PitmanYorUrn):
         worst table has the most distinct values, ``k = n`` where the domain has as many. Where new values may coincide
         with held ones, on a finite domain, its share is smaller.
         """
+        lost, worst, urn = self._expected_new(n, like), self._most_new(n), n + self.strength
+        remedies = helpful(self.domain, "discount", "size", "delta", size=self.size == 1, discount=not self.discount)
         return Forecast(
-            lost=self._expected_new(n, like),
-            lost_is="prediction",
-            lost_to="prior",
-            rest="base",
-            urn=n + self.strength,
-            worst=self._most_new(n),
-            remedies=helpful(self.domain, "discount", "size", "delta", size=self.size == 1, discount=not self.discount),
+            lost=lost, lost_is="prediction", lost_to="prior", rest="base", urn=urn, worst=worst, remedies=remedies
         )
 
 

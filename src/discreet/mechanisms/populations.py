@@ -125,9 +125,7 @@ def settled_api(source: Any, domain: Domain) -> API:
 def check_fits(records: Records, domain: Domain, rows: int, what: str) -> Records:
     """Return what an API gave. Raises ParameterError unless it is so many records of the domain."""
     if len(records.columns) != len(domain.columns) or len(records) != rows:
-        raise ParameterError(
-            f"{what} of the API must give {counted(rows, 'record')} with a column for each of the domain's"
-        )
+        raise ParameterError(f"{what} of the API must give {counted(rows, 'record')} with the columns of the domain")
     for (name, column), codes in zip(domain.columns.items(), records.columns, strict=True):
         fits = codes.dtype == column._code_type and len(codes) == rows
         if fits and column.size is not None:

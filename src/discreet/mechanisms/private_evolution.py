@@ -173,8 +173,7 @@ class PrivateEvolution(EvolutionFacts, SteppedMechanism):
 
     def _require_solver(self) -> None:
         """Raise MissingExtra when votes would have to be projected by POT, which is not installed."""
-        projected = self.variant == "projection" and self.noise == "gaussian" and self.steps > 0
-        if projected and not transport_available():
+        if self.variant == "projection" and self.noise == "gaussian" and self.steps and not transport_available():
             request = f"the projection variant of {self.name} needs POT, variant=practical does not"
             raise MissingExtra(request, "transport")
 
@@ -273,8 +272,7 @@ class PrivateEvolution(EvolutionFacts, SteppedMechanism):
 
         The law of the candidates given the steps before does not depend on the table: it cancels in every ratio.
         """
-        table = Embedded(self, x)
-        total = 0.0
+        table, total = Embedded(self, x), 0.0
         for step, (candidates, noisy) in enumerate(cast("list[Votes]", y)):
             exact = self._votes(table, candidates, step)
             if self.noise == "gaussian":
@@ -307,14 +305,9 @@ class PrivateEvolution(EvolutionFacts, SteppedMechanism):
         caveat = Code("no-step")
         if self.steps:
             caveat = Code("equal-votes", {"voters": "units" if self.unit_votes else "records"})
-        promised = Guarantee.proved(
-            profile,
-            relation=relation,
-            n=n,
-            theorem="T16",
-            chosen=("api", "number-of-steps", "population", "noise"),
-            caveats=(caveat, Code("api-without-data"), Code("free-draws", {"noisy": "votes"})),
-        )
+        chosen = ("api", "number-of-steps", "population", "noise")
+        caveats = (caveat, Code("api-without-data"), Code("free-draws", {"noisy": "votes"}))
+        promised = Guarantee.proved(profile, relation=relation, n=n, theorem="T16", chosen=chosen, caveats=caveats)
         return replace(promised, assumptions=(*promised.assumptions, Code("record-votes-alone")))
 
     def announcement(self) -> Code:

@@ -175,8 +175,7 @@ def _resolved(
     if hasattr(mechanism_type, "in_range"):  # numbers outside of its own range say another mechanism
         equal, fixed = mechanism_type.in_range(fixed)
         mechanism_type = named(equal)
-    traits = mechanism_type.traits
-    cells = fixed.pop("cells", None)
+    traits, cells = mechanism_type.traits, fixed.pop("cells", None)
     if domain is not None:
         require_kept(mechanism, domain, keeps=traits.keeps_declared)
         return mechanism_type, domain, group, fixed

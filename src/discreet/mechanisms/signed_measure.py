@@ -241,11 +241,9 @@ class SignedMeasure(NoisyCounts):
         promised = super().guarantee(relation, n=n)
         if self.points is None:
             return promised
-        return replace(
-            promised,
-            assumptions=(Code("chosen-without-data", {"what": ["points", "noise"]}),),
-            caveats=(*promised.caveats, Code("place-around-points", {"points": self.points.count})),
-        )
+        chosen = Code("chosen-without-data", {"what": ["points", "noise"]})
+        caveat = Code("place-around-points", {"points": self.points.count})
+        return replace(promised, assumptions=(chosen,), caveats=(*promised.caveats, caveat))
 
     def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
         """Return the bound, and that fewer points would lower it, where they are given; each draw is projected."""
@@ -254,8 +252,8 @@ class SignedMeasure(NoisyCounts):
         noise = replace(noise, draws=max(2, min(32, _PREDICTED_WORK // work)))
         if self.points is None:
             return noise
-        useless = self.points.count <= 2
-        return replace(noise, remedies=helpful(self.domain, "points", "epsilon", "delta", points=useless))
+        remedies = helpful(self.domain, "points", "epsilon", "delta", points=self.points.count <= 2)
+        return replace(noise, remedies=remedies)
 
     @classmethod
     def _solution(cls, search: Search) -> Any:

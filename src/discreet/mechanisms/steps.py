@@ -77,13 +77,8 @@ class StepsFile:
         note: Callable[[int, int], None] | None = None,
     ) -> None:
         self.path, self._mechanism, self._paid, self._note = Path(path), mechanism, paid, note
-        facts = {
-            "version": _VERSION,
-            "steps": mechanism.steps,
-            "mechanism": mechanism.parameters(),
-            "records": declared(mechanism, "records"),
-            "domain": mechanism.domain.to_toml(),
-        }
+        facts = {"version": _VERSION, "steps": mechanism.steps, "mechanism": mechanism.parameters()}
+        facts |= {"records": declared(mechanism, "records"), "domain": mechanism.domain.to_toml()}
         self._run = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
     def steps(self, *, redraw: bool = False) -> list[Votes]:
@@ -130,12 +125,8 @@ class StepsFile:
             layout.append({"rows": len(step.votes), "columns": [[kind, len(data)] for kind, data in columns]})
             parts += [step.votes.astype("<i8").tobytes(), *(data for _, data in columns)]
         body = b"".join(parts)
-        head = {
-            "discreet_checkpoint": _VERSION,
-            "run": self._run,
-            "steps": layout,
-            "digest": _digest(self._run, layout, body),
-        }
+        head = {"discreet_checkpoint": _VERSION, "run": self._run, "steps": layout}
+        head["digest"] = _digest(self._run, layout, body)
         with together(self.path, private=True, lock=False) as (file,):
             file.write(json.dumps(head).encode() + b"\n")
             file.write(body)
@@ -209,9 +200,7 @@ def _codes(kind: str, data: memoryview, rows: int) -> np.ndarray[Any, Any]:
         codes = np.frombuffer(data, dtype=_KINDS[kind])
         return codes.reshape(rows).astype(codes.dtype.newbyteorder("="))
     labels = json.loads(bytes(data))
-    if not isinstance(labels, list) or len(labels) != rows:
-        raise ValueError
-    if not all(label is None or isinstance(label, str) for label in labels):
+    if not isinstance(labels, list) or len(labels) != rows or {*map(type, labels)} - {str, type(None)}:
         raise ValueError
     column = np.empty(rows, dtype=object)
     column[:] = labels

@@ -78,8 +78,7 @@ class Tree:
         columns = []
         for edges in reversed(self.edges(self.depth)):
             leaves, block = np.divmod(leaves, len(edges) - 1)
-            width = np.diff(edges)
-            code = edges[block]
+            width, code = np.diff(edges), edges[block]
             columns.append(code if width.max() == 1 else code + rng.integers(0, width[block]))
         return Records(columns=tuple(reversed(columns)))
 
@@ -137,8 +136,7 @@ def _edges(size: int, cuts: int) -> Integers:
 
 def node_counts(tree: Tree, levels: Sequence[int], leaves: Floats) -> Integers:
     """Return the counts of the nodes of some levels, one level after the other, from those of the leaves."""
-    node = leaves.reshape(tree.shape(tree.depth))
-    parts = []
+    node, parts = leaves.reshape(tree.shape(tree.depth)), []
     for level in range(tree.depth, 0, -1):
         if level in levels:
             parts.append(np.rint(node).astype(np.int64).ravel())
@@ -218,9 +216,8 @@ class Consistent:
 
     def upward(self, y: Integers | Floats) -> tuple[list[Floats], list[Floats]]:
         """Return each node's estimate from what lies below it, and its variance."""
-        ends = np.cumsum([self.tree.nodes(level) for level in self.measured])
-        parts = np.split(np.asarray(y, dtype=np.float64), ends[:-1])
-        tree, pairs = self.tree, zip(self.measured, parts, strict=True)
+        tree, ends = self.tree, np.cumsum([self.tree.nodes(level) for level in self.measured])
+        pairs = zip(self.measured, np.split(np.asarray(y, dtype=np.float64), ends[:-1]), strict=True)
         noisy = {level: part.reshape(tree.shape(level)) for level, part in pairs}
         # A node's own noisy count (variance v) and the sum over its children (variance s) are independent: their best
         # combination has weights s/(v+s), v/(v+s), variance vs/(v+s).

@@ -81,8 +81,7 @@ class UrnHistogram(PitmanYorUrn):
         """
         sigma, theta = self.discount, self.strength
         frequencies = dict(zip(x.records.rows(), x.frequencies.tolist(), strict=True))
-        times = Counter(y.rows())
-        dropped = self.size - len(y)
+        times, dropped = Counter(y.rows()), self.size - len(y)
         if dropped < 0 or set(times) - set(frequencies):
             return -math.inf
         total = math.lgamma(self.size + 1) - math.lgamma(dropped + 1) - math.lgamma(len(y) + 1)
@@ -96,8 +95,7 @@ class UrnHistogram(PitmanYorUrn):
         rows = records.rows()
         distinct = records.take(np.array([rows.index(row) for row in dict.fromkeys(rows)], dtype=np.intp))
         counts = listed(*[range(self.size + 1)] * len(distinct))
-        index = np.arange(len(distinct))
-        return Outputs([distinct.take(np.repeat(index, c)) for c in counts if sum(c) <= self.size])
+        return Outputs([distinct.take(np.repeat(np.arange(len(c)), c)) for c in counts if sum(c) <= self.size])
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return theorem T12 for a table of ``n`` records."""

@@ -280,8 +280,7 @@ def _summed_draws(size: int, inside: float, outside: float, most_beyond: float) 
     if outside <= 0:
         return size, 0.0
     most = min(size, 2000)
-    u = np.arange(most + 1, dtype=np.float64)
-    mass = np.exp(log_beta_binomial(u, float(size), inside, outside))
+    mass = np.exp(log_beta_binomial(np.arange(most + 1, dtype=np.float64), float(size), inside, outside))
     ratio = mass[-1] / mass[-2] if most >= 1 and mass[-2] > 0 else 0.0
     tail = 0.0 if most == size else (mass[-1] * ratio / (1.0 - ratio) if ratio < 1.0 else 1.0)
     tail_mass = np.append(np.cumsum(mass[::-1])[::-1][1:], 0.0) + tail  # P(U > u)

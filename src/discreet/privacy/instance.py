@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -65,31 +65,19 @@ class HeldTable:
         distinct, count = np.unique(np.asarray(frequencies, dtype=np.int64), return_counts=True)
         if len(distinct) == 0 or distinct[0] < 1:
             raise ParameterError("frequencies must be integers of at least 1")
-        return cls(
-            size=size,
-            total=strength + int((distinct * count).sum()),
-            mass=(distinct - discount).astype(np.float64),
-            losing=np.where(distinct > 1, count, 0).astype(np.int64),
-            gaining=count.astype(np.int64),
-            frequencies=distinct,
-            strength=strength,
-            discount=discount,
-            **facts,
-        )
+        urn: dict[str, Any] = {"size": size, "strength": strength, "discount": discount, **facts}
+        total, mass = strength + int((distinct * count).sum()), (distinct - discount).astype(np.float64)
+        losing, gaining = np.where(distinct > 1, count, 0).astype(np.int64), count.astype(np.int64)
+        return cls(total=total, mass=mass, losing=losing, gaining=gaining, frequencies=distinct, **urn)
 
     @classmethod
     def dirichlet(cls, mass: Floats, held: Booleans, *, size: int, total: float) -> HeldTable:
         """Return the table of a Dirichlet-multinomial release from some cells that include the lightest."""
         # mass, held, shape (cells,): prior mass, and whether a cell holds a record. total: mass of all cells.
         distinct, place = np.unique(mass, return_inverse=True)
-        return cls(
-            size=size,
-            total=total,
-            mass=distinct,
-            losing=np.bincount(place, weights=held, minlength=len(distinct)).astype(np.int64),
-            gaining=np.bincount(place, minlength=len(distinct)).astype(np.int64),
-            frequencies=np.empty(0, dtype=np.int64),
-        )
+        losing = np.bincount(place, weights=held, minlength=len(distinct)).astype(np.int64)
+        gaining, nothing = np.bincount(place, minlength=len(distinct)).astype(np.int64), np.empty(0, dtype=np.int64)
+        return cls(size=size, total=total, mass=distinct, losing=losing, gaining=gaining, frequencies=nothing)
 
     def openings(self, *, two_sided: bool) -> Iterator[Opening]:
         """Yield every change of the number of distinct values; from the neighbour's side too where asked."""
@@ -273,8 +261,7 @@ def _moved_event(size: int, a: float, b: float, total: float, epsilon: float) ->
         if count > 0:
             at = int(draws + t[0] - used[0])
             value += float(np.exp(term + other[:count] + outside[at : at + count]).sum())
-    terms = len(s) * (64 + len(t))
-    return min(1.0, up(value * math.exp(log_error(size, total))) + 1e-45), terms
+    return min(1.0, up(value * math.exp(log_error(size, total))) + 1e-45), len(s) * (64 + len(t))
 
 
 def instance_readings(table: HeldTable, epsilon: float) -> dict[str, dict[str, InstanceDelta]]:

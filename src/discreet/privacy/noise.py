@@ -254,8 +254,7 @@ class ThresholdedLaplace(Profile):
         # By how much a loss of k/scale exceeds epsilon, k from -2g to 2g: exactly, then rounded.
         scale, start = Fraction(self.scale), written(epsilon)
         unit, moved = scale.denominator * start.denominator, scale.numerator * start.numerator
-        per = scale.numerator * start.denominator
-        gaps = np.array([(k * unit - moved) / per for k in range(-2 * g, 2 * g + 1)])
+        gaps = np.array([(k * unit - moved) / (scale.numerator * start.denominator) for k in range(-2 * g, 2 * g + 1)])
         value = 0.0
         for lost, gained, mass in _sides(self):
             most = len(mass) - 1  # the largest loss, in units of 1/scale; then in steps of two

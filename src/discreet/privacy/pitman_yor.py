@@ -98,8 +98,7 @@ class OpeningPair:
             value = min(1.0, alone + left_out * (start <= self.size))  # beyond the size nothing can happen
             return Divergence(value, value)
         weight = np.exp(log_beta_binomial(s, float(self.size), mass, opening + self.others))
-        hockey = event = 0.0
-        exact = True
+        hockey, event, exact = 0.0, 0.0, True
         followed = self.size <= _LONGEST and len(s) * (self.size if self.filtered else 1) <= 10 * _MOST_TERMS
         if self.discount == 0.0 or not followed:
             if alone > 0.0:  # new values may speak for Q: only the coupling bounds them
@@ -109,8 +108,7 @@ class OpeningPair:
             hockey = float(weight @ np.maximum(0.0, 1.0 - ratio + 4 * _EPS))
             event = float(weight @ (ratio < 1.0 + self._doubt))
         else:
-            rows = self._rows(opening, self.others, self.size - s.astype(np.int64)[::-1])
-            for count, h, chance in rows:
+            for count, h, chance in self._rows(opening, self.others, self.size - s.astype(np.int64)[::-1]):
                 draws = self.size - count
                 ratio = inverse(float(draws), h)
                 share = weight[draws - int(s[0])]
@@ -143,9 +141,8 @@ def openings(opening: float, others: float, discount: float, counts: Integers) -
     """Yield the law of the number of values opened after ascending numbers of draws: its least one, and chances."""
     # A draw opens a value with probability (opening + k discount)/(opening + others + i). At each draw at most twice
     # the negligible probability is left out.
-    targets = iter(counts.tolist())
+    targets, most = iter(counts.tolist()), int(counts[-1])
     target = next(targets)
-    most = int(counts[-1])
     lifts = discount * np.arange(most + 1, dtype=np.float64)
     opens, stays = opening + lifts, others - lifts
     low, chance = 0, np.ones(1)
@@ -345,8 +342,7 @@ def _followed(pair: OpeningPair, *, forward: bool) -> _Order:
     chance = np.zeros((len(rows), max(low + len(law) for _, low, law in rows) - least))
     for row, (_, low, law) in zip(chance, rows, strict=True):
         row[low - least : low - least + len(law)] = law
-    opened = np.arange(least, least + chance.shape[1], dtype=np.float64)
-    h = (pair.phi + opened * pair.discount) / pair.phi
+    h = (pair.phi + (least + np.arange(chance.shape[1], dtype=np.float64)) * pair.discount) / pair.phi
     left_out = 2 * NEGLIGIBLE * (pair.size + 2)
     return _Order(alone, pair.a, forward, draws, weight, h, chance, np.ones(len(draws)), left_out)
 

@@ -277,9 +277,8 @@ def compose(profiles: Sequence[Profile]) -> Profile:
         distribution = _loss_distribution(profile, reach, interval)
         parts.append(distribution if count == 1 else distribution.self_compose(count))
     joint = reduce(lambda a, b: a.to_dense_pmf().compose(b.to_dense_pmf(), 1e-15), parts)
-    return ComposedProfile(
-        releases=len(profiles), distribution=joint, pure_epsilon=up(sum(p.pure for p in profiles), 4 * len(profiles))
-    )
+    pure = up(sum(profile.pure for profile in profiles), 4 * len(profiles))
+    return ComposedProfile(releases=len(profiles), distribution=joint, pure_epsilon=pure)
 
 
 def power(profile: Profile, count: int) -> Profile:

@@ -155,8 +155,7 @@ class SamplingPair(Profile):
             tau = np.ceil(y) - 1.0
             live = tau >= 0.0
             if live.any():
-                step = self._increment(u[live], tau[live], y[live], epsilon)
-                value += float(np.minimum(above[live], 1.0) @ step)
+                value += float(np.minimum(above[live], 1.0) @ self._increment(u[live], tau[live], y[live], epsilon))
             survival = float(above[0])
         return value
 

@@ -50,18 +50,12 @@ def rendered(
     except ImportError:
         raise MissingExtra("the page needs Jinja2", "report") from None
     package_files, shared = jinja2.PackageLoader(package, "page"), jinja2.PackageLoader("discreet._core", "page")
+    loader = jinja2.ChoiceLoader([package_files, shared])
     environment = jinja2.Environment(
-        loader=jinja2.ChoiceLoader([package_files, shared]),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters.update(
-        number=lambda value: "-" if value is None else about(value, 4),
-        epsilon=lambda value: rounded_up(value, 6),
-        delta=rounded_up,
-    )
+    environment.filters["number"] = lambda value: "-" if value is None else about(value, 4)
+    environment.filters.update(epsilon=partial(rounded_up, digits=6), delta=rounded_up)
     environment.globals.update(version=version("discreet"))
     extra, code = ("" if name is None else package_files.get_source(environment, name)[0] for name in (style, script))
     look = shared.get_source(environment, "style.css")[0] + extra
@@ -106,13 +100,7 @@ def write_own(path: Path, text: str, *, inputs: Sequence[Any] = (), private: boo
 # Documents of JSON, from forms whose holes name a value, and the way to write it: {name!h}.
 
 _HOLE = re.compile(r"{([\w.]+)(?:!(\w))?}")
-_WAYS: dict[str | None, Any] = {
-    None: lambda value: value,
-    "s": str,
-    "h": harmless,
-    "q": quote,
-    "p": lambda text: quote(text, safe=""),
-}
+_WAYS: dict[Any, Any] = {None: lambda value: value, "s": str, "h": harmless, "q": quote, "p": partial(quote, safe="")}
 
 
 def filled(form: Any, values: dict[str, Any]) -> Any:
