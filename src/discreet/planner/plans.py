@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
-from discreet import wording
+from discreet import privacy, wording
 from discreet._core.boundary import sealed
 from discreet._core.errors import Infeasible
 from discreet._core.text import about, alarm, aligned, counted, listing, percent, rounded_up, sentence, table
@@ -21,7 +21,7 @@ from discreet.mechanisms import Mechanism, shown_cells
 from discreet.planner.cells import chosen_cells, require_current, with_units
 from discreet.planner.options import Option, PlanRequest, compared, fewer_cells, private_step, rank, tried_remedies
 from discreet.planner.predicted import Reference
-from discreet.privacy import AnyBudget, Risk, Unit
+from discreet.privacy import AnyBudget, Unit
 from discreet.releases import poor_utility
 
 _HEADER = ("mechanism", "", "not from data", "predicted W1", "times a sample's", "largest size", "parameters")
@@ -311,7 +311,7 @@ class Plan:
             if option.forecast is not None and not option.poor:
                 told.append(f"{sentence(wording.lost(option.forecast))}.")
             if option.guarantee is not None and option.guarantee.kind == "unconditional":
-                detection = Risk(detection=0.99, false_alarms=0.01).reached(option.guarantee.profile)
+                detection = privacy.Risk(detection=0.99, false_alarms=0.01).reached(option.guarantee.profile)
                 told.append(wording.confirmed(detection, wording.unit(self.comparison.request.covered.group)))
         return told
 

@@ -16,13 +16,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from discreet import wording
+from discreet import privacy, wording
 from discreet._core.boundary import sealed
 from discreet._core.errors import DiscreetError, FileProblem, ParameterError
 from discreet._core.files import require_settled
 from discreet._core.reading import read_json
 from discreet._core.text import alarm, counted, harmless, listing, paragraph, rounded_up
-from discreet.privacy import TradeOff
 from discreet.releases.content import POOR_UTILITY, SEEDED, certified_mechanism, utility_facts
 from discreet.releases.facts import CertificateFacts, FileFacts
 
@@ -140,7 +139,8 @@ class Certificate:
     def meaning(self) -> str:
         """What the promise limits, in numbers, from the stated points of the profile; nothing of an asymptotic one."""
         points = np.array([*self.facts.guarantee.profile, (self.epsilon, self.delta)]).T
-        return wording.meaning(self, float(TradeOff(epsilons=points[0], deltas=points[1]).power(np.array([0.01]))[0]))
+        trade_off = privacy.TradeOff(epsilons=points[0], deltas=points[1])
+        return wording.meaning(self, float(trade_off.power(np.array([0.01]))[0]))
 
     @property
     def outcome(self) -> str:
