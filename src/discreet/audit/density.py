@@ -131,11 +131,10 @@ def density_ratio(
     at_least = clopper_pearson(events, shares.size, confidence=1.0 - 2.0 * error).lower
     logs = np.concatenate([column for column, _, _ in columns])
     largest = float(logs.max(initial=-np.inf, where=np.isfinite(logs)))
-    proportions = {"larger": float((logs > epsilon + 1e-9).mean()), "infinite": float(np.isinf(logs).mean())}
-    bounds: dict[str, Any] = {"at_least": at_least, "rejected": at_least > promised * (1.0 + 1e-9), "error": error}
-    return DensityRatio(
-        epsilon=epsilon, promised=promised, largest=largest, **proportions, delta=float(shares.mean()), **bounds
-    )
+    larger, infinite = float((logs > epsilon + 1e-9).mean()), float(np.isinf(logs).mean())
+    facts: dict[str, Any] = {"epsilon": epsilon, "promised": promised, "delta": float(shares.mean()), "error": error}
+    bounds: dict[str, Any] = {"at_least": at_least, "rejected": at_least > promised * (1.0 + 1e-9)}
+    return DensityRatio(**facts, largest=largest, larger=larger, infinite=infinite, **bounds)
 
 
 def random_tables(
