@@ -114,11 +114,11 @@ class LedgerStatus:
 
 def status_of(book: Book, last: LedgerEvent) -> LedgerStatus:
     """Return where a ledger stands after its last event."""
-    currency, facts = book.currency, {"dataset": book.dataset, "head": last.hash, "created": book.created}
-    sums = [convert(last.spent, book.budget) for convert in (currency.worth, currency.left)]
+    facts: dict[str, Any] = {"dataset": book.dataset, "head": last.hash, "created": book.created}
+    sums = [convert(last.spent, book.budget) for convert in (book.currency.worth, book.currency.left)]
     spent, left = (dict(zip(("epsilon", "delta"), pair, strict=True)) for pair in sums)
     losses: dict[str, Any] = {"budget": asdict(book.budget), "spent": spent, "left": left, "counts": dict(last.counts)}
-    return LedgerStatus(**losses, currency=currency.name, covers=dict(book.covers), **facts)
+    return LedgerStatus(**losses, currency=book.currency.name, covers=dict(book.covers), **facts)
 
 
 def loss_texts(status: Mapping[str, Any]) -> dict[str, dict[str, str]]:
