@@ -389,7 +389,8 @@ def _planned_part(page: Page, request: Request, facts: Mapping[str, Any]) -> dic
         raise Refused(f"no plan in the ledger has a release {name!r}. Declare one: discreet ledger declare")
     given = facts if request.attack is None else {**facts, "budget": request.attack.to_dict()}
     if any(part[key] != given[key] for key in ("budget", "domain", "group")):
-        numbers = [f"{key.replace('_', ' ')} {as_written(value)}" for key, value in part["budget"].items()]
+        declared = sorted(part["budget"].items(), key=lambda number: number[0] != "epsilon")  # which comes first
+        numbers = [f"{key.replace('_', ' ')} {as_written(value)}" for key, value in declared]
         raise Refused(
             f"the release {name!r} was declared with {', '.join(numbers)}, a domain and max_records. Use exactly those"
         )
