@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
+from discreet import report
 from discreet._core.errors import DiscreetError
 from discreet._core.files import together
 from discreet.app import requests
@@ -21,7 +22,7 @@ from discreet.app.access import EMBEDDED, Access
 from discreet.app.declaration import ENTRIES, KEEP_OUT, Declared, Key, begun, declared, from_fields
 from discreet.app.jobs import Job, Jobs, interrupt
 from discreet.app.workspace import Workspace
-from discreet.domain import KINDS
+from discreet.domain import KINDS, Domain
 
 _MOST_BYTES = 2**20  # of a form
 _MOST_TOKEN = 2**10
@@ -269,7 +270,12 @@ class Steps:
                 return self.progress(answer)
         facts = release.certificate.facts
         columns = [name for name in facts.released.columns if facts.unit is None or name != facts.unit.column]
-        return self.page("read.html", release.name, step="read", release=release, columns=columns, answer=answer)
+        shown = {
+            "columns": columns,
+            "declared": report.declared(Domain.from_dict(facts.domain).row_domain),
+            "answer": answer,
+        }
+        return self.page("read.html", release.name, step="read", release=release, **shown)
 
     def _release_of(self, request: Request) -> Any:
         try:
@@ -294,7 +300,7 @@ class Steps:
         release, values = self._release_of(request), await _form(request)
         arguments, python = requests.question(values, release.name)
         job = await self.jobs.start("Estimate", arguments, python=python, form=values)
-        address = f"{self.access.base}/read/{quote(release.name, safe='')}?answer={job.number}"
+        address = f"{self.access.base}/read/{quote(release.name, safe='')}?answer={job.number}#answer-h"
         return RedirectResponse(address, status_code=303)
 
     async def verify(self, request: Request) -> Response:

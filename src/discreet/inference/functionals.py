@@ -26,6 +26,7 @@ Evaluated = str | Callable[[Any, Floats], Floats]
 _FORMS = "mean, variance, sd, qNN (a percentage), P(>a), P(>=a), P(<a), P(<=a), P(a..b), P(=a)"
 _QUANTILE = re.compile(r"q(\d+(?:\.\d+)?)")
 _PROBABILITY = re.compile(r"P\((>=|<=|>|<|=)?(.*?)\)", re.DOTALL)
+_MOST_NAMED = 20  # values of a column in a message
 
 
 @sealed
@@ -151,7 +152,9 @@ def _position(text: str, column: Column, name: str) -> Any:
             codes = column.coordinates(values) if column.labels is None else column.encode(values)
             if math.isfinite(codes[0]):
                 return float(codes[0])
-    raise ParameterError(f"{name!r}: {text!r} is not a value of the column")
+    remedy = f"Its values are {', '.join(map(repr, column.words[:_MOST_NAMED]))}" if column.words else ""
+    more = ", ..." * (len(column.words) > _MOST_NAMED)
+    raise ParameterError(f"{name!r}: {text!r} is not a value of the column{'. ' * bool(remedy)}{remedy}{more}")
 
 
 def known_functionals(asked: Sequence[Evaluated], domain: Domain, column: str | None = None) -> list[Functional]:

@@ -245,7 +245,9 @@ class Certificate:
     @property
     def text(self) -> str:
         """The promise, what else is to be known, and what a certificate shows: without what :attr:`poor` says first."""
-        promise = [self.meaning, f"A looser limit that holds for every rate: {self.statement}"] if self.meaning else [self.statement]
+        promise = [self.statement]
+        if self.meaning:
+            promise = [self.meaning, f"A looser limit that holds for every rate: {self.statement}"]
         return "\n".join(map(harmless, [*promise, *(f"- {line}" for line in self._notes()), wording.SHOWS]))
 
     def _notes(self) -> list[str]:

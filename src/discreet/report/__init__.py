@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from discreet.report.demonstration import demo
     from discreet.report.html import Report, write_report
     from discreet.report.ledger_page import write_ledger_report
-    from discreet.report.released import picture
+    from discreet.report.released import declared, picture
 
 __all__ = ["picture", "write_report"]
 

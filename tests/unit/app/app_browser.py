@@ -57,7 +57,7 @@ class Browser:
         status, _, headers = self.ask(path, fields)
         assert status == 303
         for _ in range(600):
-            text = self.ask(headers["location"])[1]
+            text = self.ask(headers["location"].partition("#")[0])[1]
             if 'data-running="yes"' not in text:
                 return text
             time.sleep(0.1)
