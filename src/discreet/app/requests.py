@@ -110,7 +110,8 @@ def ledger_request(values: Mapping[str, Any], place: str) -> tuple[list[str], st
 
 def report_python(released: str, data: str = "", domain: str = "") -> str:
     """Return the report of a release in Python."""
-    written = _call("write_report", released, "report.html", data=data, domain=domain)
+    page = "confidential.html" if data else "report.html"
+    written = _call("write_report", released, page, data=data, domain=domain)
     return f"from discreet.report import write_report\n\n{written}"
 
 
