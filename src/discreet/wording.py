@@ -105,7 +105,7 @@ def weak_promise(budget: Budget, n: int | None, limit: float, wanted: str = "") 
     if budget.epsilon > limit:
         odds, instead = (
             about(math.exp(min(700.0, budget.epsilon)), 2),
-            instead or f"Take an epsilon of at most {limit:g}",
+            instead or f"Take an epsilon of at most {about(limit)}",
         )
         return f"{_single('weak-epsilon', epsilon=as_written(budget.epsilon), odds=odds)}. {instead}, {accepted}"
     if n is not None and budget.delta * n > 1.0:

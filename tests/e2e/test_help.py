@@ -62,9 +62,13 @@ def test_the_function_and_the_command_have_the_same_names() -> None:
     command = group.commands["release"]
     options = {option[2:].replace("-", "_") for one in command.params for option in one.opts if option[:2] == "--"}
     assert arguments - options == {"budget", "watch"}
-    of_files = {"table", "query", "sheet", "separator", "encoding", "decimal_comma", "out_separator"}
+    of_files = {"table", "query", "sheet", "separator", "encoding", "decimal_comma", "out_separator", "out_format"}
     of_keepers = {"dataset", "part", "redraw"}  # the ledger and the checkpoint
-    of_values = {one.name for kind in (Budget, Unit, Replacement, Output) for one in fields(kind)} - {"column", "path"}
+    of_values = {one.name for kind in (Budget, Unit, Replacement, Output) for one in fields(kind)} - {
+        "column",
+        "path",
+        "format",
+    }
     of_values |= {"risk", "advantage", "success", "prior"}  # in place of a Budget
     accepted = {"accept_poor_utility", "accept_weak_promise", "ignore_other_columns"}
     of_parameters = {"param", "sampling", "tables", "outcome"}

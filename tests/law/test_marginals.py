@@ -1078,7 +1078,7 @@ def test_no_two_way_table_is_measured_where_none_is_worth_it() -> None:
     x = table_on(domain, [6] + [0] * 14 + [6])
     mechanism = Marginals.calibrated(Budget(epsilon=0.1, delta=1e-6), domain=domain, n=12)
     said = [mechanism.reading(mechanism.kernel(x, rng=seeded(seed)), n=12).outcome() for seed in range(5)]
-    assert any("no two-way table was worth its noise" in str(one.codes[0]) for one in said)
+    assert any("no relation between columns was kept" in str(one.codes[0]) for one in said)
     many = Counts(records=x.records, frequencies=np.array([50_000, 50_000]))
     mechanism = Marginals.calibrated(Budget(epsilon=1.0, delta=1e-6), domain=domain, n=100_000)
     outcome = mechanism.reading(mechanism.kernel(many, rng=seeded(1)), n=100_000).outcome()

@@ -546,7 +546,7 @@ def test_released_labels_are_held_or_new() -> None:
     assert len(new) / 200_000 == pytest.approx(left_out, abs=0.01)
     told = made.reading(y, n=20_000).outcome()
     assert told.share_from_data == pytest.approx(1.0 - left_out, abs=0.01)
-    assert f"{len(kept.labels)} labels kept" in str(told.codes[-1])
+    assert f"{len(kept.labels)} labels were kept" in str(told.codes[-1])
     # the other columns of rare labels are from the data: of towns 100 on, none is small
     rare = np.array([label is not None and label.startswith("new_category_") for label in chunks[0].columns[1]])
     assert (chunks[0].columns[3][rare] == 0).mean() < 0.1

@@ -69,8 +69,7 @@ def _units(own: Any, rows: Any, table: dict[str, Any], columns: list[str], state
     wrong = [f"a unit has more than {most} rows of its kind"] * (max(held.values(), default=0) > most)
     wrong += ["rows have no unit"] * (not {name for name, *_ in held} <= {*names})
     wrong += ["units have other names, or several values of their own"] * (sorted(names) != stated)
-    said = "; ".join(wrong) or f"{len(names)}, and all rows are theirs"
-    yield Check("released units", WRONG if wrong else AGREES, said)
+    yield Check("released units", WRONG if wrong else AGREES, "; ".join(wrong) or f"{len(names)}, with all rows")
 
 
 UNITS = {"w": "weeks", "d": "days", "h": "hours", "m": "minutes", "s": "seconds", "ms": "milliseconds"}
@@ -101,8 +100,8 @@ def _value(text: str, column: dict[str, Any]) -> Any:
     """Read a value in the notation of its column."""
     if column["type"] in {"numeric", "integer", "decimal"}:
         text = text.replace(column.get("prefix", ""), "", 1).removesuffix(column.get("suffix", ""))
-        text = text.replace(column.get("thousands") or " ", "")
-        return READ[column["type"]](text.replace(column.get("decimal_mark", "."), "."))
+        plain = text.replace(column.get("thousands") or " ", "").replace(column.get("decimal_mark", "."), ".")
+        return READ[column["type"]](plain)
     if "format" not in column:
         return READ[column["type"]](text)
     form = column["format"]

@@ -299,7 +299,7 @@ _KINDS = {  # first bytes: what they say, what to do where the ending says somet
 }
 
 
-_ENCODING = " (--encoding, and DelimitedFile in Python)"
+_ENCODING = " (encoding=...)"
 
 
 def require_kind(text: str, path: Path, form: Format | None) -> Format:

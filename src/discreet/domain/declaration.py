@@ -371,7 +371,7 @@ _HEAD = f"""\
 # value that does not fit: "clip" takes the nearest one, "other" the label other, "null" a null, "error" is refused.
 # Optional, for how a column is written: format = "%m/%d/%Y", true = "Y", false = "N", null_values = ["", "NA"],
 # prefix = "$", suffix = " €", thousands = ".", decimal_mark = ",", censored = [">45"], strip = true.
-# Leave out columns of identifiers, names, addresses or free text, and give --ignore-other-columns.
+# Leave out columns of identifiers, names, addresses or free text, and ignore other columns in each command.
 # Optional where there are cells: atoms = [0], public numbers or dates that many records share, each a cell of its own.
 """
 _HINTS = {

@@ -354,7 +354,7 @@ def _calls(plan: Plan, mechanism: str, arguments: Mapping[str, str]) -> tuple[st
 def _percent(budget: Any) -> list[str]:
     """Return the shares that limit an attacker in percent; none of epsilon and delta."""
     shares = [] if isinstance(budget, Budget) else numbers_of(budget).values()
-    return [f"{float(f'{100.0 * share:.10g}'):g}" for share in shares]
+    return [as_written(round(100.0 * share, 8)) for share in shares]
 
 
 def _text(value: Any) -> str:

@@ -202,7 +202,7 @@ class Option:
             return []
         mechanism = cast("Mechanism", self.mechanism)
         lengths = mean_lengths(mechanism, comparison.reference, n=comparison.n, size=comparison.size)
-        pairs = ({"once": f"{once:.3g}", "twice": f"{twice:.3g}"} for once, twice in pairwise(lengths))
+        pairs = ({"once": about(once), "twice": about(twice)} for once, twice in pairwise(lengths))
         return [wording.said("mean-interval", numbers) for numbers in pairs]
 
     def to_dict(self) -> dict[str, Any]:
@@ -286,7 +286,8 @@ def rank(option: Option) -> float:
 def considered(name: str, comparison: PlanRequest, fixed: dict[str, Any], *, sized: bool) -> Option:
     """Calibrate a mechanism and predict its error with a few draws of its noise, or say why not."""
     if comparison.mechanisms is None and not (comparison.declares_more or comparison.suits(name)):
-        why = f"is for tables of {named(name).traits.least_columns} columns or more. Ask for it by name"
+        least = named(name).traits.least_columns
+        why = f"is for tables of {least} columns or more. Ask for it by name"
         return Option(name=name, comparison=comparison, refused=why)
     try:
         mechanism = calibrated(name, comparison.domain, fixed, **comparison.sizes)

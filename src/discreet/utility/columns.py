@@ -319,7 +319,8 @@ def confidential_shares(data: Any, domain: Domain, bins: Mapping[str, Bins]) -> 
     """Return the closed shares of a confidential table's records in public bins; no error's message holds a value."""
     shares, tables, columns = {}, [data], domain.row_domain.columns
     if domain.units is not None:
-        tables = [*open_confidential(linked_rows(data, domain), caller=__name__).values()]
+        linked = open_confidential(linked_rows(data, domain), caller=__name__)
+        tables = [*linked.values()]
     for name, column_bins in bins.items():
         table = next((part for part in tables[:-1] if name in part.columns), tables[-1])
         values, frequencies = open_confidential(column_values(table, name, columns[name]), caller=__name__)

@@ -60,8 +60,8 @@ def test_one_table_is_not_told_and_several_are_the_same_private_step() -> None:
     assert Marginals.from_parameters(one.parameters(), domain=WIDE, records=4000, size=10) == one
     assert Marginals.from_parameters(several.parameters(), domain=WIDE, records=4000, size=10) == several
     assert one.guarantee(n=4000).delta(1.0) == several.guarantee(n=4000).delta(1.0)
-    assert not any("conditional independence" in str(caveat) for caveat in one.guarantee(n=4000).caveats)
-    assert any("conditional independence" in str(caveat) for caveat in several.guarantee(n=4000).caveats)
+    assert not any("nothing else links them" in str(caveat) for caveat in one.guarantee(n=4000).caveats)
+    assert any("nothing else links them" in str(caveat) for caveat in several.guarantee(n=4000).caveats)
 
 
 # -- several ----------------------------------------------------------------------------------------------------------

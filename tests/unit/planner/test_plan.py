@@ -244,7 +244,7 @@ def test_what_can_be_analysed_is_preferred_among_near_ties(monkeypatch: pytest.M
     few = planned(Domain(columns={"x": Integer(lower=0, upper=3)}), size=100)
     assert few.feasible[0].analysed
     assert min(o.w1 or 0.0 for o in few.feasible if not o.analysed) < (few.feasible[0].w1 or 0.0)
-    assert "its records can be analysed" in few.why
+    assert "Its records can be analysed" in few.why
 
 
 def test_errors_are_told_in_units_of_a_sample_without_privacy() -> None:

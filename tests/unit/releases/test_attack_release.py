@@ -12,7 +12,7 @@ import pytest
 from discreet import Advantage, Budget, Ledger, Replacement, Risk, Success, plan, release, verify
 from discreet.cli.entry import run as run_command
 from discreet.domain import Domain, Integer
-from discreet.errors import DiscreetError, Infeasible, ParameterError, Refused
+from discreet.errors import Infeasible, ParameterError, Refused
 
 AGES = Domain(columns={"age": Integer(lower=0, upper=19, out_of_bounds="clip")})
 TABLE = pl.DataFrame({"age": [3, 4, 5, 17] * 250})
@@ -62,8 +62,6 @@ def test_what_reveals_records_needs_consent(monkeypatch: pytest.MonkeyPatch) -> 
     assert table.to_dict()["advantage"] == 0.1
     assert all(0.0 < option.epsilon <= 10.0 for option in table.feasible if option.epsilon is not None)
     assert table.text.splitlines()[1].split()[:2] == ["mechanism", "epsilon"]
-    with pytest.raises(ParameterError, match="needs an epsilon"):
-        table.write_page("plan.html")
 
 
 def test_a_ledger_is_charged_what_the_mechanism_costs(tmp_path: Path) -> None:
@@ -127,10 +125,3 @@ def test_the_command_takes_shares_in_words(tmp_path: Path, capsys: pytest.Captur
     ):
         assert "--risk '5 % at 1 %'" in run(*wrong, status=2).err
     assert "false alarms 0.05 is reached without a release" in run("--risk", "1 % at 5 %", status=2).err
-
-
-def test_releases_together_need_a_budget() -> None:
-    from discreet.planner import plan_together
-
-    with pytest.raises(DiscreetError, match="a Budget"):
-        plan_together([], Advantage(0.1))  # type: ignore[arg-type]

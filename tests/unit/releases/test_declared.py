@@ -83,7 +83,7 @@ def test_no_registered_mechanism_is_offered_or_released_that_does_not_keep_it(ta
 def test_where_none_keeps_it_the_plan_says_so() -> None:
     names = [name for name in first_names() if not REGISTRY[name].traits.keeps_declared]
     planned = plan(DOMAIN, Budget(epsilon=1.0, delta=1e-6), records=1000, largest_sizes=False, mechanisms=names)
-    assert planned.verdict[0].startswith("no mechanism can release this table")
+    assert planned.verdict[0].startswith("No mechanism can release this table")
     assert str(planned)
     with pytest.raises(Infeasible, match=REFUSED):
         _ = planned.best

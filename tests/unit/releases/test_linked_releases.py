@@ -152,7 +152,7 @@ def test_a_small_survey_says_that_it_is_of_no_use() -> None:
         "households": pl.DataFrame({"id": np.arange(500), **{name: rng.integers(0, 4, 500) for name in own}}),
         "persons": pl.DataFrame({"id": who, **{name: rng.integers(0, 2, 1000) for name in rows}}),
     }
-    with pytest.raises(PoorUtility, match=r"About 2\d.\d % of the released records"):
+    with pytest.raises(PoorUtility, match=r"about 2\d.\d % of the values in the worst column"):
         release(frames, domain, Budget(epsilon=1.0, delta=1e-6), size=500)
     accepted = release(
         frames, domain, Budget(epsilon=1.0, delta=1e-6), size=500, accept={"poor-utility"}, mechanism="marginals"
