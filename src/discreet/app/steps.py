@@ -270,7 +270,7 @@ class Steps:
                 return self.progress(answer)
         facts = release.certificate.facts
         columns = [name for name in facts.released.columns if facts.unit is None or name != facts.unit.column]
-        shown = {
+        shown: dict[str, Any] = {
             "columns": columns,
             "declared": report.declared(Domain.from_dict(facts.domain).row_domain),
             "answer": answer,

@@ -270,6 +270,8 @@ def _ranked(options: Sequence[Option]) -> tuple[Option, ...]:
     def order(option: Option) -> tuple[Any, ...]:
         return *group(option), rank(option), (option.share_not_from_data or 0.0) * (option.w1 is None)
 
+    if not options:
+        return ()
     leader, *followers = sorted(options, key=order)
     if leader.w1 is None or leader.analysed:
         return leader, *followers
