@@ -39,7 +39,7 @@ def test_a_folder_and_named_files(
     assert "with one of each name" in answer(capsys, "release", "in", *budget, "--out", "no", status=2)
     named = ["--table", "households=in/households.csv", "--table", "persons=p.csv"]
     said = answer(capsys, "release", ".", *named, *budget, "--out", "named")
-    assert f"wrote 600 households, {pl.read_parquet('named/persons.parquet').height} persons to named" in said
+    assert f"wrote 600 households, {pl.read_parquet('named/persons.parquet').height:,} persons to named" in said
     assert "600 units with at most 3 rows" in answer(capsys, "domain", "check", ".", *named, "--domain", "d.toml")
     assert "claims agree" in answer(capsys, "verify", "named")
     assert "released" in answer(capsys, "compare", "p.csv", "named/persons.parquet", "--domain", "d.toml")
