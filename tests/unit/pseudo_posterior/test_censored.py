@@ -208,7 +208,7 @@ def test_partial_synthesis_says_what_it_publishes() -> None:
     mechanism = CensoredPosterior(model, bound=2.0)
     promise = mechanism.guarantee(n=10)
     assert any("sex is published exactly" in str(caveat) for caveat in promise.caveats)
-    assert any("exact posterior sampling" in str(assumption) for assumption in promise.assumptions)
+    assert any("posterior sampling is exact" in str(assumption) for assumption in promise.assumptions)
     with pytest.raises(RelationNotSupported):
         mechanism.guarantee(Relation(name="add-remove"), n=10)
     assert mechanism.guarantee(n=10).kind == "empirical"
