@@ -227,7 +227,7 @@ def test_chains_of_the_censored_form_are_published_only_where_that_is_accepted(t
     assert "--accept-empirical" in capsys.readouterr().err
     made = release(CLOSED, mechanism=mechanism, out=tmp_path / "out", accept={"empirical"})
     assert made.certificate.to_dict()["guarantee"]["kind"] == "empirical"
-    assert str(made.certificate).startswith("If what it assumes holds, which is not proved: whatever the other records")
+    assert str(made.certificate).startswith("If what it assumes holds, which is not proved, the best attacker")
     assert "- it assumes: posterior sampling is exact" in str(made)
     assert disagreeing(made.path) == []
 
