@@ -23,16 +23,21 @@ upper = 9
 """
 
 
-def test_a_folder_and_named_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def write_survey() -> None:
+    """Write a declaration, and the tables of 600 households, into the working folder."""
     Path("d.toml").write_text(DOMAIN)
     Path("in").mkdir()
     rng = np.random.default_rng(0)
     who = np.repeat(np.arange(600), rng.binomial(3, 0.5, 600))
     pl.DataFrame({"id": np.arange(600), "owned": rng.random(600) < 0.5}).write_csv("in/households.csv")
     pl.DataFrame({"id": who, "age": rng.integers(0, 10, len(who))}).write_csv("in/persons.csv")
+
+
+def test_a_folder_and_named_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_survey()
     budget = ["--domain", "d.toml", "--epsilon", "2", "--delta", "1e-6", "--size", "600"]
     answer(capsys, "release", "in", *budget, "--out", "synthetic")
     Path("in/persons.csv").rename("p.csv")
@@ -74,12 +79,7 @@ def test_several_draws_in_csv(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("d.toml").write_text(DOMAIN)
-    Path("in").mkdir()
-    rng = np.random.default_rng(0)
-    who = np.repeat(np.arange(600), rng.binomial(3, 0.5, 600))
-    pl.DataFrame({"id": np.arange(600), "owned": rng.random(600) < 0.5}).write_csv("in/households.csv")
-    pl.DataFrame({"id": who, "age": rng.integers(0, 10, len(who))}).write_csv("in/persons.csv")
+    write_survey()
     asked = ["--domain", "d.toml", "--epsilon", "2", "--delta", "1e-6", "--size", "600", "--tables", "3"]
     said = answer(capsys, "release", "in", *asked, "--out-format", "csv", "--out", "synthetic")
     assert "wrote 3 draws of 600 households, " in said
