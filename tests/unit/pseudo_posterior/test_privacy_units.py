@@ -91,7 +91,7 @@ def test_a_target_is_met_by_units() -> None:
     assert 0.8 * 8.0 <= 1.1 * fitted.epsilon <= 8.0
     promise = mechanism.guarantee(n=100_000)
     assert any("raised by 1.1 " in str(text).replace(",", " ") for text in promise.assumptions)
-    assert any("privacy unit is all records with one value of house" in str(text) for text in promise.caveats)
+    assert any("all records with one value of house together" in str(text) for text in promise.caveats)
 
 
 def test_the_column_of_units_is_not_released(tmp_path) -> None:
