@@ -102,9 +102,8 @@ def real(
     if inside:
         return number
     finite = not infinite and most is None and below is None
-    raise unfit(
-        name, f"a {'finite ' * finite}number" + _range(least, above, most, below), value, remedy=remedy, error=error
-    )
+    form = f"a {'finite ' * finite}number" + _range(least, above, most, below)
+    raise unfit(name, form, value, remedy=remedy, error=error)
 
 
 def positive_size(name: str, value: Any) -> int:
@@ -153,11 +152,9 @@ def flag(name: str, value: Any, *, error: Refusal = ParameterError) -> bool:
     raise unfit(name, "True or False", value, error=error)
 
 
-def unfit(
-    name: str, requirement: str, value: Any, *, remedy: str = "", error: Refusal = ParameterError
-) -> DiscreetError:
+def unfit(name: str, form: str, value: Any, *, remedy: str = "", error: Refusal = ParameterError) -> DiscreetError:
     """Return the error that refuses a value, in the words of all of these."""
-    return error(f"{name} must be {requirement}, got {shown(value)}" + f". {remedy}" * bool(remedy))
+    return error(f"{name} must be {form}, got {shown(value)}" + f". {remedy}" * bool(remedy))
 
 
 def shown(value: Any) -> str:

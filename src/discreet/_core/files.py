@@ -45,9 +45,8 @@ def check_outputs(outputs: Sequence[Path], inputs: Iterable[Any]) -> None:
             raise FileProblem(path, "it is a folder", "give a file name")
         if path.exists() and not path.is_file():
             raise FileProblem(path, "it is not an ordinary file", "give another name")
-        for output in outputs[:place]:
-            if same_file(path, output):
-                raise FileProblem(path, "it is the name of two outputs", "give each its own")
+        if any(map(partial(same_file, path), outputs[:place])):
+            raise FileProblem(path, "it is the name of two outputs", "give each its own")
         for source in sources:
             if same_file(path, source) or same_file(beside(path, "lock"), source):
                 raise FileProblem(path, "the output is also an input", "give it another name")
@@ -176,11 +175,8 @@ def _contents_of(folder: Path) -> list[_Content]:
 def _contents_for(final: Path) -> list[_Content]:
     """Return what waits for a name. Raises FileProblem where an earlier version left the record of a write."""
     if os.path.lexists(beside(final, "pending")):
-        raise FileProblem(
-            final,
-            "an earlier version of discreet was interrupted while it wrote it",
-            "run discreet verify --recover on the certificate, or discreet ledger recover, with that version",
-        )
+        remedy = "run discreet verify --recover on the certificate, or discreet ledger recover, with that version"
+        raise FileProblem(final, "an earlier version of discreet was interrupted while it wrote it", remedy)
     return [content for content in _contents_of(final.parent) if content.final == final and content.kind != "part"]
 
 

@@ -55,15 +55,12 @@ class Format:
 PARQUET = Format(kind="parquet")
 _ARROW = Format(kind="arrow")
 _FORMATS = {
-    ".parquet": PARQUET,
-    ".pq": PARQUET,
+    **dict.fromkeys((".parquet", ".pq"), PARQUET),
     ".csv": Format(kind="csv", separator=","),
     ".csv.gz": Format(kind="csv", separator=",", compressed=True),
     ".tsv": Format(kind="csv", separator="\t"),
     ".tsv.gz": Format(kind="csv", separator="\t", compressed=True),
-    ".feather": _ARROW,
-    ".arrow": _ARROW,
-    ".ipc": _ARROW,
+    **dict.fromkeys((".feather", ".arrow", ".ipc"), _ARROW),
 }
 ENDINGS = ", ".join(list(_FORMATS)[:-1]) + f" or {list(_FORMATS)[-1]}"
 """The endings of files that are written, as a sentence names them."""
@@ -220,8 +217,7 @@ _DEPTH = 16
 def _parquet(path: str | PathLike[str]) -> Iterator[tuple[mmap.mmap, dict[int, Any]]]:
     """Give the bytes of a Parquet file, and its footer."""
     with Path(path).open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        length = int.from_bytes(data[-8:-4], "little")
-        yield data, _Thrift(data, len(data) - 8 - length).struct()
+        yield data, _Thrift(data, len(data) - 8 - int.from_bytes(data[-8:-4], "little")).struct()
 
 
 def _require_sound(data: mmap.mmap, chunk: dict[int, Any]) -> None:

@@ -65,8 +65,7 @@ def _keyed_generator() -> type[Any]:
         for generator in list(alive):
             generator.state = SecureChaCha().state
 
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=renew_all)
+    os.register_at_fork(after_in_child=renew_all)
     return SecureChaCha
 
 

@@ -55,8 +55,7 @@ def percent(share: float, places: int = 2) -> str:
     """Write a share as a percentage, never below its value: 0.01000001 as 1.01%."""
     if not math.isfinite(share):
         return f"{share}%"
-    quantum = Decimal(1).scaleb(-places)
-    return f"{(100 * Decimal(repr(float(share)))).quantize(quantum, rounding=ROUND_CEILING)}%"
+    return f"{(100 * Decimal(repr(float(share)))).quantize(Decimal(1).scaleb(-places), rounding=ROUND_CEILING)}%"
 
 
 def percent_as_written(share: float) -> str:
@@ -64,16 +63,14 @@ def percent_as_written(share: float) -> str:
     return f"{(100 * Decimal(repr(float(share)))).normalize():f}%"
 
 
-_BREAKS = "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f\x85\u2028\u2029"
+_ENDS = "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f\x85\u2028\u2029"
 
 
 def harmless(text: str, *, lines: bool = False) -> str:
     """Write what a terminal would obey rather than show as an escape, but for ends of ``lines``."""
     # Control, format and unpaired characters.
-    shown = "\n\t" * lines
-    return "".join(
-        [c if c.isprintable() or c in shown or (c.isspace() and c not in _BREAKS) else escape(c) for c in text]
-    )
+    safe = "\n\t" * lines
+    return "".join([c if c.isprintable() or c in safe or (c.isspace() and c not in _ENDS) else escape(c) for c in text])
 
 
 def escape(character: str) -> str:

@@ -271,8 +271,7 @@ def random_pairs(table: CodedUnits, control: CodedUnits, rng: np.random.Generato
     units = joined(pairs.table, pairs.control)
     numbers = row_numbers(units.codes["values"])
     marks = seeded(0).integers(1 << 63, size=int(numbers.max()) + 1, dtype=np.uint64)
-    starts = np.searchsorted(units.owners, np.arange(len(units)))
-    sums = np.add.reduceat(marks[numbers], starts)
+    sums = np.add.reduceat(marks[numbers], np.searchsorted(units.owners, np.arange(len(units))))
     unequal = np.asarray(sums[:count] != sums[count:])
     if unequal.sum() < 4:
         raise DataError(None, "fewer than four pairs of its records and the control's differ", "give a larger control")

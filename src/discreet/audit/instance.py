@@ -83,8 +83,7 @@ def simulate(
 def _draws(size: int, masses: Sequence[float], iterations: int, rng: np.random.Generator) -> list[Integers]:
     """Return the counts of an urn's cells, one array per cell."""
     gammas = rng.standard_gamma(np.tile(np.asarray(masses, dtype=np.float64), (iterations, 1)))
-    counts = rng.multinomial(size, gammas / gammas.sum(axis=1, keepdims=True))
-    return list(counts.T)
+    return list(rng.multinomial(size, gammas / gammas.sum(axis=1, keepdims=True)).T)
 
 
 def _opening(pair: OpeningPair, forward: bool, epsilon: float, iterations: int, rng: np.random.Generator) -> Booleans:

@@ -26,18 +26,8 @@ from discreet._core.lazy import pl
 from discreet._core.random import secure, seeded
 from discreet._core.reading import MOST_BYTES, first_wrong, read_json
 from discreet._core.text import as_written, counted, percent, rounded_up
-from discreet.audit.attacks import (
-    ATTACKS,
-    POWER,
-    AttackResult,
-    CodedUnits,
-    Null,
-    StatedProfile,
-    attack_results,
-    coded_counts,
-    coded_tables,
-    detectable,
-)
+from discreet.audit import attacks
+from discreet.audit.attacks import POWER, AttackResult, CodedUnits, StatedProfile
 from discreet.audit.instance import BANNER
 from discreet.confidential import NO_UNIT, Confidential, open_confidential, raw_rows
 from discreet.domain import Domain, missing_in
@@ -317,13 +307,13 @@ def audit_release(
     units, words = _coded_units(release, data, control, claim.certificate, unit), claim.words
     if unit is not None:
         words = words.replace("one record", "one unit")
-    of_attack = level / len(ATTACKS)
-    attacks = attack_results(*units, Null.from_profile(claim.profile), level=of_attack, rng=seeded(seed))
-    epsilons = [detectable(np.flatnonzero(attack.tail <= of_attack), attack.guesses) for attack in attacks]
+    of_attack, null = level / len(attacks.ATTACKS), attacks.Null.from_profile(claim.profile)
+    results = attacks.attack_results(*units, null, level=of_attack, rng=seeded(seed))
+    epsilons = [attacks.detectable(np.flatnonzero(attack.tail <= of_attack), attack.guesses) for attack in results]
     least = min((epsilon / claim.steps for epsilon in epsilons if epsilon is not None), default=None)
-    p_value = min(1.0, len(attacks) * min(attack.p_value for attack in attacks))
+    p_value = min(1.0, len(results) * min(attack.p_value for attack in results))
     facts: dict[str, Any] = {"exploratory": exploratory, "level": level, "p_value": p_value, "detectable": least}
-    return Confidential(ReleaseAudit(claim=words, attacks=attacks, **facts))
+    return Confidential(ReleaseAudit(claim=words, attacks=results, **facts))
 
 
 def _standing(data: Any, control: Any, record: Any, claim: Claim) -> tuple[str | None, int, str | None]:
@@ -362,7 +352,7 @@ def _coded_units(
     if certificate is not None:
         domain = Domain.from_dict(certificate.facts.domain)
         if certificate.facts.size is None:
-            names, released = list(domain.columns), [coded_counts(released_counts(frame, domain), domain)]
+            names, released = list(domain.columns), [attacks.coded_counts(released_counts(frame, domain), domain)]
     columns = list(dict.fromkeys([*names, *filter(None, [unit])]))
     table = open_confidential(raw_rows(data, columns, what="data"), caller=__name__)
     outside = open_confidential(raw_rows(control, columns, what="control"), caller=__name__)
@@ -371,12 +361,12 @@ def _coded_units(
         labels = [unit_labels(table, unit), unit_labels(outside, unit)]
         n_held = len(np.unique(labels[0]))
         if np.isin(labels[1], labels[0]).any():
-            problem = "names units that have records both in the data and in the control"
-            raise DataError(unit, problem, "draw the control by whole units")
+            remedy = "draw the control by whole units"
+            raise DataError(unit, "names units that have records both in the data and in the control", remedy)
     _require_own_number(certificate, n_held)
     frames = [table.select(names), outside.select(names), frame][: 3 - len(released)]
     kinds = DataError(None, "its columns are not of the kinds of those of the release", "give the table of the release")
-    units = quietly(lambda: coded_tables(frames, domain), kinds) + released
+    units = quietly(lambda: attacks.coded_tables(frames, domain), kinds) + released
     for place, names_of_units in enumerate(labels):
         units[place] = units[place].by_unit(names_of_units)
     return units[0], units[1], units[2]

@@ -379,8 +379,7 @@ class Callables(API):
 
         Errors do not repeat what it was given, nor its own error, which may hold values.
         """
-        embedding = cast("Callable[[pl.DataFrame], npt.ArrayLike]", self.embedding)
-        return checked_points(embedding, self._frame(records))
+        return checked_points(cast("Callable[[pl.DataFrame], npt.ArrayLike]", self.embedding), self._frame(records))
 
     def parameters(self) -> dict[str, Any]:
         """Return label, variations, norm and diameter."""

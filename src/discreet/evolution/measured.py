@@ -183,9 +183,8 @@ def _walks(api: API, targets: Floats, steps: int, rng: np.random.Generator) -> t
     for step in range(steps):
         candidates = api.variation(records, rng=rng, step=step, steps=steps)
         firsts = zip(candidates.take(slice(None, None, v)).columns, records.columns, strict=True)
-        if len(candidates) != v * len(records) or not all(
-            np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in firsts
-        ):
+        agree = all(np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in firsts)
+        if len(candidates) != v * len(records) or not agree:
             raise ParameterError(
                 f"a variation of the API {api.name} must have {counted(v, 'row')} per record, the record itself first"
             )

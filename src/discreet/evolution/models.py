@@ -199,8 +199,7 @@ class DiffusionImages(_ModelAPI):
                     clean = torch.from_numpy(images[block]).to(weights)
                     sample = self.scheduler.add_noise(clean, sample, times[:1].repeat(len(clean)))
                 for time in times:
-                    noise = self.model(sample, time).sample
-                    sample = self.scheduler.step(noise, time, sample).prev_sample
+                    sample = self.scheduler.step(self.model(sample, time).sample, time, sample).prev_sample
                 denoised[block] = sample.double().cpu().numpy()
         return denoised
 
@@ -404,8 +403,7 @@ class ContinuedTexts(_Texts):
         return {"prompts": Records(columns=(np.array(self.prompts, dtype=object),))}
 
     def _varied(self, texts: list[list[int]], seed: int, *, degree: float) -> list[list[int]]:
-        starts = [ids[: max(1, len(ids) - max(1, round(degree * len(ids))))] for ids in texts]
-        return self._continued(starts, seed)
+        return self._continued([ids[: max(1, len(ids) - max(1, round(degree * len(ids))))] for ids in texts], seed)
 
     def _continued(self, starts: list[list[int]], seed: int) -> list[list[int]]:
         end = self.tokenizer.eos_token_id

@@ -249,8 +249,7 @@ class Ball(_GaussianVariations):
 
     def parameters(self) -> dict[str, Any]:
         """Return norm, alpha, radius and centre."""
-        norm = plain_norm(self.norm)
-        return {"norm": norm, "alpha": self.alpha, "radius": self.radius, "centre": list(self.centre)}
+        return {"norm": plain_norm(self.norm), "alpha": self.alpha, "radius": self.radius, "centre": list(self.centre)}
 
     def _project(self, points: Floats) -> Floats:
         centre = np.asarray(self.centre)
@@ -329,8 +328,7 @@ class Table(GroundAPI):
 
     def random(self, count: int, *, rng: np.random.Generator) -> Records:
         """Draw each column from its base measure."""
-        columns = self.domain.columns.values()
-        return Records(columns=tuple(self._drawn(column, (count,), rng) for column in columns))
+        return Records(columns=tuple(self._drawn(column, (count,), rng) for column in self.domain.columns.values()))
 
     def variation(self, records: Records, *, rng: np.random.Generator, step: int = 0, steps: int = 1) -> Records:
         """Move and redraw at every scale; the same in every step."""

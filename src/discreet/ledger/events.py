@@ -303,8 +303,8 @@ def going_on(file: object) -> str:
     return f"The noise was drawn and paid for; run the same command again to go on. Its output waits in {file}"
 
 
-def settle_entries(book: Book, known_gone: Collection[str]) -> list[dict[str, Any]]:
-    """Settle every entry whose process is gone, as that of entries ``known_gone`` is; return what became of each."""
+def settle_entries(book: Book, gone: Collection[str]) -> list[dict[str, Any]]:
+    """Settle every entry whose process is gone, as that of entries ``gone`` is; return what became of each."""
     with book.reading() as page:
         events = page.select()
     reservations: dict[str | None, LedgerEvent] = {}
@@ -315,15 +315,13 @@ def settle_entries(book: Book, known_gone: Collection[str]) -> list[dict[str, An
                 forsake(str(event.entry), map(Path, reservations[event.entry].facts.get("out", ())))
     last = {event.entry: event for event in events if event.entry is not None and event.state != "NOTED"}
     unsettled = [event for event in last.values() if event.state in _SETTLED]
-    return [_settlement(book, reservations[event.entry], event, known_gone) for event in unsettled]
+    return [_settlement(book, reservations[event.entry], event, gone) for event in unsettled]
 
 
-def _settlement(
-    book: Book, reservation: LedgerEvent, event: LedgerEvent, known_gone: Collection[str]
-) -> dict[str, Any]:
+def _settlement(book: Book, reservation: LedgerEvent, event: LedgerEvent, gone: Collection[str]) -> dict[str, Any]:
     """Settle an entry with its last event if its process is gone; return what became of it."""
     entry = str(event.entry)
-    process = "dead" if entry in known_gone else holder(reservation.facts["lease"])
+    process = "dead" if entry in gone else holder(reservation.facts["lease"])
     outcome: dict[str, Any] = {"entry": entry, "was": event.state, "now": event.state, "why": None}
     if process == "alive":
         return outcome | {"why": "a process works on it"}

@@ -272,16 +272,10 @@ class Ledger:
                 require_total(domain.row_domain.columns)
             relation = Relation(name=document["relation"], group=group)
             book.require_covered(relation, unit=book.covers["unit"], kind="unconditional")
-            parts.append(
-                {
-                    **{key: release[key] for key in ("name", "mechanism", "records", "size")},
-                    "domain": release["domain_sha256"],
-                    "cells": hash_of(domain),
-                    "toml": domain.to_toml(),
-                    "group": group,
-                    "budget": release.get("attack") or {key: release[key] for key in ("epsilon", "delta")},
-                }
-            )
+            part = {key: release[key] for key in ("name", "mechanism", "records", "size")}
+            part |= {"domain": release["domain_sha256"], "cells": hash_of(domain), "toml": domain.to_toml()}
+            spent = release.get("attack") or {key: release[key] for key in ("epsilon", "delta")}
+            parts.append({**part, "group": group, "budget": spent})
         cost = book.currency.of_profile(plan.profile, budget=plan.spent, total=book.budget)
         facts = {"what": "plan", "budget": asdict(plan.spent), "parts": parts, "out": [], "lease": lease()}
         with book.appending() as page:

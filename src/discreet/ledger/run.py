@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from threading import Lock
-from types import FunctionType, MappingProxyType, ModuleType, SimpleNamespace, TracebackType
+from types import FunctionType, MappingProxyType, ModuleType, SimpleNamespace
 from typing import Any, Self, TypeVar, cast
 
 import numpy as np
@@ -287,9 +287,7 @@ class Run:
         self._opened = True
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         self._unused.acquire(blocking=False)  # nothing runs after the block
         text = ""  # what it cost, or how to go on
         if self._file is not None and os.path.lexists(self._file):

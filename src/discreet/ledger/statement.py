@@ -133,8 +133,7 @@ def power(false_alarms: float, *, epsilon: float, delta: float) -> float:
     if not math.isfinite(epsilon):
         return 1.0
     alone = math.exp(min(epsilon, 700.0)) * false_alarms + delta
-    missed = math.exp(-epsilon) * (1.0 - delta - false_alarms)
-    return min(1.0, alone, 1.0 - max(0.0, missed))
+    return min(1.0, alone, 1.0 - max(0.0, math.exp(-epsilon) * (1.0 - delta - false_alarms)))
 
 
 def left_after(

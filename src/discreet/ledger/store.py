@@ -33,11 +33,8 @@ def _require_local(path: Path) -> None:
     """Refuse a network file system; where the system does not say, a file is taken for local. Raises FileProblem."""
     mount = _mount_of(Path(os.path.realpath(path)).parent)
     if mount is not None and mount[1] in _KINDS:
-        raise FileProblem(
-            path,
-            "it lies on a network file system, which does not keep two writers apart reliably",
-            "keep the ledger on a local disk, or in PostgreSQL",
-        )
+        problem = "it lies on a network file system, which does not keep two writers apart reliably"
+        raise FileProblem(path, problem, "keep the ledger on a local disk, or in PostgreSQL")
 
 
 def _require_one_name(path: Path) -> None:
@@ -108,10 +105,9 @@ _ONE_AT_A_TIME = threading.RLock()
 """Held by the thread whose transaction is under way: if another one closed the same file meanwhile, the system would
 drop the locks of SQLite. No process is forked meanwhile either, so no child keeps a lock."""
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_ONE_AT_A_TIME.acquire, after_in_parent=_ONE_AT_A_TIME.release, after_in_child=_ONE_AT_A_TIME.release
-    )
+os.register_at_fork(
+    before=_ONE_AT_A_TIME.acquire, after_in_parent=_ONE_AT_A_TIME.release, after_in_child=_ONE_AT_A_TIME.release
+)
 
 
 Transaction = Callable[..., Sequence[Any]]
@@ -189,11 +185,9 @@ class FileStore:
     @contextmanager
     def _connected(self, kind: str) -> Iterator[Transaction]:
         place = f"{self._path.absolute().as_uri()}?mode=rw"
+        connect = partial(sqlite3.connect, place, uri=True, timeout=_WAIT, isolation_level=None)
         try:
-            with (
-                _locked(self._path),
-                closing(sqlite3.connect(place, uri=True, timeout=_WAIT, isolation_level=None)) as connection,
-            ):
+            with _locked(self._path), closing(connect()) as connection:
                 connection.execute("PRAGMA synchronous = EXTRA")  # the journal's removal is on the disk too
                 # Earlier versions kept a write-ahead log: what is in it moves into the file, once they let go.
                 _patiently(partial(connection.execute, "PRAGMA journal_mode = DELETE"))

@@ -189,8 +189,7 @@ def _release_problems(entry: _Entry, book: Book, *, has_purposes: bool) -> Itera
         if has_purposes:
             yield "it does not say what it pays for"
     elif "mechanism" in released:
-        kind = REGISTRY.get(purpose["mechanism"]["name"])
-        by_size = "size" in getattr(kind, "__dataclass_fields__", ())
+        by_size = "size" in getattr(REGISTRY.get(purpose["mechanism"]["name"]), "__dataclass_fields__", ())
         if any(purpose[key] != released[key] for key in ("mechanism", "records", *["size"] * by_size)):
             yield "what was released is not what was paid for"
         if sha256(purpose["domain"].encode()).hexdigest() != purpose["cells"]:

@@ -237,8 +237,7 @@ def _balls(points: Floats, blocks: list[Integers], metric: Metric) -> tuple[Floa
     starts = np.cumsum([0, *lengths[:-1]])
     inside = points[np.concatenate(blocks)]
     centres = 0.5 * (np.minimum.reduceat(inside, starts) + np.maximum.reduceat(inside, starts))
-    distances = metric.lengths(inside - np.repeat(centres, lengths, axis=0))
-    return centres, np.maximum.reduceat(distances, starts)
+    return centres, np.maximum.reduceat(metric.lengths(inside - np.repeat(centres, lengths, axis=0)), starts)
 
 
 def _first_arcs(masses: Floats, points: Floats, *, created: float, metric: Metric) -> Arcs:
@@ -317,5 +316,4 @@ def _solved(
     lengths = scipy.sparse.csr_matrix((arcs.cost, (arcs.row, arcs.column)), shape=(n, k))
     paid = float(mass @ np.asarray(lengths[i, j]).ravel() + dearest * amiss)
     prices = np.clip(log["v"][:k] - log["v"][stay], 0.0, dearest)
-    rents = np.maximum(0.0, -log["u"][:n] - log["v"][stay])
-    return np.maximum(remains, 0.0), paid, prices, rents
+    return np.maximum(remains, 0.0), paid, prices, np.maximum(0.0, -log["u"][:n] - log["v"][stay])

@@ -232,8 +232,7 @@ def _jump(link: Indices, child: Indices) -> Indices:
 
 def rounded_urn(strength: float, discount: float) -> tuple[float, float]:
     """Return a strength and a discount as multiples of 2^-20: the one rounded up, the other to the nearest below 1."""
-    units = math.ceil(Fraction(strength) * UNIT)
-    return units / UNIT, min(round(Fraction(discount) * UNIT), UNIT - 1) / UNIT
+    return math.ceil(Fraction(strength) * UNIT) / UNIT, min(round(Fraction(discount) * UNIT), UNIT - 1) / UNIT
 
 
 class HeldMechanism(DrawnMechanism):

@@ -104,8 +104,7 @@ def chosen_evolution(search: Search) -> Any:
     gaussian = fixed.get("noise", "gaussian") == "gaussian"
     if {"steps", "population"} <= fixed.keys():
         return _solved(search)
-    single = _solved(search.with_parameters(population=1, steps=1))
-    ratio = n / _of_one_vote(single, search)
+    ratio = n / _of_one_vote(_solved(search.with_parameters(population=1, steps=1)), search)
     candidates = min(_CANDIDATES[api.quick] * math.sqrt(ratio), _MOST_PER_RATIO * ratio)
     columns, cells = len(domain.columns), domain.size or math.inf
     settings: dict[str, Any] = {"steps": max(2, min(2 * columns - 1, _MOST_STEPS))}

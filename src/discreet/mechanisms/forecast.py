@@ -144,5 +144,4 @@ def helpful(domain: Domain, *remedies: str, **useless: bool) -> tuple[str, ...]:
     """Return those of some remedies that are not useless, as ``cells`` and ``columns`` are where a domain has few."""
     fine = [column for column in domain.columns.values() if (column.size or 0) > 2]
     useless |= {"cells": not fine, "columns": len(domain.columns) == 1}
-    useful = [remedy for remedy in remedies if not useless.get(remedy, False)]
-    return tuple(useful)
+    return tuple([remedy for remedy in remedies if not useless.get(remedy, False)])

@@ -189,8 +189,7 @@ class _TreeReading(CellReading):
         """Return each column's shares, uniform within the leaves; of many codes, eight stand for a leaf's."""
         tree, shares = self.mechanism.projector.tree, self.mechanism.probabilities(self.y)
         leaves, columns = np.flatnonzero(shares), list[ColumnShares]()
-        blocks = np.unravel_index(leaves, tree.shape(tree.depth))
-        for edges, block in zip(tree.edges(tree.depth), blocks, strict=True):
+        for edges, block in zip(tree.edges(tree.depth), np.unravel_index(leaves, tree.shape(tree.depth)), strict=True):
             widths = np.diff(edges)
             mass = np.bincount(block, weights=shares[leaves], minlength=len(widths)).astype(np.float64)
             if edges[-1] <= _MOST_SPREAD:

@@ -389,8 +389,7 @@ def fitted(
     for _ in range(_ROUNDS if noisy else _ROUNDS_OF_DRAWS):
         joint = inside * shares
         ratio = goal / np.maximum(joint @ inside.T, _LEAST)
-        factor = ratio @ inside + (margins / np.maximum(joint.sum(axis=1), _LEAST))[:, None]
-        joint *= factor
+        joint *= ratio @ inside + (margins / np.maximum(joint.sum(axis=1), _LEAST))[:, None]
         inside, shares = normal((joint + 1e-15) * mask), joint.sum(axis=0)
         shares /= shares.sum()
     if noisy:

@@ -115,8 +115,7 @@ def compositions(total: int, cells: int) -> Integers:
     """Return every vector of ``cells`` non-negative integers that sum to ``total``, in lexicographic order."""
     places = total + cells - 1
     flat = np.fromiter(chain.from_iterable(combinations(range(places), cells - 1)), dtype=np.int64)
-    bars = flat.reshape(math.comb(places, cells - 1), cells - 1)
-    return np.diff(bars, axis=1, prepend=-1, append=places) - 1
+    return np.diff(flat.reshape(math.comb(places, cells - 1), cells - 1), axis=1, prepend=-1, append=places) - 1
 
 
 @dataclass(frozen=True, kw_only=True)

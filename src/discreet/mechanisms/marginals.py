@@ -17,39 +17,17 @@ from discreet._core.errors import Infeasible, LawNotAvailable, ParameterError
 from discreet._core.random import seeded
 from discreet._core.text import as_written
 from discreet.domain import Commonness, Counts, Parts, Units, inner_half
+from discreet.mechanisms import chosen_tables, wide_facts
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, Outputs, PartsMechanism, outputs_around, require_relation
 from discreet.mechanisms.calibration import THRESHOLD, Free, Search, require_budget, threshold_excess
-from discreet.mechanisms.chosen_tables import (
-    ChosenTables,
-    KeptLabels,
-    LabelledTables,
-    Statistic,
-    closed_domain,
-    kept_labels,
-    label_counts,
-    log_prob_of_labels,
-    sums,
-)
+from discreet.mechanisms.chosen_tables import ChosenTables, KeptLabels, LabelledTables, Statistic
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.latent_classes import Pair
 from discreet.mechanisms.measured_tables import TABLE, MarginalsReading, MeasuredTables
 from discreet.mechanisms.noise import GAUSSIAN
 from discreet.mechanisms.pair_losses import moved_share, visible_dependence
 from discreet.mechanisms.reading import Contents, Reading
-from discreet.mechanisms.wide_facts import (
-    ALL_LABELS,
-    LABELS,
-    LEAST_SCALE,
-    MOST_COLUMNS,
-    MOST_UNITS,
-    OUTCOMES,
-    WideFacts,
-    check_columns,
-    items_of,
-    measurable_pairs,
-    open_columns,
-    score_units,
-)
+from discreet.mechanisms.wide_facts import WideFacts, measurable_pairs
 from discreet.privacy import (
     Code,
     ConstantProfile,
@@ -161,7 +139,7 @@ class Marginals(WideFacts, PartsMechanism):
         cells_cost=False,
         cells_each=64,
         least_columns=4,
-        most_columns=MOST_COLUMNS,
+        most_columns=wide_facts.MOST_COLUMNS,
         counts=True,
     )
 
@@ -185,29 +163,29 @@ class Marginals(WideFacts, PartsMechanism):
 
         With open columns, the labels that were kept come first.
         """
-        labels = tuple([kept_labels(self, counts, rng=rng) for counts in label_counts(x, self.open)])
+        labels = tuple([chosen_tables.kept_labels(self, c, rng=rng) for c in chosen_tables.label_counts(x, self.open)])
         closed = self.closed(labels)
-        table = partial(sums, x, closed.domain, self.open)
+        table = partial(chosen_tables.sums, x, closed.domain, self.open)
         tables, _ = closed._stages(table, lambda exact, scale, _: exact + GAUSSIAN.draw(scale, len(exact), rng=rng))
         return LabelledTables(labels, tables) if self.open else tables
 
     def log_prob(self, y: CellCounts | LabelledTables, x: Parts) -> float:
         """Return the log-probability of an output: of discrete Gaussian masses, tables chosen by what came before."""
         labels, tables = y if self.open else ((), y)
-        columns = zip(labels, label_counts(x, self.open), strict=True)
-        total = sum((log_prob_of_labels(self, released, counts) for released, counts in columns), 0.0)
+        columns = zip(labels, chosen_tables.label_counts(x, self.open), strict=True)
+        total = sum((chosen_tables.log_prob_of_labels(self, released, counts) for released, counts in columns), 0.0)
         if total == -math.inf:  # labels that nobody holds
             return total
         closed, y = self.closed(labels), np.asarray(tables, dtype=np.int64)
-        table = partial(sums, x, closed.domain, self.open)
+        table = partial(chosen_tables.sums, x, closed.domain, self.open)
         return total + closed._stages(table, lambda exact, _, start: y[start : start + len(exact)])[1]
 
     def closed(self, labels: Sequence[KeptLabels]) -> Self:
         """Return the mechanism of the stages that follow when some labels were kept: no column of it is open."""
         if not self.open:
             return self
-        units = self.units - self.spent_on_labels
-        return replace(self, domain=closed_domain(self.domain, labels), units=units, threshold=None, label_units=None)
+        domain, units = chosen_tables.closed_domain(self.domain, labels), self.units - self.spent_on_labels
+        return replace(self, domain=domain, units=units, threshold=None, label_units=None)
 
     def _stages(
         self, table: Callable[[Statistic], Any], release: Callable[[CellCounts, float, int], CellCounts]
@@ -276,9 +254,7 @@ class Marginals(WideFacts, PartsMechanism):
             single = self._thresholded(DiscreteGaussianPair(scale=self.scale)).appears(1)
             caveats.append(Code("rare-labels", {"threshold": self.threshold or 0, "open": True}))
             caveats.append(Code("single-label", {"probability": single}))
-        return Guarantee.proved(
-            profile, relation=relation, n=n, theorem="T20", chosen=tuple(facts), caveats=tuple(caveats)
-        )
+        return Guarantee.proved(profile, relation=relation, n=n, theorem="T20", chosen=facts, caveats=tuple(caveats))
 
     def _noise(self, relation: Relation, n: int) -> Profile:
         """Return the profile of all noisy counts."""
@@ -348,7 +324,7 @@ class Marginals(WideFacts, PartsMechanism):
         closed = self.closed(labels)
         lost, worst = max([(moved_share(closed, i, n) + share, i) for i, share in rare.items()])
         unscored = len(measurable_pairs(self.domain, self.workload)[0])
-        outcome_share = OUTCOMES[len(self.pairs) > 0] * min(1.0, unscored / max(1, len(self.sizes) - 1))
+        outcome_share = wide_facts.OUTCOMES[len(self.pairs) > 0] * min(1.0, unscored / max(1, len(self.sizes) - 1))
         if self.domain.outcome:
             from discreet.mechanisms.three_way_tables import ThreeWayTables
 
@@ -370,14 +346,14 @@ class Marginals(WideFacts, PartsMechanism):
     def _solution(cls, search: Search) -> Any:
         """Solve for the least scale; without ``units``, 40 for each table that may be measured."""
         budget, domain, fixed = search.budget, search.domain, search.parameters
-        check_columns(domain)
-        count, tables = len(open_columns(domain)), len(domain.columns)
-        tables += sum(map(len, measurable_pairs(domain, items_of(fixed.get("workload")))))
+        wide_facts.check_columns(domain)
+        count, tables = len(wide_facts.open_columns(domain)), len(domain.columns)
+        tables += sum(map(len, measurable_pairs(domain, wide_facts.items_of(fixed.get("workload")))))
         parameters, part = {"units": _UNITS_EACH * tables, **fixed}, budget
         if count:
-            units = integer("units", parameters["units"], least=1, most=MOST_UNITS)
-            square = max(1, math.isqrt(int(min(LABELS, ALL_LABELS / count) * units))) ** 2
-            parameters = {"threshold": 2, "label_units": square, **parameters}
+            units = integer("units", parameters["units"], least=1, most=wide_facts.MOST_UNITS)
+            share = min(wide_facts.LABELS, wide_facts.ALL_LABELS / count)
+            parameters = {"threshold": 2, "label_units": max(1, math.isqrt(int(share * units))) ** 2, **parameters}
             part = budget.part(2)  # for the noisy counts by themselves
         search = replace(search, parameters=parameters)
         if "scale" not in fixed and budget.pure:
@@ -387,11 +363,11 @@ class Marginals(WideFacts, PartsMechanism):
             return part.excess(search.mechanism(scale=scale)._noise(search.relation, search.n))
 
         while True:
-            scale = fixed.get("scale") or Free("scale", LEAST_SCALE, GAUSSIAN.largest_scale).solution(excess)
+            scale = fixed.get("scale") or Free("scale", wide_facts.LEAST_SCALE, GAUSSIAN.largest_scale).solution(excess)
             mechanism = search.mechanism(scale=scale or GAUSSIAN.largest_scale)
             scores = len(mechanism.pairs)
             units = mechanism._pair(search.relation, search.n).counts - scores
-            squared = score_units(mechanism.scale / max(1, search.n), scores, units)
+            squared = wide_facts.score_units(mechanism.scale / max(1, search.n), scores, units)
             if "scale" in fixed or "score_units" in search.parameters or squared == 1:
                 break
             search = search.with_parameters(score_units=squared)
@@ -414,8 +390,7 @@ def one_way_tables(facts: WideFacts, parts: Iterator[Counts | Units]) -> list[In
     for part in parts:
         for i, codes in enumerate(part.records.columns):  # a slot that is not used has a code above all cells
             tables[i] += _counts(codes.astype(np.int64), part.frequencies, len(tables[i]) + 1)[:-1]
-    columns = zip(tables, facts.nodes, strict=True)
-    return [table if nodes is None else nodes.sums(table) for table, nodes in columns]
+    return [table if nodes is None else nodes.sums(table) for table, nodes in zip(tables, facts.nodes, strict=True)]
 
 
 def two_way_tables(choice: ChosenTables, parts: Iterator[Counts | Units]) -> dict[Pair, Integers]:

@@ -13,6 +13,7 @@ import numpy as np
 from discreet._core.arrays import Floats, Integers
 from discreet._core.random import seeded
 from discreet.domain import Column, Domain, Records
+from discreet.mechanisms import pair_losses
 from discreet.mechanisms.base import CellCounts
 from discreet.mechanisms.chosen_tables import ChosenTables, KeptLabels, labelled, number_of_records, one_way_counts
 from discreet.mechanisms.latent_classes import (
@@ -27,14 +28,6 @@ from discreet.mechanisms.latent_classes import (
     denoised,
     nearest_table,
     with_moments,
-)
-from discreet.mechanisms.pair_losses import (
-    clear_covariance,
-    hidden_dependence,
-    pair_codes,
-    pair_losses,
-    released_cells,
-    strong_pairs,
 )
 from discreet.mechanisms.reading import (
     BLOCK,
@@ -97,7 +90,9 @@ class MeasuredTables:
                 self.use.learn((i, j), self.noisy[i, j] / self.total, error)
             variances = choice.summed((i, j), np.full(shape, 1.0 / float(q * q)))
             self.two_way[i, j] = variances, choice.summed((i, j), self.noisy[i, j])
-        self.dependencies = tuple([(i, j, released_cells(self, i, j)) for i, j in self.facts.domain.dependencies])
+        self.dependencies = tuple(
+            [(i, j, pair_losses.released_cells(self, i, j)) for i, j in self.facts.domain.dependencies]
+        )
 
     def posterior_draw(self, rng: np.random.Generator) -> MeasuredTables:
         """Return what the confidential tables may be, given the noisy ones and the choice of tables."""
@@ -204,7 +199,7 @@ class MeasuredTables:
                 blocks.append(self._joint_block(columns, inside, fine))
         uses = {i: cells.sum(axis=0) > 0.5 for i, cells in enumerate(inside)}
         model = LatentClasses(shares, tuple(blocks)).raked({i: fine[i] for i in exact - facts.given_cells.keys()}, uses)
-        if not self.posterior and (strong := strong_pairs(self, model, rng)):
+        if not self.posterior and (strong := pair_losses.strong_pairs(self, model, rng)):
             links = {pair: table for pair, table in strong.items() if self.last.isdisjoint(pair)}
             model = model.linked(links, [cells.cell_of for cells in self.choice.fine])
         if not self.posterior and self.last:
@@ -237,8 +232,8 @@ class MeasuredTables:
                 if len(moments) == (excess.shape[0] - 1) * (excess.shape[1] - 1):  # that is all of the table
                     moments = moments[:0]
             else:
-                moments, _ = clear_covariance(self, (i, j), self.excess[i, j], self.margins[i, j], _CLEAR)
-                even = _EVEN
+                even, margins = _EVEN, self.margins[i, j]
+                moments, _ = pair_losses.clear_covariance(self, (i, j), self.excess[i, j], margins, _CLEAR)
                 if len(self.use.shares) < 2:  # a panel's have those of their kind
                     kept = with_moments(excess, moments, self.excess[i, j].excess)
             table = nearest_table((self.expected[i, j] + kept) / self.total, *self.margins[i, j], moments)
@@ -268,9 +263,8 @@ class MeasuredTables:
                     weights = (mass * column.positions(cells), mass)
                     sums = [np.bincount(merged.cell_of[cells], weights=weight) for weight in weights]
                     means = sums[0] / sums[1]
-                    rows = np.append(means, np.full(merged.count - len(means), means.mean()))[
-                        None
-                    ]  # nulls are no value
+                    nulls = np.full(merged.count - len(means), means.mean())  # which are no value
+                    rows = np.append(means, nulls)[None]
                 level.append(rows - rows.mean(axis=1, keepdims=True))
         return levels
 
@@ -302,8 +296,7 @@ class StratumShares(CellShares):
         """Return a record of each stratum; cells are stratified as strata are, and open labels are cells."""
         stratified = self.sampling == "stratified"
         cells = self.model.records(items, self.by_stratum, stratified=stratified, rng=rng)
-        classes = items % len(self.model.shares)
-        cells |= self.model.records(classes, self.by_class, stratified=stratified, rng=rng)
+        cells |= self.model.records(items % len(self.model.shares), self.by_class, stratified=stratified, rng=rng)
         for i, column in self.model.last.items():
             cells[i] = column.draw(cells, stratified=stratified, rng=rng)
         return Records(columns=tuple([cells[i] for i in range(len(cells))]))
@@ -383,17 +376,15 @@ class MarginalsReading(Reading):
         texts = [cell_texts(column) for column in domain.columns.values()]
         choice = self.measured.choice
         ordered = [column.on_a_line for column in domain.columns.values()]
-        coarse_texts, fine_texts = [
-            list(map(Merged.texts, level, texts, ordered)) for level in (choice.merged, choice.fine)
-        ]
+        coarse, fine = [list(map(Merged.texts, level, texts, ordered)) for level in (choice.merged, choice.fine)]
         three_way = [table for tables in choice.three_way for table in tables.tables(self.measured)]
         groups_of = {table.columns: list(zip(*table, strict=True)) for table in three_way}
         labels: dict[str, list[str | None]] = {name: [] for name in (TABLE, *domain.names)}
         for columns, places, counts, _ in tables:
             labels[TABLE] += [", ".join(domain.names[i] for i in columns)] * len(counts)
-            level = texts if len(columns) == 1 else coarse_texts
+            level = texts if len(columns) == 1 else coarse
             if columns in choice.clear:
-                level = fine_texts
+                level = fine
             words: dict[int, list[Any]] = {i: level[i] for i in columns}
             for i, groups in groups_of.get(columns, []):
                 words[i] = [" or ".join(cells) for cells in groups.grouping(choice.merged[i]).grouped(words[i])]
@@ -414,7 +405,7 @@ class MarginalsReading(Reading):
                 "pairs_measured": [[names[i], names[j]] for i, j in sorted(pairs)],
                 "merged_cells": {name: cells.count for name, cells in columns if cells.count < len(cells.cell_of)},
             }
-        codes, shares = list(pair_codes(self.measured, pairs, several=self.facts.tables is not None)), []
+        codes, shares = list(pair_losses.pair_codes(self.measured, pairs, several=self.facts.tables is not None)), []
         for source, target, cell_of in self.measured.dependencies:
             cells, values = [cell_texts(self._closed.columns[names[i]]) for i in (source, target)]
             numbers = {"column": names[source], "determined": names[target], "cells": cells}
@@ -430,12 +421,12 @@ class MarginalsReading(Reading):
         """Return the losses of the model that the next records are drawn from; of several tables, one of all tables."""
         measured, codes = self.measured, []
         if (unmeasured := len(set(measured.facts.pairs) - measured.two_way.keys())) and measured.facts.slots is None:
-            share = hidden_dependence(measured, exact=relation.name == "replacement")
+            share = pair_losses.hidden_dependence(measured, exact=relation.name == "replacement")
             codes.append(Code("unmeasured-pairs", {"pairs": unmeasured, "share": math.ceil(1e4 * share) / 1e4}))
         if contents.size is not None and self.facts.given is None and measured.two_way:
             if self.facts.tables is None:
                 self._fitted.append(measured.model(rng))
-            losses = pair_losses(measured, (self._fitted or [measured.model(seeded(0))])[-1])
+            losses = pair_losses.pair_losses(measured, (self._fitted or [measured.model(seeded(0))])[-1])
             numbers = {
                 "tables": ["*".join([self._closed.names[i] for i in pair]) for _, _, pair in losses],
                 "losses": [round(loss, 4) for loss, _, _ in losses],

@@ -95,8 +95,7 @@ class NoisyCounts(Mechanism):
 
     def log_prob(self, y: CellCounts, x: Counts) -> float:
         """Return the log-probability of the noisy counts ``y`` (counting measure on integer vectors)."""
-        noise = np.asarray(y, dtype=np.int64) - self._counts(x)
-        return float(self.law.log_pmf(self.scale, noise).sum())
+        return float(self.law.log_pmf(self.scale, np.asarray(y, dtype=np.int64) - self._counts(x)).sum())
 
     def outputs(self, *tables: Counts) -> Outputs:
         """Return the integer vectors around the tables' counts, all but 1e-13 of them by probability."""

@@ -41,8 +41,7 @@ def pair_losses(measured: MeasuredTables, model: LatentClasses) -> list[tuple[fl
     pairs = {(i, j): table for (i, j), table in measured.excess.items() if min(sizes[i], sizes[j]) > 1}
     if not pairs:
         return []
-    cells = np.array(sizes)[np.array(list(pairs))]
-    numbers = float(np.prod(cells - 1, axis=1).sum())
+    numbers = float(np.prod(np.array(sizes)[np.array(list(pairs))] - 1, axis=1).sum())
     usual = _OVERFIT / (_OVERFIT + numbers / float(np.array(sizes)[np.unique(list(pairs))].sum()))
     links = {(i, block.link.column) for block in model.blocks if block.link is not None for i in block.columns}
     losses = []

@@ -92,15 +92,13 @@ class PublicPoints:
 
 def _encoded(points: Any, domain: Domain) -> Records:
     """Return points as records of a domain. Raises ParameterError where they are none."""
-    rows = points
+    rows, width = points, len(domain.columns)
     if not isinstance(points, Sequence) or isinstance(points, str):
         if not isinstance(points, (Records, pl.DataFrame)):
             raise ParameterError(_FORMS)
         rows = (points if isinstance(points, Records) else domain.encode(points)).rows()
-    if not len(rows) or any(not isinstance(row, Sequence) or len(row) != len(domain.columns) for row in rows):
-        raise ParameterError(
-            f"points must be at least one row of {counted(len(domain.columns), 'code')}, one per column"
-        )
+    if not len(rows) or any(not isinstance(row, Sequence) or len(row) != width for row in rows):
+        raise ParameterError(f"points must be at least one row of {counted(width, 'code')}, one per column")
     columns = zip(domain.columns.items(), zip(*rows, strict=True), strict=True)
     return Records(columns=tuple(_checked_column(name, column, codes) for (name, column), codes in columns))
 

@@ -93,21 +93,16 @@ class StepsFile:
         if checkpoint.sha256 is None:
             return []
         if checkpoint.run != self._run:
-            raise FileProblem(
-                self.path,
-                "it is the checkpoint of a run with another mechanism or domain",
-                "continue it with the same parameters, or name another file. What it holds stays spent",
-            )
+            remedy = "continue it with the same parameters, or name another file. What it holds stays spent"
+            raise FileProblem(self.path, "it is the checkpoint of a run with another mechanism or domain", remedy)
         steps = self._mechanism.steps
         if len(checkpoint.steps) > steps or not all(map(self._mechanism.could_release, checkpoint.steps)):
             raise FileProblem(self.path, "it holds steps that no run of this kind releases", "name another file")
         if len(checkpoint.steps) == steps and not redraw:
-            raise FileProblem(
-                self.path,
-                "all its steps are done, so no step would read the table",
-                "name another file for a new run. For other records from the votes it holds, write "
-                "out=Output(checkpoint=Checkpoint(..., redraw=True))",
-            )
+            problem = "all its steps are done, so no step would read the table"
+            again = "out=Output(checkpoint=Checkpoint(..., redraw=True))"
+            remedy = f"For other records from the votes it holds, write {again}"
+            raise FileProblem(self.path, problem, f"name another file for a new run. {remedy}")
         return checkpoint.steps
 
     def write(self, steps: list[Votes]) -> None:
@@ -154,9 +149,8 @@ def _checkpoint_at(path: Path) -> _Checkpoint:
     try:
         return _read(path)
     except Exception:  # noqa: BLE001  # NumPy's reader fails in many ways on a file that was changed
-        raise FileProblem(
-            path, "it is not a checkpoint, or was changed", "name the file of an earlier run, or none"
-        ) from None
+        remedy = "name the file of an earlier run, or none"
+        raise FileProblem(path, "it is not a checkpoint, or was changed", remedy) from None
 
 
 def _read(path: Path) -> _Checkpoint:

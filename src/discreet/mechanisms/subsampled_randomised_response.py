@@ -97,8 +97,7 @@ class SubsampledRandomisedResponse(Mixture):
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> Iterator[Records]:
         """Draw distinct records, in random order, and replace each by a uniform cell with the given probability."""
         self._require_enough(x.n)
-        edges = np.cumsum(x.frequencies)
-        places = np.searchsorted(edges, rng.choice(x.n, size=self.size, replace=False), side="right")
+        places = np.searchsorted(np.cumsum(x.frequencies), rng.choice(x.n, size=self.size, replace=False), side="right")
         for start in range(0, self.size, BLOCK):
             yield obscure(self.domain, x.records.take(places[start : start + BLOCK]), self._units(x), rng)
 

@@ -29,8 +29,7 @@ class Tree:
     def from_domain(cls, domain: Domain) -> Tree:
         """Halve, at each level, the column of the longest blocks (metric weight times share), down to cells."""
         sizes = tuple(int(column.size or 1) for column in domain.columns.values())
-        weights = tuple((domain.metric_weights or {}).get(name, 1.0) for name in domain.columns)
-        return _whole(sizes, weights)
+        return _whole(sizes, tuple((domain.metric_weights or {}).get(name, 1.0) for name in domain.columns))
 
     def down_to(self, depth: int) -> Tree:
         """Return the tree without the levels below ``depth``."""
@@ -153,8 +152,7 @@ def predicted_error(domain: Domain, n: int, law: NoiseLaw, scale: float, levels:
     tree = Tree.from_domain(domain)
     measured = np.zeros((1, tree.depth), dtype=bool)
     measured[0, [level - 1 for level in levels]] = True
-    spread = np.array([law.standard_deviation(scale)])
-    return float(_predicted_errors(tree, domain, n, measured, spread, 1.0)[0])
+    return float(_predicted_errors(tree, domain, n, measured, np.array([law.standard_deviation(scale)]), 1.0)[0])
 
 
 def chosen_levels(domain: Domain, n: int, law: NoiseLaw, scales: Sequence[float]) -> tuple[int, ...]:

@@ -142,8 +142,7 @@ class Allocation:
         for number in numbers:
             end = columns + number
             units = _filled(cost[:end], copies[:end], spent[:end], remaining)
-            noise = scale * float((cost[:end] / np.sqrt(units)).sum())
-            errors.append(noise + float(scores[order[number:]].sum()))
+            errors.append(scale * float((cost[:end] / np.sqrt(units)).sum()) + float(scores[order[number:]].sum()))
         number = numbers[int(np.argmin(errors))]
         end, order = columns + number, order[:number]
         units = _filled(cost[:end], copies[:end], spent[:end], remaining)[columns:]
@@ -326,9 +325,7 @@ class WideFacts:
                     "given asks for records of which published totals have none. Take another condition"
                 )
         for columns, codes in self.joint.items():
-            matches = [
-                np.isin(cells, conditions[i]) for i, cells in zip(columns, codes, strict=True) if i in conditions
-            ]
+            matches = [np.isin(c, conditions[i]) for i, c in zip(columns, codes, strict=True) if i in conditions]
             if matches and not np.all(matches, axis=0).any():
                 raise ParameterError(
                     "given asks for records that the domain declares impossible. Take another condition"
@@ -395,8 +392,7 @@ class WideFacts:
     @cached_property
     def allocation(self) -> Allocation:
         """How the units of the tables are divided."""
-        alone = not any(measurable_pairs(self.domain, self.workload))
-        return Allocation(self.units, self.sizes, self.copies, alone)
+        return Allocation(self.units, self.sizes, self.copies, not any(measurable_pairs(self.domain, self.workload)))
 
     @cached_property
     def blocks(self) -> list[tuple[int, ...]]:

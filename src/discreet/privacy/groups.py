@@ -89,22 +89,18 @@ class ChainProfile(Profile):
             series = self.group if part == 0 else math.expm1(epsilon) / math.expm1(part)
             return up(min(1.0, series * self._one(part) * (1.0 + 1e-12)), 8)
         # The bound as a function of the step has one valley; golden-section search, keeping the best value seen.
-        golden = (math.sqrt(5.0) - 1.0) / 2.0
-        low, high = 0.0, 2.0 * (epsilon + 1.0) / (self.group - 1)
-        best = self._at(epsilon, 0.0)
-        left, right = high - golden * (high - low), low + golden * (high - low)
-        at_left, at_right = self._at(epsilon, left), self._at(epsilon, right)
+        golden, low, high = (math.sqrt(5.0) - 1.0) / 2.0, 0.0, 2.0 * (epsilon + 1.0) / (self.group - 1)
+        steps = 0.0, high - golden * (high - low), low + golden * (high - low)
+        best, left, right = ((self._at(epsilon, step), step) for step in steps)
         for _ in range(18):
-            best = min(best, at_left, at_right)
-            if at_left <= at_right:
-                high, right, at_right = right, left, at_left
-                left = high - golden * (high - low)
-                at_left = self._at(epsilon, left)
+            best = min(best, left, right)
+            if left <= right:
+                step = right[1] - golden * (right[1] - low)
+                high, right, left = right[1], left, (self._at(epsilon, step), step)
             else:
-                low, left, at_left = left, right, at_right
-                right = low + golden * (high - low)
-                at_right = self._at(epsilon, right)
-        return up(min(best, at_left, at_right), 8)
+                step = left[1] + golden * (high - left[1])
+                low, left, right = left[1], right, (self._at(epsilon, step), step)
+        return up(min(best, left, right)[0], 8)
 
 
 @sealed
@@ -128,14 +124,9 @@ class GroupUrn(Profile):
     @cached_property
     def _splits(self) -> list[tuple[int, ...]]:
         """The partitions of every number of records up to the group; none where it is larger than those summed here."""
-        numbers = range(1, self.group + 1) if 2 <= self.group <= _LARGEST_GROUP else range(0)
-        return [
-            parts
-            for moved in numbers
-            for count in range(1, moved + 1)
-            for parts in combinations_with_replacement(range(1, moved + 1), count)
-            if sum(parts) == moved
-        ]
+        counts = range(1, self.group + 1) if 2 <= self.group <= _LARGEST_GROUP else range(0)
+        splits = [parts for count in counts for parts in combinations_with_replacement(counts, count)]
+        return [parts for parts in splits if sum(parts) <= self.group]
 
     @property
     def _matches(self) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
@@ -198,8 +189,8 @@ class _SplitPair(NamedTuple):
                 break
         else:
             return None
-        source_total, source_weight, source_ratio = _side(reach, prior, sources, start=sources)
-        target = _side(reach, prior, targets, start=(0,) * len(targets))
+        source_total, source_weight, source_ratio = _side(reach, prior, sources, sources)
+        target = _side(reach, prior, targets, (0,) * len(targets))
         order = np.argsort(target[2], kind="stable")
         total, weight, ratio = target[0][order], target[1][order], target[2][order]
         # log( m!/(m-u)! (rest)_{m-u} / (inside+rest)_m ), u = 0 .. reach: P(U = u) without (inside)_u / u!
@@ -258,9 +249,7 @@ def _largest_ratio(size: int, prior: Fraction, parts: tuple[int, ...]) -> Fracti
     return value(draws)
 
 
-def _side(
-    reach: int, prior: float, parts: tuple[int, ...], *, start: tuple[int, ...]
-) -> tuple[Integers, Floats, Floats]:
+def _side(reach: int, prior: float, parts: tuple[int, ...], start: tuple[int, ...]) -> tuple[Integers, Floats, Floats]:
     """List the draws of one side's cells up to a total of ``reach``: totals, log-weights, log-likelihood ratios."""
     total, log_weight, log_ratio = np.zeros(1, dtype=np.int64), np.zeros(1), np.zeros(1)
     draws = np.arange(reach + 1, dtype=np.float64)

@@ -201,8 +201,7 @@ class SubsampledPair(Profile):
             return up(min(1.0, self._odds / self.n * total), 64)
         mean = m * (1.0 - q)
         reach, chance = _bernstein(mean * q)
-        most = min(m, math.ceil(mean + reach))
-        total = _excess(m, q * share, (self.n - most) * h / self._odds, math.exp(epsilon))
+        total = _excess(m, q * share, (self.n - min(m, math.ceil(mean + reach))) * h / self._odds, math.exp(epsilon))
         return up(min(1.0, (self._odds * total + h * m * chance) / self.n), 64)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import product
 from typing import ClassVar
 
@@ -70,9 +70,7 @@ class DiscreteLaplacePair(Profile):
         g, step = self.group, self._step
         # index i stands for the loss of step * (i // step), which is at least its own
         one = np.add.reduceat(laplace_losses(self.scale, g), np.arange(0, g + 1, step))
-        law = one
-        for _ in range(self.counts - 1):
-            law = np.convolve(law, one)
+        law = reduce(np.convolve, [one] * self.counts)
         # the losses above epsilon, (counts g - 2 step i)/scale: the last of them, counted back from there
         last, gap = last_above(epsilon, self.counts * g, 2 * step, Fraction(self.scale))
         last = min(last, len(law) - 1)
@@ -196,9 +194,7 @@ def _residues(scale: float, counts: int) -> npt.NDArray[np.float64]:
     z = np.arange(-reach, reach + 1, dtype=np.float64)
     single = np.exp(-(z * z) / (2.0 * scale * scale))
     single /= single.sum()
-    law = single
-    for _ in range(counts - 1):
-        law = np.convolve(law, single)
+    law = reduce(np.convolve, [single] * counts)
     c = np.arange(counts)
     c = np.where(2 * c > counts, c - counts, c)  # the likeliest of each residue
     mass = law[len(law) // 2 + c]
@@ -304,8 +300,7 @@ class ThresholdedGaussian(Profile):
         alone, together = self.appears(1), self.appears(group)
         if together >= 1.0:
             return 1.0
-        least = min(math.log1p(-together), group * math.log1p(-alone))
-        return min(1.0, up(-math.expm1(self.columns * least), 16))
+        return min(1.0, up(-math.expm1(self.columns * min(math.log1p(-together), group * math.log1p(-alone))), 16))
 
     def whole(self, delta: float) -> float:
         """Return the delta of everything, given that of the noise."""

@@ -336,8 +336,7 @@ def _drawn(pair: OpeningPair, *, forward: bool) -> tuple[float, float, Floats, F
 def _followed(pair: OpeningPair, *, forward: bool) -> _Order:
     """Return an order with the exact law of the openings."""
     alone, opening, draws, weight = _drawn(pair, forward=forward)
-    counts = (pair.size - draws[::-1]).astype(np.int64)
-    rows = list(openings(opening, pair.others, pair.discount, counts))[::-1]
+    rows = list(openings(opening, pair.others, pair.discount, (pair.size - draws[::-1]).astype(np.int64)))[::-1]
     least = min(low for _, low, _ in rows)
     chance = np.zeros((len(rows), max(low + len(law) for _, low, law in rows) - least))
     for row, (_, low, law) in zip(chance, rows, strict=True):

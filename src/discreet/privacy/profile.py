@@ -257,11 +257,8 @@ def compose(profiles: Sequence[Profile]) -> Profile:
         raise ParameterError("composition needs at least one release")
     if len(profiles) == 1:
         return profiles[0]
-    distinct: list[Profile] = []
-    for profile in profiles:
-        if profile not in distinct:
-            distinct.append(profile)
-    counts = [sum(item == profile for item in profiles) for profile in distinct]
+    distinct = [profile for place, profile in enumerate(profiles) if profile not in profiles[:place]]
+    counts = [profiles.count(profile) for profile in distinct]
     reaches = []  # beyond them at most a negligible delta, or the profile's constant floor, remains
     for profile in distinct:
         floor = profile.delta(math.inf) * (1.0 + 1e-12)
@@ -270,8 +267,7 @@ def compose(profiles: Sequence[Profile]) -> Profile:
             return ConstantProfile(value=1.0, tight=False)  # one of them reveals everything
     total = sum(reach * count for reach, count in zip(reaches, counts, strict=True))
     # One grid for all: fine enough for the narrowest profile, coarse enough for the sum to stay below 4 million points.
-    narrowest = min((reach for reach in reaches if reach > 0), default=1.0)
-    interval = max(narrowest / _POINTS, 2.0 * total / 4e6)
+    interval = max(min((reach for reach in reaches if reach > 0), default=1.0) / _POINTS, 2.0 * total / 4e6)
     parts = []
     for profile, reach, count in zip(distinct, reaches, counts, strict=True):
         distribution = _loss_distribution(profile, reach, interval)

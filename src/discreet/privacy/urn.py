@@ -373,8 +373,7 @@ class MixturePair(SamplingPair):
         gain = -np.expm1(np.minimum(0.0, epsilon - high * unit)) + rounding
         loss = np.expm1(np.maximum(0.0, epsilon - low * unit)) + rounding
         above = self._log_likelihood(u + 1.0, high) + np.log(gain)
-        below = self._log_likelihood(u + 1.0, low) + np.log(loss)
-        return np.asarray(np.exp(weight + np.minimum(above, below)))
+        return np.asarray(np.exp(weight + np.minimum(above, self._log_likelihood(u + 1.0, low) + np.log(loss))))
 
     def _log_terms(self, u: float, t: Floats, y: float, epsilon: float) -> Floats:
         difference = u - 2.0 * t

@@ -47,8 +47,7 @@ def _largest_rho(profile: Profile, reach: float, lost: float) -> float:
     # The grid is even, and finer towards 0; between its points the profile is bounded by chords, at a quadrature's
     # nodes.
     grid = np.union1d(np.linspace(0.0, reach, _DOTS + 1), np.geomspace(_FINEST * reach, reach, _DOTS))
-    delta = np.array([profile.delta(e) for e in grid.tolist()])
-    height = np.maximum(delta - lost, 0.0) / (1.0 - lost)
+    height = np.maximum(np.array([profile.delta(e) for e in grid.tolist()]) - lost, 0.0) / (1.0 - lost)
     step = np.diff(grid)[:, None]
     node, weight = np.polynomial.legendre.leggauss(_NODES)
     inside = 0.5 * (node + 1.0) * step

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 from discreet._core.lazy import jax, jnp
@@ -48,8 +49,7 @@ def hamiltonian(key: Any, q: Any, energy: Callable[[Any], Any], step: Any) -> tu
     rise = end_u - u + 0.5 * (end_p @ end_p - p @ p)
     rise = jnp.where(jnp.isnan(rise), jnp.inf, rise)
     chance = jnp.exp(-jnp.maximum(rise, 0.0))
-    accepted = jax.random.uniform(accept_key, dtype=q.dtype) < chance
-    return jnp.where(accepted, end_q, q), chance, rise > _DIVERGENT
+    return jnp.where(jax.random.uniform(accept_key, dtype=q.dtype) < chance, end_q, q), chance, rise > _DIVERGENT
 
 
 def metropolis(key: Any, value: Any, density: Callable[[Any], Any], *, steps: int = 4) -> Any:
@@ -347,13 +347,9 @@ def mixture_chain(
 
     def advance(carry: Any, data_and_weights: Any) -> Any:
         data, weights = data_and_weights
-        facts = _Facts(
-            design=jnp.asarray(data["design"], jnp.float32),
-            response=jnp.asarray(data[response.column], jnp.float32),
-            weights=jnp.asarray(weights, jnp.float32),
-            survey=jnp.asarray(data.get(SURVEY, 1.0), jnp.float32),
-            map=jnp.asarray(data[map_name], jnp.float64),
-        )
+        single = partial(jnp.asarray, dtype=jnp.float32)
+        columns = single(data["design"]), single(data[response.column]), single(weights)
+        facts = _Facts(*columns, jnp.asarray(data[map_name], jnp.float64), survey=single(data.get(SURVEY, 1.0)))
         if bound is not None:
             facts = _without_missing(facts)
         powers = jnp.asarray(_POWERS, jnp.float32)

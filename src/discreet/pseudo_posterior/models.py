@@ -178,8 +178,7 @@ def _expectation_maximisation(
     design: Floats, y: Floats, clusters: int, least: float, *, seed: int
 ) -> tuple[Floats, Floats, Floats]:
     """Return shares, coefficients and scales after some steps, with a little regularisation."""
-    rng = seeded(seed)
-    blurred = y + rng.normal(scale=0.5 * y.std() + 1e-9, size=len(y))
+    blurred = y + seeded(seed).normal(scale=0.5 * y.std() + 1e-9, size=len(y))
     labels = np.digitize(blurred, np.quantile(blurred, np.linspace(0, 1, clusters + 1)[1:-1]))
     memberships = np.eye(clusters)[labels]
     width = design.shape[1]
@@ -191,8 +190,7 @@ def _expectation_maximisation(
         gaps = (y[:, None] - design @ coefficients.T) ** 2
         scales = np.maximum(np.sqrt(((memberships * gaps).sum(axis=0) + 1.0) / (sizes + 1.0)), least + 0.02)
         logs = np.log(shares) - np.log(scales) - HALF_LOG_TAU - 0.5 * gaps / scales**2
-        highest = logs.max(axis=1, keepdims=True)
-        masses = np.exp(logs - highest)
+        masses = np.exp(logs - logs.max(axis=1, keepdims=True))
         memberships = masses / masses.sum(axis=1, keepdims=True)
     return shares, coefficients, scales
 

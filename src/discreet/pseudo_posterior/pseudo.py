@@ -148,8 +148,7 @@ class PseudoPosterior(ModelPosterior):
         """
         sampler = self.sampler(columns, progress=progress)
         unweighted = self.unweighted_draws(sampler, rng=rng)
-        risks = Risks.from_draws(sampler, unweighted)
-        return self.refit(sampler, unweighted, risks, self.weighting, rng=rng)
+        return self.refit(sampler, unweighted, Risks.from_draws(sampler, unweighted), self.weighting, rng=rng)
 
     def calibrated_fit(
         self, columns: Columns, *, rng: np.random.Generator, progress: Progress | None = None

@@ -377,8 +377,7 @@ class LinearRegression(ResponseRegression):
 
     def model(self, data: Data) -> None:
         """Run the model."""
-        count = data["design"].shape[1]
-        normal = dist.Normal(0.0, self.coefficient_scale).expand([count]).to_event(1)
+        normal = dist.Normal(0.0, self.coefficient_scale).expand([data["design"].shape[1]]).to_event(1)
         mean = data["design"] @ numpyro.sample("coefficients", normal)
         if self.group is not None:
             spread = numpyro.sample("group_spread", half_t())
@@ -437,8 +436,7 @@ class SequentialRegression(OnDesign):
         """Run the model."""
         design = data["design"]
         for step in self.steps:
-            predictors = self._step(step, design, data[step.column])
-            design = jnp.concatenate((design, predictors.astype(jnp.float32)), axis=1)
+            design = jnp.concatenate((design, self._step(step, design, data[step.column]).astype(jnp.float32)), axis=1)
 
     def _step(self, step: Step, design: Any, values: Any) -> Any:
         """Sample the column of a step, and return it as predictors of those after it."""

@@ -247,8 +247,8 @@ def frontier(
     where = Path(folder)
     own_folder(where, private=True)
     if any(not path.name.startswith(".") for path in where.iterdir()):
-        problem = "it holds other files already, which may be those of an earlier frontier"
-        raise FileProblem(where, problem, "name an empty folder, or one that does not exist")
+        remedy = "name an empty folder, or one that does not exist"
+        raise FileProblem(where, "it holds other files already, which may be those of an earlier frontier", remedy)
     rng, sampler = seeded(seed), mechanism.sampler(columns)
     unweighted = mechanism.unweighted_draws(sampler, rng=rng)
     data = {

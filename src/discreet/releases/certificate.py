@@ -204,9 +204,8 @@ class Certificate:
         require_settled(file)
         document = read_json(file, remedy="give the certificate written beside the release")
         if document.get("discreet_certificate") != SCHEMA and not _is_earlier(document):
-            raise FileProblem(
-                file, f"it is not a discreet certificate of version 1 or {SCHEMA}", "check the file, or update discreet"
-            )
+            problem = f"it is not a discreet certificate of version 1 or {SCHEMA}"
+            raise FileProblem(file, problem, "check the file, or update discreet")
         return cls.from_dict(document)
 
     @property
@@ -234,10 +233,9 @@ class Certificate:
 
     def _repr_html_(self) -> str:
         warning = alarm(self.poor) if self.poor else ""
-        body = (
-            f"{paragraph(self.meaning or self.statement, strong=True)}{paragraph(self.summary)}{listing(self._notes())}"
-        )
-        return f"{warning}{body}{paragraph(self.statement)}{paragraph(wording.SHOWS)}"
+        promise = paragraph(self.meaning or self.statement, strong=True)
+        remarks = paragraph(self.summary), listing(self._notes()), paragraph(self.statement), paragraph(wording.SHOWS)
+        return "".join([warning, promise, *remarks])
 
     def __str__(self) -> str:
         return self.text if self.poor is None else f"{harmless(self.poor)}\n{self.text}"

@@ -54,8 +54,7 @@ def _today(part: Any, document: Any) -> Any:
         return [_today(part, entry) for entry in document]
     if part in (None, Code) or not isinstance(document, Mapping):
         return document
-    rules = part.rules().items()
-    return {name: _today(rule["part"], document[name]) for name, rule in rules if name in document}
+    return {name: _today(rule["part"], document[name]) for name, rule in part.rules().items() if name in document}
 
 
 def _of_tables(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -118,6 +117,4 @@ def _numbers_in(text: str) -> list[float]:
 def _same(numbers: list[float], needed: list[float], allowed: list[float], part: float) -> bool:
     """Return whether all numbers are among those that are allowed, and all that are needed among them."""
     pairs = [*((number, allowed) for number in numbers), *((number, numbers) for number in needed)]
-    return all(
-        any(math.isclose(number, candidate, rel_tol=part) for candidate in candidates) for number, candidates in pairs
-    )
+    return all(any(math.isclose(number, value, rel_tol=part) for value in values) for number, values in pairs)

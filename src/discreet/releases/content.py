@@ -178,8 +178,7 @@ def headline(guarantee: Guarantee, budget: Budget | None, delta: float = 1e-9) -
         return guarantee.stated[0]
     if budget is not None:
         return budget.epsilon
-    floor = guarantee.delta(math.inf)
-    return guarantee.epsilon(min(1.0, max(delta, floor * (1 + 1e-6))))
+    return guarantee.epsilon(min(1.0, max(delta, guarantee.delta(math.inf) * (1 + 1e-6))))
 
 
 def promise(

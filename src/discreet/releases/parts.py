@@ -64,11 +64,8 @@ def write_parts(
         names = [name for names in zip(*map(writer.names, range(count)), strict=True) for name in names]
         for name in names:
             if name not in parts or not (draft / name).is_file():
-                raise FileProblem(
-                    folder,
-                    f"{name} was not written where this process reads",
-                    "use workers that share its folder. No file was written",
-                )
+                remedy = "use workers that share its folder. No file was written"
+                raise FileProblem(folder, f"{name} was not written where this process reads", remedy)
         listed = [parts[name].to_dict() for name in names]
         facts = {"discreet_manifest": 1, "partition_by": output.partition_by, "parts": listed}
         text = (json.dumps(facts, indent=1) + "\n").encode()
@@ -160,9 +157,8 @@ def _from_workers(maker: PartMaker, workers: Workers, folder: Path) -> Iterator[
     except DiscreetError:
         raise
     except Exception as error:
-        raise FileProblem(
-            folder, "a worker did not finish its part", "read the error of its engine. No file was written"
-        ) from error
+        remedy = "read the error of its engine. No file was written"
+        raise FileProblem(folder, "a worker did not finish its part", remedy) from error
 
 
 def _cut(frames: Frames, sizes: list[int]) -> Iterator[Frames]:

@@ -285,8 +285,7 @@ class Release:
         if sample is not None and "warned" not in self._cache:
             self._cache["warned"] = True
             warnings.warn(sample, stacklevel=4)
-        names = cycle(self.certificate.table_names)
-        tables = zip(self._sources, names, strict=False)
+        tables = zip(self._sources, cycle(self.certificate.table_names), strict=False)
         frames = [releases.typed(table, self.certificate, name) for table, name in tables]
         return self.certificate.grouped(frames)
 
@@ -408,8 +407,5 @@ def _require_whole(table: Any, certificate: Certificate) -> None:
     if missing := [name for name in certificate.facts.released.columns if name not in frame.columns]:
         raise DataError(str(missing[0]), "is not in the release", "give the certificate that was written with it")
     if rows not in (None, frame.height):
-        raise DataError(
-            None,
-            f"it has {counted(frame.height, 'row')}, and its certificate is of {rows:,}",
-            "give the whole release, since a selection of it has another law",
-        )
+        problem = f"it has {counted(frame.height, 'row')}, and its certificate is of {rows:,}"
+        raise DataError(None, problem, "give the whole release, since a selection of it has another law")

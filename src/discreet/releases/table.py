@@ -59,8 +59,7 @@ def typed(source: Any, certificate: Certificate, table: str = "") -> pl.DataFram
     if not isinstance(source, (str, os.PathLike)):
         return as_polars(source)
     frame = quietly(scanned(source).collect, unreadable())
-    folders = certificate.facts.released.partition_by is not None
-    if not (_format_of(source).texts or folders):
+    if not (_format_of(source).texts or certificate.facts.released.partition_by is not None):
         return frame
     return quietly(lambda: _parsed(frame, certificate, table), unreadable())
 
@@ -85,8 +84,7 @@ def _format_of(path: str | os.PathLike[str]) -> formats.Format:
 def _parsed(frame: pl.DataFrame, certificate: Certificate, table: str) -> pl.DataFrame:
     """Read texts as the types of the released columns."""
     domain = Domain.from_dict(certificate.facts.domain).row_domain
-    mechanism = certified_mechanism(certificate.facts)
-    schema = no_rows(certified_contents(mechanism, certificate.facts), table).schema
+    schema = no_rows(certified_contents(certified_mechanism(certificate.facts), certificate.facts), table).schema
     parts = []
     for name, dtype in schema.items():
         values, bases = frame[name], map(name.removesuffix, ("", "_from", "_to"))  # of counts, the ends of cells
@@ -191,20 +189,16 @@ def require_own(certificate: Certificate, path: Any) -> None:
             if problem is not None:
                 raise FileProblem(path, f"{name}: {problem}", _REMEDY)
         return
+    pair = "give the two that were written together"
     for table in certificate.tables:
         file = Path(path) / Path(str(table.file)).name if certificate.several else Path(path)
         if not file.is_file():
             raise FileProblem(file, "there is no such file", "check the path")
         if table.sha256 not in (None, file_sha256(file)):
-            raise FileProblem(
-                file,
-                "it is not the file that its certificate was written for",
-                "give the two that were written together, or read the file and give the table",
-            )
+            remedy = f"{pair}, or read the file and give the table"
+            raise FileProblem(file, "it is not the file that its certificate was written for", remedy)
         if file_text(file, IDENTITY_KEY) not in (None, certificate.identity):
-            raise FileProblem(
-                file, "it is from another release than the certificate", "give the two that were written together"
-            )
+            raise FileProblem(file, "it is from another release than the certificate", pair)
 
 
 _COUNT = "count"
@@ -212,8 +206,7 @@ _COUNT = "count"
 
 def released_counts(table: pl.DataFrame, domain: Domain) -> Floats:
     """Return the released counts of a finite domain, nan where a cell is not in the table. Raises DataError."""
-    cell_numbers = domain.unflat(np.arange(domain.size or 0))
-    cells = domain.describe(cell_numbers, rng=seeded(0)).with_row_index("\0cell")
+    cells = domain.describe(domain.unflat(np.arange(domain.size or 0)), rng=seeded(0)).with_row_index("\0cell")
     names = cells.columns[1:]
     for name in (*names, _COUNT):
         if name not in table.columns:

@@ -281,8 +281,7 @@ def _other_checks(certificate: Certificate, mechanism: Mechanism, contents: Cont
         if part == contents.domain.units:
             rows = range(contents.size or 0, (contents.size or 0) + 1)
         yield Check(what=f"{name}.rows", claimed=table.rows, found=rows[-1], agrees=table.rows in rows)
-    number = (contents.tables or 1) * len(certificate.table_names)
-    yield _compare("released.tables", len(certificate.tables), number)
+    yield _compare("released.tables", len(certificate.tables), (contents.tables or 1) * len(certificate.table_names))
     yield _compare("size", facts.size, contents.size)
     if facts.earlier is None:
         seeded, text = facts.randomness == "seeded", facts.identity

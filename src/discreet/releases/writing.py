@@ -194,11 +194,8 @@ def read_output(file: Path, digest: str) -> tuple[Certificate, Any]:
     except Exception:  # noqa: BLE001  # a reader of files that were changed fails in many ways
         raise FileProblem(file, "it holds no output of a kernel, or was changed", "move it away") from None
     if values["request"] != digest:
-        raise FileProblem(
-            file,
-            "the output of another request waits in it to be written",
-            "run that command again, which costs nothing, or move the file away, which gives that release up",
-        )
+        remedy = "run that command again, which costs nothing, or move the file away, which gives that release up"
+        raise FileProblem(file, "the output of another request waits in it to be written", remedy)
     return document, values["output"]
 
 

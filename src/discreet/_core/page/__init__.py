@@ -386,8 +386,7 @@ def release_figure(
     if confidential is not None:
         outline = {"color": "#222222", "linewidth": 1.4, "label": "confidential"}
         values.stairs(np.histogram(confidential, edges)[0] / len(confidential), edges, **outline)
-        mark = "CONFIDENTIAL: drawn from the private data. Not for publication"
-        figure.supxlabel(mark, color="#b00020", fontsize=10)
+        figure.supxlabel("CONFIDENTIAL: drawn from the private data. Not for publication", color="#b00020", fontsize=10)
     values.set(xlabel=f"{column} (top 0.5 % not shown)", ylabel="share of records")
     values.legend(frameon=False)
     level = np.linspace(0.0, 1.0, 201)
