@@ -409,7 +409,7 @@ def test_the_order_of_records_shows_nowhere(monkeypatch: pytest.MonkeyPatch) -> 
         first = [label for part in x.parts() for label in part.records.columns[columns[0]].tolist()]
         return [{label: found[label] for label in dict.fromkeys(first) if label is not None}]
 
-    monkeypatch.setattr(marginals, "label_counts", unsorted)
+    monkeypatch.setattr(marginals.chosen_tables, "label_counts", unsorted)
     assert not same_whatever_the_order(made, x)
 
 

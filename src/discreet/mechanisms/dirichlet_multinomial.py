@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from discreet import privacy
 from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
 from discreet._core.checks import positive_size, real
@@ -23,18 +24,7 @@ from discreet.mechanisms.drawn import UNIT, HeldMechanism, draw_blocks, held_cel
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.likelihood import DrawnFromCounts
 from discreet.mechanisms.projections import NumberedCells
-from discreet.privacy import (
-    ChainProfile,
-    Code,
-    ConstantProfile,
-    GroupUrn,
-    Guarantee,
-    HeldTable,
-    LargestProfile,
-    Profile,
-    Relation,
-    UrnPair,
-)
+from discreet.privacy import ChainProfile, Code, ConstantProfile, Guarantee, HeldTable, Profile, Relation, UrnPair
 
 _DENSE = 1 << 20  # cells held one by one; beyond, prior draws come from the base measure
 _TWO_CELL_EXACT = 256
@@ -149,7 +139,7 @@ class DirichletMultinomial(HeldMechanism):
             profile = ChainProfile(single=profile, group=group)
             if self._uniform and not quick:
                 prior = self.strength_units / (UNIT * cells)
-                profile = GroupUrn(size=self.size, prior=prior, cells=cells, n=n, group=group, bound=profile)
+                profile = privacy.GroupUrn(size=self.size, prior=prior, cells=cells, n=n, group=group, bound=profile)
         theorem = "T4, chained" if isinstance(profile, ChainProfile) else "T4"
         chosen, caveat = ("cells", "prior"), Code("prior-share", {"share": self._strength / (self._strength + n)})
         return Guarantee.proved(profile, relation=relation, n=n, theorem=theorem, chosen=chosen, caveats=(caveat,))
@@ -166,7 +156,7 @@ class DirichletMultinomial(HeldMechanism):
             tight = cells > 2 or n == 1
             remainder = float(n + strength - least - next_least - 1)
             pairs = [UrnPair(size=self.size, a=float(a), b=float(b), rest=remainder, tight=tight) for a, b in orders]
-        return pairs[0] if len(pairs) == 1 else LargestProfile(profiles=pairs)
+        return pairs[0] if len(pairs) == 1 else privacy.LargestProfile(profiles=pairs)
 
     def held_table(self, x: Counts) -> HeldTable:
         """Return the cells' masses."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 
+from discreet import privacy
 from discreet._core.arrays import Integers
 from discreet._core.boundary import sealed
 from discreet._core.checks import integer, positive_size
@@ -28,15 +29,7 @@ from discreet.mechanisms.noise import GAUSSIAN
 from discreet.mechanisms.pair_losses import moved_share, visible_dependence
 from discreet.mechanisms.reading import Contents, Reading
 from discreet.mechanisms.wide_facts import WideFacts, measurable_pairs
-from discreet.privacy import (
-    Code,
-    ConstantProfile,
-    DiscreteGaussianPair,
-    Guarantee,
-    Profile,
-    Relation,
-    ThresholdedGaussian,
-)
+from discreet.privacy import Code, DiscreteGaussianPair, Guarantee, Profile, Relation, ThresholdedGaussian
 
 if TYPE_CHECKING:
     from discreet.mechanisms.likelihood import NoisyCellCounts, NoLikelihood
@@ -260,7 +253,7 @@ class Marginals(WideFacts, PartsMechanism):
         """Return the profile of all noisy counts."""
         if relation.name == "replacement" and not self.open and max(self.sizes) == 1:
             # one cell: replaced records change nothing, added ones its count
-            return ConstantProfile(value=0.0)
+            return privacy.ConstantProfile(value=0.0)
         return self._pair(relation, n)
 
     def _pair(self, relation: Relation, n: int) -> DiscreteGaussianPair:

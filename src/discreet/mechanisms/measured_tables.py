@@ -13,34 +13,11 @@ import numpy as np
 from discreet._core.arrays import Floats, Integers
 from discreet._core.random import seeded
 from discreet.domain import Column, Domain, Records
-from discreet.mechanisms import pair_losses
+from discreet.mechanisms import latent_classes, pair_losses, reading
 from discreet.mechanisms.base import CellCounts
 from discreet.mechanisms.chosen_tables import ChosenTables, KeptLabels, labelled, number_of_records, one_way_counts
-from discreet.mechanisms.latent_classes import (
-    LEAST_SHARE,
-    Block,
-    LatentClasses,
-    Merged,
-    Pair,
-    PairTable,
-    Within,
-    centred,
-    denoised,
-    nearest_table,
-    with_moments,
-)
-from discreet.mechanisms.reading import (
-    BLOCK,
-    WHOLE,
-    CellShares,
-    ColumnShares,
-    Contents,
-    Estimates,
-    Outcome,
-    Portion,
-    Reading,
-    copies,
-)
+from discreet.mechanisms.latent_classes import LEAST_SHARE, Block, LatentClasses, Merged, Pair, PairTable, nearest_table
+from discreet.mechanisms.reading import WHOLE, CellShares, ColumnShares, Contents, Estimates, Outcome, Portion, Reading
 from discreet.mechanisms.slots import SlotUse
 from discreet.mechanisms.wide_facts import WideFacts
 from discreet.privacy import Code, Relation
@@ -106,13 +83,13 @@ class MeasuredTables:
         noise = np.rint(facts.scale * q * rng.normal(size=len(self._y))).astype(np.int64)
         draw = MeasuredTables(choice, self._y + noise, self.total)
         draw.dependencies = self.dependencies
-        draw.posterior = denoised(self.excess, choice.counts, rng)
+        draw.posterior = latent_classes.denoised(self.excess, choice.counts, rng)
         for pair, table in self.excess.items():
             moments = draw._moments(*pair)
             errors = np.sqrt(moments**2 @ (table.error**2).ravel())
             noise_of_moments = (errors * rng.normal(size=len(moments))) @ moments
             values = table.excess + noise_of_moments.reshape(table.excess.shape)
-            draw.posterior[pair] = with_moments(draw.posterior[pair], moments, values)
+            draw.posterior[pair] = latent_classes.with_moments(draw.posterior[pair], moments, values)
         return draw
 
     @cached_property
@@ -138,7 +115,7 @@ class MeasuredTables:
         for pair, (variances, counts) in self.two_way.items():
             share = self.use.share(pair)
             errors = self.facts.scale * np.sqrt(variances) / share
-            tables[pair] = PairTable(centred(counts / share - self.expected[pair]), errors)
+            tables[pair] = PairTable(latent_classes.centred(counts / share - self.expected[pair]), errors)
         return tables
 
     def tables(self) -> list[Counted]:
@@ -193,7 +170,7 @@ class MeasuredTables:
                 (i,) = columns
                 cells, merged = self.choice.fine[i], self.choice.merged[i].grouping(self.choice.fine[i])
                 parts = inside[i][merged.cell_of] * merged.within(cells.sums(fine[i]))[:, None]
-                within = Within.from_merged(cells.cell_of, cells.within(fine[i]))
+                within = latent_classes.Within.from_merged(cells.cell_of, cells.within(fine[i]))
                 blocks.append(Block(columns, (np.unique(cells.cell_of, return_index=True)[1],), parts, within))
             else:
                 blocks.append(self._joint_block(columns, inside, fine))
@@ -222,7 +199,7 @@ class MeasuredTables:
 
     def _targets(self) -> dict[Pair, Floats]:
         """Return positive probabilities of nearly the columns' own: near a draw, or of tables with less noise."""
-        targets, tables = {}, self.posterior or denoised(self.excess, self.choice.counts)
+        targets, tables = {}, self.posterior or latent_classes.denoised(self.excess, self.choice.counts)
         if not self.posterior:
             tables = self.use.correlated(tables, self.excess, self.values[0], self.margins, self.total)
         for (i, j), excess in tables.items():
@@ -235,7 +212,7 @@ class MeasuredTables:
                 even, margins = _EVEN, self.margins[i, j]
                 moments, _ = pair_losses.clear_covariance(self, (i, j), self.excess[i, j], margins, _CLEAR)
                 if len(self.use.shares) < 2:  # a panel's have those of their kind
-                    kept = with_moments(excess, moments, self.excess[i, j].excess)
+                    kept = latent_classes.with_moments(excess, moments, self.excess[i, j].excess)
             table = nearest_table((self.expected[i, j] + kept) / self.total, *self.margins[i, j], moments)
             targets[i, j] = (1.0 - even) * table + even * np.outer(*self.margins[i, j])
         return targets
@@ -358,12 +335,12 @@ class MarginalsReading(Reading):
         # As many as are held are drawn from the model of one posterior draw of the tables, and records from these.
         draw = self.measured.posterior_draw(rng)
         model = draw.model(rng)
-        for counts in copies(round(draw.total), size, rng):
+        for counts in reading.copies(round(draw.total), size, rng):
             classes = rng.choice(len(model.shares), size=len(counts), p=model.shares)
             cells = model.records(classes, model.blocks, stratified=False, rng=rng)
             order = rng.permutation(np.repeat(np.arange(len(counts)), counts))
-            for start in range(0, len(order), BLOCK):
-                rows = order[start : start + BLOCK]
+            for start in range(0, len(order), reading.BLOCK):
+                rows = order[start : start + reading.BLOCK]
                 yield Records(columns=tuple(cells[i][rows] for i in range(len(cells))))
 
     def estimates(self) -> Estimates:

@@ -13,16 +13,8 @@ from discreet._core.arrays import Floats
 from discreet._core.checks import choice, positive_size
 from discreet._core.errors import ParameterError
 from discreet.domain import Commonness, Counts
-from discreet.mechanisms.base import (
-    NEIGHBOURS,
-    CellCounts,
-    Mechanism,
-    Outputs,
-    numbered_cells,
-    outputs_around,
-    require_made_for,
-    require_neighbours,
-)
+from discreet.mechanisms import base
+from discreet.mechanisms.base import NEIGHBOURS, CellCounts, Mechanism, Outputs
 from discreet.mechanisms.calibration import Search, least_scale
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.noise import NoiseLaw, law_named
@@ -75,11 +67,11 @@ class NoisyCounts(Mechanism):
     @cached_property
     def cells(self) -> NumberedCells:
         """What noise is added to."""
-        return NumberedCells(self.domain, numbered_cells(self.domain, self.name))
+        return NumberedCells(self.domain, base.numbered_cells(self.domain, self.name))
 
     def kernel(self, x: Counts, *, rng: np.random.Generator) -> CellCounts:
         """Return the noisy counts of all cells, an int64 array of shape ``(cells,)``."""
-        require_made_for(self.records, x.n)
+        base.require_made_for(self.records, x.n)
         return self._counts(x) + self.law.draw(self.scale, self._length, rng=rng)
 
     @property
@@ -99,11 +91,11 @@ class NoisyCounts(Mechanism):
 
     def outputs(self, *tables: Counts) -> Outputs:
         """Return the integer vectors around the tables' counts, all but 1e-13 of them by probability."""
-        return outputs_around(np.array([self._counts(x) for x in tables]), self.law.reach(self.scale))
+        return base.outputs_around(np.array([self._counts(x) for x in tables]), self.law.reach(self.scale))
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return the theorem for a table of ``n`` records."""
-        n, group = require_neighbours(self, relation, n)
+        n, group = base.require_neighbours(self, relation, n)
         profile: Profile = ConstantProfile(value=0.0)
         if self._pairs:
             profile = self.law.profile(self.scale, group=group, counts=2 * self._pairs)

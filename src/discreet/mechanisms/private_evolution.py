@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
+from discreet import privacy
 from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
 from discreet._core.checks import positive_size
@@ -16,6 +17,7 @@ from discreet._core.errors import MissingExtra, ParameterError
 from discreet._core.random import public, seeded
 from discreet.domain import Commonness, Parts, Records
 from discreet.evolution import EvolvedStep
+from discreet.mechanisms import populations
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, KernelOutput, SteppedMechanism, Votes
 from discreet.mechanisms.bounded_lipschitz import transport_available
 from discreet.mechanisms.calibration import Search
@@ -23,26 +25,9 @@ from discreet.mechanisms.evolution_search import chosen_evolution, is_slow, pred
 from discreet.mechanisms.forecast import Forecast, Traits
 from discreet.mechanisms.likelihood import NoLikelihood
 from discreet.mechanisms.noise import GAUSSIAN, LAPLACE, law_named
-from discreet.mechanisms.populations import (
-    Embedded,
-    EvolutionFacts,
-    EvolutionReading,
-    check_fits,
-    finite_points,
-    label_groups,
-    settled_api,
-)
+from discreet.mechanisms.populations import EvolutionFacts, EvolutionReading, finite_points
 from discreet.mechanisms.reading import Reading, draw_cells
-from discreet.privacy import (
-    Code,
-    ConstantProfile,
-    DiscreteGaussianPair,
-    Guarantee,
-    Profile,
-    Relation,
-    ThresholdedLaplace,
-    power,
-)
+from discreet.privacy import Code, ConstantProfile, Guarantee, Profile, Relation
 
 if TYPE_CHECKING:
     from discreet.evolution import Voters
@@ -166,7 +151,7 @@ class PrivateEvolution(EvolutionFacts, SteppedMechanism):
             When the API gives something else than records of the domain: before the votes of that step.
         """
         self._require_solver()
-        draws, table = public(rng), Embedded(self, x)
+        draws, table = public(rng), populations.Embedded(self, x)
         for step in range(len(released), self.steps):
             candidates = self._candidates(released, rng=draws)
             yield Votes(candidates, self._noisy(self._votes(table, candidates, step), rng))
@@ -189,7 +174,7 @@ class PrivateEvolution(EvolutionFacts, SteppedMechanism):
 
     def _varied(self, records: Records, rng: np.random.Generator, step: int) -> Records:
         varied = self._api.variation(records, rng=rng, step=step, steps=self.steps)
-        return check_fits(varied, self.domain, len(records) * self._api.variations_each(), "variation")
+        return populations.check_fits(varied, self.domain, len(records) * self._api.variations_each(), "variation")
 
     def _members(self, step: Votes, rng: np.random.Generator) -> Records:
         """Return the next population, drawn from a step's votes."""
@@ -199,7 +184,7 @@ class PrivateEvolution(EvolutionFacts, SteppedMechanism):
             places = list(draw_cells(weights, total, sampling="stratified", rng=rng))
         else:
             places, sizes = [], self._sizes()
-            for label, group in label_groups(self._labels(step.candidates)):
+            for label, group in populations.label_groups(self._labels(step.candidates)):
                 shares = weights[group] if weights[group].any() else np.ones(len(group))  # a label may have none
                 chunks = draw_cells(shares, int(sizes[label]), sampling=self.sampling, rng=rng)
                 places += [group[chunk] for chunk in chunks]
@@ -210,7 +195,7 @@ class PrivateEvolution(EvolutionFacts, SteppedMechanism):
         from discreet.evolution import NearestCandidates, votes
 
         points = self._ahead(candidates, step) if self.lookahead else self._api.embed(candidates)
-        groups = list(label_groups(self._labels(candidates)))
+        groups = list(populations.label_groups(self._labels(candidates)))
         searches = [NearestCandidates(points[group], norm=self._api.norm) for _, group in groups]
         counts = np.zeros(len(candidates), dtype=np.int64)
         for voters in table:
@@ -250,7 +235,7 @@ class PrivateEvolution(EvolutionFacts, SteppedMechanism):
         """Return whether a step is one that some run could release, by its candidates and votes alone."""
         rows = len(step.votes)
         try:
-            check_fits(step.candidates, self.domain, rows, "a step")
+            populations.check_fits(step.candidates, self.domain, rows, "a step")
         except ParameterError:
             return False
         votes = self.noise == "gaussian" or bool(((step.votes == 0) | (step.votes >= self.threshold)).all())
@@ -272,7 +257,7 @@ class PrivateEvolution(EvolutionFacts, SteppedMechanism):
 
         The law of the candidates given the steps before does not depend on the table: it cancels in every ratio.
         """
-        table, total = Embedded(self, x), 0.0
+        table, total = populations.Embedded(self, x), 0.0
         for step, (candidates, noisy) in enumerate(cast("list[Votes]", y)):
             exact = self._votes(table, candidates, step)
             if self.noise == "gaussian":
@@ -296,12 +281,11 @@ class PrivateEvolution(EvolutionFacts, SteppedMechanism):
                 votes, group = min(self.unit_votes, votes * relation.group), 1
             # An API may give records that always vote alike, or few candidates; an added record votes once at least.
             tight, counts = not replaced and votes == 1, self.steps * votes * (1 + replaced)
-            profile = DiscreteGaussianPair(scale=self.scale, group=group, counts=counts, tight=tight)
+            profile = privacy.DiscreteGaussianPair(scale=self.scale, group=group, counts=counts, tight=tight)
         elif self.steps:
-            step = ThresholdedLaplace(
-                scale=self.scale, threshold=self.threshold, group=group, replaced=replaced, tight=False
-            )
-            profile = power(step, self.steps)
+            facts: dict[str, Any] = {"scale": self.scale, "threshold": self.threshold, "group": group}
+            step = privacy.ThresholdedLaplace(**facts, replaced=replaced, tight=False)
+            profile = privacy.power(step, self.steps)
         caveat = Code("no-step")
         if self.steps:
             caveat = Code("equal-votes", {"voters": "units" if self.unit_votes else "records"})
@@ -356,7 +340,7 @@ class PrivateEvolution(EvolutionFacts, SteppedMechanism):
     def _solution(cls, search: Search) -> Any:
         """Solve for the least scale; take what is free with the least predicted displacement."""
         parameters = {name: value for name, value in search.parameters.items() if value is not None}
-        api = settled_api(parameters.get("api", "table"), search.domain)
+        api = populations.settled_api(parameters.get("api", "table"), search.domain)
         evolution = chosen_evolution(replace(search, parameters={**parameters, "api": api}))
         if isinstance(parameters.get("api"), str) and hasattr(api, "alpha") and evolution.steps:
             evolution = with_scales(evolution, search)

@@ -335,5 +335,5 @@ def test_ranks_are_not_where_noise_is_taken_for_the_table(monkeypatch: pytest.Mo
 
 
 def test_ranks_are_not_where_the_table_is_taken_for_the_population(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measured_tables, "copies", lambda _n, size, _rng: iter([np.ones(size, dtype=np.int64)]))
+    monkeypatch.setattr(measured_tables.reading, "copies", lambda _n, size, _rng: iter([np.ones(size, dtype=np.int64)]))
     assert least_p(*SAMPLING_RULES) < FALSE_ALARM
