@@ -275,8 +275,7 @@ def random_pairs(table: CodedUnits, control: CodedUnits, rng: np.random.Generato
     unequal = np.asarray(sums[:count] != sums[count:])
     if unequal.sum() < 4:
         raise DataError(None, "fewer than four pairs of its records and the control's differ", "give a larger control")
-    unpaired = table.take(np.concatenate((inside[count:], inside[:count][~unequal])))
-    return pairs.take(np.flatnonzero(unequal)), unpaired
+    return pairs.take(np.flatnonzero(unequal)), table.take(np.concatenate((inside[count:], inside[:count][~unequal])))
 
 
 def divided_pairs(pairs: UnitPairs) -> tuple[UnitPairs, UnitPairs, UnitPairs]:
@@ -299,8 +298,7 @@ def divided_pairs(pairs: UnitPairs) -> tuple[UnitPairs, UnitPairs, UnitPairs]:
         shared *= 2
     index = np.array(selected, dtype=np.int64)
     tuning = np.arange(len(index)) % 3 == 2
-    revealed = np.setdiff1d(np.arange(len(pairs)), index)
-    return pairs.take(index[~tuning]), pairs.take(index[tuning]), pairs.take(revealed)
+    return pairs.take(index[~tuning]), pairs.take(index[tuning]), pairs.take(np.setdiff1d(np.arange(len(pairs)), index))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

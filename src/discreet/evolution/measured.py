@@ -280,8 +280,7 @@ class EvolvedStep:
 
     def records(self, count: int, *, seed: int = 0) -> pl.DataFrame:
         """Return a frame of records drawn from the candidates: what a release would look like after this step."""
-        places = seeded(seed).choice(len(self.shares), size=positive_size("count", count), p=self.shares)
-        return self.candidates[places]
+        return self.candidates[seeded(seed).choice(len(self.shares), size=positive_size("count", count), p=self.shares)]
 
     def closeness(self, reference: Any, *, neighbours: int = 3) -> Closeness:
         """Return how near the candidates are to a **public** table.

@@ -20,7 +20,7 @@ from discreet._core.files import beside, canonical
 from discreet.confidential import unit_of
 from discreet.domain import Column, Domain
 from discreet.mechanisms import Mechanism, SteppedMechanism, declared, named
-from discreet.privacy import AttackBudget, Budget, Relation, RelationName, Unit
+from discreet.privacy import AttackBudget, Budget, Relation, Unit
 
 FilePath = str | os.PathLike[str]
 
@@ -280,8 +280,7 @@ class Request:
     @property
     def between(self) -> Relation:
         """The relation, with the most records of a unit."""
-        name: RelationName = "add-remove" if isinstance(self.relation, AddRemove) else "replacement"
-        return Relation(name=name, group=self.group)
+        return Relation(name="add-remove" if isinstance(self.relation, AddRemove) else "replacement", group=self.group)
 
     @property
     def group(self) -> int:

@@ -116,8 +116,7 @@ def chosen_evolution(search: Search) -> Any:
     if settings["steps"] > 1 and gaussian:
         settings.setdefault("variant", "practical")
     if "population" not in fixed:
-        unbounded = settings["steps"] == 1 or settings.get("variant") == "practical"
-        most = (_MOST_PROJECTED, MOST_CANDIDATES)[unbounded]
+        most = (_MOST_PROJECTED, MOST_CANDIDATES)[settings["steps"] == 1 or settings.get("variant") == "practical"]
         settings["population"] = max(1, min(settings["population"], most // api.variations_each()))
     evolution = _solved(search.with_parameters(**settings))
     if evolution.variant == "practical" and gaussian and "threshold" not in fixed:

@@ -89,8 +89,7 @@ class Allocation:
     @cached_property
     def first(self) -> Integers:
         """The ``q`` of each one-way table before anything is known: at least 1."""
-        q = np.sqrt(self.spread(_FIRST)).astype(np.int64)
-        return _affordable(np.maximum(1, q), self.copies, self.units)
+        return _affordable(np.maximum(1, np.sqrt(self.spread(_FIRST)).astype(np.int64)), self.copies, self.units)
 
     @cached_property
     def remaining(self) -> int:
@@ -234,8 +233,7 @@ def items_of(workload: Any) -> tuple[str, ...] | None:
 def measurable_pairs(domain: Domain, workload: Sequence[str] | None) -> tuple[list[Pair], list[Pair]]:
     """Return pairs that need no score (of an outcome, a dependency), and of the others those of a workload, or all."""
     place = {name: i for i, name in enumerate(domain.columns)}
-    outcome = {place[name] for name in domain.outcome}
-    pairs = {(min(i, j), max(i, j)) for i in outcome for j in place.values() if i != j}
+    pairs = {(min(i, j), max(i, j)) for i in {place[name] for name in domain.outcome} for j in place.values() if i != j}
     pairs |= {(min(i, j), max(i, j)) for i, j in domain.dependencies}
     outcome_pairs, all_pairs = sorted(pairs), combinations(range(len(place)), 2)
     scored_pairs = [pair for pair in all_pairs if pair not in pairs]

@@ -301,8 +301,7 @@ class _Mixture:
             k = jax.random.categorical(cluster_key, chances)
             normals = jax.random.normal(normals_key, (len(root) + 4,), dtype=root.dtype)
             new, t = root @ normals[4:], jnp.abs(normals[0]) * jnp.sqrt(3.0 / (normals[1:4] ** 2).sum())
-            row = self.logs(facts, log_shares[k][None], jnp.log(t)[None], new[None])
-            new_logs = logs.at[k].set(row[0])
+            new_logs = logs.at[k].set(self.logs(facts, log_shares[k][None], jnp.log(t)[None], new[None])[0])
             likelihood = self.log_likelihood(facts, new_logs)
             accepted = jnp.log(jax.random.uniform(accept_key, dtype=root.dtype)) < likelihood - total
             proposal = (coefficients.at[k].set(new), excess.at[k].set(jnp.log(t)), new_logs, likelihood)

@@ -145,8 +145,7 @@ class MixtureRegression(regressions.ResponseRegression):
         if self.weights == "dirichlet":
             return {**values, "shares": shares}
         remainder = 1.0 - np.concatenate(([0.0], np.cumsum(shares)[:-2]))
-        sticks = np.clip(shares[:-1] / np.maximum(remainder, 1e-6), 1e-4, 1.0 - 1e-4)
-        return {**values, "sticks": sticks}
+        return {**values, "sticks": np.clip(shares[:-1] / np.maximum(remainder, 1e-6), 1e-4, 1.0 - 1e-4)}
 
 
 def _mixture(shares: Any, means: Any, scales: Any) -> Any:

@@ -240,8 +240,7 @@ class Release:
         if self.records is None:
             raise FileProblem(out, f"this release was written to {self.path}", "copy that file and its certificate")
         frames = [releases.as_polars(table) for table in _listed(self.records)]
-        output = Output(out, format=format, certificate=certificate)
-        paths = place(output, several=self.certificate.several, inputs=())
+        paths = place(Output(out, format=format, certificate=certificate), several=self.certificate.several, inputs=())
         tables = (iter([frame]) for frame in frames)
         run = Run.unpaid(Request())  # what it cost was paid when it was made
         schemas = [dict(frame.schema) for frame in frames]
@@ -286,8 +285,7 @@ class Release:
             self._cache["warned"] = True
             warnings.warn(sample, stacklevel=4)
         tables = zip(self._sources, cycle(self.certificate.table_names), strict=False)
-        frames = [releases.typed(table, self.certificate, name) for table, name in tables]
-        return self.certificate.grouped(frames)
+        return self.certificate.grouped([releases.typed(table, self.certificate, name) for table, name in tables])
 
     @property
     def _sources(self) -> list[Any]:
