@@ -67,9 +67,8 @@ class MeasuredTables:
                 self.use.learn((i, j), self.noisy[i, j] / self.total, error)
             variances = choice.summed((i, j), np.full(shape, 1.0 / float(q * q)))
             self.two_way[i, j] = variances, choice.summed((i, j), self.noisy[i, j])
-        self.dependencies = tuple(
-            [(i, j, pair_losses.released_cells(self, i, j)) for i, j in self.facts.domain.dependencies]
-        )
+        followed = self.facts.domain.dependencies
+        self.dependencies = tuple([(i, j, pair_losses.released_cells(self, i, j)) for i, j in followed])
 
     def posterior_draw(self, rng: np.random.Generator) -> MeasuredTables:
         """Return what the confidential tables may be, given the noisy ones and the choice of tables."""
@@ -188,7 +187,6 @@ class MeasuredTables:
         return replace(model, dependencies=self.dependencies)
 
     def _joint_block(self, columns: tuple[int, ...], inside: Sequence[Floats], fine: Sequence[Floats]) -> Block:
-        """Return the block of the joint cells of columns."""
         codes = self.facts.joint.get(columns, (np.arange(self.facts.sizes[columns[0]]),))
         probabilities = np.ones((len(codes[0]), inside[0].shape[1]))
         for i, cells in zip(columns, codes, strict=True):

@@ -14,22 +14,12 @@ from discreet._core.checks import choice, positive_size
 from discreet._core.errors import ParameterError
 from discreet.domain import Commonness, Counts
 from discreet.mechanisms import base
+from discreet.mechanisms import reading as readings
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, Mechanism, Outputs
 from discreet.mechanisms.calibration import Search, least_scale
 from discreet.mechanisms.forecast import Forecast, Traits, helpful
 from discreet.mechanisms.noise import NoiseLaw, law_named
 from discreet.mechanisms.projections import L1, NumberedCells, Projection
-from discreet.mechanisms.reading import (
-    READING_ONLY,
-    SAMPLINGS,
-    CellReading,
-    CellShares,
-    Contents,
-    Estimates,
-    ListedShares,
-    Reading,
-    Sampling,
-)
 from discreet.privacy import Code, ConstantProfile, Guarantee, Profile, Relation
 
 if TYPE_CHECKING:
@@ -47,7 +37,7 @@ class NoisyCounts(Mechanism):
     records: int
     scale: float
     noise: str = "laplace"
-    sampling: Sampling = field(default=SAMPLINGS[0], metadata=READING_ONLY)
+    sampling: readings.Sampling = field(default=readings.SAMPLINGS[0], metadata=readings.READING_ONLY)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", law_named(self.noise).checked(self.scale))
@@ -57,7 +47,7 @@ class NoisyCounts(Mechanism):
                 "domain has. Use marginals or stability-histogram, or declare fewer cells"
             )
         object.__setattr__(self, "records", positive_size("records", self.records))
-        choice("sampling", self.sampling, SAMPLINGS)
+        choice("sampling", self.sampling, readings.SAMPLINGS)
 
     @property
     def law(self) -> NoiseLaw:
@@ -111,12 +101,12 @@ class NoisyCounts(Mechanism):
         """Return the cells' probabilities that records are drawn with: public post-processing of noisy counts."""
         return self.projector.probabilities(y)
 
-    def contents(self, n: int, *, counts: bool = False) -> Contents:
+    def contents(self, n: int, *, counts: bool = False) -> readings.Contents:
         """Return any number of records, or the count of every cell."""
         contents = super().contents(n, counts=counts)
         return replace(contents, rows=range(self.cells.count, self.cells.count + 1)) if counts else contents
 
-    def reading(self, y: CellCounts, *, n: int) -> Reading:
+    def reading(self, y: CellCounts, *, n: int) -> readings.Reading:
         """Return records drawn from the noisy counts, and these themselves."""
         return NoisyReading(self, y)
 
@@ -141,22 +131,22 @@ class NoisyCounts(Mechanism):
 
 
 @dataclass(frozen=True, eq=False)
-class NoisyReading(CellReading):
+class NoisyReading(readings.CellReading):
     """Noisy counts of cells, and records drawn from their projection."""
 
     mechanism: NoisyCounts
     y: CellCounts
 
-    def cell_shares(self, *, rng: np.random.Generator) -> CellShares:
+    def cell_shares(self, *, rng: np.random.Generator) -> readings.CellShares:
         """Return the projected counts."""
         mechanism = self.mechanism
-        return ListedShares(mechanism.probabilities(self.y), mechanism.sampling, mechanism.cells.records_in)
+        return readings.ListedShares(mechanism.probabilities(self.y), mechanism.sampling, mechanism.cells.records_in)
 
-    def estimates(self) -> Estimates:
+    def estimates(self) -> readings.Estimates:
         """Return the noisy counts themselves, unbiased, with the noise's standard deviation."""
         cells, error = self.mechanism.cells, self.mechanism.law.standard_deviation(self.mechanism.scale)
         records = cells.records_in(np.arange(cells.count))
-        return Estimates(records, np.asarray(self.y, dtype=np.float64), np.full(cells.count, error))
+        return readings.Estimates(records, np.asarray(self.y, dtype=np.float64), np.full(cells.count, error))
 
 
 def projection_error(law: NoiseLaw, scale: float, *, cells: int, total: int) -> float:

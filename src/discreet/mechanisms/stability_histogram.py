@@ -12,21 +12,10 @@ from discreet._core.arrays import Integers
 from discreet._core.boundary import sealed
 from discreet._core.checks import choice
 from discreet.domain import Commonness, Counts, Domain, Records
+from discreet.mechanisms import reading as readings
 from discreet.mechanisms.forecast import Forecast
 from discreet.mechanisms.likelihood import ThresholdedCounts
 from discreet.mechanisms.noise import LAPLACE
-from discreet.mechanisms.reading import (
-    BLOCK,
-    READING_ONLY,
-    SAMPLINGS,
-    WHOLE,
-    CellReading,
-    CellShares,
-    ListedShares,
-    Portion,
-    Reading,
-    Sampling,
-)
 from discreet.mechanisms.stability import LabelReading, StableCounts
 
 
@@ -78,13 +67,13 @@ class StabilityHistogram(StableCounts):
     """
 
     name: ClassVar[str] = "stability-histogram"
-    sampling: Sampling = field(default=SAMPLINGS[0], metadata=READING_ONLY)
+    sampling: readings.Sampling = field(default=readings.SAMPLINGS[0], metadata=readings.READING_ONLY)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        choice("sampling", self.sampling, SAMPLINGS)
+        choice("sampling", self.sampling, readings.SAMPLINGS)
 
-    def reading(self, y: Counts, *, n: int) -> Reading:
+    def reading(self, y: Counts, *, n: int) -> readings.Reading:
         """Return records drawn from the noisy counts, and these themselves."""
         return _SharesOfLabels(self, y, n)
 
@@ -100,20 +89,22 @@ class StabilityHistogram(StableCounts):
 
 
 @dataclass(frozen=True, eq=False)
-class _SharesOfLabels(LabelReading, CellReading):
+class _SharesOfLabels(LabelReading, readings.CellReading):
     """Records in proportion to the noisy counts, or from the base measure where nothing was kept."""
 
     mechanism: StabilityHistogram
 
-    def cell_shares(self, *, rng: np.random.Generator) -> CellShares:
+    def cell_shares(self, *, rng: np.random.Generator) -> readings.CellShares:
         """Return the shares of the labels that remain."""
         if not self.y.distinct:
             return _BaseShares(np.zeros(0), "iid", self.mechanism.domain)
-        return ListedShares(self.y.frequencies.astype(np.float64), self.mechanism.sampling, self.y.records.take)
+        return readings.ListedShares(
+            self.y.frequencies.astype(np.float64), self.mechanism.sampling, self.y.records.take
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class _BaseShares(CellShares):
+class _BaseShares(readings.CellShares):
     """Independent records of the base measure, without items."""
 
     domain: Domain
@@ -122,8 +113,10 @@ class _BaseShares(CellShares):
         """Return the records of no items."""
         return self.domain.draw_base(0, rng)
 
-    def draw(self, size: int, *, rng: np.random.Generator, portion: Portion = WHOLE) -> Iterator[Records]:
+    def draw(
+        self, size: int, *, rng: np.random.Generator, portion: readings.Portion = readings.WHOLE
+    ) -> Iterator[Records]:
         """Yield records whose new labels are numbered one after the other."""
         total = len(range(portion.number, size, portion.parts))
-        for start in range(0, total, BLOCK):
-            yield self.domain.draw_base(min(BLOCK, total - start), rng, first=portion.first_label + start)
+        for start in range(0, total, readings.BLOCK):
+            yield self.domain.draw_base(min(readings.BLOCK, total - start), rng, first=portion.first_label + start)

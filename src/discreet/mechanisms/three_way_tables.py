@@ -70,9 +70,8 @@ class ThreeWayTables:
         for y in self.outcomes:
             groups = {i: self._grouped(measured, i, y, self.most_groups) for i in self.others}
             groups[y] = self._grouped(measured, y, y, _OUTCOME_GROUPS)
-            tables += [
-                GroupedTable((y, i, j), (groups[y], groups[i], groups[j])) for i, j in combinations(self.others, 2)
-            ]
+            for i, j in combinations(self.others, 2):
+                tables.append(GroupedTable((y, i, j), (groups[y], groups[i], groups[j])))
         return tables
 
     @staticmethod

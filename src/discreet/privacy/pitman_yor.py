@@ -314,7 +314,6 @@ class _Order(NamedTuple):
 
 
 def _both(table: Callable[..., _Order | None], pair: OpeningPair) -> list[_Order | None]:
-    """Return both orders of a pair."""
     return [table(pair, forward=forward) for forward in (True, False)]
 
 

@@ -26,7 +26,10 @@ _NAME = {"type": "string", "pattern": "^[a-z][a-z0-9_-]*$"}
 _HASH = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 _HASH_OR_NULL = {"oneOf": [_NULL, _HASH]}
 _FILE = {"oneOf": [_NULL, {**_TEXT, "pattern": "^[^/\\\\]+$"}]}
+_IDENTITY = {"type": "string", "pattern": "^[0-9a-f]{32}$"}
 _POSITIVE = {"type": "integer", "minimum": 1}
+_NUMBERS = {"type": "object", "additionalProperties": _POSITIVE}
+_TEXT_OR_NULL = {"type": ["string", "null"]}
 _EPSILON = {"type": "number", "minimum": 0}
 _PROBABILITY = {"type": "number", "minimum": 0, "maximum": 1}
 _SHARE = {"type": ["number", "null"], "minimum": 0, "maximum": 1}
@@ -222,17 +225,13 @@ class ReleasedFacts(Facts):
     pairs_measured: Sequence[Sequence[str]] | None = field(default=None, metadata=_rule(_PAIRS, where="pairs_measured"))
     """only of several tables by `marginals`: the pairs of columns whose tables were measured. What other columns do
     together rests on conditional independence"""
-    merged_cells: Mapping[str, int] | None = field(
-        default=None, metadata=_rule({"type": "object", "additionalProperties": _POSITIVE}, where="merged_cells")
-    )
+    merged_cells: Mapping[str, int] | None = field(default=None, metadata=_rule(_NUMBERS, where="merged_cells"))
     """only of several tables by `marginals`: the columns whose cells were merged before pairs were measured, and the
     number of cells left in each. Within a merged cell, a value does not depend on other columns"""
     partitions: int | None = field(default=None, metadata=_rule(_POSITIVE, int, where="partitions"))
     """only of a [release in parts](../how-to/release-in-parts.md): the number of its Parquet files. The `file` of
     its only table is then `_manifest.json`, and `sha256` is the hash of that"""
-    partition_by: str | None = field(
-        default=None, metadata=_rule({"type": ["string", "null"]}, str, NoneType, where="partitions")
-    )
+    partition_by: str | None = field(default=None, metadata=_rule(_TEXT_OR_NULL, str, NoneType, where="partitions"))
     """only of a release in parts: the column whose values name its folders, or `null`"""
 
 
@@ -247,9 +246,7 @@ class CertificateFacts(Facts):
     """the program that wrote it:"""
     created: str = field(metadata=_rule({"$ref": "#/$defs/created"}, str))
     """time, UTC, ISO 8601"""
-    identity: str | None = field(
-        default=None, metadata=_rule({"type": "string", "pattern": "^[0-9a-f]{32}$"}, where="identity")
-    )
+    identity: str | None = field(default=None, metadata=_rule(_IDENTITY, where="identity"))
     """128 random bits of the release, from the operating system and from no data, as hexadecimal digits. Seeded
     releases have none, so that they are the same byte for byte each time"""
     mechanism: MechanismFacts = field(metadata=_rule(None, dict, part=MechanismFacts))
