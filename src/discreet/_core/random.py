@@ -65,7 +65,8 @@ def _keyed_generator() -> type[Any]:
         for generator in list(alive):
             generator.state = SecureChaCha().state
 
-    os.register_at_fork(after_in_child=renew_all)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=renew_all)
     return SecureChaCha
 
 

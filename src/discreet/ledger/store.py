@@ -105,9 +105,10 @@ _ONE_AT_A_TIME = threading.RLock()
 """Held by the thread whose transaction is under way: if another one closed the same file meanwhile, the system would
 drop the locks of SQLite. No process is forked meanwhile either, so no child keeps a lock."""
 
-os.register_at_fork(
-    before=_ONE_AT_A_TIME.acquire, after_in_parent=_ONE_AT_A_TIME.release, after_in_child=_ONE_AT_A_TIME.release
-)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_ONE_AT_A_TIME.acquire, after_in_parent=_ONE_AT_A_TIME.release, after_in_child=_ONE_AT_A_TIME.release
+    )
 
 
 Transaction = Callable[..., Sequence[Any]]
