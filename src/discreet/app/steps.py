@@ -224,10 +224,6 @@ class Steps:
     async def release(self, request: Request) -> Response:
         """Ask for a release, show it as a command and in Python, and make it."""
         found = await asyncio.to_thread(self._found)
-        try:
-            kinds = await self._columns(request)
-        except DiscreetError as problem:
-            return self.page("message.html", "Release", step="release", problem=str(problem), status=400)
         facts = {**found, "values": self._typed, "formats": _WRITTEN, "command": None}
         several, title = self.workspace.several, "Release"
         facts |= {"several": several, "python": None, "out": await asyncio.to_thread(self.workspace.free_name)}
