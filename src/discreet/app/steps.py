@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import secrets
 from contextlib import suppress
 from pathlib import Path
@@ -110,7 +111,10 @@ class Steps:
         except DiscreetError as refusal:
             problem = str(refusal)
         complete, rows = self.workspace.domain() is not None, self._rows
+        names = {entry.name.partition(".")[0] for entry in self.workspace.folder.iterdir()}
+        candidates = ("synthetic" + f"-{number}" * (number > 1) for number in itertools.count(1))
         return {
+            "out": next(name for name in candidates if name not in names),
             "rows": rows,
             "covers": ledger["covers"] if ledger and not rows else {},
             "declaration": self.workspace.domain_file.name,
@@ -226,13 +230,13 @@ class Steps:
         found = await asyncio.to_thread(self._found)
         facts = {**found, "values": self._typed, "formats": _WRITTEN, "command": None}
         several, title = self.workspace.several, "Release"
-        facts |= {"several": several, "python": None, "out": await asyncio.to_thread(self.workspace.free_name)}
+        facts |= {"several": several, "python": None}
         if request.method == "GET":
-            chosen = {key: text for key, text in request.query_params.items() if key == "epsilon"}
-            return self.page("release.html", title, step="release", **{**facts, "values": self._typed | chosen})
+            epsilon = {key: text for key, text in request.query_params.items() if key == "epsilon"}
+            return self.page("release.html", title, step="release", **{**facts, "values": self._typed | epsilon})
         values = await _form(request)
-        kept = {key: self._typed[key] for key in ("records",) if key in self._typed}
-        self._typed = kept | {key: text for key, text in values.items() if key not in ("seed", "out", "show")}
+        records = {key: text for key, text in self._typed.items() if key == "records"}
+        self._typed = records | {key: text for key, text in values.items() if key not in ("seed", "out", "show")}
         paid: dict[str, str] = {}
         facts |= {"values": values}
         if found["ledger"] and not values.get("seed", "").strip():  # no ledger pays for a trial
@@ -327,24 +331,23 @@ class Steps:
     async def job(self, request: Request) -> Response:
         """Show a command that runs, or its result."""
         job = self._job_of(request.path_params["number"])
-        made = None
+        result = None
         if job.arguments[0] == "release" and job.status == 0:
-            made = await asyncio.to_thread(self._made, job)
-        return self.progress(job, made)
+            result = await asyncio.to_thread(self._result, job)
+        return self.progress(job, result)
 
-    def progress(self, job: Job, made: Any = None) -> Response:
+    def progress(self, job: Job, result: Any = None) -> Response:
         """Show a command that runs, at the address of what waits for it, or its result."""
         words = {"/plan": "Plan", "/release": "Release", "/home": "Start"}.get(job.next_address, "Read the release")
-        return self.page("job.html", job.title, step=job.arguments[0], job=job, words=words, made=made)
+        return self.page("job.html", job.title, step=job.arguments[0], job=job, words=words, result=result)
 
-    def _made(self, job: Job) -> dict[str, Any] | None:
+    def _result(self, job: Job) -> dict[str, Any] | None:
         """Return what a release came to: its certificate, and what its ledger has left; None where it is not there."""
         with suppress(DiscreetError):
             release = self.workspace.release(job.form["out"])
-            facts = release.certificate
-            paid = {"epsilon": rounded_up(facts.epsilon, 6), "delta": rounded_up(facts.delta, 6)}
+            cost = {key: rounded_up(getattr(release.certificate, key), 6) for key in ("epsilon", "delta")}
             ledger = self.workspace.ledger() if "ledger" in job.form else None
-            return {"release": release, "paid": paid, "ledger": ledger}
+            return {"release": release, "cost": cost, "ledger": ledger}
         return None
 
     async def job_facts(self, request: Request) -> Response:

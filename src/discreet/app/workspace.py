@@ -7,7 +7,6 @@ and every release has a certificate. A confidential folder is one table in parts
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +15,9 @@ from typing import Any
 from discreet._core.errors import DiscreetError, FileProblem, ParameterError
 from discreet._core.formats import READABLE, format_of
 from discreet._core.reading import bounded_text
-from discreet._core.text import rounded_down
 from discreet.confidential import open_source
 from discreet.domain import Domain
-from discreet.ledger import Ledger
+from discreet.ledger import Ledger, loss_texts
 from discreet.releases import Certificate, certificate_in, read
 
 _CERTIFICATE = ".certificate.json"
@@ -91,9 +89,8 @@ class Workspace:
         with Ledger(self.ledger_file) as book:
             status = book.status()
             unit = {key: str(status.covers[key]) for key in ("unit", "max_records") if status.covers["unit"]}
-            left = {key: rounded_down(amount, 6) for key, amount in status.left.items()}
             facts = {"name": self.ledger_file.name, "dataset": book.dataset, "text": str(status)}
-            return {**facts, "covers": unit, "left": left}
+            return {**facts, "covers": unit, "left": loss_texts(status.to_dict())["left"]}
 
     def releases(self) -> list[ReleasedFile]:
         """Return the releases in the folder, by name; files that are links are left aside."""
@@ -113,17 +110,8 @@ class Workspace:
                 return release
         raise FileProblem(name, "is no release of this folder", "choose one of the list")
 
-    def free_name(self) -> str:
-        """Return a name that nothing in the folder begins with, but for its ending."""
-        taken = {entry.name.partition(".")[0] for entry in self.folder.iterdir()}
-        names = ("synthetic" + f"-{number}" * (number > 1) for number in itertools.count(1))
-        return next(name for name in names if name not in taken)
-
     def output(self, name: str, ending: str = "") -> str:
-        """Return the name of a file, or a folder, to write here. Raises ParameterError where it leads elsewhere.
-
-        A file without an ending of a table gets one.
-        """
+        """Return the name of a release, with an ending unless it has one. Raises ParameterError for a path."""
         if not name or name != Path(name).name or name.startswith(("-", ".")):
             raise ParameterError("the name of a release must have no folder in it. Write a name such as synthetic")
         return name if not ending or format_of(name) is not None else f"{name}.{ending}"

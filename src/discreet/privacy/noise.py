@@ -168,12 +168,9 @@ class DiscreteGaussianPair(Profile):
 
 @lru_cache(maxsize=256)
 def _discrete_gauss(block: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return nodes and weights whose weighted sum is that over 0, .., block - 1, of polynomials of degree 31 exactly.
-
-    The nodes are the eigenvalues of the Jacobi matrix of the discrete Chebyshev polynomials. Of ``e^(ax)`` the relative
-    error is at most about ``(a block/4)^32/32!``: 1e-23 where terms change by ``e^10`` within a block, 1e-17 by
-    ``e^16``.
-    """
+    """Return nodes and weights whose sum is that over 0, .., block - 1, exactly for polynomials of degree 31."""
+    # The nodes are the eigenvalues of the Jacobi matrix of the discrete Chebyshev polynomials. Of e^(ax) the relative
+    # error is at most about (a block/4)^32/32!: 1e-23 where terms change by e^10 within a block, 1e-16 by e^16.
     k = np.arange(1, _NODES, dtype=np.float64)
     beside = 0.5 * np.sqrt(k * k * (float(block) ** 2 - k * k) / (4.0 * k * k - 1.0))
     values, vectors = np.linalg.eigh(np.diag(beside, 1) + np.diag(beside, -1))

@@ -1,5 +1,7 @@
 """The local page as a process of its own: who is answered, what it writes, and that it does what its commands do."""
 
+import ast
+import contextlib
 import html
 import json
 import os
@@ -234,6 +236,9 @@ def test_files_elsewhere_are_out_of_reach(page: Browser, folder: Path, tmp_path:
     assert page.ask("/jobs/999")[0] == 404
 
 
+_TABLES = (("several", ".gz"), ("s", ""), ("t", ""))
+
+
 def value_of(page: str, name: str) -> str:
     """Return what a field of a form begins with."""
     found = re.search(rf'name="{name}"[^>]* value="([^"]*)"', page)
@@ -265,9 +270,16 @@ def test_the_format_is_chosen_and_no_name_is_used_twice(page: Browser, folder: P
     assert "3 tables of 30 records" in made
     assert "Do not publish it." in made
     assert len([*(folder / "several").glob("*.csv.gz")]) == 3
-    shown = html.unescape(page.ask("/release", {**asked, "out": "s", "format": "csv", "tables": "3", "show": "1"})[1])
-    assert "--out s --out-format csv" in shown
-    assert 'out=discreet.Output("s", format="csv")' in shown
+    shown = page.ask("/release", {**asked, "out": "s", "format": "csv", "tables": "3", "show": "1"})[1]
+    found = [re.search(rf'id="{name}">(.*?)</pre>', shown, re.DOTALL) for name in ("command", "python")]
+    command, python = (html.unescape(one[1]) for one in found if one is not None)
+    assert "--out s --out-format csv" in command
+    with contextlib.chdir(folder):
+        assert run(shlex.split(command)[1:]) == 0
+        exec(compile(ast.parse(python.replace('"s"', '"t"')), "shown", "exec"), {})
+    tables = [pl.read_csv(folder / name / f"table-02.csv{ending}") for name, ending in _TABLES]
+    assert tables[0].equals(tables[1])
+    assert tables[0].equals(tables[2])
     assert value_of(page.ask("/release")[1], "out") == "synthetic-3"
 
 
