@@ -45,9 +45,11 @@ def served(path: Path) -> Iterator[str]:
     assert process.stdout is not None
     found = re.search(r"http://\S+", process.stdout.readline())
     assert found is not None
-    yield found[0]
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
+    try:
+        yield found[0]
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +73,7 @@ def shown(browser: Any, selector: str, words: str = "") -> Any:
         found = browser.find_elements("css selector", selector)
         return next((one for one in found if one.is_displayed() and words in one.text), None)
 
-    return WebDriverWait(browser, 240, ignored_exceptions=[StaleElementReferenceException]).until(find)
+    return WebDriverWait(browser, 600, ignored_exceptions=[StaleElementReferenceException]).until(find)
 
 
 def examined(browser: Any, name: str) -> None:
