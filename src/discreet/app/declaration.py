@@ -212,7 +212,7 @@ def from_fields(before: Declared, values: Mapping[str, Sequence[str]]) -> Declar
         unit_keys |= {key for key in [(file, name)] if of_unit and rows}
     rules = _first(values, _RULES)
     places = [] if rows else values.get(_OUTCOME, ())
-    outcome = tuple(key for place, key in enumerate(before.keys) if str(place) in places)
+    outcome = tuple(key for place, key in enumerate(before.keys) if str(place) in places and key in columns)
     document: dict[str, Any] = {"units": units, _OUTCOME: [name for _, name in outcome]}
     document = {key: fact for key, fact in document.items() if fact}
     try:

@@ -30,20 +30,18 @@ class ReleaseForm:
     ledger: str = ""
     dataset: str = ""
     seed: str = ""
+    out_format: str = ""  # of the tables of a folder
     accept: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, values: Mapping[str, Any], **facts: str) -> ReleaseForm:
         """Return what a form says. Raises ParameterError where a number is none."""
         texts = {key: str(values.get(key, "")).strip() for key in ("epsilon", "delta", "size", "out")}
-        texts |= {
-            key: str(values.get(key, "")).strip() for key in ("tables", "mechanism", "unit", "max_records", "seed")
-        }
+        texts |= {key: str(values.get(key, "")).strip() for key in ("tables", "mechanism", "seed")}
         accept = tuple(code for code in (*_ACCEPTED, "other-columns") if values.get(code))
         texts |= {"delta": texts["delta"] or "0", "tables": texts["tables"] if texts["tables"] != "1" else ""}
-        texts |= {} if texts["unit"] else {"max_records": ""}
         needed = {"epsilon": "epsilon", "size": "the number of records to release", "delta": "delta"}
-        other = {"tables": "the number of tables", "max_records": "the most rows of a person", "seed": "a seed"}
+        other = {"tables": "the number of tables", "seed": "a seed"}
         for key, words in (needed | other).items():
             if key in needed or texts[key]:
                 _require_number(texts[key], words)
@@ -61,6 +59,7 @@ class ReleaseForm:
             "max_records": self.max_records,
         }
         facts |= {"ledger": self.ledger, "dataset": self.dataset, "seed": self.seed, "out": self.out}
+        facts |= {"out_format": self.out_format}
         return ["release", self.data, *_options(**facts), *flags]
 
     def python(self) -> str:
@@ -71,7 +70,10 @@ class ReleaseForm:
         accept = "{" + ", ".join(json.dumps(code) for code in self.accept) + "}" if self.accept else ""
         objects = {"unit": Expression(unit), "ledger": Expression(ledger), "accept": Expression(accept)}
         budget = Expression(f"discreet.Budget(epsilon={self.epsilon}, delta={self.delta})")
-        facts = {**numbers, "mechanism": self.mechanism, **objects, "out": self.out}
+        out = self.out
+        if self.out_format:
+            out = Expression(_call("discreet.Output", self.out, format=self.out_format))
+        facts = {**numbers, "mechanism": self.mechanism, **objects, "out": out}
         return _program(_call("discreet.release", self.data, self.domain, budget, **facts))
 
 

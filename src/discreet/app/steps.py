@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import secrets
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +18,7 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from discreet import report
 from discreet._core.errors import DiscreetError
 from discreet._core.files import together
+from discreet._core.text import rounded_up
 from discreet.app import requests
 from discreet.app.access import EMBEDDED, Access
 from discreet.app.declaration import ENTRIES, KEEP_OUT, Declared, Key, begun, declared, from_fields
@@ -26,6 +28,8 @@ from discreet.domain import KINDS, Domain
 
 _MOST_BYTES = 2**20  # of a form
 _MOST_TOKEN = 2**10
+_USUAL = {"epsilon": "1", "delta": "1e-6", "tables": "1", "other-columns": "1"}
+_WRITTEN = {"parquet": "Parquet", "csv": "CSV", "csv.gz": "CSV, packed (.gz)", "tsv": "tab-separated"}
 _SOON = 2.0  # seconds after which an answer that is waited for shows its progress
 
 
@@ -47,6 +51,7 @@ class Steps:
         self._kinds: dict[Key, str] = {}  # of the columns, by file and name
         self._naming: dict[str, Job] = {}  # the commands that find them, by file
         self._header = False  # whether the owner says that the first line holds names
+        self._typed = dict(_USUAL)  # into the forms of a plan and a release, which begin with it
         loader = jinja2.ChoiceLoader(
             [jinja2.PackageLoader(name, "page") for name in ("discreet.app", "discreet._core")]
         )
@@ -105,9 +110,13 @@ class Steps:
             ledger = self.workspace.ledger()
         except DiscreetError as refusal:
             problem = str(refusal)
-        complete = self.workspace.domain() is not None
+        complete, rows = self.workspace.domain() is not None, self._rows
+        names = {entry.name.partition(".")[0] for entry in self.workspace.folder.iterdir()}
+        candidates = ("synthetic" + f"-{number}" * (number > 1) for number in itertools.count(1))
         return {
-            "rows": self._rows,
+            "out": next(name for name in candidates if name not in names),
+            "rows": rows,
+            "covers": ledger["covers"] if ledger and not rows else {},
             "declaration": self.workspace.domain_file.name,
             "complete": complete,
             "begun": complete or self.workspace.domain_file.exists(),
@@ -204,57 +213,57 @@ class Steps:
         ledger = file.name * file.exists()
         shown: dict[str, Any] = {"step": "plan", "ledger": ledger, "rows": self._rows}
         if request.method == "GET":
-            return self.page("plan.html", "Plan", **shown)
+            return self.page("plan.html", "Plan", values=self._typed, **shown)
         values, page = await _form(request), self._scratch_page()
+        shown |= {"values": values}
         try:
             domain = self.workspace.domain_file.name
             arguments, python = requests.plan_request(values, domain, str(page), ledger)
         except DiscreetError as problem:
             return self.page("plan.html", "Plan", problem=str(problem), status=400, **shown)
+        self._typed |= values | {"size": values.get("size", "").strip() or values["records"]}
         facts: dict[str, Any] = {"page": page, "python": python, "back": "/plan"}
         return self._to(await self.jobs.start("Plan", arguments, next_address="/release", **facts))
 
     async def release(self, request: Request) -> Response:
         """Ask for a release, show it as a command and in Python, and make it."""
         found = await asyncio.to_thread(self._found)
-        try:
-            kinds = await self._columns(request)
-        except DiscreetError as problem:
-            return self.page("message.html", "Release", step="release", problem=str(problem), status=400)
-        names = dict.fromkeys(name for _, name in kinds)
-        facts = {**found, "columns": [*names], "values": {}, "command": None, "python": None}
-        several = self.workspace.several
-        facts |= {"several": several, "out": f"synthetic{'.parquet' * (not several)}"}
-        title = "Release"
+        facts = {**found, "values": self._typed, "formats": _WRITTEN, "command": None}
+        several, title = self.workspace.several, "Release"
+        facts |= {"several": several, "python": None}
         if request.method == "GET":
-            covers = (found["ledger"] or {}).get("covers", {})
-            facts |= {"values": {**covers, "epsilon": request.query_params.get("epsilon", "1")}}
-            return self.page("release.html", title, step="release", **facts)
+            epsilon = {key: text for key, text in request.query_params.items() if key == "epsilon"}
+            return self.page("release.html", title, step="release", **{**facts, "values": self._typed | epsilon})
         values = await _form(request)
+        records = {key: text for key, text in self._typed.items() if key == "records"}
+        self._typed = records | {key: text for key, text in values.items() if key not in ("seed", "out", "show")}
         paid: dict[str, str] = {}
         facts |= {"values": values}
         if found["ledger"] and not values.get("seed", "").strip():  # no ledger pays for a trial
             paid = {"ledger": found["ledger_name"], "dataset": found["ledger"]["dataset"]}
         try:
-            out = self.workspace.output(values.get("out", ""))
-            form = requests.ReleaseForm.parse(
-                values, data=self._data, domain=self.workspace.domain_file.name, **paid, out=out
-            )
+            ending = values.get("format", "")
+            ending = ending if ending in _WRITTEN else "parquet"
+            folder = several or values.get("tables", "").strip() not in ("", "1")
+            out = self.workspace.output(values.get("out", ""), "" if folder else ending)
+            kind = ending if folder and ending != "parquet" else ""
+            names = {"data": self._data, "domain": self.workspace.domain_file.name, "out": out, "out_format": kind}
+            form = requests.ReleaseForm.parse(values, **names, **found["covers"], **paid)
         except (DiscreetError, TypeError) as problem:
             return self.page("release.html", title, step="release", **{**facts, "problem": str(problem)}, status=400)
         if "show" in values:
             facts |= {"command": requests.in_shell(form.arguments()), "python": form.python()}
             return self.page("release.html", title, step="release", **facts)
         address = f"/read/{quote(out, safe='')}"
-        shown = {"python": form.python(), "back": "/release"}
+        shown = {"python": form.python(), "back": "/release", "form": {**paid, "out": out}}
         job = await self.jobs.start(title, form.arguments(), next_address=address, **shown)
         return self._to(job)
 
     async def ledger(self, request: Request) -> Response:
         """Make a ledger."""
         values, place = await _form(request), self.workspace.ledger_file.name
-        if (rows := self._rows) is not None:
-            values |= {"unit": rows.unit, "max_records": str(rows.max_records)}
+        rows = self._rows  # who is protected is declared once
+        values |= {"unit": rows.unit if rows else "", "max_records": str(rows.max_records) if rows else ""}
         arguments, python = requests.ledger_request(values, place)
         facts = {"python": python, "back": "/release"}
         return self._to(await self.jobs.start("Make a ledger", arguments, next_address="/release", **facts))
@@ -321,12 +330,25 @@ class Steps:
 
     async def job(self, request: Request) -> Response:
         """Show a command that runs, or its result."""
-        return self.progress(self._job_of(request.path_params["number"]))
+        job = self._job_of(request.path_params["number"])
+        result = None
+        if job.arguments[0] == "release" and job.status == 0:
+            result = await asyncio.to_thread(self._result, job)
+        return self.progress(job, result)
 
-    def progress(self, job: Job) -> Response:
+    def progress(self, job: Job, result: Any = None) -> Response:
         """Show a command that runs, at the address of what waits for it, or its result."""
         words = {"/plan": "Plan", "/release": "Release", "/home": "Start"}.get(job.next_address, "Read the release")
-        return self.page("job.html", job.title, step=job.arguments[0], job=job, words=words)
+        return self.page("job.html", job.title, step=job.arguments[0], job=job, words=words, result=result)
+
+    def _result(self, job: Job) -> dict[str, Any] | None:
+        """Return what a release came to: its certificate, and what its ledger has left; None where it is not there."""
+        with suppress(DiscreetError):
+            release = self.workspace.release(job.form["out"])
+            cost = {key: rounded_up(getattr(release.certificate, key), 6) for key in ("epsilon", "delta")}
+            ledger = self.workspace.ledger() if "ledger" in job.form else None
+            return {"release": release, "cost": cost, "ledger": ledger}
+        return None
 
     async def job_facts(self, request: Request) -> Response:
         """Return the state of a command."""

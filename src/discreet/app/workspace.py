@@ -17,7 +17,7 @@ from discreet._core.formats import READABLE, format_of
 from discreet._core.reading import bounded_text
 from discreet.confidential import open_source
 from discreet.domain import Domain
-from discreet.ledger import Ledger
+from discreet.ledger import Ledger, loss_texts
 from discreet.releases import Certificate, certificate_in, read
 
 _CERTIFICATE = ".certificate.json"
@@ -89,7 +89,8 @@ class Workspace:
         with Ledger(self.ledger_file) as book:
             status = book.status()
             unit = {key: str(status.covers[key]) for key in ("unit", "max_records") if status.covers["unit"]}
-            return {"dataset": book.dataset, "text": str(status), "covers": unit}
+            facts = {"name": self.ledger_file.name, "dataset": book.dataset, "text": str(status)}
+            return {**facts, "covers": unit, "left": loss_texts(status.to_dict())["left"]}
 
     def releases(self) -> list[ReleasedFile]:
         """Return the releases in the folder, by name; files that are links are left aside."""
@@ -109,11 +110,11 @@ class Workspace:
                 return release
         raise FileProblem(name, "is no release of this folder", "choose one of the list")
 
-    def output(self, name: str) -> str:
-        """Return the name of a file to write into the folder. Raises ParameterError where it leads elsewhere."""
+    def output(self, name: str, ending: str = "") -> str:
+        """Return the name of a release, with an ending unless it has one. Raises ParameterError for a path."""
         if not name or name != Path(name).name or name.startswith(("-", ".")):
-            raise ParameterError("the name of a file must have no folder in it. Write a name such as synthetic.parquet")
-        return name
+            raise ParameterError("the name of a release must have no folder in it. Write a name such as synthetic")
+        return name if not ending or format_of(name) is not None else f"{name}.{ending}"
 
 
 def _tables_at(place: Path) -> dict[str, Path]:

@@ -301,7 +301,7 @@ class Plan:
             lines += wrapped([row[-1]], "    ")
         conclusion = f"Chosen: {self.why}." if self.feasible else "No mechanism meets this request."
         sentences = [f"{', '.join(names)}: {why}" for why, names in self._refused.items()]
-        return "\n".join([*lines, *wrapped([*sentences, *self.notes, *self._meaning, conclusion])])
+        return "\n".join([*lines, *wrapped([conclusion, *self._meaning, *self.notes, *sentences])])
 
     @property
     def _meaning(self) -> list[str]:

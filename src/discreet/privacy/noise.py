@@ -12,7 +12,6 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
 from discreet._core.numeric import above, up, written
 from discreet.privacy.profile import Profile
@@ -102,8 +101,7 @@ def laplace_losses(scale: float, shift: int) -> npt.NDArray[np.float64]:
     return law
 
 
-_UNDERFLOW = 38.7  # standard deviations to where exp gives 0
-_BLOCK, _LONGEST = 1 << 20, 1 << 30  # terms that are held at once, and in all
+_NODES, _BLOCKS = 16, 64  # of a sum over many terms: nodes per block, and blocks that are held at once
 _SMOOTH = 2.0  # the least scale from which on a sum of discrete Gaussians has no residues
 
 
@@ -145,43 +143,36 @@ class DiscreteGaussianPair(Profile):
             return 0.0
         theta = _residues(self.scale, counts)
         chunk = min(1 << 18, max(256, int(12 * spread)))
+        nodes, weights = np.arange(chunk, dtype=np.float64), np.ones(chunk)
+        block = int(spread / (4.0 * max(1.0, g * counts / spread)))  # the terms hardly bend within it
+        if self.scale >= _SMOOTH and block > _NODES:
+            nodes, weights = _discrete_gauss(block)
+            chunk = _BLOCKS * block
+            nodes = (block * np.arange(_BLOCKS, dtype=np.float64)[:, None] + nodes).ravel()
+            weights = np.tile(weights, _BLOCKS)
         value, done = 0.0, 0
         while True:
-            back = np.arange(done, done + chunk, dtype=np.float64)
+            back = done + nodes
             w = top - back
             weight = theta[0] if self.scale >= _SMOOTH else theta[w.astype(np.int64) % counts]
             mass = np.exp(-(w * w) / (2.0 * counts * s2)) * weight
-            part = mass * -np.expm1(-(gap + back * (g / s2)))
+            part = weights * mass * -np.expm1(-(gap + back * (g / s2)))
             value += float(part.sum())
             done += chunk
             # below the mode of W the terms fall faster than geometrically
             if (top < done and part[-1] * chunk <= 1e-17 * value) or top - done < -60.0 * spread - 80.0:
                 return up(value * (1.0 + 1e-12 + 3e-14 * counts), 8)
 
-    def _deltas(self, epsilons: Floats) -> Floats:
-        """Return the deltas at several epsilons, by one pass over the law: at most 1 + 1e-6 times too large."""
-        from scipy.signal import lfilter  # half a second, only where it is used
 
-        spread = math.sqrt(self.counts) * self.scale
-        start = Fraction(self.counts * self.group**2, 2), self.group, Fraction(self.scale) ** 2
-        least = -math.ceil(_UNDERFLOW * spread)
-        ends = [last_above(min(float(e), self.furthest), *start) for e in epsilons]
-        tops, gaps = np.array([max(least - 1, top) for top, _ in ends]), np.array([gap for _, gap in ends])
-        low, high = max(least, min(0, int(tops.min())) - math.ceil(12.0 * spread)), int(tops.max())
-        if self.scale < _SMOOTH or high - low > _LONGEST:
-            return Profile._deltas(self, epsilons)
-        step, values, last, total = self.group / self.scale**2, np.zeros(len(tops)), 0.0, 0.0
-        for begin in range(low, high + 1, _BLOCK):
-            w = np.arange(begin, min(high + 1, begin + _BLOCK), dtype=np.float64)
-            law = np.exp(-(w * w) / (2.0 * spread**2)) / (math.sqrt(2.0 * math.pi) * spread)
-            sums = lfilter([1.0], [1.0, -math.exp(-step)], law, zi=[math.exp(-step) * last])[0]
-            lower = total + np.cumsum(np.concatenate([[last], sums])) * -math.expm1(-step)
-            here = (tops >= begin) & (tops < begin + len(w))
-            places = tops[here] - begin
-            values[here] = lower[places] - np.expm1(-gaps[here]) * sums[places]
-            last, total = float(sums[-1]), float(lower[-2])
-        values *= 1.0 + 1e-12 + 3e-14 * self.counts + 2.0**-50 * (high - low)
-        return np.clip(values, 1e-300, 1.0)
+@lru_cache(maxsize=256)
+def _discrete_gauss(block: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return nodes and weights whose sum is that over 0, .., block - 1, exactly for polynomials of degree 31."""
+    # The nodes are the eigenvalues of the Jacobi matrix of the discrete Chebyshev polynomials. Of e^(ax) the relative
+    # error is at most about (a block/4)^32/32!: 1e-23 where terms change by e^10 within a block, 1e-16 by e^16.
+    k = np.arange(1, _NODES, dtype=np.float64)
+    beside = 0.5 * np.sqrt(k * k * (float(block) ** 2 - k * k) / (4.0 * k * k - 1.0))
+    values, vectors = np.linalg.eigh(np.diag(beside, 1) + np.diag(beside, -1))
+    return values + 0.5 * (block - 1), block * vectors[0] ** 2
 
 
 def _residues(scale: float, counts: int) -> npt.NDArray[np.float64]:
@@ -309,7 +300,3 @@ class ThresholdedGaussian(Profile):
 
     def _delta(self, epsilon: float) -> float:
         return self.whole(self.noise.delta(epsilon))
-
-    def _deltas(self, epsilons: Floats) -> Floats:
-        """Return the deltas at several epsilons, from those of the noise."""
-        return np.array([self.whole(delta) for delta in self.noise.deltas(epsilons).tolist()])

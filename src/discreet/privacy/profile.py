@@ -98,7 +98,7 @@ class Profile(ABC):
         return min(1.0, max(value, 1e-300))
 
     def deltas(self, epsilons: Floats) -> Floats:
-        """Return the deltas at several epsilons: those of :meth:`delta`, or faster, and up to one part in 1e6 larger.
+        """Return the deltas at several epsilons, those of :meth:`delta`.
 
         Parameters
         ----------
@@ -124,10 +124,7 @@ class Profile(ABC):
         values = np.asarray(epsilons, dtype=np.float64)
         if not (values >= 0.0).all():
             raise BudgetError("every epsilon must be a number of at least 0")
-        return self._deltas(values)
-
-    def _deltas(self, epsilons: Floats) -> Floats:
-        return np.array([self.delta(float(epsilon)) for epsilon in epsilons])
+        return np.array([self.delta(float(epsilon)) for epsilon in values])
 
     def epsilon(self, delta: float) -> float:
         """Return an epsilon at which ``delta(epsilon) <= delta``, within one part in 1e9 of the least.

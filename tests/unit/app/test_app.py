@@ -1,5 +1,7 @@
 """The local page as a process of its own: who is answered, what it writes, and that it does what its commands do."""
 
+import ast
+import contextlib
 import html
 import json
 import os
@@ -17,7 +19,7 @@ import polars as pl
 import pytest
 from app_browser import Browser, closed, opened
 
-from discreet import Budget, Ledger, release
+from discreet import Budget, Ledger, Unit, release
 from discreet.cli.entry import run
 from discreet.domain import Domain, Integer
 
@@ -190,7 +192,14 @@ def test_from_a_file_to_a_report(page: Browser, folder: Path) -> None:
     finally:
         os.chdir(here)
     assert pl.read_parquet(folder / "again.parquet").equals(pl.read_parquet(folder / "trial.parquet"))
-    assert "wrote 500 records" in page.finish("/release", {**BUDGET, "out": "synthetic.parquet"})
+    made = page.finish("/release", {**BUDGET, "out": "synthetic"})  # Parquet by default
+    rows = dict(re.findall(r'<tr><th scope="row">(\w+)</th><td>(.*?)</td>', made))
+    assert rows["Released"].startswith("500 records, by ")
+    assert "synthetic.parquet</bdi>" in rows["Where"]
+    assert rows["Paid"].startswith("epsilon 1, delta ")
+    assert rows["Left"].startswith("epsilon 2, delta ")
+    assert made.index('<th scope="row">Promised') < made.index("<details>")
+    assert made.index("<details>") < made.index("wrote 500 records")  # the long text is folded
     assert "spent: epsilon 1" in page.ask("/home")[1]
 
     read = page.ask("/read/synthetic.parquet")
@@ -217,7 +226,7 @@ def test_files_elsewhere_are_out_of_reach(page: Browser, folder: Path, tmp_path:
     secret = tmp_path / "secret.parquet"
     secret.write_text("kept")
     (folder / "linked.parquet").symlink_to(secret)
-    for out in ("../out.parquet", "/etc/out.parquet", ".hidden.parquet", "--seed", ""):
+    for out in ("../out", "../out.parquet", "/etc/out.parquet", ".hidden.parquet", "--seed", ""):
         status, text, _ = page.ask("/release", {**BUDGET, "out": out})
         assert (status, "no folder in it" in text) == (400, True)
     page.finish("/release", {**BUDGET, "out": "linked.parquet", "seed": "1"})
@@ -225,6 +234,72 @@ def test_files_elsewhere_are_out_of_reach(page: Browser, folder: Path, tmp_path:
     for name in ("linked.parquet", "..%2Fsecret", "%2Fetc%2Fpasswd", "survey.csv"):
         assert page.ask(f"/read/{name}")[0] == 404
     assert page.ask("/jobs/999")[0] == 404
+
+
+_TABLES = (("several", ".gz"), ("s", ""), ("t", ""))
+
+
+def value_of(page: str, name: str) -> str:
+    """Return what a field of a form begins with."""
+    found = re.search(rf'name="{name}"[^>]* value="([^"]*)"', page)
+    assert found is not None
+    return found[1]
+
+
+def test_a_release_begins_with_what_was_planned(page: Browser) -> None:
+    """And with what a release was asked for before: but a seed, which would make the next one a trial."""
+    assert page.ask("/plan", {"records": "3000", "epsilon": "0.5", "delta": "1e-7", "size": ""})[0] == 303
+    form = page.ask("/release?epsilon=0.7")[1]
+    assert [value_of(form, name) for name in ("epsilon", "delta", "size")] == ["0.7", "1e-7", "3000"]
+    assert value_of(page.ask("/plan")[1], "records") == "3000"
+    page.ask("/release", {**BUDGET, "size": "20", "out": "x", "seed": "3", "format": "tsv", "show": "1"})
+    form = page.ask("/release")[1]
+    assert [value_of(form, name) for name in ("size", "seed", "tables")] == ["20", "", "1"]
+    assert '<option value="tsv" selected>' in form
+
+
+def test_the_format_is_chosen_and_no_name_is_used_twice(page: Browser, folder: Path) -> None:
+    """A file has the ending of its format, and a folder's tables have it."""
+    (folder / "synthetic.json").write_text("{}")
+    name = value_of(page.ask("/release")[1], "out")
+    assert name == "synthetic-2"
+    asked = {**BUDGET, "size": "30", "seed": "3"}
+    assert "wrote 30 records" in page.finish("/release", {**asked, "out": name, "format": "csv"})
+    assert len((folder / f"{name}.csv").read_text().splitlines()) == 31
+    made = page.finish("/release", {**asked, "out": "several", "format": "csv.gz", "tables": "3"})
+    assert "3 tables of 30 records" in made
+    assert "Do not publish it." in made
+    assert len([*(folder / "several").glob("*.csv.gz")]) == 3
+    shown = page.ask("/release", {**asked, "out": "s", "format": "csv", "tables": "3", "show": "1"})[1]
+    found = [re.search(rf'id="{name}">(.*?)</pre>', shown, re.DOTALL) for name in ("command", "python")]
+    command, python = (html.unescape(one[1]) for one in found if one is not None)
+    assert "--out s --out-format csv" in command
+    with contextlib.chdir(folder):
+        assert run(shlex.split(command)[1:]) == 0
+        exec(compile(ast.parse(python.replace('"s"', '"t"')), "shown", "exec"), {})
+    tables = [pl.read_csv(folder / name / f"table-02.csv{ending}") for name, ending in _TABLES]
+    assert tables[0].equals(tables[1])
+    assert tables[0].equals(tables[2])
+    assert value_of(page.ask("/release")[1], "out") == "synthetic-3"
+
+
+def test_a_ledger_of_persons_says_who_is_protected(tmp_path: Path) -> None:
+    """Made in a shell, for rows that the declaration does not join: the release asks for its unit, unasked."""
+    pl.DataFrame({"id": np.arange(2000) // 2, "age": np.arange(2000) % 80}).write_csv(tmp_path / "t.csv")
+    domain = Domain(columns={"age": Integer(lower=0, upper=99, out_of_bounds="clip")})
+    (tmp_path / "t.toml").write_text(domain.to_toml())
+    covered = Unit("id", max_records=2)
+    Ledger.create(tmp_path / "t.ledger", dataset="d", epsilon=3.0, delta=1e-5, unit=covered).close()
+    browser = opened(tmp_path / "t.csv")
+    try:
+        assert browser.enter() == 200
+        assert "with at most 2 rows, as the ledger covers" in browser.ask("/release")[1]
+        shown = browser.ask("/release", {**BUDGET, "out": "x", "show": "1"})[1]
+        assert "--unit id --max-records 2" in shown
+        assert "discreet.Unit(&#34;id&#34;, max_records=2)" in shown
+        assert 'id="made"' in browser.finish("/release", {**BUDGET, "out": "x", "other-columns": "1"})
+    finally:
+        closed(browser)
 
 
 def test_what_is_too_much_or_wrong_is_refused_in_a_sentence(page: Browser) -> None:

@@ -151,6 +151,15 @@ def test_columns_stand_where_their_file_or_the_form_says() -> None:
     assert "relative_to" not in alone.text
 
 
+def test_a_column_that_is_left_out_is_no_outcome() -> None:
+    shown = declared(FILES[ONE], ONE)
+    form = sent(shown) | {"outcome": ["0", "1"], "rules": [""]}
+    assert from_fields(shown, form).outcome == (("", "age"), ("", "until"))
+    left = from_fields(shown, form | {"0.type": ["leave out"]})
+    assert left.outcome == (("", "until"),)
+    assert left.state(None) == "Complete."
+
+
 def test_several_files_begin_with_the_column_that_they_share() -> None:
     waiting = begun(dict.fromkeys(FILES[LINKED], "integer"))
     assert waiting.rows["unit"] == "household"

@@ -27,12 +27,14 @@ def keywords(program: str) -> dict[str, str]:
 
 
 def test_a_release_says_the_same_twice() -> None:
-    values = {**FORM, "tables": "20", "unit": "per son", "max_records": "3", "seed": "7", "poor-utility": "1"}
-    form = requests.ReleaseForm.parse(values, **FILES, ledger="t.ledger", dataset="-odd")
+    values = {**FORM, "tables": "20", "seed": "7", "poor-utility": "1"}
+    covered = {"unit": "per son", "max_records": "3"}
+    form = requests.ReleaseForm.parse(values, **FILES, **covered, ledger="t.ledger", dataset="-odd", out_format="csv")
     read, written = options(form.arguments()), keywords(form.python())
     assert (read["epsilon"], read["delta"], read["size"], read["tables"]) == (1.0, 1e-6, 500, 20)
     assert (read["unit"], read["max_records"], read["dataset"], read["seed"]) == ("per son", 3, "-odd", 7)
-    assert read["accept_poor_utility"] is True
+    assert (read["accept_poor_utility"], read["out_format"]) == (True, "csv")
+    assert written["out"] == "discreet.Output('s.parquet', format='csv')"
     assert written["unit"] == "discreet.Unit('per son', max_records=3)"
     assert written["ledger"] == "discreet.Ledger('t.ledger', '-odd')"
     assert written["accept"] == "{'poor-utility'}"
@@ -48,9 +50,10 @@ def test_a_ledger_of_persons() -> None:
 
 
 def test_one_table_and_no_unit_are_the_usual() -> None:
-    form = requests.ReleaseForm.parse({**FORM, "tables": "1", "max_records": "3"}, **FILES)
+    """Who is protected is declared, or is what the ledger covers: a form cannot say otherwise."""
+    form = requests.ReleaseForm.parse({**FORM, "tables": "1", "unit": "id", "max_records": "3"}, **FILES)
     assert options(form.arguments())["tables"] == 1
-    assert options(form.arguments())["max_records"] is None
+    assert (options(form.arguments())["unit"], options(form.arguments())["max_records"]) == (None, None)
     assert keywords(form.python()).keys() == {"size", "out"}
 
 

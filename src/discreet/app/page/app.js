@@ -22,7 +22,10 @@
   const declare = (form) => {
     let waiting = 0, sent = 0;
     const fit = (column) => {
-      const kind = column.querySelector(".type").value;
+      const type = column.querySelector(".type"), kind = type.value;
+      column.querySelector(".more").hidden = ["", "leave out"].includes(kind);
+      // a column that is not released is no outcome
+      find(`o${type.name.split(".")[0]}`).parentElement.hidden = kind === "leave out";
       for (const field of column.querySelectorAll("[data-kinds]")) {
         field.hidden = !field.dataset.kinds.split(" ").includes(kind);
       }
