@@ -104,6 +104,6 @@ def test_numbers_within_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert (found["by"], no["group"], yes["group"]) == ("flag", "false", "true")
     assert no["lower"] < 2 / 7 < no["upper"] < yes["lower"] < 5 / 7 < yes["upper"]
     lines = answer(capsys, *asked).splitlines()
-    headings = ["flag", "share of records", "estimate", "standard error", "95 % from", "to", "effective draws"]
-    assert re.split(" {2,}", lines[0].strip()) == headings
+    headings = ["flag", "share of records", "estimate", "standard error", "95% from", "to", "effective draws"]
+    assert re.split(" {2,}", lines[0].strip()) == headings, lines[0]
     assert [line.split()[:2] for line in lines[1:3]] == [["false", "mean"], ["true", "mean"]]

@@ -14,9 +14,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
-
-from discreet import privacy, wording
+from discreet import wording
 from discreet._core.boundary import sealed
 from discreet._core.errors import DiscreetError, FileProblem, ParameterError
 from discreet._core.files import require_settled
@@ -137,10 +135,14 @@ class Certificate:
 
     @property
     def meaning(self) -> str:
-        """What the promise limits, in numbers, from the stated points of the profile; nothing of an asymptotic one."""
-        points = np.array([*self.facts.guarantee.profile, (self.epsilon, self.delta)]).T
-        trade_off = privacy.TradeOff(epsilons=points[0], deltas=points[1])
-        return wording.meaning(self, float(trade_off.power(np.array([0.01]))[0]))
+        """What the promise limits, in numbers; empty where it is asymptotic, or cannot be recomputed in time."""
+        from discreet.releases.verification import SECONDS, guarantee_of, within
+
+        try:
+            with within(SECONDS):
+                return wording.meaning(self, guarantee_of(self).detection)
+        except (DiscreetError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError):
+            return ""
 
     @property
     def outcome(self) -> str:
