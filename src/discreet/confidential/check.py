@@ -371,7 +371,9 @@ class _Scan:
         except DataError as refusal:
             problem = refusal
         for misfit in _misfits_of(values, column, problem):
-            remedy = _FATES.get(column.out_of_bounds, misfit.remedy)
+            remedy, fate = misfit.remedy, _FATES.get(column.out_of_bounds)
+            if fate is not None:
+                remedy = fate if "out_of_bounds" in remedy else f"{remedy}. Otherwise {fate}"
             self.add((name,), misfit._replace(remedy=remedy), [values], times, refused)
             fits &= ~misfit.where
         return values, fits | (not refused)
