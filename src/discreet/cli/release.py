@@ -76,11 +76,7 @@ def release(data: str, domain_file: str, tables: int, sampling: str | None, as_j
         document |= {"statement": certificate.statement, "released": outcome, "randomness": facts.randomness}
         show(document | {key: result.info[key] for key in result.info if key != "mechanism"})
         return
-    files = certificate.tables
-    noun = "counts" if facts.size is None else "records"
-    written = f"{files[0].rows:,} {noun}"
-    if certificate.several:
-        written = certificate.summary.partition(" from ")[0]
+    written = certificate.summary.partition(" from ")[0]
     if facts.released.partitions is not None:
         written += f" in {counted(facts.released.partitions, 'part')}"
     echo(f"wrote {written} to {result.path} and the certificate to {result.certificate_path}")
