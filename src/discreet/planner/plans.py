@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
-from discreet import wording
+from discreet import privacy, wording
 from discreet._core.boundary import sealed
 from discreet._core.errors import Infeasible
 from discreet._core.text import about, alarm, aligned, counted, listing, percent, rounded_up, sentence, table
@@ -312,7 +312,7 @@ class Plan:
             if option.forecast is not None and not option.poor:
                 told.append(f"{sentence(wording.lost(option.forecast))}.")
             if option.guarantee is not None and option.guarantee.kind == "unconditional":
-                detection = option.guarantee.detection
+                detection = privacy.Risk(detection=0.99, false_alarms=0.01).reached(option.guarantee.profile)
                 told.append(wording.confirmed(detection, wording.unit(self.comparison.request.covered.group)))
         return told
 

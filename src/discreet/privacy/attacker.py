@@ -40,7 +40,9 @@ class TradeOff:
         shown = min(profile.pure, upto)
         steep = shown * (1.0 - np.geomspace(1e-9, 0.1, 12))  # a profile falls steeply where it ends
         parts = (np.geomspace(1e-4, 1.0, 25) * top, np.linspace(0.0, top, 75), np.linspace(0.0, shown, 40), steep)
-        epsilons = np.unique(np.concatenate(([among, ONE_PERCENT.best(profile)[1]], *parts)))
+        epsilons = np.unique(
+            np.concatenate(([among, Risk(detection=0.99, false_alarms=0.01).best(profile)[1]], *parts))
+        )
         return cls(epsilons=epsilons, deltas=profile.deltas(epsilons))
 
     def power(self, level: Floats) -> Floats:
@@ -125,9 +127,6 @@ class Risk(AttackBudget):
         """Return by what log-ratio more is detected than may be; the bound of epsilon 0, where that is enough."""
         quick = (self.false_alarms + profile.delta(0.0)) * (1.0 + 1e-12)
         return log_ratio(quick, self.detection) if quick <= self.detection else super(Risk, self).excess(profile)
-
-
-ONE_PERCENT = Risk(detection=0.99, false_alarms=0.01)
 
 
 @sealed

@@ -283,13 +283,6 @@ class Guarantee:
         """Whether the profile is the mechanism's own, rather than an upper bound: it says so, and has its shape."""
         return self.profile.exact and keeps_shape(self.profile)
 
-    @property
-    def detection(self) -> float:
-        """The most true cases that the best attacker detects at 1 % false alarms, as a share."""
-        from discreet.privacy.attacker import ONE_PERCENT
-
-        return ONE_PERCENT.reached(self.profile)
-
     def delta(self, epsilon: float) -> float:
         """Return the delta at ``epsilon``, never below the truth."""
         return self.profile.delta(epsilon)

@@ -14,13 +14,13 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Self
 
-from discreet import wording
+from discreet import privacy, wording
 from discreet._core.boundary import sealed
 from discreet._core.errors import DiscreetError, FileProblem, ParameterError
 from discreet._core.files import require_settled
-from discreet._core.reading import read_json
+from discreet._core.reading import SECONDS, read_json, within
 from discreet._core.text import alarm, counted, harmless, listing, paragraph, rounded_up
-from discreet.releases.content import POOR_UTILITY, SEEDED, certified_mechanism, utility_facts
+from discreet.releases.content import POOR_UTILITY, SEEDED, certified_mechanism, certified_release, utility_facts
 from discreet.releases.facts import CertificateFacts, FileFacts
 
 SCHEMA = 2
@@ -136,11 +136,10 @@ class Certificate:
     @property
     def meaning(self) -> str:
         """What the promise limits, in numbers; empty where it is asymptotic, or cannot be recomputed in time."""
-        from discreet.releases.verification import SECONDS, guarantee_of, within
-
         try:
             with within(SECONDS):
-                return wording.meaning(self, guarantee_of(self).detection)
+                profile = certified_release(self.facts)[-1].profile
+                return wording.meaning(self, privacy.Risk(detection=0.99, false_alarms=0.01).reached(profile))
         except (DiscreetError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError):
             return ""
 

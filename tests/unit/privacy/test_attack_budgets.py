@@ -16,9 +16,7 @@ from discreet.privacy import (
     ConstantProfile,
     DiscreteGaussianPair,
     DiscreteLaplacePair,
-    Guarantee,
     Profile,
-    Relation,
     TradeOff,
 )
 
@@ -170,7 +168,4 @@ def test_nothing_is_reached_where_nothing_is_revealed() -> None:
 def test_a_trade_off_and_a_risk_give_one_number_at_one_percent(epsilon: float) -> None:
     for profile in (DiscreteGaussianPair(scale=1.0 / epsilon), DiscreteLaplacePair(scale=1.0 / epsilon)):
         power = float(TradeOff.from_profile(profile).power(np.array([0.01]))[0])
-        promised = Guarantee.proved(
-            profile, relation=Relation(name="replacement"), n=10, theorem="T6", chosen=["cells"]
-        )
-        assert power == pytest.approx(promised.detection, rel=1e-9)
+        assert power == pytest.approx(Risk(detection=0.99, false_alarms=0.01).reached(profile), rel=1e-9)
