@@ -191,10 +191,6 @@ SECONDS = 60.0
 """How long recomputing a certificate takes at most, unless more time is given."""
 
 
-class _Late(BaseException):
-    """Time is up; no handler of errors in between takes it for one of its own."""
-
-
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
     """Stop what is done in the block after some time. Raises Refused when time is up."""
@@ -205,14 +201,17 @@ def within(seconds: float) -> Iterator[None]:
         yield
         return
 
+    class Late(BaseException):
+        """Time is up; no handler of errors in between takes it for one of its own."""
+
     def stop(_number: int, _frame: FrameType | None) -> None:
-        raise _Late
+        raise Late
 
     handler = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
-    except _Late:
+    except Late:
         raise Refused(f"recomputing the claims takes longer than {as_written(seconds)} s. Allow more seconds") from None
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
