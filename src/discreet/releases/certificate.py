@@ -14,6 +14,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+
 from discreet import privacy, wording
 from discreet._core.boundary import sealed
 from discreet._core.errors import DiscreetError, FileProblem, ParameterError
@@ -135,13 +137,16 @@ class Certificate:
 
     @property
     def meaning(self) -> str:
-        """What the promise limits, in numbers; empty where it is asymptotic, or cannot be recomputed in time."""
+        """What the promise limits, in numbers: from its stated points, which tell less, where it cannot be recomputed."""
         try:
             with within(SECONDS):
                 profile = certified_release(self.facts)[-1].profile
-                return wording.meaning(self, privacy.Risk(detection=0.99, false_alarms=0.01).reached(profile))
+                detection = privacy.Risk(detection=0.99, false_alarms=0.01).reached(profile)
         except (DiscreetError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError):
-            return ""
+            points = np.array([*self.facts.guarantee.profile, (self.epsilon, self.delta)]).T
+            stated = privacy.TradeOff(epsilons=points[0], deltas=points[1])
+            detection = float(stated.power(np.array([0.01]))[0])
+        return wording.meaning(self, detection)
 
     @property
     def outcome(self) -> str:
