@@ -137,7 +137,7 @@ class Certificate:
 
     @property
     def meaning(self) -> str:
-        """What the promise limits, in numbers: from its stated points, which tell less, where it cannot be recomputed."""
+        """What the promise limits, in numbers: from its stated points where the profile cannot be recomputed."""
         try:
             with within(SECONDS):
                 profile = certified_release(self.facts)[-1].profile
