@@ -38,11 +38,9 @@ def lost(forecast: Forecast, *, unknown: bool = False) -> str:
     if math.isnan(forecast.lost):
         return LOST_TO[forecast.lost_to]
     share, common = f"{rounded_up(100.0 * forecast.lost)} %", LOST_TO.get(forecast.lost_to, forecast.lost_to)
-    worst = (
-        "This is an expectation, not a bound"
-        if forecast.worst > 0.999
-        else f"It is at most {rounded_up(100.0 * forecast.worst)} %"
-    )
+    worst = "This is an expectation, not a bound"
+    if forecast.worst <= 0.999:
+        worst = f"It is at most {rounded_up(100.0 * forecast.worst)} %"
     if forecast.column:
         change = f"{common} expected to change about {share} of the values in the worst column, {forecast.column!r}"
         return f"{change}. {worst}"
@@ -103,10 +101,8 @@ def weak_promise(budget: Budget, n: int | None, limit: float, wanted: str = "") 
     accepted = "or accept a weak promise (accept={'weak-promise'})"
     instead = wanted and f"Take another mechanism, allow less than {wanted}"
     if budget.epsilon > limit:
-        odds, instead = (
-            about(math.exp(min(700.0, budget.epsilon)), 2),
-            instead or f"Take an epsilon of at most {about(limit)}",
-        )
+        odds = about(math.exp(min(700.0, budget.epsilon)), 2)
+        instead = instead or f"Take an epsilon of at most {about(limit)}"
         return f"{_single('weak-epsilon', epsilon=as_written(budget.epsilon), odds=odds)}. {instead}, {accepted}"
     if n is not None and budget.delta * n > 1.0:
         exposed, instead = counted(math.ceil(budget.delta * n), "record"), instead or f"Take a delta far below 1/{n:,}"
@@ -177,8 +173,9 @@ def _pair_losses(tables: Sequence[str], losses: Sequence[float], errors: Sequenc
     """Return of which measured *tables* most is lost: estimated *losses*, the largest first, and standard *errors*."""
     number = max(1, sum(loss > _LOST for loss in losses[:3]))
     shares = [[f"{about(100.0 * share, 2)} %" for share in column[:number]] for column in (losses, errors)]
-    rows = [f"{loss} of {table} (standard error {error})" for table, loss, error in zip(tables, *shares, strict=False)]
-    return f"about {', '.join(rows)} is in other merged cells than in the confidential table"
+    lost = zip(tables, *shares, strict=False)
+    rows = [f"{loss} of the records of {table} (standard error {error})" for table, loss, error in lost]
+    return f"about {', '.join(rows)} lie in other merged cells than in the confidential table"
 
 
 def losses_of(codes: Iterable[Code]) -> list[tuple[str, float, float]]:

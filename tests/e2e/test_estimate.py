@@ -1,5 +1,6 @@
 """``discreet estimate``: from a released file alone to numbers with intervals."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -103,4 +104,6 @@ def test_numbers_within_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert (found["by"], no["group"], yes["group"]) == ("flag", "false", "true")
     assert no["lower"] < 2 / 7 < no["upper"] < yes["lower"] < 5 / 7 < yes["upper"]
     lines = answer(capsys, *asked).splitlines()
-    assert [line.split()[:2] for line in lines[:3]] == [["flag", "share"], ["false", "mean"], ["true", "mean"]]
+    headings = ["flag", "share of records", "estimate", "standard error", "95% from", "to", "effective draws"]
+    assert re.split(" {2,}", lines[0].strip()) == headings, lines[0]
+    assert [line.split()[:2] for line in lines[1:3]] == [["false", "mean"], ["true", "mean"]]

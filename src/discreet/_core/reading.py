@@ -13,13 +13,18 @@ import json
 import math
 import os
 import re
+import signal
+import threading
 import tomllib
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
-from discreet._core.errors import DomainError, FileProblem
+from discreet._core.checks import real
+from discreet._core.errors import DomainError, FileProblem, Refused
+from discreet._core.text import as_written
 
 MOST_BYTES = 2**24
 """Bytes of a domain, a certificate or another text that is parsed whole: 16 MiB."""
@@ -180,3 +185,34 @@ def same_file(a: Path, b: Path) -> bool:
     with suppress(OSError, ValueError, RuntimeError):  # a loop of links
         return a.resolve() == b.resolve()
     return False
+
+
+SECONDS = 60.0
+"""How long recomputing a certificate takes at most, unless more time is given."""
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Stop what is done in the block after some time. Raises Refused when time is up."""
+    # Nothing is stopped outside of the main thread, without interval timers (Windows), or where one is running already.
+    main_thread = threading.current_thread() is threading.main_thread()
+    can_stop = main_thread and hasattr(signal, "setitimer") and signal.getitimer(signal.ITIMER_REAL)[0] == 0.0
+    if real("seconds", seconds, above=0, infinite=True) > 1e6 or not can_stop:
+        yield
+        return
+
+    class Late(BaseException):
+        """Time is up; no handler of errors in between takes it for one of its own."""
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        raise Late
+
+    handler = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    except Late:
+        raise Refused(f"recomputing the claims takes longer than {as_written(seconds)} s. Allow more seconds") from None
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, handler)

@@ -12,9 +12,10 @@ from typing import Any
 import click
 
 import discreet
+from discreet import wording
 from discreet._core.checks import real
 from discreet._core.errors import BudgetError, FileProblem, Infeasible, ParameterError
-from discreet._core.text import aligned, as_written, counted, percent
+from discreet._core.text import aligned, as_written, counted, percent, rounded_up
 from discreet.cli import options as common
 from discreet.cli.console import Commands, alarm, echo, in_options, progress_bar, show, tell
 from discreet.cli.options import LEDGER, PATH, SOURCE, command, confidential, mechanisms, option, planner, shared
@@ -48,7 +49,7 @@ from discreet.cli.options import LEDGER, PATH, SOURCE, command, confidential, me
 @option("--accept-poor-utility", bool, "Accept that over 20 % of the records are not from the data.")
 def release(data: str, domain_file: str, tables: int, sampling: str | None, as_json: bool, **options: Any) -> None:
     """Release a synthetic table from the confidential table DATA."""
-    source = common.located(data, options)
+    source, paid_before = common.located(data, options), options["redraw"]
     confidential.refuse_same(source, domain_file)  # before it is read for its ledger
     request = {
         "relation": common.relation_of(options),
@@ -75,15 +76,17 @@ def release(data: str, domain_file: str, tables: int, sampling: str | None, as_j
         document |= {"statement": certificate.statement, "released": outcome, "randomness": facts.randomness}
         show(document | {key: result.info[key] for key in result.info if key != "mechanism"})
         return
-    echo(certificate.text)
-    files = certificate.tables
-    noun = "counts" if facts.size is None else "records"
-    written = f"{files[0].rows:,} {noun}"
-    if certificate.several:
-        written = certificate.summary.partition(" from ")[0]
+    written = certificate.summary.partition(" from ")[0]
     if facts.released.partitions is not None:
         written += f" in {counted(facts.released.partitions, 'part')}"
     echo(f"wrote {written} to {result.path} and the certificate to {result.certificate_path}")
+    if not (certificate.seeded or paid_before):
+        kept = "No ledger adds it to what other releases of this table cost"
+        if (ledger := request["ledger"]) is not None:
+            left = getattr(ledger, "ledger", ledger).status().left
+            kept = f"Left in the ledger: {wording.amounts(**left, with_delta=True)}"
+        echo(f"cost: epsilon {rounded_up(certificate.epsilon, 6)}, delta {rounded_up(certificate.delta)}. {kept}")
+    echo(certificate.text)
     echo(f"mechanism: {facts.mechanism.name} {_pairs(facts.mechanism.parameters)}")
     if certificate.seeded:
         echo("This release was seeded: do not publish it.", err=True)

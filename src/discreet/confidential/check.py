@@ -40,8 +40,7 @@ BANNER = (
 )
 """How the text of a check begins."""
 
-_TRACKED = 1000  # distinct values per finding whose rows are counted: what memory holds
-_LONGEST = 60  # characters of a value that are kept
+_TRACKED, _LONGEST = 1000, 60  # distinct values per finding whose rows are counted; characters of a value that are kept
 _FATES = {
     "clip": "a release takes the nearest, else null or the lower bound",
     "null": "a release takes each for a null",
@@ -371,8 +370,9 @@ class _Scan:
         except DataError as refusal:
             problem = refusal
         for misfit in _misfits_of(values, column, problem):
-            remedy = _FATES.get(column.out_of_bounds, misfit.remedy)
-            self.add((name,), misfit._replace(remedy=remedy), [values], times, refused)
+            if (fate := _FATES.get(column.out_of_bounds)) and "out_of_bounds" not in (remedy := misfit.remedy):
+                fate = f"{remedy}. Otherwise {fate}"
+            self.add((name,), misfit._replace(remedy=fate or misfit.remedy), [values], times, refused)
             fits &= ~misfit.where
         return values, fits | (not refused)
 

@@ -64,9 +64,10 @@ def column_hints(name: str, column: Column | None, values: pl.Series, rows: pl.S
 
 
 def _missing_codes(column: Any, values: pl.Series) -> Iterator[str]:
-    values = values.filter(values >= column.lower)
+    if column.out_of_bounds != "clip":  # others are nulls, or refused
+        values = values.filter(values >= column.lower)
     below = {*values.filter(values < 0).unique().to_list()}
-    if below and below <= _MISSING and values.n_unique() > 10 + len(below):
+    if below and below <= _MISSING and (column.lower >= 0 or values.n_unique() > 10 + len(below)):
         asked = "some values are like -7, -8 or -9, which often mean missing. If the code book says so, write"
         lines = 'null_values = ["..."] and nulls = "category"'
         if not column.notation:

@@ -133,7 +133,7 @@ class Category(Column):
         categories = tuple(plain(item) for item in raw)
         kinds = {type(item) for item in categories}
         if len(kinds) != 1 or not kinds <= set(_DEFAULT_TYPES):
-            self._refuse("categories must be all strings, all integers or all bools")
+            self._refuse("categories must be all strings, all integers or all bools. Put numbers among texts in quotes")
         if len(set(categories)) != len(categories):
             self._refuse("categories must be distinct")
         if self.out_of_bounds == OTHER and OTHER not in categories:

@@ -155,7 +155,10 @@ class Datetime(_SteppedColumn):
     """
 
     kind: ClassVar[str] = "datetime"
-    text_form: ClassVar[tuple[str, str]] = ("moments written YYYY-MM-DD HH:MM:SS", 'format = "%m/%d/%Y %H:%M"')
+    text_form: ClassVar[tuple[str, str]] = (
+        "moments written YYYY-MM-DD HH:MM:SS",
+        'format = "%m/%d/%Y %H:%M", or with an offset time_zone = "Europe/Paris"',
+    )
     public_facts: ClassVar[tuple[PublicFact, ...]] = (
         PublicFact("lower", "its first moment", "2024-01-01T00:00:00", "first moment that can occur"),
         PublicFact("upper", "its last moment", "2024-12-31T23:00:00", "last moment that can occur"),

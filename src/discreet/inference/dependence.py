@@ -122,10 +122,15 @@ class OpenDependence:
         return any(complete), all(complete), missed
 
     def codes(self) -> tuple[Code, ...]:
-        """Return which pairs were not measured, and which columns too coarsely for their values to be related."""
+        """Return which pairs were not measured or are mostly noise, and which columns too coarse to be related."""
         pairs = [(pair, *self._dependence(*pair)) for pair in itertools.combinations(self._names, 2)]
         shares = {pair: share for pair, _, measured, share in pairs if not measured}
         codes = [Code("unmeasured-pair", {"columns": pair, "share": share}) for pair, share in shares.items()]
+        parts = [part for pair, *_ in pairs for _, part in self._several.places(*pair)]
+        orders = {"*".join(order) for part in parts for order in itertools.permutations(part, 2)}
+        told = {code.name: code.numbers.get("tables", ()) for code in self._several.released.outcome}
+        faint = [table for table in told.get("faint-tables", ()) if table in orders]
+        codes += [Code("faint-tables", {"tables": faint})] * bool(faint)
         for name in self._names:
             column, place = self._table.domain.columns[name], self._table.domain.names.index(name)
             if not column.on_a_line:

@@ -124,7 +124,7 @@ class Estimate:
     """The posterior of one number.
 
     ``name``: the functional, as it was asked for.
-    ``mean``, ``sd``: Posterior mean and standard deviation.
+    ``mean``, ``sd``: Posterior mean and standard deviation: as text, the estimate and its standard error.
     ``lower``, ``upper``: Equal-tailed credible interval.
     ``effective_draws``: Independent draws that the posterior draws are worth.
     ``r_hat``: whether the chains agree (1: they do); None for independent draws.
@@ -240,7 +240,7 @@ class Summary:
             axes.plot(middle, places, "o", color=_COLOUR)
             axes.set_yticks(places, map(_literal, labels))
             axes.set_ylim(len(rows) - 0.5, -0.5)
-            axes.set_xlabel(f"posterior mean and {percent_as_written(self.level)} interval")
+            axes.set_xlabel(f"estimate and {percent_as_written(self.level)} interval")
             axes.grid(axis="x", color=_GREY, alpha=0.25)
         if self.by:
             subplots[0].set_ylabel(_literal(self.by))
@@ -255,8 +255,8 @@ class Summary:
 
     def _cells(self) -> list[tuple[str, ...]]:
         """Return the table as texts, its header first."""
-        numbers = ("mean", "sd", f"{percent_as_written(self.level)} from", "to", "effective draws")
-        lines: list[tuple[str, ...]] = [(self.by, "", "share", *numbers)]
+        numbers = ("estimate", "standard error", f"{percent_as_written(self.level)} from", "to", "effective draws")
+        lines: list[tuple[str, ...]] = [(self.by, "", "share of records", *numbers)]
         for row in self.rows:
             mean, lower, upper = (self._text(row, value) for value in (row.mean, row.lower, row.upper))
             numbers = (mean, f"{row.sd:,.6g}", lower, upper, f"{row.effective_draws:,.0f}")

@@ -115,8 +115,9 @@ class Plan:
         elif better:
             compared = "that keep rare records, repeat none verbatim and meet"
         if best.times_sampling is not None:
-            sample = f"a sample of {counted(self.comparison.size, 'record')} without privacy"
-            notes.append(f"It is {about(best.times_sampling, 2)} times that of {sample}")
+            times, records = about(best.times_sampling, 2), counted(self.comparison.size, "record")
+            times = "about" if times == "1" else f"{times} times"
+            notes.append(f"It is {times} that of a sample of {records} without privacy")
         for option in rivals[:1]:
             notes.append(f"The next is {option.name} ({_estimate(option.w1, none='not predicted')})")
         if best.poor:

@@ -20,7 +20,7 @@ from typing import Any, Self, cast
 from discreet._core.checks import integer, real, unfit
 from discreet._core.errors import DiscreetError, FileProblem, Infeasible, ParameterError, Refused
 from discreet._core.numeric import least_real
-from discreet._core.reading import bounded_text, first_wrong, parsed_toml, read_json
+from discreet._core.reading import SECONDS, bounded_text, first_wrong, parsed_toml, read_json, within
 from discreet._core.text import aligned, as_written, counted, rounded_down, rounded_up
 from discreet.domain import Domain
 from discreet.ledger import Replacement, Request
@@ -29,7 +29,7 @@ from discreet.planner.cells import calibrated, with_cells, with_sampling
 from discreet.planner.options import UNIT, PlanRequest, numbers_of
 from discreet.planner.plans import planned, wrapped
 from discreet.privacy import AnyBudget, AttackBudget, Budget, Guarantee, Profile, Unit, compose
-from discreet.releases import POOR_UTILITY, SECONDS, as_json, poor_utility, within
+from discreet.releases import POOR_UTILITY, as_json, poor_utility
 
 SCHEMA = 1
 _STEP = 1.25  # of the factor, until it is too large

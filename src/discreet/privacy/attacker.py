@@ -40,7 +40,9 @@ class TradeOff:
         shown = min(profile.pure, upto)
         steep = shown * (1.0 - np.geomspace(1e-9, 0.1, 12))  # a profile falls steeply where it ends
         parts = (np.geomspace(1e-4, 1.0, 25) * top, np.linspace(0.0, top, 75), np.linspace(0.0, shown, 40), steep)
-        epsilons = np.unique(np.concatenate(([among], *parts)))
+        epsilons = np.unique(
+            np.concatenate(([among, Risk(detection=0.99, false_alarms=0.01).best(profile)[1]], *parts))
+        )
         return cls(epsilons=epsilons, deltas=profile.deltas(epsilons))
 
     def power(self, level: Floats) -> Floats:
@@ -102,8 +104,8 @@ class Risk(AttackBudget):
     detection: float
     false_alarms: float
 
-    def reached(self, profile: Profile) -> float:
-        """Return the most that is detected. Each epsilon gives a bound, and the best one is searched for."""
+    def best(self, profile: Profile) -> tuple[float, float]:
+        """Return the most that is detected, and the epsilon that shows it: each gives a bound, the best is searched."""
         from scipy.optimize import minimize_scalar
 
         alarms = self.false_alarms
@@ -114,8 +116,12 @@ class Risk(AttackBudget):
             return min(growth * alarms + delta, below) * (1.0 + 1e-12)  # which covers the rounding of these operations
 
         end = min(profile.pure, max(20.0, -math.log(alarms)))  # beyond, no bound is below 1 by more than a billionth
-        least = minimize_scalar(bound, bounds=(0.0, end), method="bounded", options={"xatol": 1e-6}).fun
-        return min(1.0, bound(0.0), float(least), bound(end))
+        least = float(minimize_scalar(bound, bounds=(0.0, end), method="bounded", options={"xatol": 1e-6}).x)
+        return min((1.0, 0.0), *((bound(epsilon), epsilon) for epsilon in (0.0, least, end)))
+
+    def reached(self, profile: Profile) -> float:
+        """Return the most that is detected."""
+        return self.best(profile)[0]
 
     def excess(self, profile: Profile) -> float:
         """Return by what log-ratio more is detected than may be; the bound of epsilon 0, where that is enough."""

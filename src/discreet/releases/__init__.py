@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from discreet.releases.publication import Offer, budget_of, carry_out, go_on, offer_of, require_promise, weak_attack
     from discreet.releases.release import Release, read, read_certificate, taken_for_sample
     from discreet.releases.table import as_polars, file_text, released_counts, require_own, scanned, typed, unreadable
-    from discreet.releases.verification import SAME_ROWS, SECONDS, Check, guarantee_of, promised_now, verify, within
+    from discreet.releases.verification import SAME_ROWS, Check, guarantee_of, promised_now, verify
     from discreet.releases.writing import MANIFEST, certificate_path, place, read_output, require_parts
 
 __all__ = ["Certificate", "verify"]

@@ -20,9 +20,9 @@ from discreet import privacy, wording
 from discreet._core.boundary import sealed
 from discreet._core.errors import DiscreetError, FileProblem, ParameterError
 from discreet._core.files import require_settled
-from discreet._core.reading import read_json
+from discreet._core.reading import SECONDS, read_json, within
 from discreet._core.text import alarm, counted, harmless, listing, paragraph, rounded_up
-from discreet.releases.content import POOR_UTILITY, SEEDED, certified_mechanism, utility_facts
+from discreet.releases.content import POOR_UTILITY, SEEDED, certified_mechanism, certified_release, utility_facts
 from discreet.releases.facts import CertificateFacts, FileFacts
 
 SCHEMA = 2
@@ -137,10 +137,16 @@ class Certificate:
 
     @property
     def meaning(self) -> str:
-        """What the promise limits, in numbers, from the stated points of the profile; nothing of an asymptotic one."""
-        points = np.array([*self.facts.guarantee.profile, (self.epsilon, self.delta)]).T
-        trade_off = privacy.TradeOff(epsilons=points[0], deltas=points[1])
-        return wording.meaning(self, float(trade_off.power(np.array([0.01]))[0]))
+        """What the promise limits, in numbers: from its stated points where the profile cannot be recomputed."""
+        try:
+            with within(SECONDS):
+                profile = certified_release(self.facts)[-1].profile
+                detection = privacy.Risk(detection=0.99, false_alarms=0.01).reached(profile)
+        except (DiscreetError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError):
+            points = np.array([*self.facts.guarantee.profile, (self.epsilon, self.delta)]).T
+            stated = privacy.TradeOff(epsilons=points[0], deltas=points[1])
+            detection = float(stated.power(np.array([0.01]))[0])
+        return wording.meaning(self, detection)
 
     @property
     def outcome(self) -> str:

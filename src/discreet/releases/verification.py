@@ -6,27 +6,21 @@ import datetime as dt
 import hashlib
 import math
 import re
-import signal
-import threading
 import tomllib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import combinations, cycle
 from pathlib import Path
-from types import FrameType
 from typing import Any
 from urllib.parse import unquote
 
 from discreet._core import formats
 from discreet._core.boundary import quietly, sealed
-from discreet._core.checks import real
-from discreet._core.errors import BudgetError, DiscreetError, FileProblem, ParameterError, Refused
+from discreet._core.errors import BudgetError, DiscreetError, FileProblem, ParameterError
 from discreet._core.files import require_settled
 from discreet._core.lazy import pl
 from discreet._core.page import FilePath
-from discreet._core.reading import file_sha256
-from discreet._core.text import as_written
+from discreet._core.reading import SECONDS, file_sha256, within
 from discreet.confidential import open_source
 from discreet.domain import Domain
 from discreet.mechanisms import Contents, Mechanism, public_inputs
@@ -41,37 +35,6 @@ from discreet.wording import SENTENCES, losses_of
 
 SAME_ROWS = "other bytes of the same rows"
 """Stands for the hash of a released file that was saved again, where its rows are those that were released."""
-
-SECONDS = 60.0
-"""How long verifying takes at most, unless more time is given."""
-
-
-class _Late(BaseException):
-    """Time is up; no handler of errors in between takes it for one of its own."""
-
-
-@contextmanager
-def within(seconds: float) -> Iterator[None]:
-    """Stop what is done in the block after some time. Raises Refused when time is up."""
-    # Nothing is stopped outside of the main thread, without interval timers (Windows), or where one is running already.
-    main_thread = threading.current_thread() is threading.main_thread()
-    can_stop = main_thread and hasattr(signal, "setitimer") and signal.getitimer(signal.ITIMER_REAL)[0] == 0.0
-    if real("seconds", seconds, above=0, infinite=True) > 1e6 or not can_stop:
-        yield
-        return
-
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        raise _Late
-
-    handler = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    except _Late:
-        raise Refused(f"recomputing the claims takes longer than {as_written(seconds)} s. Allow more seconds") from None
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, handler)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

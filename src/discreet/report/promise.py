@@ -12,6 +12,7 @@ import numpy as np
 from discreet import releases, wording
 from discreet._core.errors import DiscreetError, FileProblem, ParameterError
 from discreet._core.page import FilePath, attack_chart, profile_chart
+from discreet._core.reading import SECONDS, within
 from discreet._core.text import about, full_sentence, rounded_down, rounded_up
 from discreet.mechanisms import Contents, Mechanism
 from discreet.privacy import LEVELS, Guarantee, Profile, TradeOff, against_guessing, compose, furthest
@@ -45,7 +46,7 @@ class Promise:
         """Read and verify a certificate, which must state a guarantee that can be recomputed."""
         try:
             certificate = Certificate.read(path)
-            with releases.within(releases.SECONDS):
+            with within(SECONDS):
                 mechanism, contents, guarantee = releases.certified_release(certificate.facts)
                 stated = releases.promised_now(certificate, mechanism, guarantee)
         except FileProblem:

@@ -493,3 +493,15 @@ def test_the_type_that_a_refusal_names_takes_the_values(column: Column) -> None:
             assert (f'Declare type = "{kind}", or cast it' in str(found.value)) is (kind != "none")
             assert ("Leave the column out" in str(found.value)) is (kind == "none")
     assert Domain.template({"x": "none", "y": "integer"}).count("[columns.") == 1
+
+
+def test_texts_that_are_written_otherwise_say_what_to_declare_and_what_becomes_of_them(tmp_path: Path) -> None:
+    held = pl.DataFrame({"at": [f"2024-03-{day:02}T08:00:00+01:00" for day in range(1, 29)]})
+    held.write_csv(tmp_path / "t.csv")
+    asked: dict[str, Any] = {"lower": "2024-03-01T00:00:00", "upper": "2024-03-31T00:00:00", "step": "1h"}
+    domain = Domain(columns={"at": Datetime(**asked, out_of_bounds="clip")})
+    said = str(reveal_to_custodian(check_table(tmp_path / "t.csv", domain)))
+    assert 'or with an offset time_zone = "Europe/Paris"' in said
+    assert "Otherwise a release takes the nearest, else null or the lower bound" in said
+    zoned = Domain(columns={"at": Datetime(**asked, time_zone="Europe/Paris", out_of_bounds="clip")})
+    assert reveal_to_custodian(check_table(tmp_path / "t.csv", zoned)).fits

@@ -104,3 +104,13 @@ def test_a_line_that_is_written_ends_the_hint() -> None:
 
 def test_nothing_is_said_of_few_rows_or_no_rows() -> None:
     assert hints(TABLE.head(19), COLUMNS) == {}
+
+
+@pytest.mark.parametrize(("lower", "code", "said"), [(0, -9, True), (-9, -9, False), (0, -6_543, False), (0, 3, False)])
+def test_codes_below_the_bounds_are_told_of_where_a_release_would_clip_them(lower: int, code: int, said: bool) -> None:
+    domain = Domain(columns={"children": Integer(lower=lower, upper=5, out_of_bounds="clip")})
+    table = pl.DataFrame({"children": [0, 1, 2, code] * 50})
+    check = reveal_to_custodian(check_table(table, domain))
+    assert ("often mean missing" in check.hints.get("children", "")) is said
+    as_null = Domain(columns={"children": Integer(lower=0, upper=5, out_of_bounds="null", nulls="category")})
+    assert reveal_to_custodian(check_table(table, as_null)).hints == {}  # the remedy, followed

@@ -14,6 +14,7 @@ from discreet.inference.dependence import OpenDependence, hidden_cells
 from discreet.inference.functionals import Functional
 from discreet.inference.released import Released
 from discreet.inference.several_tables import _columns_read
+from discreet.privacy import Code
 from discreet.releases import Release
 
 DOMAIN = Domain(columns={"x": Integer(lower=0, upper=5), "y": Integer(lower=0, upper=5)})
@@ -138,6 +139,21 @@ def test_a_column_that_was_measured_too_coarsely_is_named(released: Release) -> 
     assert [code.name for code in codes] == ["unmeasured-pair", "coarse-column"]
     assert (codes[1].numbers["column"], codes[1].numbers["cells"], codes[1].numbers["share"]) == ("money", 1, 1.0)
     assert "Declare a narrower range" in str(codes[1])
+
+
+def test_a_number_of_two_columns_repeats_that_their_table_is_mostly_noise() -> None:
+    pytest.importorskip("formulaic")
+    rng, columns = np.random.default_rng(0), {name: Integer(lower=0, upper=9) for name in "abc"}
+    a, c = rng.integers(0, 10, (2, ROWS))
+    frame = pl.DataFrame({"a": a, "b": np.clip(a + rng.integers(-1, 2, ROWS), 0, 9), "c": c})
+    asked = {"mechanism": "marginals", "tables": 3, "size": ROWS, "seed": 1, "workload": ["a*b", "b*c"]}
+    made = release(frame, Domain(columns=columns), Budget(epsilon=1.0, delta=1e-6), **asked)
+    assert Code("faint-tables", {"tables": ["a*b"]}) in made.certificate.facts.released.outcome
+    for rows in (made.regress("b ~ a").rows, made.estimate(["mean"], column="a", by="b").rows):
+        assert all({"code": "faint-tables", "tables": ["a*b"]} in [c.to_dict() for c in row.codes] for row in rows)
+    assert made.estimate(["mean"], column="a").rows[0].codes == ()
+    assert "faint-tables" not in [code.name for code in made.estimate(["mean"], column="c", by="b").rows[0].codes]
+    assert "(!) Intercept, a: noise exceeds the counts of many cells of a*b" in str(made.regress("b ~ a"))
 
 
 def test_a_narrower_range_is_fine_enough() -> None:

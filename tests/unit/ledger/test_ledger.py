@@ -484,7 +484,11 @@ def test_the_commands_do_what_the_class_does(tmp_path, capsys) -> None:
     AGES.write_csv(data)
     asked = ["release", data, "--domain", domain, "--epsilon", 0.6, "--delta", 1e-8, "--size", 10, "--ledger", place]
     assert commanded(capsys, "ledger", "init", place, "--dataset", "ages", "--epsilon", 1, "--delta", 1e-6)[0] == 0
-    assert commanded(capsys, *asked, "--dataset", "ages", "--out", tmp_path / "a.csv")[0] == 0
+    status, out, _ = commanded(capsys, *asked, "--dataset", "ages", "--out", tmp_path / "a.csv")
+    assert (status, out.splitlines()[0].startswith("wrote 10 records to ")) == (0, True)
+    assert (
+        out.splitlines()[1] == "cost: epsilon 0.6, delta 9.91e-09. Left in the ledger: epsilon 0.4, delta 9.90091e-07"
+    )
     status, _, err = commanded(capsys, *asked, "--out", tmp_path / "b.csv")
     assert status == 3
     assert "does not allow this release" in err

@@ -249,7 +249,7 @@ def test_commands_and_report_repeat_them(folder: Path) -> None:
     tables = outcome(read(folder / "r.parquet"))["pair-losses"]["tables"]
     places = [page.index(f"<bdi>{table}</bdi>") for table in tables]
     assert places == sorted(places)
-    assert "Only strong relations of two columns are kept. One that makes" in " ".join(
+    assert "Only strong relations of two columns are kept. One that changes" in " ".join(
         plan(SAID, BUDGET, records=3000, mechanisms=["marginals"]).text.split()
     )
 

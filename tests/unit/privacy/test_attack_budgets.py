@@ -11,7 +11,14 @@ from discreet import Advantage, Budget, Risk, Success
 from discreet.domain import Domain, Integer, OpenLabels
 from discreet.errors import BudgetError, Infeasible
 from discreet.mechanisms import named
-from discreet.privacy import AttackBudget, ConstantProfile, DiscreteGaussianPair, Profile
+from discreet.privacy import (
+    AttackBudget,
+    ConstantProfile,
+    DiscreteGaussianPair,
+    DiscreteLaplacePair,
+    Profile,
+    TradeOff,
+)
 
 CELLS = Domain(columns={"cell": Integer(lower=0, upper=9)})
 LIMITS = (Risk(detection=0.05, false_alarms=0.01), Risk(detection=0.9, false_alarms=0.5), Advantage(0.1), Success(0.8))
@@ -155,3 +162,10 @@ def test_nothing_is_reached_where_nothing_is_revealed() -> None:
     assert Success(0.8, prior=0.3).reached(nothing) == pytest.approx(0.7)
     assert Advantage(0.5).reached(nothing) == 0.0
     assert Advantage(0.5).reached(DiscreteGaussianPair(scale=1e-3)) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+def test_a_trade_off_and_a_risk_give_one_number_at_one_percent(epsilon: float) -> None:
+    for profile in (DiscreteGaussianPair(scale=1.0 / epsilon), DiscreteLaplacePair(scale=1.0 / epsilon)):
+        power = float(TradeOff.from_profile(profile).power(np.array([0.01]))[0])
+        assert power == pytest.approx(Risk(detection=0.99, false_alarms=0.01).reached(profile), rel=1e-9)

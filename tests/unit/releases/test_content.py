@@ -201,9 +201,12 @@ def test_the_sentence_comes_first_wherever_a_release_is_shown(
     (tmp_path / "d.toml").write_text(FLAGS.to_toml())
     assert run(["release", str(tmp_path / "t.parquet"), "--domain", str(tmp_path / "d.toml"), "--epsilon", "1",
                 "--size", "50", "--out", str(tmp_path / "r.parquet")]) == 0  # fmt: skip
-    out = capsys.readouterr().out
-    certificate = Certificate.read(tmp_path / "r.certificate.json")
-    for shown in (out, str(certificate), certificate._repr_html_().removeprefix("<p><b>")):
+    out, certificate_file = capsys.readouterr().out, tmp_path / "r.certificate.json"
+    certificate = Certificate.read(certificate_file)
+    written, cost, said = out.split("\n", 2)
+    assert written == f"wrote 50 records to {tmp_path / 'r.parquet'} and the certificate to {certificate_file}"
+    assert cost == "cost: epsilon 1, delta 0. No ledger adds it to what other releases of this table cost"
+    for shown in (said, str(certificate), certificate._repr_html_().removeprefix("<p><b>")):
         assert shown.startswith(certificate.meaning)
         assert certificate.statement in shown
     page = write_report(tmp_path / "r.parquet", tmp_path / "r.html").path.read_text()

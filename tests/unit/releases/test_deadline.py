@@ -8,9 +8,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from discreet._core.reading import within
 from discreet.cli.entry import run
 from discreet.errors import ParameterError, Refused
-from discreet.releases.verification import within
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the system has no interval timers")
 
