@@ -147,6 +147,62 @@ def dpsynth(job: Job, kind: str, *, compress: bool = False) -> np.ndarray:
     return mbi_records(job, lambda data: mechanism(job.generator(), data).synthetic_data)
 
 
+def tab_pe(job: Job, rounds: int) -> np.ndarray:
+    """Tab-PE of DPSDA, with the settings of its own examples, where the first outcome is the label.
+
+    It makes 1,000 records, and takes the shares of the labels from the table without noise.
+    """
+    from unittest.mock import MagicMock
+
+    import pandas as pd
+
+    for part, kind in ((part, kind) for part in ("data", "api", "embedding", "callback") for kind in ("image", "text")):
+        sys.modules[f"pe.{part}.{kind}"] = MagicMock()  # what is of no use for tables asks for large packages
+    from pe.api import TabularAPI
+    from pe.constant.data import LABEL_ID_COLUMN_NAME, TABULAR_DATA_COLUMN_NAME, VARIATION_API_FOLD_ID_COLUMN_NAME
+    from pe.data import Data, TabularColumnType
+    from pe.embedding import TabularEmbedding
+    from pe.histogram import NearestNeighbors
+    from pe.population import CompositePopulation, PEPopulation
+    from pe.runner import PE
+
+    pd.options.mode.copy_on_write = True
+    np.random.seed(job.seed)  # noqa: NPY002
+    label, names = job.outcomes[0], list(job.sizes)
+    kinds: dict[str, list[str]] = {"cat_columns": [], "int_columns": [], "float_columns": []}
+    for name in names:
+        if name != label:
+            kinds["int_columns" if name in job.ordered else "cat_columns"].append(name)
+    features, codes = kinds["cat_columns"] + kinds["int_columns"], job.by_column()
+    facts = {
+        name: {"type": TabularColumnType.INTEGER, "min": 0, "max": job.sizes[name] - 1}
+        if name in job.ordered
+        else {"type": TabularColumnType.CATEGORICAL, "categories": list(range(job.sizes[name]))}
+        for name in features
+    }
+    present, ids = np.unique(codes[label], return_inverse=True)
+    labels = [{"name": f"{label}: {value}", "column_values": {label: int(value)}} for value in present]
+    rows = np.stack([codes[name] for name in features], axis=1).tolist()
+    table = pd.DataFrame({TABULAR_DATA_COLUMN_NAME: rows, LABEL_ID_COLUMN_NAME: ids})
+    metadata = {**kinds, "feature_columns": features, "label_columns": [label], "label_info": labels}
+    api = TabularAPI(info=facts, num_iterations=rounds)
+    early: dict[str, Any] = {"initial_variation_api_fold": 0, "next_variation_api_fold": 1, "keep_selected": False}
+    late: dict[str, Any] = {"initial_variation_api_fold": 3, "next_variation_api_fold": 3, "keep_selected": True}
+    first = PEPopulation(api=api, **early, selection_mode="sample", histogram_threshold=0)
+    rest = PEPopulation(api=api, **late, selection_mode="rank")
+    made = PE(
+        priv_data=Data(data_frame=table, metadata=metadata),
+        population=CompositePopulation(populations=[first] * 5 + [rest] * (rounds - 5)),
+        histogram=NearestNeighbors(
+            embedding=TabularEmbedding(info=facts), mode="L2", lookahead_degree=0, backend="sklearn"
+        ),
+    ).run(num_samples_schedule=[1000] * rounds, delta=job.delta, epsilon=job.epsilon, save_checkpoint=False)
+    chosen = made.data_frame[made.data_frame[VARIATION_API_FOLD_ID_COLUMN_NAME] == -1]
+    values = dict(zip(features, np.array(chosen[TABULAR_DATA_COLUMN_NAME].tolist()).T, strict=True))
+    values[label] = present[chosen[LABEL_ID_COLUMN_NAME].to_numpy()]
+    return np.stack([np.rint(values[name]) for name in names], axis=1).astype(np.uint16)
+
+
 @dataclass(frozen=True)
 class Method:
     """A mechanism: its environment, its function and options, how many seeds are enough, and on which tables.
@@ -168,6 +224,7 @@ PEERS: dict[str, tuple[Callable[..., np.ndarray], tuple[str, ...], tuple[str, ..
     "discreet": (ours, ("discreet",), ("polars", "discreet.domain")),
     "dpmm": (dpmm, ("dpmm", "opendp"), ("pandas", *(f"dpmm.models.{name}" for name in ("aim", "mst", "priv_bayes")))),
     "mbi": (mbi_example, MBI, ("mst",)),
+    "dpsda": (tab_pe, ("scikit-learn", "pandas", "omegaconf"), ("pandas", "sklearn.neighbors", "omegaconf")),
     "dpsynth": (dpsynth, ("dpsynth", "dp-accounting", *MBI), ("mbi", "dpsynth.discrete_mechanisms.accounting")),
 }
 
@@ -193,6 +250,8 @@ METHODS = {
     "dpmm AIM, cut to 28 rounds and 1 MB": peer("dpmm", 1, kind="AIM", rounds=28, max_model_size=1),
     "dpmm AIM, defaults": peer("dpmm", 1, kind="AIM"),
     "dpsynth AIM": peer("dpsynth", 1, kind="AIM"),
+    "DPSDA Tab-PE, as in its stress test": peer("dpsda", 3, "evolution_peers", rounds=20),
+    "DPSDA Tab-PE, as in its Adult": peer("dpsda", 3, "evolution_peers", rounds=30),
 }
 
 

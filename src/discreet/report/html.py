@@ -17,6 +17,7 @@ from discreet._core.page import FilePath, rendered, require_page, write_own
 from discreet._core.text import about, full_sentence
 from discreet.confidential import public_domain, reveal_to_custodian, tables_of
 from discreet.domain import Domain
+from discreet.evolution import API
 from discreet.releases import Check, utility_facts
 from discreet.report import released
 from discreet.report.ledger_page import place_in_ledger
@@ -68,6 +69,7 @@ def write_report(
     holdout: Any = None,
     sensitive: str | None = None,
     known: str | Sequence[str] | None = None,
+    api: API | str | None = None,
 ) -> Report:
     """Write what a release promises, in plain words, numbers and pictures, as one HTML file that needs no network.
 
@@ -95,10 +97,10 @@ def write_report(
     measures, resamples
         Which distances from the confidential table to show, and how many bootstrap samples to show beside them; see
         :func:`~discreet.utility.compare`. The measures of several columns at once take minutes on large tables.
-    holdout, sensitive, known
-        A confidential table of the same population that the release was not made from, the column to attack, and those
-        known of a record, as for :func:`~discreet.utility.compare`. With a sensitive column the report shows what
-        attacks on single records reach.
+    holdout, sensitive, known, api
+        A confidential table of the same population that the release was not made from, the column to attack, those
+        known of a record, and the generator of an evolution, as for :func:`~discreet.utility.compare`. With a sensitive
+        column the report shows what attacks on single records reach, and with a generator how near records lie.
 
     Returns
     -------
@@ -121,8 +123,9 @@ def write_report(
     path = require_page(out, inputs)
     if domain is not None and data is None:
         raise ParameterError("a domain is only needed with the confidential table. Give data as well")
-    if data is None and not (holdout is None and sensitive is None and known is None):
-        raise ParameterError("a holdout and attacked columns are of use with the confidential table. Give data as well")
+    attacked = {"holdout": holdout, "sensitive": sensitive, "known": known, "api": api}
+    if data is None and any(given is not None for given in attacked.values()):
+        raise ParameterError("a holdout, attacked columns and api are for the confidential table. Give data as well")
     promise = Promise.read(where, data=release)
     promises = (promise, *map(Promise.read, also))
     files = [release]
@@ -133,7 +136,6 @@ def write_report(
     if ledger is not None:
         page["ledger"] = place_in_ledger(ledger, dataset, certificate=where, stamp=promise.certificate.facts.ledger)
     if data is not None:
-        attacked = {"holdout": holdout, "sensitive": sensitive, "known": known}
         declared = promise.mechanism.domain if domain is None else public_domain(domain, data=data)
         whole = release if page["linked"] else files[0]
         options = {"measures": measures, "resamples": resamples, **attacked}

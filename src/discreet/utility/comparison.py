@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
@@ -16,30 +16,32 @@ from typing import Any
 
 import numpy as np
 
+from discreet._core.arrays import Integers
 from discreet._core.boundary import sealed
 from discreet._core.errors import DataError, DiscreetError, FileProblem, ParameterError
 from discreet._core.formats import with_ending
 from discreet._core.random import public, secure
 from discreet._core.text import aligned, counted, harmless
 from discreet.confidential import Confidential, linked_rows, open_confidential, row_values
-from discreet.domain import Domain, moment_text, require_domain
+from discreet.domain import Domain, Records, moment_text, require_domain
 from discreet.evolution import API, closeness
 from discreet.mechanisms import embedded, settled_api
 from discreet.releases import Certificate, read_certificate
 from discreet.utility.columns import IN_RELEASE, ColumnComparison, Reader, compare_column, problems_of, tables
 from discreet.utility.disclosure import AttackRate, Disclosure, disclosures
-from discreet.utility.measures import Measured, compute_measures, parse_measures
+from discreet.utility.measures import Measured, area_under_curve, compute_measures, parse_measures
 from discreet.wording import CLOSENESS, lost_pairs
 
 _MOST = 4_000  # distinct records of a table that are looked at
 _NEIGHBOURS = 3
+_MOST_LABELS = 32  # of a column that a classifier tells
 
 
 def closeness_measures(
     sources: Sequence[tuple[Any, str]], api: API, read: Reader, *, rng: np.random.Generator
 ) -> tuple[Measured, ...]:
-    """Return Fréchet distance, precision and recall of a release, and those of a holdout where there is one."""
-    samples = []
+    """Return Fréchet distance, precision and recall of a release, and with a holdout theirs, and the area of labels."""
+    samples, looked_at = [], []
     for source, name in sources:
         with problems_of(name):
             frame, frequencies = read(source)
@@ -48,7 +50,8 @@ def closeness_measures(
         if len(rows) > _MOST:
             rows = np.sort(rng.choice(rows, size=_MOST, replace=False, p=frequencies / frequencies.sum()))
             frequencies = np.ones_like(frequencies)
-        points, places = np.unique(embedded(api, records.take(rows)), axis=0, return_inverse=True)
+        looked_at.append((records := records.take(rows), frequencies[rows]))
+        points, places = np.unique(embedded(api, records), axis=0, return_inverse=True)
         shares = np.bincount(places.reshape(-1), weights=frequencies[rows])
         samples.append((points, shares / shares.sum()))
     neighbours = min(_NEIGHBOURS, *(len(points) - 1 for points, _ in samples))
@@ -57,10 +60,28 @@ def closeness_measures(
     values = [closeness(*sample, *samples[0], neighbours=neighbours, norm=api.norm)._asdict() for sample in samples[1:]]
     release, holdout = (*values, {})[:2]
     of = f"where the API {api.name!r} says that records lie"
-    return tuple(
-        Measured(measure=name, of=of, release=release[name], bootstrap=None, holdout=holdout.get(name), how=how)
-        for name, how in CLOSENESS.items()
+    distances = (
+        Measured(measure=name, of=of, release=value, bootstrap=None, holdout=holdout.get(name), how=CLOSENESS[name])
+        for name, value in release.items()
     )
+    return (*distances, *(_label_areas(api, looked_at) if holdout else ()))
+
+
+def _label_areas(api: API, samples: Sequence[tuple[Records, Integers]]) -> Iterator[Measured]:
+    """Yield how well each column of labels of the holdout is told by what the release teaches, and the table."""
+    for index, (name, column) in enumerate(api.domain.columns.items()):
+        if column.on_a_line or not 2 <= (column.values or 0) <= _MOST_LABELS:
+            continue
+        sides = []
+        for records, weights in samples:  # all are given one label, so that it does not show in where they lie
+            columns = [*records.columns]
+            labels, columns[index] = columns[index], np.zeros_like(columns[index])
+            sides.append((embedded(api, Records(columns=tuple(columns))), labels, weights))
+        table, release, holdout = sides
+        if len(np.unique(holdout[1])) > 1:
+            of, how = f"column {name!r} of held-back records", CLOSENESS["auc"]
+            told, best = (area_under_curve(side, holdout) for side in (release, table))
+            yield Measured(measure="auc", of=of, release=told, bootstrap=None, holdout=best, how=how)
 
 
 BANNER = "CONFIDENTIAL: computed from the private data"
@@ -176,7 +197,9 @@ def compare(
     api : API or str, optional
         A generator of an evolution, or the name of one: adds the Fréchet distance, precision and recall where it says
         that records lie, as :class:`Watch` shows them beside a public table. They have no bootstrap: the holdout says
-        what a fresh sample reaches. Of larger tables 4,000 records are looked at.
+        what a fresh sample reaches. With a holdout also ``"auc"``, for each column of 2 to 32 labels without an order:
+        the area under the ROC curve with which a classifier that has learned from the release tells the labels of the
+        holdout, beside that of one that has learned from the table. Of larger tables 4,000 records are looked at.
     resamples : int
         How many bootstrap samples. They take most of the time: fewer for large tables, 0 for none.
     rng : numpy.random.Generator, optional

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from discreet._core.arrays import Floats, Integers
+from discreet._core.arrays import Booleans, Floats, Integers
 from discreet._core.boundary import sealed
 from discreet._core.checks import integer
 from discreet._core.errors import ParameterError
@@ -44,12 +44,13 @@ Measure = Callable[[DistinctRows, DistinctRows], Distances]
 class Measured:
     """One measure of a release, beside its baselines. Confidential.
 
-    ``measure``: which one: a key of :data:`MEASURES`.
+    ``measure``: which one: a key of :data:`MEASURES`, or what ``api=`` adds.
     ``of``: what it measures: a column, pairs of columns, or all columns.
     ``release``: its value between the confidential table and the release.
     ``bootstrap``: its value between the confidential table and bootstrap samples of it, as large as the release: the
     mean, and the ends of the range that holds 95 % of them. A release that shows nothing but sampling error lies there.
-    ``holdout``: its value between the confidential table and the holdout, at the holdout's own size.
+    ``holdout``: its value between the confidential table and the holdout, at the holdout's own size. Of ``"auc"``, what
+    a classifier reaches that has learned from the confidential table.
     ``how``: units, and what is approximated, in words.
     """
 
@@ -361,3 +362,34 @@ def pmse(x: Floats, y: Floats, *, x_weights: Weights | None = None, y_weights: W
     ridge = np.append(0.0, np.full(design.shape[1] - 1, _RIDGE))
     fitted = expit(design @ logistic_coefficients(design, of_y, weights, ridge))
     return float(weights @ (fitted - share) ** 2)
+
+
+_Labelled = tuple[Floats, Integers, Weights]  # features, labels and frequencies of a table
+
+
+def area_under_curve(taught: _Labelled, asked: _Labelled) -> float:
+    """Return the area under the ROC curve with which features tell labels, the mean over labels; 0.5 by guessing.
+
+    A logistic regression of each label against all others learns from the first table, with a ridge of 1 on features of
+    mean 0 and mean square length 1. It is asked about the second, which has two labels at least.
+    """
+    from scipy.optimize import minimize
+
+    (features, labels, weights), (others, truth, numbers) = taught, asked
+    centre, areas = np.average(features, axis=0, weights=weights), []
+    length = np.sqrt(np.average(((features - centre) ** 2).sum(axis=1), weights=weights)) or 1.0
+    design, asking = (np.column_stack((np.ones(len(x)), (x - centre) / length)) for x in (features, others))
+    ridge = (np.arange(design.shape[1]) > 0).astype(np.float64)
+
+    def loss(beta: Floats, of_it: Booleans) -> tuple[float, Floats]:  # Newton's steps take long for embeddings
+        line, slope = design @ beta, ridge * beta
+        value = weights @ (np.logaddexp(0.0, line) - of_it * line) + 0.5 * slope @ slope
+        return float(value), slope + (weights * (expit(line) - of_it)) @ design
+
+    for label in np.unique(truth):
+        known, of_it = labels == label, truth == label
+        beta = minimize(loss, 0.0 * ridge, args=(known,), jac=True, method="L-BFGS-B", tol=1e-10).x
+        places = np.unique(asking @ (beta * (0 < known.mean() < 1)), return_inverse=True)[1]
+        yes, no = (np.bincount(places, weights=numbers * side) for side in (of_it, ~of_it))
+        areas.append(yes @ (np.cumsum(no) - no / 2) / (yes.sum() * no.sum()))
+    return float(np.mean(areas))

@@ -17,6 +17,7 @@ from discreet.cli.entry import run
 from discreet.domain import Boolean, Category, Date, Domain, Integer, Numeric, OpenLabels
 from discreet.domain.column import Column
 from discreet.errors import DiscreetError, FileProblem, ParameterError
+from discreet.evolution import Callables
 from discreet.privacy import compose
 from discreet.releases import Certificate
 from discreet.releases.verification import guarantee_of
@@ -288,6 +289,40 @@ def test_attacks_on_single_records_stand_beside_the_control(folder: Path, tmp_pa
     assert "No holdout was given" not in text
     assert run([*command[:-1], str(tmp_path / "no.html"), *asked]) == 2  # without the table
     assert not (tmp_path / "no.html").exists()
+
+
+def test_a_report_of_texts_says_how_near_they_lie_and_what_they_teach(tmp_path: Path) -> None:
+    """Embedding distance, and a classifier of held-back texts, beside what fresh and confidential texts reach."""
+    words = {"art": ["paint", "brush", "canvas"], "sea": ["sail", "wind", "tide"]}
+
+    def texts(count: int, seed: int) -> pl.DataFrame:
+        draws = np.random.default_rng(seed)
+        kinds = draws.choice(list(words), count)
+        return pl.DataFrame({"text": [" ".join(draws.choice(words[kind], 3)) for kind in kinds], "kind": kinds})
+
+    def letters(frame: pl.DataFrame) -> Any:
+        counts = [[text.count(letter) for letter in "acehinprstuvw"] for text in frame["text"]]
+        return np.column_stack((counts, 20 * (frame["kind"] == "sea").to_numpy()))
+
+    domain = Domain(columns={"text": OpenLabels(), "kind": Category(categories=list(words))})
+    facts: dict[str, Any] = {"vary": lambda frame, seed: texts(len(frame), seed), "embedding": letters}
+    api = Callables(domain=domain, label="letters", generate=texts, diameter=60.0, **facts)
+    held, kept_out, new = texts(2000, 1), texts(300, 2), tmp_path / "new.csv"
+    asked: dict[str, Any] = {"api": api, "size": 300, "out": new, "accept": {"poor-utility"}}
+    discreet.release(held, domain, Budget(epsilon=4, delta=1e-6), mechanism="private-evolution", **asked)
+    write_report(new, tmp_path / "own.html", data=held, holdout=kept_out, api=api, resamples=2)
+    page = Page((tmp_path / "own.html").read_text(encoding="utf-8"))
+    page.require_structure()
+    cells = {row: re.findall(r"<td>(.*?)</td>", line) for line in page.source.splitlines()
+             for row in re.findall(r'<th scope="row">(frechet|precision|recall|auc)</th>', line)}  # fmt: skip
+    assert list(cells) == ["frechet", "precision", "recall", "auc"]
+    release, _, _, holdout = cells["auc"]
+    assert float(release) > 0.95  # the words of one kind are none of the other's
+    assert float(holdout) > 0.95
+    assert "column 'kind' of held-back records" in page.words
+    assert "0.5 is guessing, 1 is best. Under holdout: learned from the table" in page.words
+    with pytest.raises(ParameterError, match="api are for the confidential table"):
+        write_report(new, tmp_path / "public.html", api=api)
 
 
 def test_no_message_holds_a_confidential_value(folder: Path, tmp_path: Path) -> None:
