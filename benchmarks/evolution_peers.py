@@ -5,7 +5,7 @@
   from the release, by records held out. ``two_way`` is the mean total variation over all pairs of columns.
 - three tables of evolution_rule.py, 4,000 records: ``two_way`` as there. Tab-PE has the settings of its example of
   Adult, and the table's last column is its label.
-- ``adult``: the 20,000 records of relations.py at epsilon 4, by ``marginals`` with the outcome declared.
+- ``adult-20000``: the 20,000 records of relations.py at epsilon 4, by ``marginals`` with the outcome declared.
 
 Neighbours have one record more or less, and delta is 1e-6. A release of ours and of dpmm has as many records as the
 table. Tab-PE makes 1,000, and takes the shares of the labels from the table without noise, as its examples do: the

@@ -10,9 +10,11 @@ paper takes the logarithm of income, and does not say what becomes of incomes of
 response is asinh(income / 1,000 dollars), in units of one half, centred at 4.5; scales of clusters are at least
 1/sqrt(2 pi) units, without which the 445 equal zeros would make the posterior improper. A log-density depends on the
 unit, so the bounds have another size than the paper's; their order and how they fall can be compared. The prior of
-a is Gamma(1, 1), which the paper does not print. Table 2 is repeated with other seeds, from the unweighted posterior
-on. A bound is a maximum over records and draws, and grows with the number of draws. So the bound of 95 % of the draws
-stands beside it, with its limits by effective draws; configurations are compared and matched by it.
+a is Gamma(1, 1), which the paper does not print. What is kept is of one seed, which takes two hours. Its chance error
+is stated by the limits of each bound, by effective draws, and not by a spread over seeds: ``--seeds 3`` repeats Table 2
+from the unweighted posterior on. A bound is a maximum over records and draws, and grows with the number of draws. So
+the bound of 95 % of the draws stands beside it, with its limits by effective draws; configurations are compared and
+matched by it.
 """
 
 import json
@@ -364,7 +366,7 @@ def neighbours(name: str, other: str, a: Any, b: Any) -> str:
     return f"{said}: {'the same order' if mean > 0 else 'the other order'}, beyond Monte Carlo error."
 
 
-@script(draws=(400, 10), warm_up=(300, 10), chains=2, seeds=(3, 2))
+@script(draws=(400, 10), warm_up=(300, 10), chains=2, seeds=(1, 2))
 def main(draws: int, warm_up: int, chains: int, seeds: int) -> None:
     columns, how = sample(), {"draws": draws, "warm_up": warm_up, "chains": chains}
     fits = Fits(how, columns, 0)

@@ -301,7 +301,7 @@ def _loss_distribution(profile: Profile, reach: float, interval: float) -> Any:
     step = max(1, top // (4 * _POINTS))  # a coarser support on the same grid, where the grid is finer than needed
     index = np.unique(np.append(np.arange(0, top + 1, step), top))
     epsilon = index * interval
-    delta = np.array([profile.delta(e) for e in epsilon])
+    delta = np.array([profile.delta(e) for e in epsilon.tolist()])
     support = np.concatenate((-index[:0:-1], index))
     # The true profile lies below the largest function that is convex in e^eps and below the dots. An exact profile is
     # convex as it is. A bound need not be, and dots that are not would give negative probabilities.
