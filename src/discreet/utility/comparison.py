@@ -41,7 +41,7 @@ def closeness_measures(
     sources: Sequence[tuple[Any, str]], api: API, read: Reader, *, rng: np.random.Generator
 ) -> tuple[Measured, ...]:
     """Return Fréchet distance, precision and recall of a release, and with a holdout theirs, and the area of labels."""
-    samples, looked_at = [], []
+    samples, drawn = [], []
     for source, name in sources:
         with problems_of(name):
             frame, frequencies = read(source)
@@ -50,7 +50,7 @@ def closeness_measures(
         if len(rows) > _MOST:
             rows = np.sort(rng.choice(rows, size=_MOST, replace=False, p=frequencies / frequencies.sum()))
             frequencies = np.ones_like(frequencies)
-        looked_at.append((records := records.take(rows), frequencies[rows]))
+        drawn.append((records := records.take(rows), frequencies[rows]))
         points, places = np.unique(embedded(api, records), axis=0, return_inverse=True)
         shares = np.bincount(places.reshape(-1), weights=frequencies[rows])
         samples.append((points, shares / shares.sum()))
@@ -64,7 +64,7 @@ def closeness_measures(
         Measured(measure=name, of=of, release=value, bootstrap=None, holdout=holdout.get(name), how=CLOSENESS[name])
         for name, value in release.items()
     )
-    return (*distances, *(_label_areas(api, looked_at) if holdout else ()))
+    return (*distances, *(_label_areas(api, drawn) if holdout else ()))
 
 
 def _label_areas(api: API, samples: Sequence[tuple[Records, Integers]]) -> Iterator[Measured]:
@@ -80,8 +80,8 @@ def _label_areas(api: API, samples: Sequence[tuple[Records, Integers]]) -> Itera
         table, release, holdout = sides
         if len(np.unique(holdout[1])) > 1:
             of, how = f"column {name!r} of held-back records", CLOSENESS["auc"]
-            told, best = (area_under_curve(side, holdout) for side in (release, table))
-            yield Measured(measure="auc", of=of, release=told, bootstrap=None, holdout=best, how=how)
+            area, best = (area_under_curve(side, holdout) for side in (release, table))
+            yield Measured(measure="auc", of=of, release=area, bootstrap=None, holdout=best, how=how)
 
 
 BANNER = "CONFIDENTIAL: computed from the private data"

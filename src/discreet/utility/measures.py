@@ -364,18 +364,16 @@ def pmse(x: Floats, y: Floats, *, x_weights: Weights | None = None, y_weights: W
     return float(weights @ (fitted - share) ** 2)
 
 
-_Labelled = tuple[Floats, Integers, Weights]  # features, labels and frequencies of a table
+_Labelled = tuple[Floats, Any, Weights]  # features, labels and frequencies of a table
 
 
-def area_under_curve(taught: _Labelled, asked: _Labelled) -> float:
-    """Return the area under the ROC curve with which features tell labels, the mean over labels; 0.5 by guessing.
-
-    A logistic regression of each label against all others learns from the first table, with a ridge of 1 on features of
-    mean 0 and mean square length 1. It is asked about the second, which has two labels at least.
-    """
+def area_under_curve(source: _Labelled, target: _Labelled) -> float:
+    """Return the area under the ROC curve with which features of one table tell labels of another; 0.5 by guessing."""
+    # The mean over labels, each told from all others by a logistic regression with a ridge of 1, on features of mean 0
+    # and mean square length 1. The other table has two labels at least.
     from scipy.optimize import minimize
 
-    (features, labels, weights), (others, truth, numbers) = taught, asked
+    (features, labels, weights), (others, truth, numbers) = source, target
     centre, areas = np.average(features, axis=0, weights=weights), []
     length = np.sqrt(np.average(((features - centre) ** 2).sum(axis=1), weights=weights)) or 1.0
     design, asking = (np.column_stack((np.ones(len(x)), (x - centre) / length)) for x in (features, others))
@@ -387,9 +385,9 @@ def area_under_curve(taught: _Labelled, asked: _Labelled) -> float:
         return float(value), slope + (weights * (expit(line) - of_it)) @ design
 
     for label in np.unique(truth):
-        known, of_it = labels == label, truth == label
-        beta = minimize(loss, 0.0 * ridge, args=(known,), jac=True, method="L-BFGS-B", tol=1e-10).x
-        places = np.unique(asking @ (beta * (0 < known.mean() < 1)), return_inverse=True)[1]
+        positive, of_it = labels == label, truth == label
+        beta = minimize(loss, 0.0 * ridge, args=(positive,), jac=True, method="L-BFGS-B", tol=1e-10).x
+        places = np.unique(asking @ (beta * (0 < positive.mean() < 1)), return_inverse=True)[1]
         yes, no = (np.bincount(places, weights=numbers * side) for side in (of_it, ~of_it))
         areas.append(yes @ (np.cumsum(no) - no / 2) / (yes.sum() * no.sum()))
     return float(np.mean(areas))
