@@ -193,7 +193,7 @@ def latent_counts(
         release = replace(release, values=splits.evidence, splits=replace(splits, leaf=np.arange(len(starts))))
     if strength is not None:
         priors = [Prior.process(strength * masses)]
-    elif tree is not None:
+    elif tree is not None and leaf is not None:
         priors = Prior.along(tree, masses, firmer=firmer, starts=starts, atoms=_atoms(domain, leaf, starts))
     else:
         wide = WIDE_FOR_LITTLE if likelihood.withholds or likelihood.noiseless else WIDE
@@ -205,9 +205,10 @@ def latent_counts(
 def _atoms(domain: Domain, leaf: Indices, starts: Indices | None) -> Booleans | None:
     """Return which leaves, or sets of them that begin at ``starts``, hold an atom of the only column, if it has any."""
     column, *others = domain.columns.values()
-    if others or not getattr(column, "atoms", ()):
+    atoms = getattr(column, "atoms", ())
+    if others or not atoms:
         return None
-    leaves = np.isin(np.arange(leaf.max() + 1), leaf[column.encode(list(column.atoms))])
+    leaves = np.isin(np.arange(leaf.max() + 1), leaf[column.encode(list(atoms))])
     return leaves if starts is None else np.logical_or.reduceat(leaves, starts)
 
 
