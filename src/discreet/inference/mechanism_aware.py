@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from discreet import wording
-from discreet._core.arrays import Floats, Indices
+from discreet._core.arrays import Booleans, Floats, Indices
 from discreet._core.boundary import quietly, sealed
 from discreet._core.checks import choice, positive_size, real
 from discreet._core.errors import ParameterError
@@ -193,13 +193,23 @@ def latent_counts(
         release = replace(release, values=splits.evidence, splits=replace(splits, leaf=np.arange(len(starts))))
     if strength is not None:
         priors = [Prior.process(strength * masses)]
-    elif tree is not None:
-        priors = Prior.along(tree, masses, firmer=firmer, starts=starts)
+    elif tree is not None and leaf is not None:
+        priors = Prior.along(tree, masses, firmer=firmer, starts=starts, atoms=_atoms(domain, leaf, starts))
     else:
         wide = WIDE_FOR_LITTLE if likelihood.withholds or likelihood.noiseless else WIDE
         priors = Prior.learned(masses, firmer=firmer, wide=wide, softer=likelihood.noiseless)
     counts = samplers.draw_counts(likelihood, priors, release, draws, rng)
     return LatentCounts(domain, counts, priors, base, leaf, mechanism.name, release.n, strength, unseen, sets)
+
+
+def _atoms(domain: Domain, leaf: Indices, starts: Indices | None) -> Booleans | None:
+    """Return which leaves, or sets of them that begin at ``starts``, hold an atom of the only column, if it has any."""
+    column, *others = domain.columns.values()
+    atoms = getattr(column, "atoms", ())
+    if others or not atoms:
+        return None
+    leaves = np.isin(np.arange(leaf.max() + 1), leaf[column.encode(list(atoms))])
+    return leaves if starts is None else np.logical_or.reduceat(leaves, starts)
 
 
 def _is_condensed(domain: Domain, tree: Tree | None) -> bool:

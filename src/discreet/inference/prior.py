@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Indices, Integers
+from discreet._core.arrays import Booleans, Floats, Indices, Integers
 from discreet._core.checks import choice, real
 from discreet.inference.sums import IntegerLaw, Level, LogWeights, Sums, by_function
 from discreet.mechanisms import NoiseLaw, Tree
@@ -86,12 +86,17 @@ def strength_at(depth: int, start: float = math.inf, wide: float = WIDE, growth:
     return min(_FIRMEST, float(wide * growth ** max(0.0, depth - start)))
 
 
+def above_atom(depth: int) -> float:
+    """Return how strong a split is above an atom, which may hold nearly all, or nothing, of what lies around it."""
+    return strength_at(depth, start=0.0, growth=_SOFTER)
+
+
 class Layer(NamedTuple):
     """Cells, or neighbouring sets, each a part of a set of the next layer, with the Dirichlet law of its split."""
 
     parent: Integers  # of each part, the number of its set: 0, 1, ... in order
     masses: Floats  # of the parts, in that law
-    strength: float  # of the law, the sum of a set's masses
+    strength: Any  # of the law, the sum of a set's masses: of each set, where they differ
 
     def sums(self, rows: Any) -> Any:
         """Return the sums over the parts of each set, row by row."""
@@ -109,6 +114,7 @@ class Prior:
     order: Integers  # the cells, neighbours in the tree beside one another
     base: Floats | None = None  # the base measure of a tree, not in it
     strength: Strength = strength_at  # of the splits of a tree
+    atoms: Booleans | None = None  # which cells, as of ``base``, are: splits above them are softer
 
     @classmethod
     def process(cls, alpha: Floats) -> Prior:
@@ -123,16 +129,23 @@ class Prior:
         sets: Sequence[Integers] = (),
         order: Integers | None = None,
         strength: Strength = strength_at,
+        atoms: Booleans | None = None,
     ) -> Prior:
-        """Return the tree of sets, the last of which is all, or of halves; the base measure is in the tree's order."""
+        """Return the tree of sets, the last of which is all, or of halves; base and atoms are in the tree's order."""
         sets = sets or _halves(len(base))
         order = np.arange(len(base)) if order is None else order
-        mass, layers = base, []
+        mass, layers, own = base, [], atoms
         for depth, parent in zip(reversed(range(len(sets))), sets, strict=True):
             sums = np.asarray(np.bincount(parent, weights=mass), dtype=np.float64)
-            layers.append(Layer(parent, strength(depth) * mass / sums[parent], strength(depth)))
+            strengths: Any = strength(depth)
+            if own is not None:
+                own = np.bincount(parent, weights=own) > 0
+                strengths = np.where(own, above_atom(depth), strengths)
+            each = np.broadcast_to(strengths, sums.shape)[parent]
+            layers.append(Layer(parent, each * mass / sums[parent], strengths))
             mass = sums
-        return cls(tuple(layers), order, base[np.argsort(order)], strength)
+        place = np.argsort(order)
+        return cls(tuple(layers), order, base[place], strength, None if atoms is None else atoms[place])
 
     @classmethod
     def learned(
@@ -144,6 +157,7 @@ class Prior:
         firmer: int,
         wide: float = WIDE,
         softer: bool = False,
+        atoms: Booleans | None = None,
     ) -> list[Prior]:
         """Return trees, of halves or of given sets, of which a release tells which is near; one more if ``softer``."""
         # firmer: the least depth of the last splits of strength ``wide``; softer ones are like a Dirichlet process's.
@@ -151,10 +165,12 @@ class Prior:
         starts = [firmer + depth for depth in _FURTHER if depth == math.inf or firmer + depth + 1 < depth_of_tree]
         strengths = [partial(strength_at, start=start, wide=wide) for start in starts]
         strengths += [partial(strength_at, start=0.0, wide=wide, growth=_SOFTER)] * softer
-        return [cls.nested(base, sets, order, strength) for strength in strengths]
+        return [cls.nested(base, sets, order, strength, atoms) for strength in strengths]
 
     @classmethod
-    def along(cls, tree: Tree, base: Floats, *, firmer: int, starts: Indices | None = None) -> list[Prior]:
+    def along(
+        cls, tree: Tree, base: Floats, *, firmer: int, starts: Indices | None = None, atoms: Booleans | None = None
+    ) -> list[Prior]:
         """Return the priors of a tree of nodes, those with one child left out; ``starts``: of the sets of ``base``."""
         order = tree.in_order()
         nodes = [np.arange(len(order)), *(node for node, _ in sets_of(tree))]
@@ -162,7 +178,8 @@ class Prior:
             nodes = [np.cumsum(np.diff(node[starts], prepend=0) != 0) for node in nodes]
             order = np.arange(len(starts))
         several = [nodes[0], *(node for below, node in pairwise(nodes) if node[-1] < below[-1])]
-        return cls.learned(base[order], parents(several), order, firmer=firmer)
+        heaps = None if atoms is None else atoms[order]
+        return cls.learned(base[order], parents(several), order, firmer=firmer, atoms=heaps)
 
     def log_rates(self, guess: Floats, spread: float) -> list[Floats]:
         """Return a power of each part's count, layer by layer, that changes no draw; ``guess``: in the tree's order."""

@@ -200,7 +200,8 @@ def _given_tree(
     def counts_given(prior: Prior) -> CountPosterior:
         alpha, strength = (prior.layers[0].masses, None) if prior.base is None else (prior.base, prior.strength)
         merged = np.asarray(np.bincount(splits.leaf, weights=alpha), dtype=np.float64)
-        below = TreeCounts(merged, release.n, splits, spread=spread, strength=strength)
+        atoms = None if prior.atoms is None else np.bincount(splits.leaf, weights=prior.atoms) > 0
+        below = TreeCounts(merged, release.n, splits, spread=spread, strength=strength, atoms=atoms)
         return CountPosterior(
             below.log, lambda draws, rng: divided(below.draw(draws, rng), splits.leaf, alpha, rng), below.step, text
         )

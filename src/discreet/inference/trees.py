@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from discreet._core.arrays import Booleans, Floats, Indices, Integers
-from discreet.inference.prior import Strength, log_prior
+from discreet.inference.prior import Strength, above_atom, log_prior
 from discreet.mechanisms import Tree
 
 # The part of a tree that a release tells of, as a binary tree: a node that is not opened stands undivided, one with a
@@ -114,7 +114,14 @@ class TreeCounts:
     # spread: standard deviation of a node's noise; strength: of the splits' laws; none where the leaves have one law.
 
     def __init__(
-        self, alpha: Floats, records: int, splits: Splits, *, spread: float, strength: Strength | None = None
+        self,
+        alpha: Floats,
+        records: int,
+        splits: Splits,
+        *,
+        spread: float,
+        strength: Strength | None = None,
+        atoms: Booleans | None = None,  # which leaves hold some
     ) -> None:
         self._records, self._splits, self._sampling = records, splits, splits.sampling
         self._size = float(splits.evidence.sum())
@@ -128,10 +135,12 @@ class TreeCounts:
         self._pairs = [((a, b), (c, d), (min(a, c), max(b, d))) for (a, b), (c, d) in splits.children.tolist()]
         self._masses: dict[_Span, float] = {}
         self._strengths: dict[_Span, float] = {}
-        totals, evidence = (np.concatenate(([0.0], np.cumsum(part))) for part in (alpha, splits.evidence))
+        parts = (alpha, splits.evidence, np.zeros(len(alpha)) if atoms is None else atoms)
+        totals, evidence, heaps = (np.concatenate(([0.0], np.cumsum(part))) for part in parts)
         for split, (*children, parent) in enumerate(self._pairs):
             mass = totals[parent[1]] - totals[parent[0]]
-            self._strengths[parent] = _rounded(mass if strength is None else strength(splits.depth[split]))
+            law = above_atom if heaps[parent[1]] > heaps[parent[0]] else strength
+            self._strengths[parent] = _rounded(mass if law is None else law(splits.depth[split]))
             for (first, end), share in zip(children, (splits.share[split], 1.0 - splits.share[split]), strict=True):
                 self._masses[first, end] = _rounded(self._strengths[parent] * (totals[end] - totals[first]) / mass)
                 noise = share**2 * self._nodes[parent].noise + self._variance[split]
