@@ -125,3 +125,17 @@ def test_relations_between_the_tables_come_through() -> None:
     assert np.abs(numbers(released.tables) - numbers(frames)).max() < 0.05
     assert released.tables["households"]["id"].to_list() == list(range(1, n + 1))
     assert released.tables["persons"].join(released.tables["households"], on="id", how="anti").height == 0
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 8.0])
+def test_units_of_a_panel_beside_their_own_table_may_have_no_row(epsilon: float) -> None:
+    """Of 2,000 units .36 have no row. At epsilon .3 no pair is measured, and years are used independently."""
+    rng, n = np.random.default_rng(0), 2000
+    who, year = np.repeat(np.arange(n), 2), np.tile([0, 1], n)
+    waves = pl.DataFrame({"id": who, "age": year, "sex": rng.choice(["f", "m"], 2 * n)}).filter(rng.random(2 * n) < 0.4)
+    frames = {"households": pl.DataFrame({"id": np.arange(n), "owned": rng.random(n) < 0.5}), "persons": waves}
+    accept = {"poor-utility"}
+    made = release(frames, KINDS["panel"], Budget(epsilon=epsilon, delta=1e-6), size=n, seed=1, accept=accept).tables
+    shares = [1.0 - table["id"].n_unique() / n for table in (waves, made["persons"])]
+    assert shares[0] == pytest.approx(0.36, abs=0.02)
+    assert shares[1] == pytest.approx(shares[0], abs=0.06)

@@ -252,7 +252,7 @@ class ChosenTables:
         first, self._pair_scores = y[: self.scored], y[self.scored : self.scored + len(facts.pairs)]
         one_way = one_way_counts(facts, np.asarray(first, dtype=np.int64))
         self.total = number_of_records(facts, one_way)
-        self._use, self.one_way = SlotUse.from_tables(facts.slots, one_way, self.total)
+        self._use, self.one_way = SlotUse.from_tables(facts, one_way, self.total)
         outcome_pairs, scored_pairs = measurable_pairs(facts.domain, facts.workload)
         self.candidates = outcome_pairs + scored_pairs  # two-way tables that may be measured
         self.three_way: list[ThreeWayTables] = []  # of an outcome and two other columns: one item, or none

@@ -88,7 +88,7 @@ class MeasuredTables:
             noisy = (table.noisy * first + next(parts) / further) / (first + 1.0)
             self.one_way[i] = replace(table, noisy=noisy, units=table.units + float(further[-1]))
         self.total = total or number_of_records(self.facts, self.one_way)
-        self.use, self.one_way = SlotUse.from_tables(self.facts.slots, self.one_way, self.total)
+        self.use, self.one_way = SlotUse.from_tables(self.facts, self.one_way, self.total)
         for (i, j), q in choice.pairs:
             shape = [cells.count for cells in choice.cells((i, j))]
             self.noisy[i, j] = (next(parts) / float(q * q)).reshape(shape)

@@ -17,6 +17,7 @@ from discreet.mechanisms.reading import nearest_probabilities
 if TYPE_CHECKING:
     from discreet.mechanisms.chosen_tables import OneWay
     from discreet.mechanisms.measured_tables import MeasuredTables
+    from discreet.mechanisms.wide_facts import WideFacts
 
 _LEAST_USED = 1e-3  # share of the records
 _LEAST = 1e-9
@@ -30,12 +31,13 @@ class SlotUse:
     shares: Mapping[int, Floats]  # probabilities of the cells of the latter, by column
     used: Floats  # shape (columns,)
     nested: bool  # whether those who use a slot use all before
+    optional: bool = False  # whether a unit may have no row
     together: dict[Pair, tuple[float, float]] = field(default_factory=dict)  # share that uses two slots, its variance
 
     @classmethod
-    def from_tables(cls, slots: Integers | None, one_way: list[OneWay], total: float) -> tuple[SlotUse, list[OneWay]]:
+    def from_tables(cls, facts: WideFacts, one_way: list[OneWay], total: float) -> tuple[SlotUse, list[OneWay]]:
         """Return what the one-way tables say, and these as if every record used their slots."""
-        if slots is None:
+        if (slots := facts.slots) is None:
             return cls(np.zeros(len(one_way), dtype=np.int64), {}, np.ones(len(one_way)), nested=False), one_way
         shares = {i: one_way[i].shares(total) for i in np.flatnonzero(slots < 0).tolist()}
         listed = list(shares.values())
@@ -47,7 +49,7 @@ class SlotUse:
             replace(table, noisy=table.noisy / share, units=table.units * share**2)
             for table, share in zip(one_way, used.tolist(), strict=True)
         ]
-        return cls(slots, shares, used, nested=len(listed) == 1), whole
+        return cls(slots, shares, used, nested=len(listed) == 1, optional=facts.domain.units is not None), whole
 
     def share(self, pair: Pair) -> float:
         """Return about what share of the records uses both slots."""
@@ -133,7 +135,7 @@ class SlotUse:
         """Return which cells, of columns with absence one after the other, each class has: it uses the same slots."""
         by_slot = [self.used[self.slots == slot][0] for slot in range(1, self.slots.max() + 1)]
         uses = rng.random((classes, 1 if self.nested else len(by_slot))) < by_slot
-        if not self.nested:  # of a panel, no unit has no row
+        if not self.nested and not self.optional:
             uses[~uses.any(axis=1)] = True
         parts = [np.ones((len(column), classes), dtype=bool) for column in columns]
         for (i, column), slot in product(enumerate(columns), range(1, len(by_slot) + 1)):
