@@ -131,7 +131,8 @@ class TableCheck:
 
     ``rows``: how many rows; None where no declared column is in the table.
     ``findings``: all that does not fit, in the order of the domain's columns.
-    ``units``: how many rows privacy units have; None without a unit, or where some rows have none.
+    ``units``: how many rows privacy units have, of several tables by name; None without a unit, or where some rows have
+    none.
     ``hints``: what is worth a look, by column, as far as the first 262,144 rows tell: what looks like an identifier or
     tells of a person, one thing that two columns code, one value only, codes of what is missing, dates in order, and
     heaped values, of which no other one is named than a bound or 0. Each says what to write.
@@ -139,7 +140,7 @@ class TableCheck:
 
     rows: int | None
     findings: tuple[TableFinding, ...]
-    units: UnitRows | None = None
+    units: UnitRows | Mapping[str, UnitRows | None] | None = None
     hints: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -158,7 +159,10 @@ class TableCheck:
 
     def __str__(self) -> str:
         lines = [BANNER, *([] if self.rows is None else [counted(self.rows, "row")])]
-        lines += [] if self.units is None else [str(self.units)]
+        if isinstance(self.units, Mapping):
+            lines += [f"{harmless(name)}: {units}" for name, units in self.units.items() if units is not None]
+        elif self.units is not None:
+            lines.append(str(self.units))
         hints = ["", "Worth a look:"] * bool(self.hints)
         hints += [f"{harmless(name)}: {text}" for name, text in self.hints.items()]
         if self.fits:
@@ -248,6 +252,7 @@ def check_table(
 def _checked(data: Any, domain: Domain, *, unit: Unit | None, other_columns: bool, examples: int) -> TableCheck:
     sources, unit, scans = open_declared(data, domain, refused=""), unit_of(domain, unit), list[_Scan]()
     for name, part in domain.table_domains.items():
+        unit = unit_of(domain, unit, name)
         names = part.names if unit is None else tuple(dict.fromkeys([*part.names, unit.column]))
         refusals = wrong_names(sources[name], names, other_columns=other_columns)
         unreadable: dict[str, DataError] = {}
@@ -265,7 +270,8 @@ def _checked(data: Any, domain: Domain, *, unit: Unit | None, other_columns: boo
         scans.append(scan)
     if scans[0].names and not scans[0].rows:
         scans[0].add_whole(DataError(None, "has no rows", "a release needs at least one record"))
-    units = scans[-1].unit_rows(*scans[:-1])
+    linked = int(domain.units is not None)
+    units = [scan.unit_rows(*scans[:linked], first=scan is scans[linked]) for scan in scans[linked:]]
     findings = tuple(finding for scan in scans for finding in scan.findings(domain.row_domain.names))
     if not all(scan.names for scan in scans):
         return TableCheck(rows=None, findings=findings)
@@ -274,7 +280,8 @@ def _checked(data: Any, domain: Domain, *, unit: Unit | None, other_columns: boo
             scan.look_at_others()
     texts_of_columns = [(name, texts) for scan in scans for name, texts in scan.hints.items() if texts]
     hints = {name: ". ".join([texts[0], *map(sentence, texts[1:])]) for name, texts in texts_of_columns}
-    return TableCheck(rows=sum(scan.rows for scan in scans), findings=findings, units=units, hints=hints)
+    by_table = dict(zip(domain.row_tables, units, strict=True)) if len(units) > 1 else units[0]
+    return TableCheck(rows=sum(scan.rows for scan in scans), findings=findings, units=by_table, hints=hints)
 
 
 def _failed_file(folder: Path) -> str:
@@ -401,8 +408,9 @@ class _Scan:
         except DataError as refusal:
             self.add((holdings.unit,), Misfit(refusal.problem, refusal.remedy, named), [units], times)
 
-    def unit_rows(self, units: _Scan | None = None) -> UnitRows | None:
+    def unit_rows(self, units: _Scan | None = None, *, first: bool = True) -> UnitRows | None:
         """Return how many rows units have, which another table may name; None where that cannot be told."""
+        # first: of the tables of rows, with which rows of units themselves are looked at.
         if self.holdings is None or self.unit is None:
             return None
         lost = [0, 0]
@@ -414,7 +422,7 @@ class _Scan:
             self.add_whole(refusal)
             return None
         for problem, count in zip((_ORPHANS, _REPEATED), lost, strict=True):
-            if count:
+            if count and (first or problem == _ORPHANS):
                 self.lines[(self.unit.column,), problem] = _FindingCounts(_LEFT_OUT, refused=False, rows=count)
         cut = rows[rows > slots] - slots
         return UnitRows(units=len(rows), most=int(rows.max(initial=0)), over=len(cut), cut=int(cut.sum()))

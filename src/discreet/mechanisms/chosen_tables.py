@@ -413,7 +413,8 @@ def one_way_counts(facts: WideFacts, y: CellCounts) -> list[OneWay]:
 
 def number_of_records(facts: WideFacts, one_way: Sequence[OneWay]) -> float:
     """Return the published or declared number of records, or the noisy tables' own, 4 standard errors from both."""
-    counted = one_way if facts.slots is None else [one_way[i] for i in np.flatnonzero(facts.slots <= 0).tolist()]
+    slots = facts.domain.slots
+    counted = one_way if slots is None else [one_way[i] for i in np.flatnonzero(slots <= 0).tolist()]
     sums, units = np.array([table.total() for table in counted]).T
     noisy, error = float(sums @ units / units.sum()), facts.scale / math.sqrt(float(units.sum()))
     stated = [float(totals.counts.sum()) for totals in facts.domain.published[:1]] + [float(facts.records)]

@@ -239,7 +239,7 @@ class MeasuredTables:
             else:
                 moments, _ = clear_covariance(self, (i, j), self.excess[i, j], self.margins[i, j], _CLEAR)
                 even = _EVEN
-                if len(self.use.shares) < 2:  # a panel's have those of their kind
+                if not self.use.panel:  # its tables have those of their kind
                     kept = with_moments(excess, moments, self.excess[i, j].excess)
             table = nearest_table((self.expected[i, j] + kept) / self.total, *self.margins[i, j], moments)
             targets[i, j] = (1.0 - even) * table + even * np.outer(*self.margins[i, j])
@@ -429,7 +429,8 @@ class MarginalsReading(Reading):
     def losses(self, relation: Relation, contents: Contents, *, rng: np.random.Generator) -> tuple[Code, ...]:
         """Return the losses of the model that the next records are drawn from; of several tables, one of all tables."""
         measured, codes = self.measured, []
-        if (unmeasured := len(set(measured.facts.pairs) - measured.two_way.keys())) and measured.facts.slots is None:
+        unmeasured = len(set(measured.facts.pairs) - measured.two_way.keys())
+        if unmeasured and measured.facts.domain.slots is None:
             share = hidden_dependence(measured, exact=relation.name == "replacement")
             codes.append(Code("unmeasured-pairs", {"pairs": unmeasured, "share": math.ceil(1e4 * share) / 1e4}))
         if contents.size is not None and self.facts.given is None and measured.two_way:

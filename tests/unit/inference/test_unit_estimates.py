@@ -139,7 +139,8 @@ def test_which_columns_of_a_record_tell_those_of_a_row() -> None:
     panel = UnitTable(
         unit="patient", max_records=2, columns={"year": Integer(lower=1, upper=2), **COLUMNS}, slots="year"
     )
-    names = Domain(columns={"old": Boolean()}, tables={"years": panel}).names
+    domain = Domain(columns={"old": Boolean()}, tables={"years": panel})
+    names = domain.parts(domain.names)["years"]
     assert panel.sources(["year", "old"], 2, names) == ["old", "years (2)"]
     assert panel.sources(["year", "days"], 2, names) == ["days (2)"]  # their table counts who has that year
 
