@@ -342,7 +342,7 @@ def _unit_of(tables: Mapping[str, UnitTable], known: set[str]) -> str:
     if others:
         raise DomainError(f"tables name their unit {unit!r} and {others[0]!r}. Rename one of these columns")
     for name, table in tables.items():
-        names = {*table.flat_columns(name), *table.columns}
+        names = {*table.flat_columns(name, least=0), *table.columns}
         if twice := known & {*names, unit}:
             raise DomainError(f"column {min(twice)!r}: a table of units has its name. Rename one of them")
         known = known | names

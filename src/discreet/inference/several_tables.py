@@ -111,7 +111,9 @@ def _tables_read(
     used = list(several.domain.names) if column is None else list(dict.fromkeys([column, by or column]))
     if column is None and len(several.row_tables) > 1:  # a record tells which columns are looked at
         record = several.domain.draw_base(1, seeded(0))
-        used = _columns_read(functionals, several.domain, record, np.ones(1)) + [by] * (by is not None)
+        table = several.rows_named([*_columns_read(functionals, several.domain, record, np.ones(1)), by or ""])
+        known = several.unit_columns | set(several.row_tables[table].columns if table else ())
+        used = [name for name in used if name in known]
     tables = several.read(used)
     if column is None and len(used) > 1:
         first = tables[0]

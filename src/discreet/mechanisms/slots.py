@@ -248,5 +248,5 @@ class SlotUse:
         if i not in self.shares or self.tables[i] != table:
             return None
         if self.nested[table]:
-            return np.arange(-len(self.shares[i]), 0) >= slot - 1 - int(self.slots[self.tables == table].max())
+            return np.arange(-len(self.shares[i]), 0) >= int(slot - 1 - self.slots[self.tables == table].max())
         return np.array([False, True]) if i - int(np.argmax(self.tables == table)) == slot - 1 else None
