@@ -139,15 +139,15 @@ def test_a_question_is_about_the_table_of_rows_that_its_columns_are_in() -> None
     made = release(frames, domain, Budget(epsilon=9.0, delta=1e-6), size=n, tables=3, seed=1)
     for column, source in (("age", "persons"), ("worth", "cars")):
         true = float(frames[source][column].mean())  # type: ignore[arg-type]
-        for asked in (made.estimate(["mean"], column=column), made.estimate([lambda c, w, of=column: w @ c[of]])):
+        for asked in (made.estimate(["mean"], column=column), made.estimate([lambda c, w, of=column: (w * c[of]).sum(axis=1)])):
             assert asked.rows[0].mean == pytest.approx(true, abs=0.05)
-    (several,) = made.estimate([lambda c, w: w @ (c["number of cars"] + c["number of persons"])]).rows
+    (several,) = made.estimate([lambda c, w: (w * (c["number of cars"] + c["number of persons"])).sum(axis=1)]).rows
     assert several.mean == pytest.approx(2.1, abs=0.1)
     groups = made.estimate(["mean"], column="age", by="number of cars")
     assert [row.group for row in groups.rows] == ["0", "1"]
     for ask in (
         lambda: made.estimate(["mean"], column="age", by="worth"),
-        lambda: made.estimate([lambda c, w: w @ (c["age"] * c["worth"])]),
+        lambda: made.estimate([lambda c, w: (w * c["age"] * c["worth"]).sum(axis=1)]),
         lambda: made.regress("age ~ worth"),
     ):
         with pytest.raises(ParameterError, match="no row has columns of both persons and cars"):
