@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -28,7 +27,7 @@ from discreet._core.lazy import pl
 from discreet._core.text import counted, harmless, sentence
 from discreet.confidential.closed import Confidential
 from discreet.confidential.count import OTHER_COLUMNS, require_unit
-from discreet.confidential.hints import column_hints, heap_hint, pair_hints
+from discreet.confidential.hints import column_hints, heap_hint, pair_hints, plain_value
 from discreet.confidential.source import FREQUENCY, RESERVED, Source, merge, texts_of, unit_of, wrong_names
 from discreet.confidential.tables import open_declared, open_source
 from discreet.confidential.units import NO_UNIT, Holdings
@@ -41,7 +40,6 @@ BANNER = (
 """How the text of a check begins."""
 
 _TRACKED = 1000  # distinct values per finding whose rows are counted: what memory holds
-_LONGEST = 60  # characters of a value that are kept
 _FATES = {
     "clip": "a release takes the nearest, else null or the lower bound",
     "null": "a release takes each for a null",
@@ -410,7 +408,6 @@ class _Scan:
 
     def unit_rows(self, units: _Scan | None = None, *, first: bool = True) -> UnitRows | None:
         """Return how many rows units have, which another table may name; None where that cannot be told."""
-        # first: of the tables of rows, with which rows of units themselves are looked at.
         if self.holdings is None or self.unit is None:
             return None
         lost = [0, 0]
@@ -447,7 +444,7 @@ class _Scan:
         frame = pl.DataFrame([series.filter(misfit.where).alias(str(place)) for place, series in enumerate(values)])
         counts = merge([frame.with_columns(rows.alias(FREQUENCY))])
         for *example, count in counts.top_k(_TRACKED, by=FREQUENCY).iter_rows():
-            key = tuple(map(_plain, example))
+            key = tuple(map(plain_value, example))
             if key in line.examples or len(line.examples) < _TRACKED:
                 line.examples[key] += count
 
@@ -478,11 +475,3 @@ def _misfits_of(values: pl.Series, column: Column, refusal: DataError) -> Iterat
         column.encode(values.filter(unexplained), name=refusal.column)
     except DataError:
         yield Misfit(refusal.problem, refusal.remedy, unexplained)
-
-
-def _plain(value: Any) -> Any:
-    """Return a value as JSON has it; long texts are cut."""
-    if value is None or isinstance(value, (bool, int)) or (isinstance(value, float) and math.isfinite(value)):
-        return value
-    text = str(value)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from math import prod
 from os import PathLike
 from textwrap import shorten
@@ -82,7 +82,7 @@ class Domain:
     tables : mapping of str to UnitTable or mapping, optional
         Tables of which a unit has several rows: see :class:`UnitTable`. ``columns`` are then declared for what is the
         same in all rows of a unit, and become those of its record. Rules are about the columns of one row. Several
-        tables need ``units``, name the unit by the same column, and have no other column in common.
+        tables need ``units``, name the unit alike, and have no other column in common.
     units : str, optional
         The name of a table with one row per unit, which comes in and goes out beside those of ``tables``. Its columns
         are ``columns``. A unit may then have no row in another table.
@@ -167,8 +167,7 @@ class Domain:
     dependencies: tuple[tuple[int, int], ...] = field(init=False, repr=False, default=())  # places in ``determines``
     unit: str | None = field(init=False, repr=False, default=None)
     """The column that names the unit of each row; None where each record is a row."""
-    max_records: int = field(init=False, repr=False, default=1)
-    """The most rows that a unit keeps, of all tables together."""
+    max_records: int = field(init=False, repr=False, default=1)  # of a unit in all tables
     own_columns: Mapping[str, Column] = field(init=False, repr=False, default_factory=dict)
     """The columns of a unit itself, which come first in its record; none where each record is a row."""
     slots: Integers | None = field(init=False, repr=False, default=None)
@@ -251,10 +250,8 @@ class Domain:
         """Return the domain of the rows of some tables, with their unit's own columns first."""
         from discreet.domain.unit_tables import rules_within
 
-        columns = dict(self.own_columns)
-        for name in names:
-            columns |= self.row_tables[name].columns
-        return Domain(columns=columns, **rules_within(self, names))
+        parts = [self.own_columns.items(), *(self.row_tables[name].columns.items() for name in names)]
+        return Domain(columns=dict(chain.from_iterable(parts)), **rules_within(self, names))
 
     @property
     def table_domains(self) -> dict[str, Domain]:
@@ -422,11 +419,9 @@ class Domain:
         declared = {name: getattr(self, name) for name in ("outcome", "metric_weights", "difference", "units", *RULES)}
         rules = {name: toml_value(part) for name, part in declared.items() if part}
         plain: dict[str, Any] = {name: rules.pop(name) for name in [*rules] if name not in RULES}
-        columns = self.columns
         if self.tables:
             plain["tables"] = {name: table.to_dict() for name, table in self.row_tables.items()}
-            columns = self.own_columns
-        if columns:
+        if columns := self.own_columns if self.tables else self.columns:
             plain["columns"] = {name: column.to_dict() for name, column in columns.items()}
         return plain | rules
 

@@ -139,7 +139,8 @@ def test_a_question_is_about_the_table_of_rows_that_its_columns_are_in() -> None
     made = release(frames, domain, Budget(epsilon=9.0, delta=1e-6), size=n, tables=3, seed=1)
     for column, source in (("age", "persons"), ("worth", "cars")):
         true = float(frames[source][column].mean())  # type: ignore[arg-type]
-        for asked in (made.estimate(["mean"], column=column), made.estimate([lambda c, w, of=column: (w * c[of]).sum(axis=1)])):
+        mean = made.estimate([lambda c, w, of=column: (w * c[of]).sum(axis=1)])
+        for asked in (made.estimate(["mean"], column=column), mean):
             assert asked.rows[0].mean == pytest.approx(true, abs=0.05)
     (several,) = made.estimate([lambda c, w: (w * (c["number of cars"] + c["number of persons"])).sum(axis=1)]).rows
     assert several.mean == pytest.approx(2.1, abs=0.1)
