@@ -269,7 +269,7 @@ def _checked(data: Any, domain: Domain, *, unit: Unit | None, other_columns: boo
     if scans[0].names and not scans[0].rows:
         scans[0].add_whole(DataError(None, "has no rows", "a release needs at least one record"))
     linked = int(domain.units is not None)
-    units = [scan.unit_rows(*scans[:linked], first=scan is scans[linked]) for scan in scans[linked:]]
+    units = [scan.unit_rows(*scans[:linked], count_repeated=scan is scans[linked]) for scan in scans[linked:]]
     findings = tuple(finding for scan in scans for finding in scan.findings(domain.row_domain.names))
     if not all(scan.names for scan in scans):
         return TableCheck(rows=None, findings=findings)
@@ -406,7 +406,7 @@ class _Scan:
         except DataError as refusal:
             self.add((holdings.unit,), Misfit(refusal.problem, refusal.remedy, named), [units], times)
 
-    def unit_rows(self, units: _Scan | None = None, *, first: bool = True) -> UnitRows | None:
+    def unit_rows(self, units: _Scan | None = None, *, count_repeated: bool = True) -> UnitRows | None:
         """Return how many rows units have, which another table may name; None where that cannot be told."""
         if self.holdings is None or self.unit is None:
             return None
@@ -419,7 +419,7 @@ class _Scan:
             self.add_whole(refusal)
             return None
         for problem, count in zip((_ORPHANS, _REPEATED), lost, strict=True):
-            if count and (first or problem == _ORPHANS):
+            if count and (count_repeated or problem == _ORPHANS):
                 self.lines[(self.unit.column,), problem] = _FindingCounts(_LEFT_OUT, refused=False, rows=count)
         cut = rows[rows > slots] - slots
         return UnitRows(units=len(rows), most=int(rows.max(initial=0)), over=len(cut), cut=int(cut.sum()))

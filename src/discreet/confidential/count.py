@@ -318,24 +318,24 @@ def _records_of_units(sources: Mapping[str, Source], domain: Domain, *, rng: np.
         source = sources[name]
         if table.listed and (source.cells is not None or source.kind in _WITHOUT_ORDER):
             raise ParameterError(f"rows of {source.kind} are not listed in an order. Name a column in order_by")
-    kept = dict[str, tuple[Records, pl.Series, Integers]]()
+    table_rows = dict[str, tuple[Records, pl.Series, Integers]]()
     for name, part in parts.items():
         unit = Unit(str(domain.unit), max_records=tables[name][1].max_records if name in tables else 1)
         frame, owners = _rows_kept(sources[name], part, unit=unit, rng=rng)
-        kept[name] = frame_records(frame, part), owners, frame[_PLACE].cast(pl.Int64).to_numpy()
-    own, units, _ = kept[next(iter(kept))]
-    held, width = list[Any](), len(domain.own_columns)
+        table_rows[name] = frame_records(frame, part), owners, frame[_PLACE].cast(pl.Int64).to_numpy()
+    unit_rows, units, _ = table_rows[next(iter(table_rows))]
+    codes, width = list[Any](), len(domain.own_columns)
     for key, (name, table) in tables.items():
-        rows, owners, places = kept[key]
+        rows, owners, places = table_rows[key]
         numbers = owners.rank("dense").to_numpy()
         if linked:
-            rows, numbers, places = _matched(own, units, rows, owners, places, domain.rows_of(name))
+            rows, numbers, places = _matched(unit_rows, units, rows, owners, places, domain.rows_of(name))
         if not len(rows):
             return Tally(domain).counts()
         records = table.records_of_units(rows, numbers, places, rng=rng, least=least)
-        own = Records(columns=records.columns[:width])
-        held += records.columns[width:]
-    records = Records(columns=(*own.columns, *held))
+        unit_rows = Records(columns=records.columns[:width])
+        codes += records.columns[width:]
+    records = Records(columns=(*unit_rows.columns, *codes))
     counts = grouped(rows_frame(records))
     counts = counts.sort(counts.columns)
     return Counts(records=frame_records(counts, domain), frequencies=counts[FREQUENCY].to_numpy())

@@ -86,8 +86,8 @@ def linked_rows(data: Any, domain: Domain) -> Confidential[dict[str, pl.DataFram
     keys = pl.concat([frame.select(key) for frame in frames], how="vertical_relaxed")[key].rank("dense")
     ends = accumulate(frame.height for frame in frames)
     numbered = [frame.with_columns(keys[end - frame.height : end]) for frame, end in zip(frames, ends, strict=True)]
-    own = units = numbered[0].unique(key, keep="first", maintain_order=True)
-    rows = [frame.join(own, on=key) for frame in numbered[1:]]
+    unit_rows = units = numbered[0].unique(key, keep="first", maintain_order=True)
+    rows = [frame.join(unit_rows, on=key) for frame in numbered[1:]]
     for (name, table), frame in zip(domain.row_tables.items(), rows, strict=True):
         count = pl.len().clip(upper_bound=table.max_records).cast(pl.Int64).alias(f"number of {name}")
         units = units.join(frame.group_by(key).agg(count), on=key, how="left")

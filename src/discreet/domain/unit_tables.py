@@ -331,21 +331,21 @@ def settle_tables(domain: Domain) -> None:
         if getattr(domain, key):
             raise DomainError(f"{key} cannot be declared beside [tables.{name}]. Leave it out")
     settle(domain, tables=Frozen(tables), columns=unit_columns | flat, own_columns=Frozen(unit_columns), unit=unit)
-    own, slots = np.zeros(len(unit_columns), dtype=np.int64), [table.slot_numbers for table in tables.values()]
+    no_slots, slots = np.zeros(len(unit_columns), dtype=np.int64), [table.slot_numbers for table in tables.values()]
     most = sum(table.max_records for table in tables.values())
-    settle(domain, slots=np.concatenate([own, *slots]), max_records=most)
+    settle(domain, slots=np.concatenate([no_slots, *slots]), max_records=most)
 
 
-def _unit_of(tables: Mapping[str, UnitTable], known: set[str]) -> str:
+def _unit_of(tables: Mapping[str, UnitTable], names_so_far: set[str]) -> str:
     """Return the column that names the unit. Raises DomainError where tables name it, or another one, unlike."""
-    unit, *others = dict.fromkeys(table.unit for table in tables.values())
-    if others:
-        raise DomainError(f"tables name their unit {unit!r} and {others[0]!r}. Rename one of these columns")
+    unit, *names_beside = dict.fromkeys(table.unit for table in tables.values())
+    if names_beside:
+        raise DomainError(f"tables name their unit {unit!r} and {names_beside[0]!r}. Rename one of these columns")
     for name, table in tables.items():
         names = {*table.flat_columns(name, least=0), *table.columns}
-        if twice := known & {*names, unit}:
+        if twice := names_so_far & {*names, unit}:
             raise DomainError(f"column {min(twice)!r}: a table of units has its name. Rename one of them")
-        known = known | names
+        names_so_far = names_so_far | names
     return unit
 
 
@@ -362,14 +362,14 @@ def rules_within(domain: Domain, names: Collection[str]) -> dict[str, Any]:
 
 def decoded(domain: Domain, records: Records, *, rng: np.random.Generator, first: int, table: str) -> pl.DataFrame:
     """Turn records of units into one of the tables: see :meth:`Domain.decode`."""
-    own = records.columns[: len(domain.own_columns)]
+    unit_codes = records.columns[: len(domain.own_columns)]
     if table and table == domain.units:
-        frame = domain.table_domains[table].decode(Records(columns=own), rng=rng)
+        frame = domain.table_domains[table].decode(Records(columns=unit_codes), rng=rng)
         return frame.insert_column(0, pl.Series(domain.unit, range(first, first + len(records))))
     name = table or next(iter(domain.row_tables))
-    held = Records(columns=(*own, *domain.parts(records.columns)[name]))
+    unit_records = Records(columns=(*unit_codes, *domain.parts(records.columns)[name]))
     rows = domain.table_domains[table] if table else domain.rows_of(name)
-    return domain.row_tables[name].frame(rows, held, rng=rng, first=first, least=int(domain.units is None))
+    return domain.row_tables[name].frame(rows, unit_records, rng=rng, first=first, least=int(domain.units is None))
 
 
 def _parsed(name: Any, entry: Any) -> UnitTable:

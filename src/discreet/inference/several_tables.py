@@ -112,13 +112,13 @@ def _tables_read(
     if column is None and len(several.row_tables) > 1:  # a record tells which columns are looked at
         record = several.domain.draw_base(1, seeded(0))
         table = several.rows_named([*_columns_read(functionals, several.domain, record, np.ones(1)), by or ""])
-        known = several.unit_columns | set(several.row_tables[table].columns if table else ())
-        used = [name for name in used if name in known]
+        columns = several.unit_columns | set(several.row_tables[table].columns if table else ())
+        used = [name for name in used if name in columns]
     tables = several.read(used)
     if column is None and len(used) > 1:
-        first = tables[0]
-        read = _columns_read(functionals, first.domain, first.records, first.counts / first.size)
-        used = list(dict.fromkeys([*read, *filter(None, [by])]))
+        table = tables[0]
+        names = _columns_read(functionals, table.domain, table.records, table.counts / table.size)
+        used = list(dict.fromkeys([*names, *filter(None, [by])]))
         if len(columns := several.unit_columns) > 1 and columns.issuperset(used):
             tables = several.read(sorted(columns))
     return used, tables
@@ -262,8 +262,8 @@ class SeveralTables:
                     )
             if name is None:
                 return units.collect()
-            own = [column for column in units.collect_schema().names() if column in domain.columns]
-            return rows[name].select(unit, *domain.columns.keys() - own).join(units, on=unit).collect()
+            unit_columns = [column for column in units.collect_schema().names() if column in domain.columns]
+            return rows[name].select(unit, *domain.columns.keys() - unit_columns).join(units, on=unit).collect()
 
         frames = (quietly(partial(frame, *files), unreadable()) for files in self.sources)
         return [

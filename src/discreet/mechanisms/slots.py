@@ -95,18 +95,18 @@ class SlotUse:
     def learn(self, pair: Pair, table: Floats, error: float) -> None:
         """Take from a measured table, in shares of all records with an error of their sum, who use both slots."""
         i, j = pair
-        told = [] if self._one_use(pair) else [((self.start[i], self.start[j]), float(table.sum()))]
+        sums = [] if self._one_use(pair) else [((self.start[i], self.start[j]), float(table.sum()))]
         if 0 < self.tables[i] < self.tables[j] and min(self.slots[i], self.slots[j]) < 0:
             sides = [
                 [(at, says) for at in self.starts.tolist() if (says := self._says(k, at)) is not None]
                 or [(self.start[k], np.ones(size, dtype=np.bool_))]
                 for k, size in zip(pair, table.shape, strict=True)
             ]
-            told = [((a, b), float(x @ table @ y)) for (a, x), (b, y) in product(*sides)]
-        for (a, b), found in told:
+            sums = [((a, b), float(x @ table @ y)) for (a, x), (b, y) in product(*sides)]
+        for (a, b), sum_of_both in sums:
             share, spread = self._together(a, b)
             weight = spread / (spread + error**2 + 1e-12)
-            self.together[a, b] = share + weight * (found - share), (1.0 - weight) * spread
+            self.together[a, b] = share + weight * (sum_of_both - share), (1.0 - weight) * spread
 
     def _together(self, i: int, j: int) -> tuple[float, float]:
         """Return the share of the records that use two slots, by their first columns, and its variance."""

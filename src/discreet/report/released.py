@@ -103,7 +103,7 @@ def example_unit(paths: Sequence[Path], domain: Domain) -> list[tuple[str, dict[
     if table_name is None:
         return []
     source, table = open_source(paths[linked]), domain.row_tables[table_name]
-    others = dict(zip([*domain.row_tables][1:], paths[2:], strict=False))
+    more_tables = dict(zip([*domain.row_tables][1:], paths[2:], strict=False))
     name, slots, domain = table.unit, table.slots, domain.rows_of(table_name)
     batch = next(source.batches([each for each in (name, *domain.names) if each in source.names]), pl.DataFrame())
     if not batch.height:
@@ -122,15 +122,15 @@ def example_unit(paths: Sequence[Path], domain: Domain) -> list[tuple[str, dict[
         headings = [group.label for group in groups_of(domain, slots)]
         rows = list(map(dict(zip(codes, rows, strict=True)).get, range(len(headings)), itertools.repeat({})))
     facts = {key: texts[key][0] for key in texts.columns if key not in (name, *table.columns)}
-    shown = [("", facts), *zip(headings, rows, strict=True)]
-    for other, path in others.items():
+    parts = [("", facts), *zip(headings, rows, strict=True)]
+    for table_name, path in more_tables.items():
         source = open_source(path)
         batches = [
             batch.filter(pl.col(name).cast(pl.Int64) == int(texts[name][0])) for batch in source.batches(source.names)
         ]
         rows = pl.concat(batches).drop(name).select(pl.all().cast(pl.String).fill_null("null")).to_dicts()
-        shown += [(f"{other}, row {number}", row) for number, row in enumerate(rows, 1)]
-    return shown
+        parts += [(f"{table_name}, row {number}", row) for number, row in enumerate(rows, 1)]
+    return parts
 
 
 _KINDS = {(0, 1): "of the unit", (0, 0): "of the unit with a row", (1, 1): "within a row", (1, 0): "between rows"}
