@@ -252,8 +252,8 @@ def _subject(certificate: Any) -> tuple[str, str, str]:
     """Return what a promise is about, what an attacker would tell apart of it, and what the others are."""
     facts, group = certificate.facts, certificate.facts.relation.group
     if "units" in facts.domain:
-        remaining, rows = certificate.table_names
-        return f"one of the {remaining} with all its {rows}", "sets of rows", remaining
+        remaining, *rows = certificate.table_names
+        return f"one of the {remaining} with all its {' and '.join(rows)}", "sets of rows", remaining
     if (unit := facts.mechanism.parameters.get("unit")) is not None and facts.relation.name != "add-remove":
         return f"the records with one value of {unit}", "sets of values", "records"
     if group > 1:

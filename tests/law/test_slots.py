@@ -305,25 +305,25 @@ def test_correlations_of_a_panel_are_shrunk_to_those_of_their_kind() -> None:
     asked = known, excess, [values] * 6, dict.fromkeys(pairs, (share, share)), total
     slots = np.array([-1, -1, -1, 1, 2, 3])
     says = {i: np.array([0.5, 0.5]) for i in range(3)}
-    found = SlotUse(slots, says, np.ones(6), nested=False).correlated(*asked)
+    found = SlotUse(slots, says, np.ones(6)).correlated(*asked)
     mean = 0.5 * (1.0 - 0.04 / 2.0 / 0.25)  # they differ by no more than noise
     for pair, wanted in {(3, 4): mean, (4, 5): mean, (3, 5): 0.0}.items():  # two slots apart, noise is all there is
         assert score @ found[pair] @ score / total == pytest.approx(wanted, abs=1e-6)
         assert np.allclose(found[pair], wanted * one, atol=1e-3)
     near = dict(excess) | {(4, 5): PairTable(1.7 * one, error)}  # these differ by more than noise: by 1.4 from 0.3
-    found = SlotUse(slots, says, np.ones(6), nested=False).correlated(known, near, *asked[2:])
+    found = SlotUse(slots, says, np.ones(6)).correlated(known, near, *asked[2:])
     spread = 0.7**2 - 0.04
     for pair, moved in {(3, 4): -0.7, (4, 5): 0.7}.items():
         wanted = 1.0 - 0.04 / 2.0 + moved * spread / (spread + 0.04)
         assert score @ found[pair] @ score / total == pytest.approx(wanted, abs=1e-6)
-    rows = SlotUse(slots, {0: np.array([0.5, 0.5])}, np.ones(6), nested=True)
+    rows = SlotUse(np.array([0, 0, -1, 1, 2, 3]), {2: np.array([0.5, 0.5])}, np.ones(6))
     assert rows.correlated(*asked) == known  # households and other rows in an order
 
 
 def test_tables_of_a_kind_are_weighed_together() -> None:
     """Exact: rows of a kind are the sum of the shares that use their slots, of a panel and without units 1."""
     shares, slots = np.array([0.5, 0.3, 0.2]), np.array([0, -1, 1, 1, 2, 2, 3, 3])
-    use = SlotUse(slots, {1: shares}, np.array([1.0, 1.0, 1.0, 1.0, 0.5, 0.5, 0.2, 0.2]), nested=True)
+    use = SlotUse(slots, {1: shares}, np.array([1.0, 1.0, 1.0, 1.0, 0.5, 0.5, 0.2, 0.2]))
     pairs = [(0, 1), (0, 4), (2, 3), (6, 7), (2, 5), (4, 7), (3, 4)]
     assert use.alike(pairs) == pytest.approx([1.0, 0.5, 1.2, 1.2, 0.7, 0.7, 0.5])
-    assert SlotUse(np.zeros(3, dtype=np.int64), {}, np.ones(3), nested=False).alike([(0, 1)]) == 1.0
+    assert SlotUse(np.zeros(3, dtype=np.int64), {}, np.ones(3)).alike([(0, 1)]) == 1.0

@@ -47,15 +47,17 @@ class Facts:
 
     def _take_rows(self, domain: dict[str, Any]) -> None:
         """Make one record of all rows of a unit: its own columns, which slots are used, and a row in each slot."""
-        ((name, table),) = domain["tables"].items()
+        (name, table), *others = domain["tables"].items()
         rows, panel, order = table["columns"], table.get("slots", "interchangeable"), table.get("order_by")
         slots = int(cells_of(rows[panel])) if panel in rows else whole(table["max_records"], "max_records", 1)
         fits = panel in {*rows, "interchangeable", "ordered"} and order in {*rows, "as listed", None}
         fits = fits and (panel == "ordered") == (order is not None) and max(slots, table["max_records"]) <= 100
         fits = fits and not ({*rows} & {*self.columns} or table["unit"] in {*rows, *self.columns})
         related = panel in rows and any("relative_to" in column for column in rows.values())
-        if not fits or related or any(domain.get(key) for key in NOT_OF_ROWS):
-            raise StoppedError(WRONG, "rows of units are not as they can be declared: slots, order, names, or rules")
+        if not fits or related or others or any(domain.get(key) for key in NOT_OF_ROWS):
+            raise StoppedError(
+                (WRONG, CANNOT)[len(others) > 0], "rows of units are of several tables, or not as declared"
+            )
         self.slots, self.table, self.released = range(1, 1 + slots), table, [table["unit"], *self.columns, *rows]
         used = [f"{name} ({slot})" for slot in self.slots] if panel in rows else [f"number of {name}"]
         self.columns = self.columns | {key: {"type": "boolean"} for key in used}  # finite, which is all that counts

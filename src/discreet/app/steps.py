@@ -160,7 +160,7 @@ class Steps:
     def _rows(self) -> Any:
         """The declared table of a unit's rows; None where each row is a record of its own."""
         domain = self.workspace.domain()
-        return domain and domain.unit_table
+        return domain and next(iter(domain.row_tables.values()), None)
 
     async def _declared(self, request: Request) -> Declared:
         """Return the declaration that is there, or one in which every column waits."""

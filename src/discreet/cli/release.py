@@ -167,7 +167,8 @@ def _compare_slots(
     notes, rows = list[str](), [["max records", "columns", "not from data", "error of a value", "rows cut"]]
     for most, result in plans.items():
         comparison, best = result.comparison, next(iter(result.feasible), None)
-        if (table := comparison.domain.unit_table) is None or best is None or best.w1 is None:
+        table = next(iter(comparison.domain.row_tables.values()), None)
+        if table is None or best is None or best.w1 is None:
             why = "too many columns for this budget" if table else comparison.notes[0]
             notes.append(f"max_records {most}: {why}")
             continue

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -28,7 +27,7 @@ from discreet._core.lazy import pl
 from discreet._core.text import counted, harmless, sentence
 from discreet.confidential.closed import Confidential
 from discreet.confidential.count import OTHER_COLUMNS, require_unit
-from discreet.confidential.hints import column_hints, heap_hint, pair_hints
+from discreet.confidential.hints import column_hints, heap_hint, pair_hints, plain_value
 from discreet.confidential.source import FREQUENCY, RESERVED, Source, merge, texts_of, unit_of, wrong_names
 from discreet.confidential.tables import open_declared, open_source
 from discreet.confidential.units import NO_UNIT, Holdings
@@ -40,7 +39,7 @@ BANNER = (
 )
 """How the text of a check begins."""
 
-_TRACKED, _LONGEST = 1000, 60  # distinct values per finding whose rows are counted; characters of a value that are kept
+_TRACKED = 1000  # distinct values per finding whose rows are counted: what memory holds
 _FATES = {
     "clip": "a release takes the nearest, else null or the lower bound",
     "null": "a release takes each for a null",
@@ -130,7 +129,8 @@ class TableCheck:
 
     ``rows``: how many rows; None where no declared column is in the table.
     ``findings``: all that does not fit, in the order of the domain's columns.
-    ``units``: how many rows privacy units have; None without a unit, or where some rows have none.
+    ``units``: how many rows privacy units have, of several tables by name; None without a unit, or where some rows have
+    none.
     ``hints``: what is worth a look, by column, as far as the first 262,144 rows tell: what looks like an identifier or
     tells of a person, one thing that two columns code, one value only, codes of what is missing, dates in order, and
     heaped values, of which no other one is named than a bound or 0. Each says what to write.
@@ -138,7 +138,7 @@ class TableCheck:
 
     rows: int | None
     findings: tuple[TableFinding, ...]
-    units: UnitRows | None = None
+    units: UnitRows | Mapping[str, UnitRows | None] | None = None
     hints: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -157,7 +157,10 @@ class TableCheck:
 
     def __str__(self) -> str:
         lines = [BANNER, *([] if self.rows is None else [counted(self.rows, "row")])]
-        lines += [] if self.units is None else [str(self.units)]
+        if isinstance(self.units, Mapping):
+            lines += [f"{harmless(name)}: {units}" for name, units in self.units.items() if units is not None]
+        elif self.units is not None:
+            lines.append(str(self.units))
         hints = ["", "Worth a look:"] * bool(self.hints)
         hints += [f"{harmless(name)}: {text}" for name, text in self.hints.items()]
         if self.fits:
@@ -247,6 +250,7 @@ def check_table(
 def _checked(data: Any, domain: Domain, *, unit: Unit | None, other_columns: bool, examples: int) -> TableCheck:
     sources, unit, scans = open_declared(data, domain, refused=""), unit_of(domain, unit), list[_Scan]()
     for name, part in domain.table_domains.items():
+        unit = unit_of(domain, unit, name)
         names = part.names if unit is None else tuple(dict.fromkeys([*part.names, unit.column]))
         refusals = wrong_names(sources[name], names, other_columns=other_columns)
         unreadable: dict[str, DataError] = {}
@@ -264,7 +268,8 @@ def _checked(data: Any, domain: Domain, *, unit: Unit | None, other_columns: boo
         scans.append(scan)
     if scans[0].names and not scans[0].rows:
         scans[0].add_whole(DataError(None, "has no rows", "a release needs at least one record"))
-    units = scans[-1].unit_rows(*scans[:-1])
+    linked = int(domain.units is not None)
+    units = [scan.unit_rows(*scans[:linked], count_repeated=scan is scans[linked]) for scan in scans[linked:]]
     findings = tuple(finding for scan in scans for finding in scan.findings(domain.row_domain.names))
     if not all(scan.names for scan in scans):
         return TableCheck(rows=None, findings=findings)
@@ -273,7 +278,8 @@ def _checked(data: Any, domain: Domain, *, unit: Unit | None, other_columns: boo
             scan.look_at_others()
     texts_of_columns = [(name, texts) for scan in scans for name, texts in scan.hints.items() if texts]
     hints = {name: ". ".join([texts[0], *map(sentence, texts[1:])]) for name, texts in texts_of_columns}
-    return TableCheck(rows=sum(scan.rows for scan in scans), findings=findings, units=units, hints=hints)
+    by_table = dict(zip(domain.row_tables, units, strict=True)) if len(units) > 1 else units[0]
+    return TableCheck(rows=sum(scan.rows for scan in scans), findings=findings, units=by_table, hints=hints)
 
 
 def _failed_file(folder: Path) -> str:
@@ -401,7 +407,7 @@ class _Scan:
         except DataError as refusal:
             self.add((holdings.unit,), Misfit(refusal.problem, refusal.remedy, named), [units], times)
 
-    def unit_rows(self, units: _Scan | None = None) -> UnitRows | None:
+    def unit_rows(self, units: _Scan | None = None, *, count_repeated: bool = True) -> UnitRows | None:
         """Return how many rows units have, which another table may name; None where that cannot be told."""
         if self.holdings is None or self.unit is None:
             return None
@@ -414,7 +420,7 @@ class _Scan:
             self.add_whole(refusal)
             return None
         for problem, count in zip((_ORPHANS, _REPEATED), lost, strict=True):
-            if count:
+            if count and (count_repeated or problem == _ORPHANS):
                 self.lines[(self.unit.column,), problem] = _FindingCounts(_LEFT_OUT, refused=False, rows=count)
         cut = rows[rows > slots] - slots
         return UnitRows(units=len(rows), most=int(rows.max(initial=0)), over=len(cut), cut=int(cut.sum()))
@@ -439,7 +445,7 @@ class _Scan:
         frame = pl.DataFrame([series.filter(misfit.where).alias(str(place)) for place, series in enumerate(values)])
         counts = merge([frame.with_columns(rows.alias(FREQUENCY))])
         for *example, count in counts.top_k(_TRACKED, by=FREQUENCY).iter_rows():
-            key = tuple(map(_plain, example))
+            key = tuple(map(plain_value, example))
             if key in line.examples or len(line.examples) < _TRACKED:
                 line.examples[key] += count
 
@@ -470,11 +476,3 @@ def _misfits_of(values: pl.Series, column: Column, refusal: DataError) -> Iterat
         column.encode(values.filter(unexplained), name=refusal.column)
     except DataError:
         yield Misfit(refusal.problem, refusal.remedy, unexplained)
-
-
-def _plain(value: Any) -> Any:
-    """Return a value as JSON has it; long texts are cut."""
-    if value is None or isinstance(value, (bool, int)) or (isinstance(value, float) and math.isfinite(value)):
-        return value
-    text = str(value)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

@@ -118,8 +118,8 @@ def confidential(
     if row_unit is None:
         seeded = seeded and bool(domain.coin_columns)
         return _closed(counted(source, domain, rng), source, domain, empty=empty, seeded=seeded)
-    if domain.unit_table is not None:
-        unit_records = _records_of_units(sources, domain, unit=row_unit, rng=rng)
+    if domain.tables:
+        unit_records = _records_of_units(sources, domain, rng=rng)
         likes = {part.names: sources[name].returned for name, part in domain.table_domains.items()}
         source = replace(source, returned=lambda frame, part: (likes[part.names] or (lambda *_: frame))(frame, part))
         return _closed(unit_records, source, domain, empty=empty, seeded=seeded)
@@ -310,26 +310,32 @@ def _unit_records(source: Source, domain: Domain, *, unit: Unit, rng: np.random.
 
 
 @enclosed
-def _records_of_units(sources: Mapping[str, Source], domain: Domain, *, unit: Unit, rng: np.random.Generator) -> Counts:
+def _records_of_units(sources: Mapping[str, Source], domain: Domain, *, rng: np.random.Generator) -> Counts:
     """Count units by their record, which holds all of their rows."""
-    table, parts = domain.unit_table, domain.table_domains
-    assert table is not None
-    *_, source = sources.values()
-    if table.listed and (source.cells is not None or source.kind in _WITHOUT_ORDER):
-        raise ParameterError(f"rows of {source.kind} are not listed in an order. Name a column in order_by")
-    most = {domain.units: 1}
-    tables = []
+    parts, linked, least = domain.table_domains, domain.units is not None, int(domain.units is None)
+    tables = dict(zip([*parts][linked:], domain.row_tables.items(), strict=True))
+    for name, (_, table) in tables.items():
+        source = sources[name]
+        if table.listed and (source.cells is not None or source.kind in _WITHOUT_ORDER):
+            raise ParameterError(f"rows of {source.kind} are not listed in an order. Name a column in order_by")
+    table_rows = dict[str, tuple[Records, pl.Series, Integers]]()
     for name, part in parts.items():
-        part_unit = replace(unit, max_records=most.get(name, unit.max_records))
-        frame, owners = _rows_kept(sources[name], part, unit=part_unit, rng=rng)
-        tables.append((frame_records(frame, part), owners, frame[_PLACE].cast(pl.Int64).to_numpy()))
-    *unit_tables, (rows, owners, places) = tables
-    numbers = owners.rank("dense").to_numpy()
-    for unit_rows, units, _ in unit_tables:
-        rows, numbers, places = _matched(unit_rows, units, rows, owners, places, domain.row_domain)
-    if not len(rows):
-        return Tally(domain).counts()
-    records = table.records_of_units(rows, numbers, places, rng=rng, least=int(domain.units is None))
+        unit = Unit(str(domain.unit), max_records=tables[name][1].max_records if name in tables else 1)
+        frame, owners = _rows_kept(sources[name], part, unit=unit, rng=rng)
+        table_rows[name] = frame_records(frame, part), owners, frame[_PLACE].cast(pl.Int64).to_numpy()
+    unit_rows, units, _ = table_rows[next(iter(table_rows))]
+    codes, width = list[Any](), len(domain.own_columns)
+    for key, (name, table) in tables.items():
+        rows, owners, places = table_rows[key]
+        numbers = owners.rank("dense").to_numpy()
+        if linked:
+            rows, numbers, places = _matched(unit_rows, units, rows, owners, places, domain.rows_of(name))
+        if not len(rows):
+            return Tally(domain).counts()
+        records = table.records_of_units(rows, numbers, places, rng=rng, least=least)
+        unit_rows = Records(columns=records.columns[:width])
+        codes += records.columns[width:]
+    records = Records(columns=(*unit_rows.columns, *codes))
     counts = grouped(rows_frame(records))
     counts = counts.sort(counts.columns)
     return Counts(records=frame_records(counts, domain), frequencies=counts[FREQUENCY].to_numpy())
@@ -389,7 +395,7 @@ def public_size(counts: Confidential[Any]) -> int:
 
 def require_unit(domain: Domain, unit: Unit | None, *, by_unit: bool = False) -> None:
     """Refuse a unit that is none, or that the domain has no room for. Raises ParameterError, DomainError."""
-    if domain.unit_table is not None and (unit is not None or by_unit):
+    if domain.tables and (unit is not None or by_unit):
         raise ParameterError("the domain has a table of units, which says what the unit is. Leave the unit out")
     if unit is None:
         if by_unit:

@@ -5,6 +5,7 @@ Where a line to write would hold something of the rows, its place is left blank:
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -17,6 +18,7 @@ from discreet._core.lazy import pl
 from discreet._core.text import counted
 from discreet.domain import Column, Domain, type_name
 
+_LONGEST = 60  # characters of a value that are kept
 _FEW = 20  # rows, with fewer of which nothing is said
 _HEAP = 20  # one in so many rows, or more, make a heap
 _PAIRED = 1000  # distinct values of columns that may code one thing
@@ -137,3 +139,11 @@ def _tells(frame: pl.DataFrame, one: str, two: str) -> bool:
         if not both.height or both[one].n_unique() < both.height:
             return False
     return True
+
+
+def plain_value(value: Any) -> Any:
+    """Return a value as JSON has it; long texts are cut."""
+    if value is None or isinstance(value, (bool, int)) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    text = str(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

@@ -130,10 +130,11 @@ def require_names(source: Source, names: Iterable[str], *, other_columns: bool =
 # -- rows -------------------------------------------------------------------------------------------------------------
 
 
-def unit_of(domain: Domain, unit: Unit | None) -> Unit | None:
-    """Return whose rows are kept together or cut: the unit that is given, or that of a domain with a table of units."""
-    table = domain.unit_table
-    return unit if table is None else Unit(table.unit, max_records=table.max_records)
+def unit_of(domain: Domain, unit: Unit | None, table: str = "") -> Unit | None:
+    """Return whose rows are kept together or cut: the unit that is given, or that of a domain with tables of units."""
+    # table: one of several, of which a unit keeps so many rows
+    most = domain.row_tables[table].max_records if table in domain.row_tables else domain.max_records
+    return unit if domain.unit is None else Unit(domain.unit, max_records=most)
 
 
 def declared_batches(source: Source, columns: Mapping[str, Column], *extra: str) -> Iterator[pl.DataFrame]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from itertools import accumulate
 from typing import Any
 
 from discreet._core.arrays import Integers
@@ -74,23 +75,25 @@ def all_rows(source: Source, names: Collection[str]) -> pl.DataFrame:
 
 @enclosed
 def linked_rows(data: Any, domain: Domain) -> Confidential[dict[str, pl.DataFrame]]:
-    """Read linked tables by name: units with their number of rows, and rows with their unit's own columns."""
+    """Read linked tables by name: units with their numbers of rows, and rows with their unit's own columns."""
     # As in a release, a row whose unit has no row of its own is left out, and of several own rows one is kept. Raises
     # DataError, FileProblem or ParameterError if they cannot be read. No message holds a value.
-    parts, frames, table = domain.table_domains, [], domain.unit_table
-    assert table is not None
-    key, number = table.unit, f"number of {[*parts][-1]}"
+    parts, frames, key = domain.table_domains, [], str(domain.unit)
     for source, part in zip(open_declared(data, domain, other_columns=True).values(), parts.values(), strict=True):
         frame = all_rows(source, [key, *part.names])
         typed = [column.read(texts_of(frame[name], column, source), name=name) for name, column in part.columns.items()]
         frames.append(frame.select(key, *typed))
     keys = pl.concat([frame.select(key) for frame in frames], how="vertical_relaxed")[key].rank("dense")
-    units = frames[0].with_columns(keys[: frames[0].height]).unique(key, keep="first", maintain_order=True)
-    rows = frames[1].with_columns(keys[frames[0].height :]).join(units, on=key)
-    counts = rows.group_by(key).agg(pl.len().clip(upper_bound=table.max_records).cast(pl.Int64).alias(number))
-    units = units.join(counts, on=key, how="left").with_columns(pl.col(number).fill_null(0))
-    provenance = Provenance(frame_kind="polars", columns=tuple(rows.columns))
-    return Confidential(dict(zip(parts, (units, rows), strict=True)), provenance=provenance)
+    ends = accumulate(frame.height for frame in frames)
+    numbered = [frame.with_columns(keys[end - frame.height : end]) for frame, end in zip(frames, ends, strict=True)]
+    unit_rows = units = numbered[0].unique(key, keep="first", maintain_order=True)
+    rows = [frame.join(unit_rows, on=key) for frame in numbered[1:]]
+    for (name, table), frame in zip(domain.row_tables.items(), rows, strict=True):
+        count = pl.len().clip(upper_bound=table.max_records).cast(pl.Int64).alias(f"number of {name}")
+        units = units.join(frame.group_by(key).agg(count), on=key, how="left")
+        units = units.with_columns(pl.col(f"number of {name}").fill_null(0))
+    provenance = Provenance(frame_kind="polars", columns=(key, *domain.row_domain.names))
+    return Confidential(dict(zip(parts, (units, *rows), strict=True)), provenance=provenance)
 
 
 def table_schema(table: Any, *, header: bool = False) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import islice
+from itertools import chain, islice, pairwise
 from math import prod
 from os import PathLike
 from textwrap import shorten
@@ -80,11 +80,12 @@ class Domain:
         difference from the second, clipped to the bounds: in days of dates, else in seconds. Its cells are as wide as
         those of the two, which are equally wide.
     tables : mapping of str to UnitTable or mapping, optional
-        One table of which a unit has several rows: see :class:`UnitTable`. ``columns`` are then declared for what is
-        the same in all rows of a unit, and become those of its record. Rules are about the columns of one row.
+        Tables of which a unit has several rows: see :class:`UnitTable`. ``columns`` are then declared for what is the
+        same in all rows of a unit, and become those of its record. Rules are about the columns of one row. Several
+        tables need ``units``, name the unit alike, and have no other column in common.
     units : str, optional
-        The name of a table with one row per unit, which comes in and goes out beside that of ``tables``. Its columns
-        are ``columns``. A unit may then have no row in the other table.
+        The name of a table with one row per unit, which comes in and goes out beside those of ``tables``. Its columns
+        are ``columns``. A unit may then have no row in another table.
 
     Raises
     ------
@@ -164,6 +165,13 @@ class Domain:
     repairs: tuple[Repair, ...] = field(init=False, repr=False, default=())
     """What the rules come to: for each set of columns that they link, a map of records that contradict them."""
     dependencies: tuple[tuple[int, int], ...] = field(init=False, repr=False, default=())  # places in ``determines``
+    unit: str | None = field(init=False, repr=False, default=None)
+    """The column that names the unit of each row; None where each record is a row."""
+    max_records: int = field(init=False, repr=False, default=1)  # of a unit in all tables
+    own_columns: Mapping[str, Column] = field(init=False, repr=False, default_factory=dict)
+    """The columns of a unit itself, which come first in its record; none where each record is a row."""
+    slots: Integers | None = field(init=False, repr=False, default=None)
+    """The slot of each column of a unit's record in its table; 0 of its own, -1 of those that say what is used."""
 
     def __post_init__(self) -> None:
         if self.tables or self.units is not None:
@@ -223,25 +231,34 @@ class Domain:
         return tuple(self.columns)
 
     @property
-    def unit_table(self) -> UnitTable | None:
-        """The table of which a unit has several rows; None where each record is a row."""
-        return next(iter((self.tables or {}).values()), None)
+    def row_tables(self) -> Mapping[str, UnitTable]:
+        """The tables of which a unit has several rows, by name."""
+        return self.tables or {}
+
+    def parts(self, columns: Sequence[Any]) -> dict[str, Sequence[Any]]:
+        """Return what each table of rows has of something that a unit's record has for each column."""
+        widths = [len(table.slot_numbers) for table in self.row_tables.values()]
+        ends = pairwise(np.cumsum([len(self.own_columns), *widths]).tolist())
+        return {name: columns[start:end] for name, (start, end) in zip(self.row_tables, ends, strict=True)}
 
     @property
     def row_domain(self) -> Domain:
-        """The domain of the rows of a table of units, without the column that names the unit; else the domain."""
-        if (table := self.unit_table) is None:
-            return self
-        columns = table.own_columns(self.columns) | dict(table.columns)
-        return Domain(columns=columns, **{name: getattr(self, name) for name in RULES})
+        """The domain of the rows of all tables of units, without the column that names the unit; else the domain."""
+        return self.rows_of(*self.row_tables) if self.tables else self
+
+    def rows_of(self, *names: str) -> Domain:
+        """Return the domain of the rows of some tables, with their unit's own columns first."""
+        from discreet.domain.unit_tables import rules_within
+
+        parts = [self.own_columns.items(), *(self.row_tables[name].columns.items() for name in names)]
+        return Domain(columns=dict(chain.from_iterable(parts)), **rules_within(self, names))
 
     @property
     def table_domains(self) -> dict[str, Domain]:
         """The domains of the tables that come in and go out, by name, without the unit's column; one has no name."""
-        table = self.unit_table
-        if table is None or self.units is None:
+        if self.units is None:
             return {"": self.row_domain}
-        columns = {self.units: table.own_columns(self.columns), next(iter(self.tables or ())): table.columns}
+        columns = {self.units: self.own_columns, **{name: table.columns for name, table in self.row_tables.items()}}
         return {name: Domain(columns=part) for name, part in columns.items()}
 
     @property
@@ -354,12 +371,10 @@ class Domain:
         ``rng`` is the source of the draws within cells. Units have numbers for names, from ``first`` on. ``table``: one
         of :attr:`table_domains`; without it rows have their unit's own columns, too.
         """
-        if self.unit_table is not None:
-            domain = self.table_domains.get(table) or self.row_domain
-            if table != self.units:
-                return self.unit_table.frame(domain, records, rng=rng, first=first, least=int(self.units is None))
-            frame = domain.decode(Records(columns=records.columns[: len(domain.names)]), rng=rng)
-            return frame.insert_column(0, pl.Series(self.unit_table.unit, range(first, first + len(records))))
+        if self.unit is not None:
+            from discreet.domain.unit_tables import decoded
+
+            return decoded(self, records, rng=rng, first=first, table=table)
         parts = zip(self.columns.items(), records.columns, strict=True)
         frame = pl.DataFrame([column.decode(codes, rng=rng).alias(name) for (name, column), codes in parts])
         for name, above in self._sorted * len(self._sorted):  # values of one cell, drawn without regard to the order
@@ -404,11 +419,9 @@ class Domain:
         declared = {name: getattr(self, name) for name in ("outcome", "metric_weights", "difference", "units", *RULES)}
         rules = {name: toml_value(part) for name, part in declared.items() if part}
         plain: dict[str, Any] = {name: rules.pop(name) for name in [*rules] if name not in RULES}
-        columns = self.columns
-        if self.unit_table is not None:
-            plain["tables"] = {name: table.to_dict() for name, table in (self.tables or {}).items()}
-            columns = self.unit_table.own_columns(columns)
-        if columns:
+        if self.tables:
+            plain["tables"] = {name: table.to_dict() for name, table in self.row_tables.items()}
+        if columns := self.own_columns if self.tables else self.columns:
             plain["columns"] = {name: column.to_dict() for name, column in columns.items()}
         return plain | rules
 

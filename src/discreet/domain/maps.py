@@ -181,7 +181,27 @@ def _start_and_width(name: str, column: Column) -> tuple[float, float]:
     return float(positions[0]), float(widths[0])
 
 
-def expanded(rules: Mapping[str, Any], table: UnitTable) -> dict[str, Any]:
+def _named(entry: Any) -> set[str]:
+    """Return the columns that an entry of a rule is about."""
+    if isinstance(entry, Mapping) and "determine" in entry and "columns" in entry:  # implies
+        return {*entry["columns"], entry["determine"]}
+    return {entry} if isinstance(entry, str) else set(entry)
+
+
+def without(rules: Mapping[str, Any], table: UnitTable) -> dict[str, Any]:
+    """Return rules without those on columns of a table."""
+    remaining_rules: dict[str, Any] = {"at_most": {}}
+    for kind, entries in rules.items():
+        if kind == "at_most":
+            remaining_rules[kind] = {
+                a: b for a, b in (entries or {}).items() if table.columns.keys().isdisjoint((a, b))
+            }
+        else:
+            remaining_rules[kind] = [entry for entry in entries if table.columns.keys().isdisjoint(_named(entry))]
+    return remaining_rules
+
+
+def expanded(rules: Mapping[str, Any], tables: Sequence[UnitTable]) -> dict[str, Any]:
     """Return plain rules, with those on columns of a table once for each slot."""
 
     def renamed(entry: Any, names: Mapping[str, str]) -> Any:
@@ -191,23 +211,24 @@ def expanded(rules: Mapping[str, Any], table: UnitTable) -> dict[str, Any]:
             return {names.get(key, key): part for key, part in entry.items()}
         return [renamed(part, names) for part in entry]
 
-    named = json.dumps(list(rules.values()))  # which are plain values
-    if ruled := [name for name in table.relative_to if json.dumps(name) in named]:
-        raise DomainError(
-            f"a rule names {ruled[0]!r}, which is held by another row (relative_to). Leave one of them out"
-        )
-
     def implied(entry: Any, names: Mapping[str, str]) -> Any:
         return {**entry, "columns": renamed(entry["columns"], names), "determine": renamed(entry["determine"], names)}
 
-    slots, limits = [table.slot_names(slot) for slot in table._numbers()], rules["at_most"].items()
-    result: dict[str, Any] = {"at_most": {names.get(a, a): names.get(b, b) for names in slots for a, b in limits}}
-    for name in rules.keys() - {"at_most"}:
-        result[name] = []
-        for entry in rules[name]:
-            versions = [{"implies": implied}.get(name, renamed)(entry, names) for names in slots]
-            result[name] += [entry] if versions[0] == entry else versions
-    return result
+    def versions(kind: str, entry: Any) -> list[Any]:
+        about = [table for table in tables if not table.columns.keys().isdisjoint(_named(entry))]
+        if len(about) > 1:
+            raise DomainError("a rule names columns of two tables of rows, of which no row has both. Leave it out")
+        slots = [table.slot_names(slot) for table in about for slot in table._numbers()]
+        return [{"implies": implied}.get(kind, renamed)(entry, names) for names in slots] or [entry]
+
+    texts = json.dumps(list(rules.values()))  # which are plain values
+    if ruled := [name for table in tables for name in table.relative_to if json.dumps(name) in texts]:
+        raise DomainError(
+            f"a rule names {ruled[0]!r}, which is held by another row (relative_to). Leave one of them out"
+        )
+    lists = {**rules, "at_most": rules["at_most"].items()}
+    result = {kind: [part for entry in lists[kind] for part in versions(kind, entry)] for kind in lists}
+    return {**result, "at_most": dict(result["at_most"])}
 
 
 def settle_rules(domain: Domain) -> None:
@@ -218,12 +239,12 @@ def settle_rules(domain: Domain) -> None:
     plain |= {name: declaration.plain_rules(name, getattr(domain, name)) for name in sets}
     plain["at_most"] = declaration.plain_limits(domain.at_most or {})
     settle(domain, **{name: frozen(entries) for name, entries in plain.items()})
-    if domain.unit_table is not None:
-        plain = expanded(plain, domain.unit_table)
+    if domain.tables:
+        plain = expanded(plain, [*domain.row_tables.values()])
     readers = Readers(domain.columns)
     constraints, intervals = compiled(readers, plain)
-    if domain.units is not None and domain.unit_table is not None:
-        unit_names = set(domain.unit_table.own_columns(domain.columns))
+    if domain.units is not None:
+        unit_names = set(domain.own_columns)
         if any(len(unit_names & set(pair)) == 1 for pair in intervals):
             raise DomainError("order across two tables needs cells of one value each. Declare these, or leave it out")
     totals = published(readers, plain["totals"], remaining(readers, constraints))

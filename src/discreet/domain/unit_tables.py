@@ -8,9 +8,8 @@ are not used have a code of their own, one above those of the column, which no t
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from discreet._core.checks import integer, plain, real, unfit
 from discreet._core.errors import DomainError
 from discreet._core.lazy import pl
 from discreet.domain.column import Column
-from discreet.domain.declaration import Frozen, check_column, domain_facts
+from discreet.domain.declaration import RULES, Frozen, check_column, domain_facts
 from discreet.domain.integers import Integer
 from discreet.domain.labels import Boolean, Category
 from discreet.domain.maps import Difference
@@ -155,21 +154,16 @@ class UnitTable:
         """How many columns say which slots are used."""
         return 1 if self._key_column is None else self.number
 
-    def slot_of(self, columns: int) -> Integers:
-        """Return the slot of each column of a unit's record; 0 of its own, -1 of those that say which are used."""
-        slots = np.repeat(list(self._numbers()), len(self.held_columns))
-        return np.append(np.repeat([0, -1], [columns - self._first - len(slots), self._first]), slots)
-
-    def own_columns(self, columns: Mapping[str, Column]) -> dict[str, Column]:
-        """Return the unit's own columns among those of its record, which come first."""
-        return dict(islice(columns.items(), int((self.slot_of(len(columns)) == 0).sum())))
+    @property
+    def slot_numbers(self) -> Integers:
+        """The slot of each column that a unit's record has of this table; -1 of those that say which are used."""
+        return np.append(np.full(self._first, -1), np.repeat(list(self._numbers()), len(self.held_columns)))
 
     def sources(self, names: Sequence[str], slot: int, columns: Sequence[str]) -> list[str]:
-        """Return which ``columns`` of a unit's record tell its own, and those of its row in a slot."""
+        """Return which columns tell a unit's own, and those of its row in a slot. ``columns``: what it has of these."""
         parts = {name for name in names if name not in self.columns}
         if self.slots in names and self.held_columns.keys().isdisjoint(names):  # whose tables say what is used
-            used = np.flatnonzero(self.slot_of(len(columns)) < 0)
-            parts.add(columns[used[slot - 1]])
+            parts.add(columns[slot - 1])
         for name in self.held_columns.keys() & set(names):
             base = slot
             parts.add(self.slot_names(base)[name])
@@ -236,7 +230,7 @@ class UnitTable:
         return Records(columns=(*unit_codes, *flat, *[table[slot] for slot in range(self.number) for table in values]))
 
     def used(self, columns: Sequence[npt.NDArray[Any]], least: int = 1) -> list[Booleans]:
-        """Return which records use each slot; ``columns``: of records, without those of the unit itself."""
+        """Return which records use each slot; ``columns``: those that a record has of this table."""
         if self._key_column is None:
             return [columns[0] + least > slot for slot in range(self.number)]
         return [codes == 1 for codes in columns[: self.number]]
@@ -246,9 +240,10 @@ class UnitTable:
     ) -> pl.DataFrame:
         """Return the rows of encoded records, those of a unit side by side. ``first``: the name of the first unit.
 
-        ``domain``: of the rows, with the unit's own columns first, or without them.
+        ``domain``: of the rows, with the unit's own columns first, or without them. ``records``: with these, and what
+        they have of this table.
         """
-        start = int((self.slot_of(len(records.columns)) == 0).sum())
+        start = len(records.columns) - len(self.slot_numbers)
         unit_codes = dict(zip(domain.names[: -len(self.columns)], records.columns, strict=False))
         width = len(self.held_columns)
         columns, units, parts = records.columns[start:], [], list[Records]()
@@ -318,31 +313,75 @@ class RowCoding:
 
 def settle_tables(domain: Domain) -> None:
     """Set a domain's tables, and the columns of a unit's record. Raises DomainError for what cannot be beside them."""
-    if not isinstance(domain.tables, Mapping) or len(domain.tables) != 1:
-        raise DomainError("tables must be one table of units: [tables.NAME], with unit and max_records")
-    ((name, entry),) = domain.tables.items()
-    if not isinstance(name, str) or not name:
-        raise unfit("a table's name", "a text of at least one character", name, error=DomainError)
-    try:
-        table = entry if isinstance(entry, UnitTable) else _parsed(entry)
-    except DomainError as problem:
-        raise DomainError(f"[tables.{name}]: {problem}") from None
-    flat = table.flat_columns(name, int(domain.units is None))
+    if not isinstance(domain.tables, Mapping) or not domain.tables:
+        raise DomainError("tables must be at least one table of units: [tables.NAME], with unit and max_records")
+    if len(domain.tables) > 1 and domain.units is None:
+        raise DomainError('several tables of rows need one of their units. Write units = "NAME" and its [columns]')
+    tables, flat = {name: _parsed(name, entry) for name, entry in domain.tables.items()}, dict[str, Column]()
+    for name, table in tables.items():
+        flat |= table.flat_columns(name, int(domain.units is None))
     unit_columns = {column: facts for column, facts in domain.columns.items() if flat.get(column) != facts}
-    if twice := set(unit_columns) & {*flat, *table.columns, table.unit}:
-        raise DomainError(f"column {min(twice)!r}: a table of units has its name. Rename one of them")
-    names = [text for text in (name, domain.units) if isinstance(text, str) and re.fullmatch(r"\w[\w-]*", text)]
-    if domain.units is not None and len(set(map(str.casefold, names))) < 2:
-        raise DomainError(f"units must be another name than [tables.{name}], both of letters, digits, - and _")
+    unit = _unit_of(tables, set(unit_columns))
+    words = [text for text in (*tables, domain.units) if isinstance(text, str) and re.fullmatch(r"\w[\w-]*", text)]
+    if domain.units is not None and len(set(map(str.casefold, words))) <= len(tables):
+        raise DomainError(f"units must be another name than [tables.{name}], all of letters, digits, - and _")
     if domain.units is not None and not unit_columns:
         raise DomainError(f"table {domain.units!r} of units has no column. Declare one under [columns.NAME]")
     for key in ("metric_weights", "totals", "outcome", "difference"):
         if getattr(domain, key):
             raise DomainError(f"{key} cannot be declared beside [tables.{name}]. Leave it out")
-    settle(domain, tables=Frozen({name: table}), columns=unit_columns | flat)
+    settle(domain, tables=Frozen(tables), columns=unit_columns | flat, own_columns=Frozen(unit_columns), unit=unit)
+    no_slots, slots = np.zeros(len(unit_columns), dtype=np.int64), [table.slot_numbers for table in tables.values()]
+    most = sum(table.max_records for table in tables.values())
+    settle(domain, slots=np.concatenate([no_slots, *slots]), max_records=most)
 
 
-def _parsed(table: Any) -> UnitTable:
+def _unit_of(tables: Mapping[str, UnitTable], names_so_far: set[str]) -> str:
+    """Return the column that names the unit. Raises DomainError where tables name it, or another one, unlike."""
+    unit, *names_beside = dict.fromkeys(table.unit for table in tables.values())
+    if names_beside:
+        raise DomainError(f"tables name their unit {unit!r} and {names_beside[0]!r}. Rename one of these columns")
+    for name, table in tables.items():
+        names = {*table.flat_columns(name, least=0), *table.columns}
+        if twice := names_so_far & {*names, unit}:
+            raise DomainError(f"column {min(twice)!r}: a table of units has its name. Rename one of them")
+        names_so_far = names_so_far | names
+    return unit
+
+
+def rules_within(domain: Domain, names: Collection[str]) -> dict[str, Any]:
+    """Return the rules of a domain without those on columns of other tables of rows than some."""
+    rules = {name: getattr(domain, name) for name in RULES}
+    for name, table in domain.row_tables.items():
+        if name not in names and any(rules.values()):
+            from discreet.domain.maps import without
+
+            rules = without(rules, table)
+    return rules
+
+
+def decoded(domain: Domain, records: Records, *, rng: np.random.Generator, first: int, table: str) -> pl.DataFrame:
+    """Turn records of units into one of the tables: see :meth:`Domain.decode`."""
+    unit_codes = records.columns[: len(domain.own_columns)]
+    if table and table == domain.units:
+        frame = domain.table_domains[table].decode(Records(columns=unit_codes), rng=rng)
+        return frame.insert_column(0, pl.Series(domain.unit, range(first, first + len(records))))
+    name = table or next(iter(domain.row_tables))
+    unit_records = Records(columns=(*unit_codes, *domain.parts(records.columns)[name]))
+    rows = domain.table_domains[table] if table else domain.rows_of(name)
+    return domain.row_tables[name].frame(rows, unit_records, rng=rng, first=first, least=int(domain.units is None))
+
+
+def _parsed(name: Any, entry: Any) -> UnitTable:
+    if not isinstance(name, str) or not name:
+        raise unfit("a table's name", "a text of at least one character", name, error=DomainError)
+    try:
+        return entry if isinstance(entry, UnitTable) else _from_plain(entry)
+    except DomainError as problem:
+        raise DomainError(f"[tables.{name}]: {problem}") from None
+
+
+def _from_plain(table: Any) -> UnitTable:
     needed = {"unit", "max_records", "columns"}
     if not isinstance(table, Mapping) or not needed <= set(table) <= needed | {"slots", "order_by"}:
         raise DomainError("it must have unit, max_records and [tables.NAME.columns.COLUMN], may have slots, order_by")

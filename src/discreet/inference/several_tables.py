@@ -109,9 +109,16 @@ def _tables_read(
 ) -> tuple[list[str], list[Released]]:
     """Return which columns a question is about, and the tables with these or more."""
     used = list(several.domain.names) if column is None else list(dict.fromkeys([column, by or column]))
+    if column is None and len(several.row_tables) > 1:  # a record tells which columns are looked at
+        record = several.domain.draw_base(1, seeded(0))
+        table = several.rows_named([*_columns_read(functionals, several.domain, record, np.ones(1)), by or ""])
+        columns = several.unit_columns | set(several.row_tables[table].columns if table else ())
+        used = [name for name in used if name in columns]
     tables = several.read(used)
     if column is None and len(used) > 1:
-        used = list(dict.fromkeys([*_columns_read(functionals, tables[0]), *filter(None, [by])]))
+        table = tables[0]
+        names = _columns_read(functionals, table.domain, table.records, table.counts / table.size)
+        used = list(dict.fromkeys([*names, *filter(None, [by])]))
         if len(columns := several.unit_columns) > 1 and columns.issuperset(used):
             tables = several.read(sorted(columns))
     return used, tables
@@ -141,9 +148,9 @@ def _estimated(
     return np.stack([estimates, variances], axis=2)
 
 
-def _columns_read(functionals: Sequence[Functional], table: Released) -> list[str]:
+def _columns_read(functionals: Sequence[Functional], domain: Domain, records: Records, shares: Floats) -> list[str]:
     """Return the columns that functions of records look at: all, where they do not take them by name."""
-    posterior = Posterior.of_arrays(table.domain, table.records, (table.counts / table.size)[None])
+    posterior = Posterior.of_arrays(domain, records, shares[None])
     values, weights = posterior._values(posterior.block(0), None)
     names: dict[str, None] = {}
 
@@ -157,7 +164,7 @@ def _columns_read(functionals: Sequence[Functional], table: Released) -> list[st
     for functional in functionals:
         if functional.function is not None:
             functional.function(Columns(values), weights)
-    return [name for name in table.domain.names if name in names] or list(table.domain.names)
+    return [name for name in domain.names if name in names] or list(domain.names)
 
 
 def regress_tables(
@@ -209,7 +216,7 @@ def _variances_over(samples: Floats) -> Floats:
 
 
 class SeveralTables:
-    """A release of several tables, as it is analysed. ``table``: that of units, if there is one."""
+    """A release of several tables, as it is analysed. ``unit``: the column that names it, if there is one."""
 
     def __init__(self, release: Release, level: float) -> None:
         self._release, self._level, self._facts = release, level, release.certificate.facts
@@ -218,62 +225,76 @@ class SeveralTables:
         self.mechanism = analysed_mechanism(release.certificate)
         if self.mechanism.contents(self._facts.records).tables is None:
             raise ParameterError("this is for releases of several tables. For one take discreet.inference.posterior")
-        # the domain of rows, with the number of rows of a unit, but that of a panel
+        # the domain of the rows of all tables, with the numbers of rows of a unit, but those of panels
         self.domain = self._records = Domain.from_dict(self._facts.domain)
-        self.table, self.unit_columns = self._records.unit_table, set[str]()  # those that are the same in all rows
-        for name, table in (self._records.tables or {}).items():
-            number = f"number of {name}"
-            columns = {} if table.slots in table.columns else {number: self._records.columns[number]}
+        self.row_tables = self._records.row_tables
+        self.unit, self.unit_columns = self._records.unit, set[str]()  # columns that are the same in all rows
+        if self._records.tables:
+            numbers = [f"number of {name}" for name in self._records.tables]
+            columns = {name: column for name, column in self._records.columns.items() if name in numbers}
             self.domain = Domain(columns={**columns, **self._records.row_domain.columns})
-            self.unit_columns = set(self.domain.names) - table.columns.keys()
+            self.unit_columns = {*columns, *self._records.own_columns}
 
     @cached_property
     def sources(self) -> list[list[Any]]:
-        """The tables of each draw, or their files: one, or that of the units and that of their rows."""
+        """The tables of each draw, or their files: one, or that of the units and those of their rows."""
         tables, number = self._release._sources, len(self._release.certificate.table_names)
         return [tables[place : place + number] for place in range(0, len(tables), number)]
 
     def read(self, used: Sequence[str]) -> list[Released]:
         """Return some columns of all tables; where no column of a unit's rows is used, each record is a unit."""
         domain = Domain(columns={name: column for name, column in self.domain.columns.items() if name in used})
-        if (table := self.table) is None:
+        if (unit := self.unit) is None:
             return [read_release(source, domain) for (source,) in self.sources]
-        rows, count = not self.unit_columns.issuperset(used), pl.len().over(table.unit).cast(pl.Int64)
-        number = [count.alias(name) for name in self.domain.names if name not in self._records.row_domain.names]
+        name, key = self.rows_named(used), pl.col(unit).cast(pl.Int64)  # a text in CSV
 
-        def frame(*of_units: Any, source: Any) -> pl.DataFrame:
-            key = pl.col(table.unit).cast(pl.Int64)  # a text in CSV
-            lazy = released_table(source).with_columns(key, *number)
-            if not of_units:
-                return (lazy if rows else lazy.unique(table.unit)).collect()
-            units = released_table(of_units[0]).with_columns(key)
-            if rows:
-                return lazy.join(units, on=table.unit).collect()
-            counts = lazy.select(table.unit, *self.domain.columns.keys() - self._records.row_domain.columns.keys())
-            joined = units.join(counts.unique(), on=table.unit, how="left")  # a unit without rows is one, too
-            return joined.with_columns(pl.col(counts.collect_schema().names()).fill_null(0)).collect()
+        def frame(*files: Any) -> pl.DataFrame:
+            lazies = [released_table(file).with_columns(key) for file in files]
+            rows = dict(zip(self.row_tables, lazies[-len(self.row_tables) :], strict=True))
+            units = lazies[0]
+            if self._records.units is None:
+                units = units.unique(unit).select(unit, *self._records.own_columns)
+            for table, lazy in rows.items():
+                count = lazy.group_by(unit).agg(pl.len().cast(pl.Int64).alias(f"number of {table}"))
+                if f"number of {table}" in domain.columns:  # a unit without rows is one, too
+                    units = units.join(count, on=unit, how="left").with_columns(
+                        pl.col(f"number of {table}").fill_null(0)
+                    )
+            if name is None:
+                return units.collect()
+            unit_columns = [column for column in units.collect_schema().names() if column in domain.columns]
+            return rows[name].select(unit, *domain.columns.keys() - unit_columns).join(units, on=unit).collect()
 
-        frames = (quietly(partial(frame, *units, source=source), unreadable()) for *units, source in self.sources)
+        frames = (quietly(partial(frame, *files), unreadable()) for files in self.sources)
         return [
-            read_release(part, domain, unit=table.unit if rows else None, units=self._facts.size) for part in frames
+            read_release(part, domain, unit=None if name is None else unit, units=self._facts.size) for part in frames
         ]
+
+    def rows_named(self, names: Sequence[str]) -> str | None:
+        """Return the table whose rows have some columns; None where they are the unit's. Raises ParameterError."""
+        tables = [name for name, table in self.row_tables.items() if table.columns.keys() & set(names)]
+        if len(tables) > 1:
+            raise ParameterError(f"no row has columns of both {tables[0]} and {tables[1]}. Name those of one table")
+        return next(iter(tables), None)
 
     def places(self, *names: str) -> list[tuple[float, list[str]]]:
         """Return which columns of the mechanism's records tell some columns, for each share of the records."""
-        if (table := self.table) is None:
+        if (name := self.rows_named(names)) is None:
             return [(1.0, list(names))]
-        shares = enumerate(self.slot_shares, 1)
-        return [(share, table.sources(names, slot, self._records.names)) for slot, share in shares if share > 0.0]
+        table, columns = self.row_tables[name], self._records.parts(self._records.names)[name]
+        shares = enumerate(self.slot_shares[name], 1)
+        return [(share, table.sources(names, slot, columns)) for slot, share in shares if share > 0.0]
 
     @cached_property
-    def slot_shares(self) -> list[float]:
-        """Which share of the rows of the first table is in each slot."""
-        table: Any = self.table
-        rows = released_table(self.sources[0][-1]).collect()
-        slots = rows.select(pl.int_range(pl.len()).over(table.unit)).to_series().to_numpy()
-        if (column := table.columns.get(table.slots)) is not None:  # of a panel
-            slots = column.encode(rows[table.slots], name=table.slots)
-        shares: list[float] = (np.bincount(slots, minlength=table.number) / max(1, len(slots))).tolist()
+    def slot_shares(self) -> dict[str, list[float]]:
+        """Which share of the rows of the first draw is in each slot, by table."""
+        shares = {}
+        for place, (name, table) in enumerate(self.row_tables.items(), -len(self.row_tables)):
+            rows = released_table(self.sources[0][place]).collect()
+            slots = rows.select(pl.int_range(pl.len()).over(table.unit)).to_series().to_numpy()
+            if (column := table.columns.get(table.slots)) is not None:  # of a panel
+                slots = column.encode(rows[table.slots], name=table.slots)
+            shares[name] = (np.bincount(slots, minlength=table.number) / max(1, len(slots))).tolist()
         return shares
 
     def _combined(self, estimates: Floats, variances: Floats) -> Combined:
@@ -283,8 +304,8 @@ class SeveralTables:
     def hidden(self, tables: Sequence[Released]) -> dict[str, Booleans]:
         """Return which cells of each column may be empty, for all that noise tells."""
         records, names, slots = self._facts.records, tables[0].domain.names, dict[str, int]()
-        if self.table is not None:
-            slots = dict.fromkeys(self.table.columns, self.table.number)  # noise of its own in each
+        for table in self.row_tables.values():
+            slots |= dict.fromkeys(table.columns, table.number)  # noise of its own in each
         return {name: hidden_cells(tables, i, records, slots.get(name, 1)) for i, name in enumerate(names)}
 
     def quantile(
@@ -316,12 +337,12 @@ class SeveralTables:
     def notes(self, used: Sequence[str], tables: Sequence[Released]) -> list[str]:
         """Say what counts once, and what of some columns together was not measured."""
         counts_once = list[str]()
-        if self.table is not None:
+        if self.unit is not None:
             forms = (
                 "each {!r} counts once, whatever its number of rows",
                 "each row counts once, and all rows of one {!r} vary together",
             )
-            counts_once = [forms[tables[0].units is not None].format(self.table.unit)]
+            counts_once = [forms[tables[0].units is not None].format(self.unit)]
         differences = [part for part in [self.domain.difference] if part is not None and part["of"] in used]
         used = list(dict.fromkeys([*used, *(part["from"] for part in differences)]))
         if self.released.pairs_measured is None and len(used) > 1:  # of a certificate that does not say so
@@ -351,7 +372,7 @@ class SeveralTables:
         """Combine estimates and variances, shape (tables, numbers, 3, 2), of which the last two are bounds."""
         # labels: the functional of each number, and further facts of its estimate; shifts, shape (numbers, 2): how far
         # intervals are to reach further down and up; limits: ends of quantiles; ends: of the column's values.
-        noun, count = "record" if self.table is None else "unit", len(numbers)
+        noun, count = "record" if self.unit is None else "unit", len(numbers)
         size, records = (counted(number, noun) for number in (self._facts.size or 0, self._facts.records))
         rows, adjusted, absent = [], {}, {}
         for place, (functional, facts) in enumerate(labels):

@@ -267,7 +267,7 @@ class Ledger:
         book, document, parts = self._book, plan.to_dict(), []
         for release in document["releases"]:
             domain = Domain.from_dict(release["domain"])
-            group = max(release["max_records"], domain.unit_table.max_records if domain.unit_table else 1)
+            group = max(release["max_records"], domain.max_records)
             if DATA_DEPENDENT not in accept:
                 require_total(domain.row_domain.columns)
             relation = Relation(name=document["relation"], group=group)

@@ -251,7 +251,7 @@ class ChosenTables:
         first, self._pair_scores = y[: self.scored], y[self.scored : self.scored + len(facts.pairs)]
         one_way = one_way_counts(facts, np.asarray(first, dtype=np.int64))
         self.total = number_of_records(facts, one_way)
-        self._use, self.one_way = SlotUse.from_tables(facts.slots, one_way, self.total)
+        self._use, self.one_way = SlotUse.from_tables(facts, one_way, self.total)
         outcome_pairs, scored_pairs = measurable_pairs(facts.domain, facts.workload)
         self.candidates = outcome_pairs + scored_pairs  # two-way tables that may be measured
         self.three_way: list[ThreeWayTables] = []  # of an outcome and two other columns: one item, or none
@@ -412,7 +412,8 @@ def one_way_counts(facts: WideFacts, y: CellCounts) -> list[OneWay]:
 
 def number_of_records(facts: WideFacts, one_way: Sequence[OneWay]) -> float:
     """Return the published or declared number of records, or the noisy tables' own, 4 standard errors from both."""
-    counted = one_way if facts.slots is None else [one_way[i] for i in np.flatnonzero(facts.slots <= 0).tolist()]
+    slots = facts.domain.slots
+    counted = one_way if slots is None else [one_way[i] for i in np.flatnonzero(slots <= 0).tolist()]
     sums, units = np.array([table.total() for table in counted]).T
     noisy, error = float(sums @ units / units.sum()), facts.scale / math.sqrt(float(units.sum()))
     stated = [float(totals.counts.sum()) for totals in facts.domain.published[:1]] + [float(facts.records)]

@@ -143,7 +143,7 @@ class Marginals(WideFacts, PartsMechanism):
             return contents
         if len(self.sizes) == 1 and not self.open:
             return replace(contents, rows=range(self.sizes[0], self.sizes[0] + 1))
-        if self.slots is not None:
+        if self.domain.slots is not None:
             raise ParameterError("counts are of records, not of units with several rows. Release records")
         if self.domain.differences:
             raise ParameterError("counts are of columns as they are declared. Release records, or drop the difference")

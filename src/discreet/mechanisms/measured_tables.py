@@ -58,7 +58,7 @@ class MeasuredTables:
             noisy = (table.noisy * first + next(parts) / further) / (first + 1.0)
             self.one_way[i] = replace(table, noisy=noisy, units=table.units + float(further[-1]))
         self.total = total or number_of_records(self.facts, self.one_way)
-        self.use, self.one_way = SlotUse.from_tables(self.facts.slots, self.one_way, self.total)
+        self.use, self.one_way = SlotUse.from_tables(self.facts, self.one_way, self.total)
         for (i, j), q in choice.pairs:
             shape = [cells.count for cells in choice.cells((i, j))]
             self.noisy[i, j] = (next(parts) / float(q * q)).reshape(shape)
@@ -209,7 +209,7 @@ class MeasuredTables:
             else:
                 even, margins = _EVEN, self.margins[i, j]
                 moments, _ = pair_losses.clear_covariance(self, (i, j), self.excess[i, j], margins, _CLEAR)
-                if len(self.use.shares) < 2:  # a panel's have those of their kind
+                if not self.use.panel:  # its tables have those of their kind
                     kept = latent_classes.with_moments(excess, moments, self.excess[i, j].excess)
             table = nearest_table((self.expected[i, j] + kept) / self.total, *self.margins[i, j], moments)
             targets[i, j] = (1.0 - even) * table + even * np.outer(*self.margins[i, j])
@@ -395,7 +395,8 @@ class MarginalsReading(Reading):
     def losses(self, relation: Relation, contents: Contents, *, rng: np.random.Generator) -> tuple[Code, ...]:
         """Return the losses of the model that the next records are drawn from; of several tables, one of all tables."""
         measured, codes = self.measured, []
-        if (unmeasured := len(set(measured.facts.pairs) - measured.two_way.keys())) and measured.facts.slots is None:
+        unmeasured = len(set(measured.facts.pairs) - measured.two_way.keys())
+        if unmeasured and measured.facts.domain.slots is None:
             share = pair_losses.hidden_dependence(measured, exact=relation.name == "replacement")
             codes.append(Code("unmeasured-pairs", {"pairs": unmeasured, "share": math.ceil(1e4 * share) / 1e4}))
         if contents.size is not None and self.facts.given is None and measured.two_way:

@@ -350,12 +350,6 @@ class WideFacts:
         return [int(column.size or 0) for column in self.domain.measured_columns.values()]
 
     @cached_property
-    def slots(self) -> Integers | None:
-        """The slot of each column of a unit's record, as its table says; None where records are rows."""
-        table = self.domain.unit_table
-        return None if table is None else table.slot_of(len(self.sizes))
-
-    @cached_property
     def pairs(self) -> list[Pair]:
         """The two-way tables that get a score, as numbers of columns."""
         return measurable_pairs(self.domain, self.workload)[1]

@@ -85,13 +85,14 @@ class Reference:
 
 def _with_absence(domain: Domain, records: Records, shares: Floats) -> tuple[Records, Floats]:
     """Return records of units in which slots have the code of what is not there where the number of rows says so."""
-    if (table := domain.unit_table) is None:
-        return records, shares
-    slots = table.slot_of(len(domain.columns)).tolist()
-    uses = table.used(records.columns[slots.count(0) :], least=int(domain.units is None))
-    parts = zip(slots, records.columns, domain.columns.values(), strict=True)
-    columns = [x if slot < 1 else np.where(uses[slot - 1], x, column.size or 0) for slot, x, column in parts]
-    return Records(columns=tuple(columns)), shares
+    columns = list(records.columns[: len(domain.own_columns)])
+    sizes = domain.parts([column.size or 0 for column in domain.columns.values()])
+    for name, codes in domain.parts(records.columns).items():
+        table = domain.row_tables[name]
+        uses = table.used(codes, least=int(domain.units is None))
+        parts = zip(table.slot_numbers.tolist(), codes, sizes[name], strict=True)
+        columns += [x if slot < 1 else np.where(uses[slot - 1], x, size) for slot, x, size in parts]
+    return (Records(columns=tuple(columns)), shares) if domain.tables else (records, shares)
 
 
 def _tally(records: Records, weights: Any = None) -> tuple[Records, Any]:

@@ -56,8 +56,9 @@ def contents_of(mechanism: Mechanism, n: int, *, size: int | None, counts: bool 
         raise ParameterError(f"size must be {number:,}, for which the mechanism was made, got {size:,}")
     fewest, most = number * (contents.domain.units is None) * (not mechanism.traits.random_size), number
     columns = list(contents.domain.row_domain.names)
-    if (table := contents.domain.unit_table) is not None:
-        most, columns = number * table.number, [table.unit, *columns]
+    if contents.domain.unit is not None:
+        slots = [table.number for table in contents.domain.row_tables.values()]
+        most, columns = number * max(slots), [contents.domain.unit, *columns]
     return replace(contents, size=number, rows=range(fewest, most + 1), columns=columns)
 
 
@@ -83,11 +84,11 @@ def certified_release(facts: CertificateFacts) -> tuple[Mechanism, Contents, Gua
     """Return the mechanism of a certificate, what it released, and what the theorem that is named promises."""
     relation = Relation(name=facts.relation.name, group=facts.relation.group)
     mechanism = certified_mechanism(facts)
-    table = mechanism.domain.unit_table
-    unit = None if table is None else UnitFacts(column=table.unit, max_records=table.max_records)
-    if table is not None and (facts.unit != unit or relation.group > 1):
+    domain = mechanism.domain
+    unit = None if domain.unit is None else UnitFacts(column=domain.unit, max_records=domain.max_records)
+    if unit is not None and (facts.unit != unit or relation.group > 1):
         raise ParameterError("the certificate's unit must be that of its domain, and all of its rows one record")
-    if table is None and facts.unit is not None and facts.unit.max_records != relation.group:
+    if unit is None and facts.unit is not None and facts.unit.max_records != relation.group:
         raise ParameterError("the certificate's unit and its relation must have the same number of records")
     guarantee = mechanisms.guarantee_named(mechanism, facts.guarantee.theorem, relation, n=facts.records)
     return mechanism, certified_contents(mechanism, facts), guarantee

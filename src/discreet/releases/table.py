@@ -237,14 +237,17 @@ def released_columns(certificate: Certificate, table: str) -> list[str]:
 
 def misfits(data: Any, certificate: Certificate, table: str = "", rows: Any = None) -> dict[str, str]:
     """Return what of each column is not as declared, empty where all is; of counts, by both edges of their cells."""
-    # table: the units' own among linked ones. rows: those of the file, where they have their unit's own columns, too.
+    # table: one of linked ones. rows: those of the file, where they have their unit's own columns, too.
     # Counts whose texts name no single cell, and tables with other columns, are not looked at.
     contents = certified_contents(certified_mechanism(certificate.facts), certificate.facts)
-    domain = contents.domain.table_domains.get(table) or contents.domain.row_domain
+    domain, columns = contents.domain, no_rows(contents, table)
+    if table and rows is not None:
+        columns = no_rows(contents, str(domain.units)).with_columns(columns)
+    domain = domain.table_domains[table] if rows is None else domain.rows_of(table)
     declaration = domain.to_dict()
     for facts in declaration["columns"].values():
         facts.pop("out_of_bounds", None)  # no value that is released lies outside
-    domain, schema = Domain.from_dict(declaration), no_rows(contents, table).schema
+    domain, schema = Domain.from_dict(declaration), columns.schema
     scan = scanned(data) if rows is None else rows
     if contents.labels or not set(schema) <= set(quietly(scan.collect_schema, unreadable())):
         return {}

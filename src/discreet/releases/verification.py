@@ -7,7 +7,7 @@ import hashlib
 import math
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, cycle
 from pathlib import Path
@@ -241,8 +241,10 @@ def _other_checks(certificate: Certificate, mechanism: Mechanism, contents: Cont
     yield _compare("released.columns", released.columns, list(contents.columns))
     for table, part in zip(certificate.tables, cycle(certificate.table_names), strict=False):
         name, rows = table.file if certificate.several else "released", contents.rows
-        if part == contents.domain.units:
+        if part and part == contents.domain.units:
             rows = range(contents.size or 0, (contents.size or 0) + 1)
+        elif part:
+            rows = range((contents.size or 0) * contents.domain.row_tables[part].number + 1)
         yield Check(what=f"{name}.rows", claimed=table.rows, found=rows[-1], agrees=table.rows in rows)
     yield _compare("released.tables", len(certificate.tables), (contents.tables or 1) * len(certificate.table_names))
     yield _compare("size", facts.size, contents.size)
@@ -363,29 +365,31 @@ def _check_folder(certificate: Certificate, folder: Path) -> list[Check]:
         if (file := folder / Path(name).name).is_file():  # one that is missing is told by the names
             checks += _check_file(certificate, table, file, part)
     if certificate.table_names != [""] and all(check.agrees for check in checks):
-        for pair in zip(names[::2], names[1::2], strict=True):
-            checks += _check_links(certificate, folder, pair)
+        number = len(certificate.table_names)
+        for place in range(0, len(names), number):
+            checks += _check_links(certificate, folder, names[place : place + number])
     return checks
 
 
-def _check_links(certificate: Certificate, folder: Path, files: tuple[str, str]) -> Iterator[Check]:
-    """Compare the keys of two linked tables, and all values of rows that have their unit's own columns."""
+def _check_links(certificate: Certificate, folder: Path, files: Sequence[str]) -> Iterator[Check]:
+    """Compare the keys of linked tables, and all values of rows that have their unit's own columns."""
     domain = Domain.from_dict(certificate.facts.domain)
-    units, rows = [reading.scanned(folder / Path(file).name) for file in files]
-    table = domain.unit_table
-    assert table is not None
-    key, most = [table.unit], table.number
-    keys = quietly(lambda: units.select(pl.col(*key).n_unique()).collect().item(), reading.unreadable())
-    yield _compare(f"{files[0]}.{table.unit} (in the file)", certificate.facts.size, keys)
-    orphans = quietly(lambda: rows.join(units, on=key, how="anti").collect().height, reading.unreadable())
-    yield _compare(f"{files[1]}.{table.unit} without {domain.units} (in the file)", 0, orphans)
-    if table.slots in table.columns:  # a panel, of which each is one row of a unit
-        key, most = [table.unit, table.slots], 1
-    longest = rows.group_by(key).len().select(pl.col("len").max())
-    largest = quietly(lambda: longest.collect().item() or 0, reading.unreadable())
-    place = f"{files[1]}.rows of {', '.join(key)} (in the file)"
-    yield Check(what=place, claimed=most, found=largest, agrees=largest <= most)
-    yield from _check_values(certificate, folder / Path(files[1]).name, files[1], "", rows.join(units, on=table.unit))
+    units, *row_scans = [reading.scanned(folder / Path(file).name) for file in files]
+    unit = str(domain.unit)
+    keys = quietly(lambda: units.select(pl.col(unit).n_unique()).collect().item(), reading.unreadable())
+    yield _compare(f"{files[0]}.{unit} (in the file)", certificate.facts.size, keys)
+    for (name, table), file, rows in zip(domain.row_tables.items(), files[1:], row_scans, strict=True):
+        orphans = rows.join(units, on=unit, how="anti")
+        number = quietly(lambda orphans=orphans: orphans.collect().height, reading.unreadable())  # type: ignore[misc]
+        yield _compare(f"{file}.{unit} without {domain.units} (in the file)", 0, number)
+        key, most = [unit], table.number
+        if table.slots in table.columns:  # a panel, of which each is one row of a unit
+            key, most = [unit, table.slots], 1
+        longest = rows.group_by(key).len().select(pl.col("len").max())
+        largest = quietly(lambda longest=longest: longest.collect().item() or 0, reading.unreadable())  # type: ignore[misc]
+        place = f"{file}.rows of {', '.join(key)} (in the file)"
+        yield Check(what=place, claimed=most, found=largest, agrees=largest <= most)
+        yield from _check_values(certificate, folder / Path(file).name, file, name, rows.join(units, on=unit))
 
 
 def _check_file(certificate: Certificate, facts: FileFacts, data: FilePath, part: str = "") -> list[Check]:

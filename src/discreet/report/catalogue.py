@@ -99,7 +99,9 @@ def _release_values(path: Path, where: Path, promise: Promise) -> dict[str, Any]
     columns: list[dict[str, Any]] = [
         {"column": name, "words": words.get(name), "type": _type(dtype)}
         | ({"inside": None, "property": "fullpath"} if name == key else {"inside": name, "property": None})
-        for name, dtype in no_rows(promise.contents).schema.items()
+        for part in certificate.table_names
+        for name, dtype in no_rows(promise.contents, part).schema.items()
+        if part in ("", promise.contents.domain.units) or name != promise.contents.domain.unit
     ]
     for table, part in zip(tables, cycle(certificate.table_names), strict=False):
         names = no_rows(promise.contents, part).columns

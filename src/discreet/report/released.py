@@ -98,12 +98,13 @@ def pictures(columns: Mapping[str, Any], confidential: Mapping[str, Shares] | No
 
 def example_unit(paths: Sequence[Path], domain: Domain) -> list[tuple[str, dict[str, str]]]:
     """Return what is the same in all rows of a released unit, and its rows, or gaps of a panel, by a heading each."""
-    # The first unit of the commonest number of rows above one.
-    linked, table = domain.units is not None, domain.unit_table
-    source = open_source(paths[linked])
-    if table is None:
+    # The first unit of the commonest number of rows above one in the first table of rows.
+    linked, table_name = domain.units is not None, next(iter(domain.row_tables), None)
+    if table_name is None:
         return []
-    name, slots, domain = table.unit, table.slots, domain.row_domain
+    source, table = open_source(paths[linked]), domain.row_tables[table_name]
+    more_tables = dict(zip([*domain.row_tables][1:], paths[2:], strict=False))
+    name, slots, domain = table.unit, table.slots, domain.rows_of(table_name)
     batch = next(source.batches([each for each in (name, *domain.names) if each in source.names]), pl.DataFrame())
     if not batch.height:
         return []
@@ -121,7 +122,15 @@ def example_unit(paths: Sequence[Path], domain: Domain) -> list[tuple[str, dict[
         headings = [group.label for group in groups_of(domain, slots)]
         rows = list(map(dict(zip(codes, rows, strict=True)).get, range(len(headings)), itertools.repeat({})))
     facts = {key: texts[key][0] for key in texts.columns if key not in (name, *table.columns)}
-    return [("", facts), *zip(headings, rows, strict=True)]
+    parts = [("", facts), *zip(headings, rows, strict=True)]
+    for table_name, path in more_tables.items():
+        source = open_source(path)
+        batches = [
+            batch.filter(pl.col(name).cast(pl.Int64) == int(texts[name][0])) for batch in source.batches(source.names)
+        ]
+        rows = pl.concat(batches).drop(name).select(pl.all().cast(pl.String).fill_null("null")).to_dicts()
+        parts += [(f"{table_name}, row {number}", row) for number, row in enumerate(rows, 1)]
+    return parts
 
 
 _KINDS = {(0, 1): "of the unit", (0, 0): "of the unit with a row", (1, 1): "within a row", (1, 0): "between rows"}
@@ -129,9 +138,9 @@ _KINDS = {(0, 1): "of the unit", (0, 0): "of the unit with a row", (1, 1): "with
 
 def kinds_of_pairs(domain: Domain, losses: Iterable[tuple[str, float, float]]) -> list[tuple[str, ...]]:
     """Return of each kind of pair of a unit's columns how many were measured, the mean loss, the largest, and whose."""
-    if (table := domain.unit_table) is None:
+    if domain.slots is None:
         return []
-    slots = dict(zip(domain.names, np.maximum(0, table.slot_of(len(domain.names))).tolist(), strict=True))
+    slots = dict(zip(domain.names, np.maximum(0, domain.slots).tolist(), strict=True))
     kinds = {f"{a}*{b}": _KINDS[min(i, j) > 0, i == j] for a, i in slots.items() for b, j in slots.items()}
     rows = [(kinds[pair], loss, pair) for pair, loss, _ in losses if pair in kinds]  # the largest loss first
     frame = pl.DataFrame(rows, ["kind", "loss", "pair"], orient="row").group_by("kind", maintain_order=True)

@@ -320,7 +320,7 @@ def confidential_shares(data: Any, domain: Domain, bins: Mapping[str, Bins]) -> 
     shares, tables, columns = {}, [data], domain.row_domain.columns
     if domain.units is not None:
         linked = open_confidential(linked_rows(data, domain), caller=__name__)
-        tables = [*linked.values()]
+        tables = [*linked.values()]  # of which the units' own columns are in all
     for name, column_bins in bins.items():
         table = next((part for part in tables[:-1] if name in part.columns), tables[-1])
         values, frequencies = open_confidential(column_values(table, name, columns[name]), caller=__name__)

@@ -290,21 +290,24 @@ def _compare_linked(
         if side is not None:
             with problems_of(where):
                 sides[role] = open_confidential(linked_rows(side, domain), caller=__name__)
-    (units, unit_domain), (rows, part) = domain.table_domains.items()
-    number = {name: column for name, column in domain.columns.items() if name == f"number of {rows}"}
-    domains = {units: Domain(columns={**unit_domain.columns, **number}), rows: part}
-    attacked = next((name for name in domains if sensitive in domains[name].names), rows)
+    (units, unit_domain), *rows = domain.table_domains.items()
+    numbers = [f"number of {name}" for name, _ in rows]
+    number = {name: column for name, column in domain.columns.items() if name in numbers}
+    domains = {units: Domain(columns={**unit_domain.columns, **number}), **dict(rows)}
+    attacked = next((name for name in domains if sensitive in domains[name].names), units)
     attacks = {attacked: {"sensitive": sensitive, "known": options.pop("known")}}
     parts = dict[str, Comparison]()
     for name, part in domains.items():
         sides_of_part: dict[str, Any] = {role: side[name] for role, side in sides.items()}
         closed = compare(domain=part, **sides_of_part, **options, **attacks.get(name, {}))
         parts[name] = open_confidential(closed, caller=__name__)
-    joined = tables([(side[rows], "") for side in sides.values()], domain.row_domain, _reader(domain.row_domain))
-    pairs: tuple[Any, ...] = (*[replace(side, unit_columns=len(unit_domain.names)) for side in joined], None)[:3]
-    values = compute_measures(*pairs, measures=["marginals-2"], resamples=options["resamples"], rng=options["rng"])
-    sizes: dict[str, Any] = {"records": pairs[0].size, "released": pairs[1].size}
-    parts[f"{units} and {rows}"] = Comparison(columns=(), measures=values, **sizes)
+    for name, _ in rows:
+        part = domain.rows_of(name)
+        joined = tables([(side[name], "") for side in sides.values()], part, _reader(part))
+        pairs: tuple[Any, ...] = (*[replace(side, unit_columns=len(unit_domain.names)) for side in joined], None)[:3]
+        values = compute_measures(*pairs, measures=["marginals-2"], resamples=options["resamples"], rng=options["rng"])
+        sizes: dict[str, Any] = {"records": pairs[0].size, "released": pairs[1].size}
+        parts[f"{units} and {name}"] = Comparison(columns=(), measures=values, **sizes)
     sizes = {"records": parts[units].records, "released": parts[units].released}
     return Confidential(Comparison(columns=(), tables=parts, notes=tuple(lost_pairs(outcome, domain.names)), **sizes))
 

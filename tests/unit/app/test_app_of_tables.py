@@ -185,9 +185,9 @@ def test_rows_of_units_in_one_file(tmp_path: Path) -> None:
         assert browser.enter() == 200
         assert "It is complete" in browser.ask("/declare", form)[1]
         domain = Domain.read(tmp_path / "visits.toml")
-        assert domain.unit_table is not None
-        assert domain.unit_table.relative_to == {"ward": "first"}
-        assert list(domain.unit_table.columns) == ["ward"]
+        visits = next(iter(domain.row_tables.values()))
+        assert visits.relative_to == {"ward": "first"}
+        assert list(visits.columns) == ["ward"]
         assert "Everything fits the declaration" in browser.finish("/check", {})
         assert "Number of units" in browser.ask("/plan")[1]
         command, _ = shown(browser, asked)

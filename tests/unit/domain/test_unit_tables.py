@@ -196,7 +196,9 @@ def test_what_is_declared_wrongly_is_refused(change: dict[str, Any], words: str)
 @pytest.mark.parametrize(
     ("facts", "words"),
     [
-        ({"tables": {"a": TABLE, "b": TABLE}}, "one table"),
+        ({"tables": {"a": TABLE, "b": TABLE}}, "several tables"),
+        ({"tables": {"a": TABLE, "b": TABLE}, "units": "c", "columns": {"x": Boolean()}}, "'days'.*Rename"),
+        ({"tables": {"a": TABLE, "b": replace(TABLE, unit="x")}, "units": "c"}, "'who' and 'x'"),
         ({"tables": {"a": {"unit": "who"}}}, "max_records"),
         ({"tables": {"a": TABLE}, "columns": {"days": Boolean()}}, "Rename"),
         ({"tables": {"a": TABLE}, "columns": {"who": Boolean()}}, "Rename"),

@@ -126,6 +126,35 @@ def test_a_pair_that_was_not_measured_in_one_slot_is_told(released: Release) -> 
     assert without(released, ("old", "number of visits")).estimate(["mean"], **asked).rows[0].codes != ()
 
 
+def test_a_question_is_about_the_table_of_rows_that_its_columns_are_in() -> None:
+    """Persons or cars, the number of cars of each; what no row has together is refused, in every form."""
+    rng, n = np.random.default_rng(0), 1000
+    frames = {"homes": pl.DataFrame({"id": np.arange(n), "owned": rng.random(n) < 0.5})}
+    tables = {}
+    for name, column, most in (("persons", "age", 2), ("cars", "worth", 1)):
+        who = np.repeat(np.arange(n), rng.binomial(most, 0.7, n))
+        frames[name] = pl.DataFrame({"id": who, column: rng.integers(most, 5, len(who))})
+        tables[name] = UnitTable(unit="id", max_records=most, columns={column: Integer(lower=0, upper=9)})
+    domain = Domain(units="homes", columns={"owned": Boolean()}, tables=tables)
+    made = release(frames, domain, Budget(epsilon=9.0, delta=1e-6), size=n, tables=3, seed=1)
+    for column, source in (("age", "persons"), ("worth", "cars")):
+        true = float(frames[source][column].mean())  # type: ignore[arg-type]
+        mean = made.estimate([lambda c, w, of=column: (w * c[of]).sum(axis=1)])
+        for asked in (made.estimate(["mean"], column=column), mean):
+            assert asked.rows[0].mean == pytest.approx(true, abs=0.05)
+    (several,) = made.estimate([lambda c, w: (w * (c["number of cars"] + c["number of persons"])).sum(axis=1)]).rows
+    assert several.mean == pytest.approx(2.1, abs=0.1)
+    groups = made.estimate(["mean"], column="age", by="number of cars")
+    assert [row.group for row in groups.rows] == ["0", "1"]
+    for ask in (
+        lambda: made.estimate(["mean"], column="age", by="worth"),
+        lambda: made.estimate([lambda c, w: (w * c["age"] * c["worth"]).sum(axis=1)]),
+        lambda: made.regress("age ~ worth"),
+    ):
+        with pytest.raises(ParameterError, match="no row has columns of both persons and cars"):
+            ask()
+
+
 def test_which_columns_of_a_record_tell_those_of_a_row() -> None:
     relative = {"ward": "first", "days": {"row": "previous", "lower": -9, "upper": 9}}
     coded = UnitTable(
@@ -139,7 +168,8 @@ def test_which_columns_of_a_record_tell_those_of_a_row() -> None:
     panel = UnitTable(
         unit="patient", max_records=2, columns={"year": Integer(lower=1, upper=2), **COLUMNS}, slots="year"
     )
-    names = Domain(columns={"old": Boolean()}, tables={"years": panel}).names
+    domain = Domain(columns={"old": Boolean()}, tables={"years": panel})
+    names = domain.parts(domain.names)["years"]
     assert panel.sources(["year", "old"], 2, names) == ["old", "years (2)"]
     assert panel.sources(["year", "days"], 2, names) == ["days (2)"]  # their table counts who has that year
 

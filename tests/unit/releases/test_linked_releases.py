@@ -19,6 +19,7 @@ from discreet.inference import ReleaseTakenForSample
 from discreet.releases import writing
 from discreet.releases.certificate import Certificate
 from discreet.releases.writing import IDENTITY_KEY
+from discreet.utility import compare
 
 COLUMNS: dict[str, Any] = {"age": Integer(lower=0, upper=9), "sex": Category(categories=["f", "m"])}
 DOMAIN = Domain(
@@ -80,6 +81,34 @@ def test_no_unit_makes_a_release_fail() -> None:
     }
     assert (found.units.units, found.units.over, found.refused) == (601, 1, False)
     assert "9999" not in str(found)
+
+
+def test_persons_and_cars_come_in_and_go_out(tmp_path: Path) -> None:
+    """With orphans, units without rows and with too many, in and out of files."""
+    people, n = tables(), 600
+    cars = pl.DataFrame({"id": [100] * 5 + [7] + list(range(200, 500)), "new": [True] * 6 + [False] * 300})
+    two = UnitTable(unit="id", max_records=2, columns={"new": Boolean()})
+    domain = Domain(units="households", columns={"owned": Boolean()}, tables={**DOMAIN.row_tables, "cars": two})
+    assert Domain.from_toml(domain.to_toml()) == domain
+    found = reveal_to_custodian(check_table({**people, "cars": cars}, domain))
+    assert [(one.columns, one.rows, one.refused) for one in found.findings] == [(("id",), 1, False)]
+    assert (found.units["persons"].over, found.units["cars"].over, found.units["cars"].cut) == (0, 1, 3)
+    made = release({**people, "cars": cars}, domain, BUDGET, size=n, out=Output(tmp_path / "out", format="csv"))
+    assert "one of the households with all its persons and cars" in made.promise
+    assert (made.certificate.facts.unit.max_records, made.certificate.facts.relation.group) == (5, 1)
+    assert all(check.agrees for check in verify(tmp_path / "out"))
+    with pytest.warns(ReleaseTakenForSample):
+        released = read(tmp_path / "out").tables
+    require_linked(released)
+    assert released["cars"].join(released["households"], on="id", how="anti").is_empty()
+    assert released["cars"].columns == ["id", "new"]
+    assert released["cars"].group_by("id").len()["len"].max() <= 2  # type: ignore[operator]
+    assert released["cars"]["id"].n_unique() == pytest.approx(301, abs=60)
+    compared = reveal_to_custodian(compare({**people, "cars": cars}, tmp_path / "out", domain))
+    assert [*compared.tables][-2:] == ["households and persons", "households and cars"]
+    orphan = (tmp_path / "out" / "cars.csv").read_text() + "601,true\n"
+    (tmp_path / "out" / "cars.csv").write_text(orphan)
+    assert not all(check.agrees for check in verify(tmp_path / "out"))
 
 
 @pytest.fixture
@@ -159,6 +188,9 @@ def test_a_small_survey_says_that_it_is_of_no_use() -> None:
     )
     assert str(accepted.certificate).startswith("Poor utility: ")
     assert plan(domain, Budget(epsilon=4.0, delta=1e-6), records=500).feasible
+    frames["persons"] = frames["persons"].with_columns(p0=pl.col("id") % 18)  # the same for all persons of a household
+    passes = release(frames, domain, Budget(epsilon=4.0, delta=1e-6), size=500, mechanism="marginals", seed=1)
+    assert "no relation between columns was kept" in str(passes.certificate)
 
 
 def test_several_draws_of_linked_tables(tmp_path: Path) -> None:
