@@ -215,10 +215,10 @@ def expanded(rules: Mapping[str, Any], tables: Sequence[UnitTable]) -> dict[str,
         return {**entry, "columns": renamed(entry["columns"], names), "determine": renamed(entry["determine"], names)}
 
     def versions(kind: str, entry: Any) -> list[Any]:
-        about = [table for table in tables if not table.columns.keys().isdisjoint(_named(entry))]
-        if len(about) > 1:
+        concerned = [table for table in tables if not table.columns.keys().isdisjoint(_named(entry))]
+        if len(concerned) > 1:
             raise DomainError("a rule names columns of two tables of rows, of which no row has both. Leave it out")
-        slots = [table.slot_names(slot) for table in about for slot in table._numbers()]
+        slots = [table.slot_names(slot) for table in concerned for slot in table._numbers()]
         return [{"implies": implied}.get(kind, renamed)(entry, names) for names in slots] or [entry]
 
     texts = json.dumps(list(rules.values()))  # which are plain values

@@ -128,8 +128,8 @@ class OpenDependence:
         codes = [Code("unmeasured-pair", {"columns": pair, "share": share}) for pair, share in shares.items()]
         parts = [part for pair, *_ in pairs for _, part in self._several.places(*pair)]
         orders = {"*".join(order) for part in parts for order in itertools.permutations(part, 2)}
-        told = {code.name: code.numbers.get("tables", ()) for code in self._several.released.outcome}
-        faint = [table for table in told.get("faint-tables", ()) if table in orders]
+        outcome = {code.name: code.numbers.get("tables", ()) for code in self._several.released.outcome}
+        faint = [table for table in outcome.get("faint-tables", ()) if table in orders]
         codes += [Code("faint-tables", {"tables": faint})] * bool(faint)
         for name in self._names:
             column, place = self._table.domain.columns[name], self._table.domain.names.index(name)

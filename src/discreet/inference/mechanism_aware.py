@@ -204,9 +204,9 @@ def latent_counts(
 
 def _atoms(domain: Domain, leaf: Indices, starts: Indices | None) -> Booleans | None:
     """Return which leaves, or sets of them that begin at ``starts``, hold an atom of the only column, if it has any."""
-    column, *others = domain.columns.values()
+    column = next(iter(domain.columns.values()))
     atoms = getattr(column, "atoms", ())
-    if others or not atoms:
+    if len(domain.columns) > 1 or not atoms:
         return None
     leaves = np.isin(np.arange(leaf.max() + 1), leaf[column.encode(list(atoms))])
     return leaves if starts is None else np.logical_or.reduceat(leaves, starts)

@@ -134,15 +134,15 @@ class Prior:
         """Return the tree of sets, the last of which is all, or of halves; base and atoms are in the tree's order."""
         sets = sets or _halves(len(base))
         order = np.arange(len(base)) if order is None else order
-        mass, layers, own = base, [], atoms
+        mass, layers, heaps = base, [], atoms
         for depth, parent in zip(reversed(range(len(sets))), sets, strict=True):
             sums = np.asarray(np.bincount(parent, weights=mass), dtype=np.float64)
             strengths: Any = strength(depth)
-            if own is not None:
-                own = np.bincount(parent, weights=own) > 0
-                strengths = np.where(own, above_atom(depth), strengths)
-            each = np.broadcast_to(strengths, sums.shape)[parent]
-            layers.append(Layer(parent, each * mass / sums[parent], strengths))
+            if heaps is not None:
+                heaps = np.bincount(parent, weights=heaps) > 0
+                strengths = np.where(heaps, above_atom(depth), strengths)
+            firmness = np.broadcast_to(strengths, sums.shape)[parent]
+            layers.append(Layer(parent, firmness * mass / sums[parent], strengths))
             mass = sums
         place = np.argsort(order)
         return cls(tuple(layers), order, base[place], strength, None if atoms is None else atoms[place])

@@ -111,8 +111,8 @@ def _tables_read(
     used = list(several.domain.names) if column is None else list(dict.fromkeys([column, by or column]))
     if column is None and len(several.row_tables) > 1:  # a record tells which columns are looked at
         record = several.domain.draw_base(1, seeded(0))
-        table = several.rows_named([*_columns_read(functionals, several.domain, record, np.ones(1)), by or ""])
-        columns = several.unit_columns | set(several.row_tables[table].columns if table else ())
+        rows = several.rows_named([*_columns_read(functionals, several.domain, record, np.ones(1)), by or ""])
+        columns = several.unit_columns | set(several.row_tables[rows].columns if rows else ())
         used = [name for name in used if name in columns]
     tables = several.read(used)
     if column is None and len(used) > 1:

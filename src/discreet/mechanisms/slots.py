@@ -98,7 +98,7 @@ class SlotUse:
         sums = [] if self._one_use(pair) else [((self.start[i], self.start[j]), float(table.sum()))]
         if 0 < self.tables[i] < self.tables[j] and min(self.slots[i], self.slots[j]) < 0:
             sides = [
-                [(at, says) for at in self.starts.tolist() if (says := self._says(k, at)) is not None]
+                [(start, says) for start in self.starts.tolist() if (says := self._says(k, start)) is not None]
                 or [(self.start[k], np.ones(size, dtype=np.bool_))]
                 for k, size in zip(pair, table.shape, strict=True)
             ]
@@ -200,8 +200,8 @@ class SlotUse:
     def _kind(self, i: int, j: int) -> tuple[Any, ...]:
         """Return what tables of the same columns of rows have in common, of a panel as many slots apart."""
         (a, b), table = np.maximum(self.slots[[i, j]], 0).tolist(), self.tables[i]
-        apart = a == b if self.nested[table] else b - a if a else 0
-        return self._first[i], self._first[j], apart if table == self.tables[j] else 0
+        distance = a == b if self.nested[table] else b - a if a else 0
+        return self._first[i], self._first[j], distance if table == self.tables[j] else 0
 
     def correlated(
         self, tables: Mapping[Pair, Floats], excess: Mapping[Pair, PairTable], values: Sequence[Floats],

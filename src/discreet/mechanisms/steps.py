@@ -100,9 +100,8 @@ class StepsFile:
             raise FileProblem(self.path, "it holds steps that no run of this kind releases", "name another file")
         if len(checkpoint.steps) == steps and not redraw:
             problem = "all its steps are done, so no step would read the table"
-            again = "out=Output(checkpoint=Checkpoint(..., redraw=True))"
-            remedy = f"For other records from the votes it holds, write {again}"
-            raise FileProblem(self.path, problem, f"name another file for a new run. {remedy}")
+            remedy = "name another file for a new run. For other records from the votes it holds, write "
+            raise FileProblem(self.path, problem, remedy + "out=Output(checkpoint=Checkpoint(..., redraw=True))")
         return checkpoint.steps
 
     def write(self, steps: list[Votes]) -> None:

@@ -41,7 +41,7 @@ def closeness_measures(
     sources: Sequence[tuple[Any, str]], api: API, read: Reader, *, rng: np.random.Generator
 ) -> tuple[Measured, ...]:
     """Return Fréchet distance, precision and recall of a release, and with a holdout theirs, and the area of labels."""
-    samples, drawn = [], []
+    samples, labelled = [], []
     for source, name in sources:
         with problems_of(name):
             frame, frequencies = read(source)
@@ -50,7 +50,7 @@ def closeness_measures(
         if len(rows) > _MOST:
             rows = np.sort(rng.choice(rows, size=_MOST, replace=False, p=frequencies / frequencies.sum()))
             frequencies = np.ones_like(frequencies)
-        drawn.append((records := records.take(rows), frequencies[rows]))
+        labelled.append((records := records.take(rows), frequencies[rows]))
         points, places = np.unique(embedded(api, records), axis=0, return_inverse=True)
         shares = np.bincount(places.reshape(-1), weights=frequencies[rows])
         samples.append((points, shares / shares.sum()))
@@ -64,7 +64,7 @@ def closeness_measures(
         Measured(measure=name, of=of, release=value, bootstrap=None, holdout=holdout.get(name), how=CLOSENESS[name])
         for name, value in release.items()
     )
-    return (*distances, *(_label_areas(api, drawn) if holdout else ()))
+    return (*distances, *(_label_areas(api, labelled) if holdout else ()))
 
 
 def _label_areas(api: API, samples: Sequence[tuple[Records, Integers]]) -> Iterator[Measured]:

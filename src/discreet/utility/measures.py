@@ -373,10 +373,10 @@ def area_under_curve(source: _Labelled, target: _Labelled) -> float:
     # and mean square length 1. The other table has two labels at least.
     from scipy.optimize import minimize
 
-    (features, labels, weights), (others, truth, numbers) = source, target
+    (features, labels, weights), (points, truth, numbers) = source, target
     centre, areas = np.average(features, axis=0, weights=weights), []
     length = np.sqrt(np.average(((features - centre) ** 2).sum(axis=1), weights=weights)) or 1.0
-    design, asking = (np.column_stack((np.ones(len(x)), (x - centre) / length)) for x in (features, others))
+    design, asking = (np.column_stack((np.ones(len(x)), (x - centre) / length)) for x in (features, points))
     ridge = (np.arange(design.shape[1]) > 0).astype(np.float64)
 
     def loss(beta: Floats, of_it: Booleans) -> tuple[float, Floats]:  # Newton's steps take long for embeddings
