@@ -64,6 +64,8 @@ ENTRIES = (
     FormField("format", "How it is written", ("date", "datetime", "time"), "such as %m/%d/%Y", more=True),
     FormField("decimal_mark", "Decimal mark", ("numeric", "decimal"), "such as ,", more=True),
     FormField("thousands", "Thousands separator", _NUMBERS, "such as .", more=True),
+    FormField("prefix", "Sign before the number", _NUMBERS, "such as $", more=True),
+    FormField("suffix", "Sign after the number", _NUMBERS, "such as €", more=True),
     FormField("true", "Text for true", ("boolean",), "such as Y", more=True),
     FormField("false", "Text for false", ("boolean",), "such as N", more=True),
     FormField(

@@ -175,7 +175,9 @@ class TableCheck:
         for names, sentences in entries.values():
             text = ". ".join(sentences)
             lines.append(f"{harmless(', '.join(names)) or 'the table'}: {text[:1].lower()}{text[1:]}")
-        verdict = "would be refused" if self.refused else "would not be refused"
+        verdict = "would be refused"
+        if not self.refused:
+            verdict = "would take what does not fit as said above, and is not refused"
         return "\n".join([*lines, "", f"A release of this table {verdict}.", *hints])
 
 

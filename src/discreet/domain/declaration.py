@@ -409,7 +409,9 @@ def template(schema: Mapping[str, str], known: Mapping[str, Mapping[str, Any]]) 
 def usual_fates(kind: str, facts: Mapping[str, Any]) -> dict[str, str]:
     """Return what becomes of values that do not fit, where nothing else is said."""
     form = facts.get("out_of_bounds", column_type(kind)._choices["out_of_bounds"][-1])
-    if form == "other" and not all(isinstance(label, str) for label in facts.get("categories", ())):
+    labels = facts.get("categories", ())
+    closed = facts.get("ordered") or not all(isinstance(label, str) for label in labels)  # to further labels
+    if form == "other" and closed and "other" not in labels:
         form = "null"
     return {"out_of_bounds": form} | ({"nulls": "category"} if form == "null" else {})
 

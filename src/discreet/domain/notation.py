@@ -28,6 +28,8 @@ def text_problem(column: Any) -> tuple[str, str]:
     remedy = f"declare how they are written, for example: {example}" if example else "write them so"
     if declared:
         form, remedy = f"{form.partition(' written')[0]} as declared", f"correct what is declared: {declared}"
+        if hasattr(column, "suffix") and not column.prefix + column.suffix:
+            remedy += '. If a sign stands beside the number, declare it, too: suffix = " €"'
     return f"values are not {form}", f'{remedy}. What stands for a null: null_values = ["NA"]'
 
 

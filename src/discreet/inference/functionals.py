@@ -100,7 +100,8 @@ def functional(name: str, column: Column) -> Functional:
     probability = _PROBABILITY.fullmatch(text)
     if not ordered(column):
         if probability is None or probability[1] != "=":
-            raise ParameterError(f"{text!r} needs values with an order. Ask for P(=a) of the column's categories")
+            label = next((label for label in getattr(column, "categories", ()) if text == f"P({label})"), "a")
+            raise ParameterError(f"{text!r} needs values with an order. Ask for P(={label}), the share of a category")
         code = _position(probability[2], column, text)
         return Functional(text, lambda line: line.equal(code))
     if probability is not None and (probability[1] or ".." in probability[2]):

@@ -130,7 +130,7 @@ class Plan:
             ]
         among = f"of the mechanisms {compared} {self.comparison.budget}"
         chosen = f"{best.name}. Its predicted error (W1 {about(best.w1, 4)}) is {least} {among}"
-        return ". ".join([chosen, *notes, f"All is predicted from public facts alone{missing}"])
+        return ". ".join([chosen, *notes, f"No record was looked at: this is predicted from public facts{missing}"])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON values."""

@@ -251,7 +251,7 @@ class Certificate:
         """The promise, what else is to be known, and what a certificate shows: without what :attr:`poor` says first."""
         promise = [self.statement]
         if self.meaning:
-            promise = [self.meaning, f"A looser limit that holds for every rate: {self.statement}"]
+            promise = [self.meaning, f"As a formula, for every rate, and looser than that: {self.statement}"]
         return "\n".join(map(harmless, [*promise, *(f"- {line}" for line in self._notes()), wording.SHOWS]))
 
     def _notes(self) -> list[str]:

@@ -160,6 +160,17 @@ def test_a_column_that_is_left_out_is_no_outcome() -> None:
     assert left.state(None) == "Complete."
 
 
+def test_a_form_asks_for_signs_of_money_and_its_defaults_fit_an_order() -> None:
+    waiting = begun({("", "pay"): "numeric", ("", "grade"): "category"})
+    form = {"0.type": ["numeric"], "0.lower": ["0"], "0.upper": ["100"], "0.decimal_mark": [","], "0.suffix": ["€"]}
+    form |= {"1.type": ["category"], "1.categories": ["low\nhigh"], "1.ordered": ["1"]}
+    found = from_fields(waiting, form)
+    assert found.state(None) == "Complete."
+    columns = Domain.from_toml(found.text).columns
+    assert columns["pay"].suffix == "€"
+    assert columns["grade"].out_of_bounds == "null"
+
+
 def test_several_files_begin_with_the_column_that_they_share() -> None:
     waiting = begun(dict.fromkeys(FILES[LINKED], "integer"))
     assert waiting.rows["unit"] == "household"

@@ -203,7 +203,7 @@ def test_a_claim_that_is_not_confirmed_is_said_first(folder: Path, tmp_path: Pat
     words = Page((tmp_path / "r.html").read_text(encoding="utf-8")).words
     assert "Do not rely on this release. 2 of" in words
     assert "guarantee.delta" in words
-    assert "checks out" not in words
+    assert "numbers of the promise are right" not in words
     tile = re.search(r"delta, at most ?([\d.e-]+)", words)
     assert tile is not None
     assert float(tile[1]) >= honest  # recomputed, not believed
