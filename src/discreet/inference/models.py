@@ -23,7 +23,7 @@ from discreet._core.checks import choice, integer
 from discreet._core.errors import DiscreetWarning, MissingExtra, ParameterError, ReleaseTakenForSample
 from discreet._core.numeric import logistic_coefficients, solved
 from discreet._core.text import counted, harmless
-from discreet.domain import Domain, Records
+from discreet.domain import Column, Domain, Records
 from discreet.inference.functionals import require_column
 from discreet.inference.line import Draws
 from discreet.inference.released import read_release
@@ -151,7 +151,7 @@ class FormulaDesign:
             self._read(partial(require_column, domain, name))
         self.outcome = self._named(", ".join(str(term) for term in self._spec.lhs).strip("`"))
         column = domain.columns.get(self.outcome)
-        self.binary = column is not None and len(column.labels or ()) == 2
+        self.binary = column is not None and len(_declared_labels(column)) == 2
         self.two_values = self.binary
         if column is not None and column.values == 2 and column.on_a_line:
             self.two_values = column.positions(np.arange(2)).tolist() == [0.0, 1.0]
@@ -170,7 +170,8 @@ class FormulaDesign:
             self.names = [self._named(str(name)) for name in matrices.rhs.columns]
         if matrices.lhs.shape[1] != 1:
             raise ParameterError(f"the outcome {self.outcome!r} must be one column of numbers, or of two values")
-        x, y, rows = np.zeros((len(frame), len(self.names))), np.zeros(len(frame)), matrices.rhs.index.to_numpy()
+        rows, number = matrices.rhs.index.to_numpy(), len(records)
+        x, y = np.zeros((number, len(self.names))), np.zeros(number)
         x[rows], y[rows] = matrices.rhs.to_numpy(dtype=np.float64), matrices.lhs.to_numpy(dtype=np.float64)[:, 0]
         if not (np.isfinite(x).all() and np.isfinite(y).all()):
             raise ParameterError(f"the formula {self.text!r} is not finite at every value that its columns can have")
@@ -187,6 +188,10 @@ class FormulaDesign:
                  and self.domain.columns[name].interval(np.zeros(1, dtype=np.int64)) is not None]  # fmt: skip
         if cells:
             notes.append(f"cells enter by their middles, which the intervals do not allow for: {', '.join(cells)}")
+        columns = {name: self.domain.columns[name] for name in self.used}
+        if open_ended := [n for n, c in columns.items() if len(c.labels or ()) > len(_declared_labels(c))]:
+            named = ", ".join(open_ended)
+            notes.append(f"records with 'other', which stands for values not declared, are left out: {named}")
         none = int(np.isnan(coefficients).any(axis=1).sum())
         if none:
             notes.append(f"{counted(none, 'draw')} of {len(coefficients):,} have no coefficients, and are left out")
@@ -197,18 +202,24 @@ class FormulaDesign:
 
         levels = self._level_names if levels is None else levels
         values, aliases = {}, {name: alias for alias, name in self._aliases.items()}
+        fit = np.ones(len(records), dtype=np.bool_)
         for name in self.used:
             column, codes = self.domain.columns[name], records.columns[self.domain.names.index(name)]
+            unfit = {*(column.labels or ())}.difference(_declared_labels(column))
+            fit &= ~np.isin(codes, [place for place, label in enumerate(column.labels or ()) if label in unfit])
             if name == self.outcome and self.binary:
-                values[name] = np.where(np.asarray(codes) == 2, np.nan, np.asarray(codes, dtype=np.float64))
+                numbers = dict(zip(_declared_labels(column), (0.0, 1.0), strict=True))
+                of_code = np.array([*(numbers.get(label, np.nan) for label in column.labels or ()), np.nan])
+                values[name] = of_code[np.asarray(codes, dtype=np.int64)]
             elif name in levels:
-                labels = np.array([*(column.labels or ()), None], dtype=object)
+                named = [None if label in unfit else label for label in column.labels or ()]
+                labels = np.array([*named, None], dtype=object)
                 values[name] = pd.Categorical(labels[np.asarray(codes, dtype=np.int64)], categories=levels[name])
             elif column.open:
                 raise ParameterError(f"column {name!r} holds open labels, which a formula cannot use. Leave it out")
             else:
                 values[name] = column.positions(codes)
-        return pd.DataFrame(values, index=range(len(records))).rename(columns=aliases)
+        return pd.DataFrame(values, index=range(len(records))).rename(columns=aliases)[fit]
 
     def _named(self, text: str) -> str:
         """Return a text of formulaic with columns by their own names."""
@@ -225,13 +236,19 @@ class FormulaDesign:
         raise ParameterError(reason + self._hint)
 
 
+def _declared_labels(column: Column) -> list[Any]:
+    """Return the labels of a column but the one that stands for values that are not declared, which is as a null."""
+    return [label for label in column.labels or () if not label == column.out_of_bounds == "other"]
+
+
 def _present_labels(domain: Domain, support: Records, draws: Draws) -> dict[str, Any]:
     """Return the labels of each column of labels that records can have: all of them, where draws have their own."""
-    levels = {name: np.array(c.labels, dtype=object) for name, c in domain.columns.items() if c.labels is not None}
+    levels = {name: np.array(_declared_labels(c), dtype=object) for name, c in domain.columns.items() if c.labels}
     if draws.own is None:
         for name, labels in levels.items():
             codes = np.asarray(support.columns[domain.names.index(name)], dtype=np.int64)
-            levels[name] = labels[np.isin(np.arange(len(labels)), codes)]
+            present = {label for place, label in enumerate(domain.columns[name].labels or ()) if place in codes}
+            levels[name] = np.array([label for label in labels if label in present], dtype=object)
     return levels
 
 

@@ -61,8 +61,8 @@ def test_functions_tell_which_columns_they_look_at() -> None:
     held = table([0, 1], [1, 0])
     one = Functional("one", function=lambda values, weights: (values["y"] * weights).sum(axis=1))
     both = Functional("all", function=lambda values, weights: sum(values.values()).sum(axis=1) * weights[:, 0])
-    assert _columns_read([one], held) == ["y"]
-    assert _columns_read([both], held) == ["x", "y"]
+    assert _columns_read([one], held.domain, held.records, held.counts / held.size) == ["y"]
+    assert _columns_read([both], held.domain, held.records, held.counts / held.size) == ["x", "y"]
 
 
 WIDE = Domain(

@@ -256,3 +256,32 @@ def test_other_wrong_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "formulaic", None)
     with pytest.raises(MissingExtra, match=re.escape("pip install 'discreet[formula]'")):
         posterior.regress("wage ~ age")
+
+
+def test_records_with_the_label_of_what_is_not_declared_are_left_out() -> None:
+    """Coefficients are those of a domain without that label, at the masses of its cells, also behind a function."""
+    open_ended = Domain(
+        columns={
+            "wage": Integer(lower=1, upper=4),
+            "sex": Category(categories=["f", "m", "x"], out_of_bounds="other"),
+            "rich": Category(categories=["no", "yes"], out_of_bounds="other"),
+        }
+    )
+    plain = Domain(
+        columns={
+            "wage": Integer(lower=1, upper=4),
+            "sex": Category(categories=["f", "m", "x"]),
+            "rich": Category(categories=["no", "yes"]),
+        }
+    )
+    posterior, masses = on_cells(open_ended)
+    records = open_ended.unflat(np.arange(open_ended.size or 0))
+    fit = (np.asarray(records.columns[1]) < 3) & (np.asarray(records.columns[2]) < 2)
+    held = Records(columns=tuple(np.asarray(codes)[fit] for codes in records.columns))
+    shares = masses[:, fit] / masses[:, fit].sum(axis=1, keepdims=True)
+    alone = Posterior.of_arrays(plain, held, shares)
+    for formula in ("rich ~ wage + sex", "I(rich == 'yes') ~ wage + sex", "wage ~ sex + rich"):
+        assert coefficients(posterior, formula) == pytest.approx(coefficients(alone, formula), rel=1e-6)
+    found = regression(open_ended, posterior.support, posterior._blocks(), "rich ~ wage + sex", None)
+    assert "records with 'other', which stands for values not declared, are left out: rich, sex" in found.notes
+    assert "log-odds of rich = yes" in found.notes[0]
