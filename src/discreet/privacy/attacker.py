@@ -106,18 +106,25 @@ class Risk(AttackBudget):
 
     def best(self, profile: Profile) -> tuple[float, float]:
         """Return the most that is detected, and the epsilon that shows it: each gives a bound, the best is searched."""
-        from scipy.optimize import minimize_scalar
-
         alarms = self.false_alarms
 
-        def bound(epsilon: float) -> float:  # falls, and then rises
+        def bound(epsilon: float) -> tuple[float, float]:  # falls, and then rises
             delta, growth = profile.delta(epsilon), math.exp(epsilon)
             below = 1.0 - (1.0 - alarms - delta) / growth + 1e-15
-            return min(growth * alarms + delta, below) * (1.0 + 1e-12)  # which covers the rounding of these operations
+            least = min(growth * alarms + delta, below) * (1.0 + 1e-12)  # which covers the rounding of these operations
+            return least, epsilon
 
         end = min(profile.pure, max(20.0, -math.log(alarms)))  # beyond, no bound is below 1 by more than a billionth
-        least = float(minimize_scalar(bound, bounds=(0.0, end), method="bounded", options={"xatol": 1e-6}).x)
-        return min((1.0, 0.0), *((bound(epsilon), epsilon) for epsilon in (0.0, least, end)))
+        low, high, golden = 0.0, end, 0.5 * (math.sqrt(5.0) - 1.0)
+        lower, upper = bound((1.0 - golden) * end), bound(golden * end)
+        while high - low > 1e-6:
+            if lower <= upper:
+                high, upper = upper[1], lower
+                lower = bound(high - golden * (high - low))
+            else:
+                low, lower = lower[1], upper
+                upper = bound(low + golden * (high - low))
+        return min((1.0, 0.0), bound(0.0), lower, upper, bound(end))
 
     def reached(self, profile: Profile) -> float:
         """Return the most that is detected."""

@@ -191,7 +191,7 @@ def test_rows_of_units_in_one_file(tmp_path: Path) -> None:
         assert "Everything fits the declaration" in browser.finish("/check", {})
         assert "Number of units" in browser.ask("/plan")[1]
         command, _ = shown(browser, asked)
-        assert "records to new.parquet" in browser.finish("/release", asked)
+        assert "rows of 1,000 units to new.parquet" in browser.finish("/release", asked)
         assert '<option value="patient"' not in browser.ask("/read/new.parquet")[1]
     finally:
         closed(browser)

@@ -85,7 +85,7 @@ def test_the_command_says_it_first_and_in_red(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     said = result.stdout  # before click 8.2 with what was announced on standard error in front
     red = said.index(click.style("Poor utility: no label was kept", fg="red", bold=True)[:-4])
-    assert red < said.index("The best attacker") < said.index("wrote ")
+    assert red < said.index("wrote ") < said.index("The best attacker")
     said = CliRunner().invoke(command, [*arguments, "--json"]).stdout
     answer = json.loads(said[said.index("{\n") :])
     assert answer["poor"].startswith("Poor utility")
