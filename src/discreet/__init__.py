@@ -16,9 +16,23 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
-    "AddRemove", "Advantage", "Budget", "Checkpoint", "Ledger", "Output", "Replacement", "Risk", "Success", "Unit",
-    "Watch", "__version__", "plan", "read", "release", "verify",
-]  # fmt: skip
+    "AddRemove",
+    "Advantage",
+    "Budget",
+    "Checkpoint",
+    "Ledger",
+    "Output",
+    "Replacement",
+    "Risk",
+    "Success",
+    "Unit",
+    "Watch",
+    "__version__",
+    "plan",
+    "read",
+    "release",
+    "verify",
+]
 
 _load, __dir__ = door(__name__)
 

@@ -15,10 +15,25 @@ from typing import Any
 from discreet._core.text import about, counted, harmless, rounded_down, rounded_up, sentence, with_article
 
 __all__ = [
-    "BudgetError", "ConfidentialAccessError", "DataError", "DiscreetError", "DomainError", "Fault", "FileProblem",
-    "GuaranteeKindError", "Infeasible", "LawNotAvailable", "MissingExtra", "MissingPublicFact", "NotPublic",
-    "ParameterError", "PoorUtility", "RandomnessError", "Refused", "RelationNotSupported",
-]  # fmt: skip
+    "BudgetError",
+    "ConfidentialAccessError",
+    "DataError",
+    "DiscreetError",
+    "DomainError",
+    "Fault",
+    "FileProblem",
+    "GuaranteeKindError",
+    "Infeasible",
+    "LawNotAvailable",
+    "MissingExtra",
+    "MissingPublicFact",
+    "NotPublic",
+    "ParameterError",
+    "PoorUtility",
+    "RandomnessError",
+    "Refused",
+    "RelationNotSupported",
+]
 
 
 class DiscreetError(Exception):

@@ -166,6 +166,25 @@ def least_integer(holds: Callable[[int], bool], low: int, high: int) -> int | No
     return below + 1 + bisect_left(range(below + 1, candidate), True, key=holds)
 
 
+def least_value(function: Callable[[float], float], low: float, high: float, steps: int) -> tuple[float, float]:
+    """Return the least value seen of a function with one valley, and where: by golden-section search."""
+
+    def seen(place: float) -> tuple[float, float]:
+        return function(place), place
+
+    golden = (math.sqrt(5.0) - 1.0) / 2.0
+    best, lower, upper = map(seen, (low, high - golden * (high - low), low + golden * (high - low)))
+    for _ in range(steps):
+        best = min(best, lower, upper)
+        if lower <= upper:
+            high, upper = upper[1], lower
+            lower = seen(high - golden * (high - low))
+        else:
+            low, lower = lower[1], upper
+            upper = seen(low + golden * (high - low))
+    return min(best, lower, upper)
+
+
 def least_real(
     excess: Callable[[float], float], low: float, high: float, *, relative: float = 1e-10, absolute: float = 0.0
 ) -> float | None:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet._core.arrays import Floats
+from discreet._core.arrays import Booleans, Floats
 from discreet._core.boundary import sealed
 from discreet._core.checks import choice, integer
 from discreet._core.errors import DiscreetWarning, MissingExtra, ParameterError, ReleaseTakenForSample
@@ -151,7 +151,7 @@ class FormulaDesign:
             self._read(partial(require_column, domain, name))
         self.outcome = self._named(", ".join(str(term) for term in self._spec.lhs).strip("`"))
         column = domain.columns.get(self.outcome)
-        self.binary = column is not None and len(_declared_labels(column)) == 2
+        self.binary = column is not None and _are_declared(column).sum() == 2
         self.two_values = self.binary
         if column is not None and column.values == 2 and column.on_a_line:
             self.two_values = column.positions(np.arange(2)).tolist() == [0.0, 1.0]
@@ -188,8 +188,7 @@ class FormulaDesign:
                  and self.domain.columns[name].interval(np.zeros(1, dtype=np.int64)) is not None]  # fmt: skip
         if cells:
             notes.append(f"cells enter by their middles, which the intervals do not allow for: {', '.join(cells)}")
-        columns = {name: self.domain.columns[name] for name in self.used}
-        if open_ended := [n for n, c in columns.items() if len(c.labels or ()) > len(_declared_labels(c))]:
+        if open_ended := [name for name in self.used if not _are_declared(self.domain.columns[name]).all()]:
             named = ", ".join(open_ended)
             notes.append(f"records with 'other', which stands for values not declared, are left out: {named}")
         none = int(np.isnan(coefficients).any(axis=1).sum())
@@ -202,24 +201,23 @@ class FormulaDesign:
 
         levels = self._level_names if levels is None else levels
         values, aliases = {}, {name: alias for alias, name in self._aliases.items()}
+        codes_of = {name: np.asarray(records.columns[self.domain.names.index(name)]) for name in self.used}
         fit = np.ones(len(records), dtype=np.bool_)
-        for name in self.used:
-            column, codes = self.domain.columns[name], records.columns[self.domain.names.index(name)]
-            unfit = {*(column.labels or ())}.difference(_declared_labels(column))
-            fit &= ~np.isin(codes, [place for place, label in enumerate(column.labels or ()) if label in unfit])
+        for name, codes in codes_of.items():
+            fit &= ~np.isin(codes, np.flatnonzero(~_are_declared(self.domain.columns[name])))
+        for name, all_codes in codes_of.items():
+            column, codes = self.domain.columns[name], all_codes[fit]
             if name == self.outcome and self.binary:
-                numbers = dict(zip(_declared_labels(column), (0.0, 1.0), strict=True))
-                of_code = np.array([*(numbers.get(label, np.nan) for label in column.labels or ()), np.nan])
-                values[name] = of_code[np.asarray(codes, dtype=np.int64)]
+                second = np.flatnonzero(_are_declared(column))[1]
+                values[name] = np.where(codes == len(column.labels or ()), np.nan, codes == second)
             elif name in levels:
-                named = [None if label in unfit else label for label in column.labels or ()]
-                labels = np.array([*named, None], dtype=object)
-                values[name] = pd.Categorical(labels[np.asarray(codes, dtype=np.int64)], categories=levels[name])
+                labels = np.array([*(column.labels or ()), None], dtype=object)
+                values[name] = pd.Categorical(labels[codes.astype(np.int64)], categories=levels[name])
             elif column.open:
                 raise ParameterError(f"column {name!r} holds open labels, which a formula cannot use. Leave it out")
             else:
                 values[name] = column.positions(codes)
-        return pd.DataFrame(values, index=range(len(records))).rename(columns=aliases)[fit]
+        return pd.DataFrame(values, index=np.flatnonzero(fit)).rename(columns=aliases)
 
     def _named(self, text: str) -> str:
         """Return a text of formulaic with columns by their own names."""
@@ -236,19 +234,19 @@ class FormulaDesign:
         raise ParameterError(reason + self._hint)
 
 
-def _declared_labels(column: Column) -> list[Any]:
-    """Return the labels of a column but the one that stands for values that are not declared, which is as a null."""
-    return [label for label in column.labels or () if not label == column.out_of_bounds == "other"]
+def _are_declared(column: Column) -> Booleans:
+    """Return which labels of a column are declared: not the one that stands for other values, which is as a null."""
+    return np.array([not label == column.out_of_bounds == "other" for label in column.labels or ()], dtype=np.bool_)
 
 
 def _present_labels(domain: Domain, support: Records, draws: Draws) -> dict[str, Any]:
     """Return the labels of each column of labels that records can have: all of them, where draws have their own."""
-    levels = {name: np.array(_declared_labels(c), dtype=object) for name, c in domain.columns.items() if c.labels}
-    if draws.own is None:
-        for name, labels in levels.items():
-            codes = np.asarray(support.columns[domain.names.index(name)], dtype=np.int64)
-            present = {label for place, label in enumerate(domain.columns[name].labels or ()) if place in codes}
-            levels[name] = np.array([label for label in labels if label in present], dtype=object)
+    levels = {name: np.array(c.labels, dtype=object) for name, c in domain.columns.items() if c.labels is not None}
+    for name, labels in levels.items():
+        kept = _are_declared(domain.columns[name])
+        if draws.own is None:
+            kept &= np.isin(np.arange(len(labels)), support.columns[domain.names.index(name)])
+        levels[name] = labels[kept]
     return levels
 
 

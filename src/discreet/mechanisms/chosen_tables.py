@@ -94,7 +94,8 @@ def coded_parts(parts: Iterable[Counts], closed: Domain, columns: Sequence[int])
     for part in parts:
         codes = list(part.records.columns)
         for i in columns:
-            codes[i] = np.array([code[i].get(label, len(labels[i]) - 1) for label in codes[i].tolist()], dtype=np.int64)
+            absent = len(labels[i]) - 1
+            codes[i] = np.array([code[i].get(label, absent) for label in codes[i].tolist()], dtype=np.int64)
         for difference in closed.differences:
             difference.replace(codes, difference.cells_of)
         yield Counts(records=Records(columns=tuple(codes)), frequencies=part.frequencies)

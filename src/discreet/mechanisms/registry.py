@@ -15,12 +15,25 @@ from discreet.mechanisms.base import Mechanism, parameter_names, require_relatio
 from discreet.privacy import AnyBudget, Guarantee, Relation, RelationName
 
 _NAMES = (
-    "dirichlet-process", "pitman-yor", "dirichlet-multinomial", "smoothed-histogram", "reveal-or-obscure",
-    "data-specific-reveal-or-obscure", "subsampled-randomised-response", "perturbed-histogram",
-    "hierarchical-histogram", "signed-measure", "gaussian-smoothed-histogram", "laplace-projection-sampler",
-    "exponential-histogram", "stability-histogram", "stabilised-pitman-yor", "urn-histogram", "marginals",
+    "dirichlet-process",
+    "pitman-yor",
+    "dirichlet-multinomial",
+    "smoothed-histogram",
+    "reveal-or-obscure",
+    "data-specific-reveal-or-obscure",
+    "subsampled-randomised-response",
+    "perturbed-histogram",
+    "hierarchical-histogram",
+    "signed-measure",
+    "gaussian-smoothed-histogram",
+    "laplace-projection-sampler",
+    "exponential-histogram",
+    "stability-histogram",
+    "stabilised-pitman-yor",
+    "urn-histogram",
+    "marginals",
     "private-evolution",
-)  # fmt: skip
+)
 """``my-mechanism`` is the class ``MyMechanism`` in the file ``my_mechanism.py``."""
 _COINS = "hierarchical-histogram"  # releases columns whose cells are split by coins
 ALIASES: Mapping[str, tuple[str, dict[str, Any]]] = {"dirichlet-process": ("pitman-yor", {"discount": 0.0})}

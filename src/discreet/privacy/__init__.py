@@ -33,8 +33,18 @@ if TYPE_CHECKING:
     from discreet.privacy.zcdp import approximate_zcdp, pair_as_zcdp, zcdp_budget, zcdp_epsilon
 
 __all__ = [
-    "Budget", "Code", "ConstantProfile", "DiscreteGaussianPair", "DiscreteLaplacePair", "Guarantee", "MixturePair",
-    "Profile", "Relation", "Unit", "UrnPair", "compose",
-]  # fmt: skip
+    "Budget",
+    "Code",
+    "ConstantProfile",
+    "DiscreteGaussianPair",
+    "DiscreteLaplacePair",
+    "Guarantee",
+    "MixturePair",
+    "Profile",
+    "Relation",
+    "Unit",
+    "UrnPair",
+    "compose",
+]
 
 __getattr__, __dir__ = door(__name__)

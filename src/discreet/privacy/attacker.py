@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
-from discreet._core.numeric import log_ratio
+from discreet._core.numeric import least_value, log_ratio
 from discreet._core.text import rounded_up
 from discreet.privacy.guarantee import AttackBudget
 from discreet.privacy.profile import Profile, fallen_to
@@ -108,23 +108,13 @@ class Risk(AttackBudget):
         """Return the most that is detected, and the epsilon that shows it: each gives a bound, the best is searched."""
         alarms = self.false_alarms
 
-        def bound(epsilon: float) -> tuple[float, float]:  # falls, and then rises
+        def bound(epsilon: float) -> float:  # falls, and then rises
             delta, growth = profile.delta(epsilon), math.exp(epsilon)
             below = 1.0 - (1.0 - alarms - delta) / growth + 1e-15
-            least = min(growth * alarms + delta, below) * (1.0 + 1e-12)  # which covers the rounding of these operations
-            return least, epsilon
+            return min(growth * alarms + delta, below) * (1.0 + 1e-12)  # which covers the rounding of these operations
 
         end = min(profile.pure, max(20.0, -math.log(alarms)))  # beyond, no bound is below 1 by more than a billionth
-        low, high, golden = 0.0, end, 0.5 * (math.sqrt(5.0) - 1.0)
-        lower, upper = bound((1.0 - golden) * end), bound(golden * end)
-        while high - low > 1e-6:
-            if lower <= upper:
-                high, upper = upper[1], lower
-                lower = bound(high - golden * (high - low))
-            else:
-                low, lower = lower[1], upper
-                upper = bound(low + golden * (high - low))
-        return min((1.0, 0.0), bound(0.0), lower, upper, bound(end))
+        return min((1.0, 0.0), least_value(bound, 0.0, end, steps=36), (bound(end), end))
 
     def reached(self, profile: Profile) -> float:
         """Return the most that is detected."""

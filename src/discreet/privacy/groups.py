@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations_with_replacement, permutations, product
 from typing import ClassVar, NamedTuple
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from discreet._core.arrays import Floats, Integers
 from discreet._core.boundary import sealed
-from discreet._core.numeric import LogRatio, log_beta_binomial, log_error, log_rising, not_above, up
+from discreet._core.numeric import LogRatio, least_value, log_beta_binomial, log_error, log_rising, not_above, up
 from discreet.privacy.profile import Profile
 
 _MOST_ENTRIES = 1_000_000
@@ -88,19 +88,9 @@ class ChainProfile(Profile):
             part = epsilon / self.group
             series = self.group if part == 0 else math.expm1(epsilon) / math.expm1(part)
             return up(min(1.0, series * self._one(part) * (1.0 + 1e-12)), 8)
-        # The bound as a function of the step has one valley; golden-section search, keeping the best value seen.
-        golden, low, high = (math.sqrt(5.0) - 1.0) / 2.0, 0.0, 2.0 * (epsilon + 1.0) / (self.group - 1)
-        steps = 0.0, high - golden * (high - low), low + golden * (high - low)
-        best, left, right = ((self._at(epsilon, step), step) for step in steps)
-        for _ in range(18):
-            best = min(best, left, right)
-            if left <= right:
-                step = right[1] - golden * (right[1] - low)
-                high, right, left = right[1], left, (self._at(epsilon, step), step)
-            else:
-                step = left[1] + golden * (high - left[1])
-                low, left, right = left[1], right, (self._at(epsilon, step), step)
-        return up(min(best, left, right)[0], 8)
+        # The bound as a function of the step has one valley.
+        furthest = 2.0 * (epsilon + 1.0) / (self.group - 1)
+        return up(least_value(partial(self._at, epsilon), 0.0, furthest, steps=18)[0], 8)
 
 
 @sealed

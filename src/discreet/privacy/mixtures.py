@@ -130,8 +130,8 @@ class MinimumPairs(Profile):
             yield top, q, top, r
 
     @cached_property
-    def _excesses(self) -> tuple[Floats, Floats, tuple[int, ...]]:
-        """Losses and ``k f(b, r)`` where neighbours have one smallest count, then where two, and the latter's shape."""
+    def _excesses(self) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
+        """Losses and ``k f(b, r)``: where neighbours have one smallest count, and where they have two."""
         i, q = self._same
         equal = (i + 1, q, i, q)
         i, q, r, top = self._next
@@ -141,17 +141,20 @@ class MinimumPairs(Profile):
         both = [(pair, pair[2:] + pair[:2]) for pair in pairs]  # the two neighbours, in both orders
         losses = np.array([[self._loss(*pair) for pair in orders] for orders in both])
         shares = np.array([[self._f(*pair[2:]) for pair in orders] for orders in both])
-        return np.append(self._loss(*equal), losses), np.append(self._f(*equal[2:]), shares), losses.shape
+        return (self._loss(*equal), self._f(*equal[2:])), (losses, shares)
 
     def _one(self, epsilon: float) -> float:
         """Return the exact delta of one draw at ``epsilon``, rounded up."""
-        k, (loss, share, shape) = self.cells, self._excesses
-        gap = loss - epsilon + _ROUNDING * (np.abs(loss) + epsilon)
-        # (k f(a, q) - e^eps k f(b, r))_+, without cancellation but next to the loss itself
-        excess = share * math.exp(epsilon) * np.expm1(np.maximum(0.0, gap))
-        equal, unequal = np.split(excess, [len(excess) - math.prod(shape)])
-        loss, rest, gain, *third = unequal.reshape(shape)
-        deltas = [equal, loss + gain + (k - 2) * rest]
+        e, k = math.exp(epsilon), self.cells
+
+        def excess(loss: Floats, share: Floats) -> Floats:
+            """Return ``(k f(a, q) - e^eps k f(b, r))_+``, without cancellation but next to the loss itself."""
+            gap = loss - epsilon + _ROUNDING * (np.abs(loss) + epsilon)
+            return np.asarray(share * e * np.expm1(np.maximum(0.0, gap)))
+
+        equal, unequal = self._excesses
+        loss, rest, gain, *third = excess(*unequal)
+        deltas = [excess(*equal), loss + gain + (k - 2) * rest]
         if k > 2:
             deltas.append(loss + third[0] + third[1] + (k - 3) * rest)
         best = max(float(d.max(initial=0.0)) for d in deltas)
