@@ -52,8 +52,9 @@ def served(path: Path) -> Iterator[str]:
         process.communicate(timeout=60)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def address(folder: Path) -> Iterator[str]:
+    """A server of its own for each test: one ends a quarter of a minute after its last window."""
     with served(folder / "survey.csv") as address:
         yield address
 
@@ -110,7 +111,7 @@ def entered(chromium: Any, address: str) -> str:
     return str(chromium.current_url).removesuffix("home")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def home(chromium: Any, address: str) -> str:
     return entered(chromium, address)
 
