@@ -12,7 +12,7 @@ import numpy as np
 
 from discreet import AddRemove, Output, Replacement, Watch, mechanisms, planner, releases, wording
 from discreet._core.boundary import sealed
-from discreet._core.checks import shown, unfit
+from discreet._core.checks import listed, shown, unfit
 from discreet._core.errors import ParameterError
 from discreet._core.files import check_outputs, check_writable, locked
 from discreet._core.random import secure, seeded
@@ -182,7 +182,7 @@ def release(
         counts=counts,
         mechanism=mechanism if isinstance(mechanism, str) else None,
         parameters=parameters,
-        accept=frozenset({accept} if isinstance(accept, str) else accept),
+        accept=frozenset(listed(accept)),
         seeded=seed is not None,
         output=out if isinstance(out, Output) else Output(out),
         watch=watch,

@@ -63,7 +63,7 @@ def pairs(forecast: Forecast, n: int) -> list[str]:
     if not candidates and cost:
         return cost
     if not candidates:
-        return ["No pair of columns is measured, because the workload names none."] if count else []
+        return ["No pair of columns is measured, because the workload names none."] * bool(count)
     columns = counted(count, f"{other}pair of columns", f"{other}pairs of columns")
     scope = f"Any of the {columns} may be measured."
     if candidates < count:
@@ -85,7 +85,7 @@ def outcomes(forecast: Forecast) -> list[str]:
         return []
     condition = "with a declared outcome or dependency"
     pairs_are = counted(tables, f"pair {condition} is", f"pairs {condition} are")
-    deeper = _single("three-way", tables=counted(three_way, "table")) if three_way else ""
+    deeper = _single("three-way", tables=counted(three_way, "table")) * bool(three_way)
     times = about((1.0 - share) ** -0.5, 2)
     return [_single("outcomes", pairs_are=pairs_are, share=percent(share, 0), deeper=deeper, times=times)]
 
@@ -115,7 +115,9 @@ def poor_utility(forecast: Forecast, limit: float, *, wide: Sequence[str], tried
     """Return why a release that is lost beyond a limit is refused, what would help, and names for wide tables."""
     helps = ". ".join([*tried, _either([])]) if tried else _either(forecast.remedies)
     refused = sentence(f"{lost(forecast)}. More than {percent(limit, 0)} is refused. ") + helps
-    return f"{refused}. For tables of many columns there is {' or '.join(wide)}" if wide else refused
+    if wide:
+        return f"{refused}. For tables of many columns there is {' or '.join(wide)}"
+    return refused
 
 
 def no_records(expected: float, size: int) -> str:
@@ -222,13 +224,13 @@ _WAYS: dict[str, Callable[[Any, str], str]] = {
     "count": counted,
     "down": lambda value, _: rounded_down(100.0 * value),
     "expected": lambda value, _: counted_up(value),
-    "if": lambda value, words: words if value else "",
-    "is": lambda value, _: "is" if len(value) == 1 else "are",
+    "if": lambda value, words: words * bool(value),
+    "is": lambda value, _: ("are", "is")[len(value) == 1],
     "list": lambda value, _: ", ".join(value),
     "number": lambda value, _: f"{value:,}",
     "percent": lambda value, _: percent(value),
     "up": lambda value, digits: rounded_up(value, int(digits)),
-    "were": lambda value, _: "was" if value == 1 else "were",
+    "were": lambda value, _: ("were", "was")[value == 1],
     "written": lambda value, _: as_written(value),
 }
 

@@ -343,7 +343,7 @@ def _wrong_argument(function: Callable[..., Any], args: tuple[Any, ...], kwargs:
             kind: Any = type(value)
             if not _fits(value, annotation):
                 several = isinstance(value, _ELEMENTS) and {type(part).__name__ for part in islice(value, _LOOKED_AT)}
-                elements = f" of {', '.join(sorted(several))}" if several else ""
+                elements = f" of {', '.join(sorted(several or ()))}" * bool(several)
                 return f"{key} must be {_wanted(annotation)}, got {kind.__name__}{elements}"
             # Of a value of the library, such as an output or a watch, also what it was made of.
             facts = getattr(kind, "__dataclass_params__", None)

@@ -9,7 +9,7 @@ Only plain values are written: of a table, an array or an object of another libr
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import Decimal as Exact
 from fractions import Fraction
 from numbers import Integral, Rational, Real
@@ -29,6 +29,13 @@ Refusal = Callable[[str], DiscreetError]
 _T = TypeVar("_T", bound=str)
 
 
+def listed(value: Any) -> list[Any]:
+    """Return several values as a list, and one, which a text and a mapping are, as a list of it."""
+    if isinstance(value, Iterable) and not isinstance(value, (str, Mapping)):
+        return list(value)
+    return [value]
+
+
 def plain(value: Any) -> Any:
     """Return a scalar of NumPy, or a text of a subclass, as the value of Python that it is; anything else as it is."""
     # A date, a moment or a length of time is Python's, and a text where Python has none that equals it.
@@ -40,7 +47,9 @@ def plain(value: Any) -> Any:
         fine = np.datetime_data(value.dtype)[0] in ("ns", "ps", "fs", "as")
         short = value.astype(f"{value.dtype.kind}8[us]") if fine else value
         moment = short.item()
-        return str(value) if isinstance(moment, int) or short.astype(value.dtype) != value else moment
+        if isinstance(moment, int) or short.astype(value.dtype) != value:
+            return str(value)
+        return moment
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, str):
@@ -164,7 +173,9 @@ def shown(value: Any) -> str:
         return repr(value)
     if isinstance(value, Integral):
         number = int(value)
-        return str(number) if abs(number) < 10**_DIGITS else f"an integer of more than {_DIGITS} digits"
+        if abs(number) < 10**_DIGITS:
+            return str(number)
+        return f"an integer of more than {_DIGITS} digits"
     if isinstance(value, (Real, Exact)):
         return as_written(as_float(value))
     if isinstance(value, str):
@@ -195,4 +206,6 @@ def _range(least: float | None, above: float | None, most: float | None, below: 
 
 
 def _bound_text(number: float) -> str:
-    return f"{int(number):,}" if number == int(number) and abs(number) < 1e15 else as_written(number)
+    if number == int(number) and abs(number) < 1e15:
+        return f"{int(number):,}"
+    return as_written(number)

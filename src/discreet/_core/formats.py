@@ -201,7 +201,7 @@ def unpacked(path: Path, form: Format) -> BinaryIO:
 
 def stored_index(names: Sequence[str], metadata: str | None) -> frozenset[str]:
     """Return which of all columns are the index of a pandas table, by what pandas stored under the key "pandas"."""
-    listed = [] if metadata is None else json.loads(metadata)["index_columns"]
+    listed = json.loads(metadata or '{"index_columns": []}')["index_columns"]
     return frozenset(name for name in names if name in listed or _INDEX.fullmatch(name))
 
 
@@ -267,7 +267,7 @@ class _Thrift:
         head = self.bytes(1)[0]
         length = head >> 4 if head >> 4 < 15 else self.natural()
         kind = head & 15
-        return [self.value(3 if kind in (1, 2) else kind) for _ in range(length)]
+        return [self.value({1: 3, 2: 3}.get(kind, kind)) for _ in range(length)]
 
     def bytes(self, length: int) -> bytes:
         start, self.place = self.place, self.place + length

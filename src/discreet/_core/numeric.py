@@ -77,7 +77,9 @@ def written(value: float) -> Fraction:
 
 def not_above(value: float) -> float:
     """Return the float itself, or its lower neighbour where its binary value exceeds the decimal it is written as."""
-    return math.nextafter(value, -math.inf) if Decimal(value) > Decimal(repr(value)) else value
+    if Decimal(value) > Decimal(repr(value)):
+        return math.nextafter(value, -math.inf)
+    return value
 
 
 def above(value: Fraction) -> float:
@@ -96,7 +98,9 @@ def above(value: Fraction) -> float:
 def below(value: Fraction) -> float:
     """Return the largest float whose written decimal is at most a number."""
     number = above(value)
-    return number if written(number) == value else math.nextafter(number, -math.inf)
+    if written(number) == value:
+        return number
+    return math.nextafter(number, -math.inf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +119,9 @@ class LogRatio:
         exact = _logarithm(self.ratio, self.times)
         difference = _DIGITS.subtract(exact, _decimal(epsilon))
         difference = _DIGITS.add(difference, _DIGITS.multiply(exact, _DOUBT))
-        return math.nextafter(float(difference), math.inf) if difference > 0 else 0.0
+        if difference > 0:
+            return math.nextafter(float(difference), math.inf)
+        return 0.0
 
 
 def _decimal(value: Fraction) -> Decimal:
@@ -151,7 +157,9 @@ def up(value: float, ulps: int = 4) -> float:
 def log_ratio(value: float, target: float) -> float:
     """Return ``log(value / target)`` for ``value >= 0``, ``target > 0``: above 0 exactly where the value is above."""
     size = abs(math.log(value) - math.log(target)) if 0.0 < value < math.inf else max(value, 750.0)
-    return math.copysign(max(size, 1e-300), value - target) if value != target else 0.0
+    if value != target:
+        return math.copysign(max(size, 1e-300), value - target)
+    return 0.0
 
 
 def least_integer(holds: Callable[[int], bool], low: int, high: int) -> int | None:
@@ -205,7 +213,10 @@ def least_real(
         if not low < point < high and not low < (point := back(0.5 * (a + b))) < high:
             break
         value = excess(point)
-        low, high = (low, point) if value <= 0 else (point, high)
+        if value <= 0:
+            high = point
+        else:
+            low = point
         if (value <= 0) == (at_a <= 0):
             c, at_c = a, at_a
         else:

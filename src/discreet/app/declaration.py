@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from discreet._core.checks import listed
 from discreet._core.errors import DiscreetError, DomainError, MissingPublicFact
 from discreet._core.reading import parsed_toml
 from discreet._core.text import full_sentence
@@ -160,7 +161,9 @@ class Declared:
             return fact in (True, "category")
         if isinstance(fact, (list, tuple)):
             return ("\n" if entry.form == "lines" else ", ").join(map(str, fact))
-        return "" if fact is None or fact == BLANK else str(fact)
+        if fact is None or fact == BLANK:
+            return ""
+        return str(fact)
 
 
 def begun(kinds: Mapping[Key, str]) -> Declared:
@@ -190,7 +193,7 @@ def declared(keys: Sequence[Key], text: str) -> Declared:
     columns = {key: dict(facts) for key, facts in {**of_unit, **of_rows}.items() if isinstance(facts, Mapping)}
     unit_keys = frozenset(of_unit if rows else ())
     outcome = document.pop(_OUTCOME, ())
-    outcome = tuple((units, name) for name in ((outcome,) if isinstance(outcome, str) else outcome))
+    outcome = tuple((units, name) for name in listed(outcome))
     rules = write_toml(document) if document else ""
     known = [*keys, *(key for key in columns if key not in keys)]
     return _checked(Declared(known, text, columns, units, rows, unit_keys, outcome, rules))

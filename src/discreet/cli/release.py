@@ -312,7 +312,9 @@ def calibrate(mechanism: str, domain_file: str | None, as_json: bool, **options:
 def _domain(domain_file: str | None) -> Any:
     from discreet.domain import Domain
 
-    return None if domain_file is None else Domain.read(domain_file)
+    if domain_file is None:
+        return None
+    return Domain.read(domain_file)
 
 
 def _promise(guarantee: Any) -> dict[str, Any]:

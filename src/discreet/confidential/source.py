@@ -134,7 +134,9 @@ def unit_of(domain: Domain, unit: Unit | None, table: str = "") -> Unit | None:
     """Return whose rows are kept together or cut: the unit that is given, or that of a domain with tables of units."""
     # table: one of several, of which a unit keeps so many rows
     most = domain.row_tables[table].max_records if table in domain.row_tables else domain.max_records
-    return unit if domain.unit is None else Unit(domain.unit, max_records=most)
+    if domain.unit is None:
+        return unit
+    return Unit(domain.unit, max_records=most)
 
 
 def declared_batches(source: Source, columns: Mapping[str, Column], *extra: str) -> Iterator[pl.DataFrame]:
@@ -228,7 +230,7 @@ class Tally:
         columns, size = tuple(domain.columns.values()), domain.size
         self.domain, self.rng = domain, rng
         self.numbered = size is not None and size <= _MOST_NUMBERED
-        self.keyed = self.numbered or (len(columns) == 1 and columns[0]._code_type is np.float64)
+        self.keyed = self.numbered or (len(columns) == 1 and columns[0].code_type is np.float64)
         self.dense = np.zeros(size, dtype=np.int64) if size is not None and size <= _DENSE else None
         self.keys: list[tuple[npt.NDArray[Any], Any]] = []  # and how often each occurs: once, where None
         self.tables: list[pl.DataFrame] = []
@@ -312,7 +314,9 @@ def merge(parts: list[pl.DataFrame]) -> pl.DataFrame:
 def condense(parts: list[pl.DataFrame], merger: Callable[[list[pl.DataFrame]], pl.DataFrame]) -> list[pl.DataFrame]:
     """Return frames that come in one by one: as one, whenever much has come in since the first."""
     much = sum(part.height for part in parts[1:]) > max(_MOST_PARTS, parts[0].height)
-    return [merger(parts)] if much else parts
+    if much:
+        return [merger(parts)]
+    return parts
 
 
 def distinct_rows(source: Source, columns: Mapping[str, Column]) -> pl.DataFrame:
@@ -322,7 +326,9 @@ def distinct_rows(source: Source, columns: Mapping[str, Column]) -> pl.DataFrame
         parts = condense([*parts, merge([batch])], merge)
     if not parts:
         raise DataError(None, "has no rows", "give one with rows")
-    return parts[0] if len(parts) == 1 else merge(parts)
+    if len(parts) == 1:
+        return parts[0]
+    return merge(parts)
 
 
 def encoded(
@@ -347,7 +353,7 @@ def encoded(
 
 def no_records(domain: Domain) -> Records:
     """Return records of a domain, of which there are none."""
-    return Records(columns=tuple(np.empty(0, dtype=column._code_type) for column in domain.columns.values()))
+    return Records(columns=tuple(np.empty(0, dtype=column.code_type) for column in domain.columns.values()))
 
 
 def rows_frame(records: Records, frequencies: npt.NDArray[Any] | None = None) -> pl.DataFrame:
@@ -364,5 +370,5 @@ def rows_frame(records: Records, frequencies: npt.NDArray[Any] | None = None) ->
 
 def frame_records(table: pl.DataFrame, domain: Domain) -> Records:
     """Return rows of codes as records."""
-    types = [column._code_type for column in domain.columns.values()]
+    types = [column.code_type for column in domain.columns.values()]
     return Records(columns=tuple(table[str(i)].to_numpy().astype(kind, copy=False) for i, kind in enumerate(types)))

@@ -131,7 +131,9 @@ def _watched(source: Source) -> Source:
         broken = DataError(None, "a file of it is lost, or no readable Parquet", "give the complete files")
         for path in (*lost, *(path for path in original if format_of(path) == PARQUET)):
             quietly(partial(formats.parquet_rows, path), broken)
-    return replace(source, batches=batches) if original else source
+    if original:
+        return replace(source, batches=batches)
+    return source
 
 
 def _open_path(data: str | PathLike[str]) -> Source:

@@ -105,7 +105,9 @@ class Holdings:
 
     def held(self) -> Integers:
         """Return how many rows each unit has. Raises DataError if the units of batches cannot be told apart."""
-        return self._totals(self._parts)[FREQUENCY].to_numpy() if self._parts else np.zeros(0, dtype=np.int64)
+        if self._parts:
+            return self._totals(self._parts)[FREQUENCY].to_numpy()
+        return np.zeros(0, dtype=np.int64)
 
     def held_by(self, owners: Holdings) -> tuple[Integers, int, int]:
         """Return how many rows each owner has, how many rows have none, and how many rows owners have too many."""
@@ -127,4 +129,4 @@ def _unreadable(unit: str) -> DataError:
 def null_record(domain: Domain) -> Records:
     """Return the record whose every column is null."""
     columns = domain.columns.values()
-    return Records(columns=tuple(np.full(1, column.null_code, dtype=column._code_type) for column in columns))
+    return Records(columns=tuple(np.full(1, column.null_code, dtype=column.code_type) for column in columns))

@@ -433,7 +433,7 @@ class SparkCells(EngineCells):
     def _coded(self, *keys: Any) -> Any:
         kinds = dict.fromkeys([_UNIT][: len(keys)], "string")
         for place, column in self._by_place.items():
-            kinds[place] = "bigint" if column.finite else "string" if column.open else "double"
+            kinds[place] = {np.int64: "bigint", object: "string", np.float64: "double"}[column.code_type]
         return self._mapped(partial(_code_counts, self._by_place), {**kinds, _FREQUENCY: "bigint"}, *keys)
 
     def _mapped(self, work: Work, kinds: Mapping[str, str], *keys: Any) -> Any:

@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from os import PathLike, fspath
 from typing import Any
 
+from discreet._core.checks import listed
 from discreet._core.errors import DomainError, FileProblem, MissingExtra, MissingPublicFact
 from discreet._core.reading import bounded_text
 from discreet._core.text import harmless
@@ -120,12 +121,14 @@ def _facts(kind: str | None, **facts: Any) -> dict[str, Any]:
 
 def _data_package(document: Mapping[str, Any]) -> CodeBook:
     schemas = [part["schema"] for part in document["resources"] if "schema" in part]
-    return _table_schema(schemas[0]) if len(schemas) == 1 else CodeBook()
+    if len(schemas) == 1:
+        return _table_schema(schemas[0])
+    return CodeBook()
 
 
 def _table_schema(schema: Mapping[str, Any]) -> CodeBook:
-    book, keys = CodeBook(), schema.get("primaryKey", [])
-    named = {keys} if isinstance(keys, str) else {*keys} if len(keys) == 1 else set()
+    book, keys = CodeBook(), listed(schema.get("primaryKey", []))
+    named = {key for key in keys if len(keys) == 1}
     for column in schema["fields"]:
         name, limits = column["name"], column.get("constraints", {})
         if name in named or limits.get("unique"):
@@ -196,7 +199,9 @@ def _attributes(document: Mapping[str, Any]) -> Mapping[str, Any]:
     found = isinstance(listed, Mapping) and all(
         isinstance(each, Mapping) and marks & set(each) for each in listed.values()
     )
-    return listed if found else {}
+    if found:
+        return listed
+    return {}
 
 
 def _dpsynth(document: Mapping[str, Any]) -> CodeBook:

@@ -120,7 +120,9 @@ class Column(ABC):
     def size(self) -> int | None:
         """Number of cells, the null's included; None when continuous or open."""
         values = self.values
-        return None if values is None else values + self.nullable
+        if values is None:
+            return None
+        return values + self.nullable
 
     @property
     def finite(self) -> bool:
@@ -151,7 +153,9 @@ class Column(ABC):
             return OTHER if self.open else self.words.index(OTHER)
         if self.nullable:
             return self.null_code
-        return 0 if self.finite else (self._clipped_to or (np.nan,))[0]
+        if self.finite:
+            return 0
+        return (self._clipped_to or (np.nan,))[0]
 
     @property
     def total_form(self) -> str:
@@ -207,7 +211,7 @@ class Column(ABC):
         if not (untyped or missing_any):
             return self._total_codes(values, name)
         missing = self._nulls_in(values, name).to_numpy()
-        codes = np.empty(len(missing), dtype=self._code_type)
+        codes = np.empty(len(missing), dtype=self.code_type)
         if not untyped:
             codes[~missing] = self._total_codes(values.filter(~missing), name)
         if missing.any():
@@ -223,7 +227,7 @@ class Column(ABC):
             if self.out_of_bounds == "error":
                 raise
         fits = ~np.logical_or.reduce([misfit.where for misfit in self._misfits(values)])
-        codes = np.full(len(values), self.misfit_code, dtype=self._code_type)
+        codes = np.full(len(values), self.misfit_code, dtype=self.code_type)
         codes[fits] = encoded(partial(self._codes, values.filter(fits), name))
         return codes
 
@@ -264,7 +268,7 @@ class Column(ABC):
         missing = codes == self.null_code if self.finite else np.isnan(codes)
         if not missing.any():
             return self._series(codes, rng)
-        series = self._series(np.where(missing, self._code_type(0), codes), rng)
+        series = self._series(np.where(missing, self.code_type(0), codes), rng)
         return pl.select(pl.when(pl.lit(pl.Series(~missing))).then(pl.lit(series))).to_series()
 
     def parse(self, texts: pl.Series) -> pl.Series:
@@ -375,7 +379,9 @@ class Column(ABC):
     def _clipped_to(self) -> tuple[Any, Any] | None:
         """The bounds that values beyond are moved to, where that is declared."""
         bounded: Any = self
-        return (bounded.lower, bounded.upper) if self.out_of_bounds == "clip" else None
+        if self.out_of_bounds == "clip":
+            return (bounded.lower, bounded.upper)
+        return None
 
     def _numbers(self, values: pl.Series) -> Floats:
         """Return values without nulls as numbers in the unit of :meth:`positions`."""
@@ -419,10 +425,11 @@ class Column(ABC):
         return facts
 
     @property
-    def _code_type(self) -> type[Any]:
+    def code_type(self) -> type[Any]:
+        """The type of codes: integers of cells, floats of continuous values, and labels of open ones."""
         if self.finite:
             return np.int64
-        return object if self.open else np.float64
+        return np.float64
 
     @property
     def on_a_line(self) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 
 from discreet._core.arrays import Booleans, Integers
 from discreet._core.boundary import sealed
-from discreet._core.checks import flag
+from discreet._core.checks import flag, listed
 from discreet._core.errors import DomainError
 from discreet._core.random import seeded
 from discreet._core.reading import MOST_CELLS
@@ -44,8 +44,7 @@ class CellReader:
             if isinstance(condition, Mapping):
                 cells = self._range(condition)
             else:
-                values = condition if isinstance(condition, list) else [condition]
-                keys = [(type(value), value) for value in values]
+                keys = [(type(value), value) for value in listed(condition)]
                 self._cells |= {key: self.column._alone(key[1]) for key in keys if key not in self._cells}
                 cells = np.array(sorted({self._cells[key] for key in keys}), dtype=np.int64)
         except DomainError as problem:

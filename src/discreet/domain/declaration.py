@@ -10,7 +10,7 @@ from importlib import import_module
 from math import isfinite
 from typing import Any
 
-from discreet._core.checks import integer, plain, real, shown, unfit
+from discreet._core.checks import integer, listed, plain, real, shown, unfit
 from discreet._core.errors import DomainError, MissingPublicFact
 from discreet._core.reading import MOST_CELLS
 from discreet._core.text import with_article
@@ -40,7 +40,9 @@ def frozen(plain: Any) -> Any:
     """Return lists as tuples, and dictionaries that cannot be changed."""
     if isinstance(plain, dict):
         return Frozen({key: frozen(value) for key, value in plain.items()})
-    return tuple(map(frozen, plain)) if isinstance(plain, list) else plain
+    if isinstance(plain, list):
+        return tuple(map(frozen, plain))
+    return plain
 
 
 def plain_entries(table: str, entries: Any) -> list[dict[str, Any]]:
@@ -182,7 +184,7 @@ def _totals(entry: Mapping[str, Any]) -> dict[str, Any]:
 def _plain_counts(counts: Any) -> dict[str, int] | list[list[Any]]:
     if isinstance(counts, Mapping):
         return {_text(label): _parsed_count(count) for label, count in counts.items()}
-    rows = counts if isinstance(counts, (list, tuple)) else [counts]
+    rows = listed(counts)
     if not all(isinstance(row, (list, tuple)) and len(row) == 2 for row in rows):
         raise DomainError("counts must be {label = count}, or a list of rows such as [[{below = 15}, 1200]]")
     return [[plain_condition(condition), _parsed_count(count)] for condition, count in rows]
@@ -201,8 +203,9 @@ RULES = (*DECLARED, "order", "at_most", "nulls_together", "determines")
 
 def plain_rules(name: str, names: Any) -> list[list[str]]:
     """Return sets of columns that a rule is about, those of ``determines`` two, given one or several of them."""
-    rules = names if isinstance(names, (list, tuple)) else [names]
-    rules = [rules] if rules and all(isinstance(rule, str) for rule in rules) else list(rules)
+    rules = listed(names)
+    if rules and all(isinstance(rule, str) for rule in rules):
+        rules = [rules]
     for rule in rules:
         if not isinstance(rule, (list, tuple)) or len({*map(repr, rule)}) != len(rule) or len(rule) < 2:
             raise DomainError(f'{name} must be a list of different columns, such as {name} = ["collected", "received"]')
@@ -250,7 +253,9 @@ def write_toml(spec: Mapping[str, Any]) -> str:
 
 def key(name: str) -> str:
     """Write a key, quoted where it has to be."""
-    return name if name and _BARE.issuperset(name) else value(name)
+    if name and _BARE.issuperset(name):
+        return name
+    return value(name)
 
 
 def value(item: Any) -> str:
@@ -397,10 +402,11 @@ def template(schema: Mapping[str, str], known: Mapping[str, Mapping[str, Any]]) 
         elif kind not in KINDS:
             lines[1] = f'type = "{BLANK}"  # one of: {_TYPES}'
         else:
-            lines += [_HINTS[kind]] if kind in _HINTS else []
+            lines += [hint for hint in [_HINTS.get(kind)] if hint]
             blanks = [fact for fact in column_type(kind).public_facts if fact.key not in facts]
             lines += [f'{fact.key} = "{BLANK}"  # {fact.description}, such as {fact.example}' for fact in blanks]
-        facts = facts | usual_fates(kind, facts) if kind in KINDS else facts
+        if kind in KINDS:
+            facts = facts | usual_fates(kind, facts)
         lines += [f"{fact} = {value(told)}" for fact, told in facts.items()] * (kind != "none")
         blocks.append("\n".join(lines) + "\n")
     return "\n".join(blocks)
@@ -423,5 +429,5 @@ def _facts_by_type() -> str:
         facts = [f"{fact.key} = {fact.example}" for fact in column_type(kind).public_facts]
         facts += [f"{fact} = {value(told)}" for fact, told in usual_fates(kind, {}).items()]
         lines.append(f"#   {kind}: {', '.join(facts)}")
-        lines += [f"#     {_HINTS[kind].removeprefix('# ')}"] if kind in _HINTS else []
+        lines += [f"#     {hint.removeprefix('# ')}" for hint in [_HINTS.get(kind)] if hint]
     return "\n".join(lines) + "\n"

@@ -244,7 +244,9 @@ class Domain:
     @property
     def row_domain(self) -> Domain:
         """The domain of the rows of all tables of units, without the column that names the unit; else the domain."""
-        return self.rows_of(*self.row_tables) if self.tables else self
+        if self.tables:
+            return self.rows_of(*self.row_tables)
+        return self
 
     def rows_of(self, *names: str) -> Domain:
         """Return the domain of the rows of some tables, with their unit's own columns first."""

@@ -90,7 +90,9 @@ class LatticeColumn(Column):
     @property
     def extremes(self) -> tuple[int, int] | None:
         """The first and the last point in the integer unit; None where values beyond are not refused."""
-        return (self._start, self._stop) if self.out_of_bounds == "error" else None
+        if self.out_of_bounds == "error":
+            return (self._start, self._stop)
+        return None
 
     @property
     def _points(self) -> int:

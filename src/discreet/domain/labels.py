@@ -180,7 +180,9 @@ class Category(Column):
     @property
     def scale(self) -> float:
         """``K - 1`` when ordered (K the number of categories), else 1."""
-        return float(len(self.categories) - 1) if self.ordered else 1.0
+        if self.ordered:
+            return float(len(self.categories) - 1)
+        return 1.0
 
     @property
     def on_a_line(self) -> bool:
@@ -188,7 +190,9 @@ class Category(Column):
         return self.ordered
 
     def _below(self, name: str, value: Any) -> int:
-        return self._alone(value) if self.ordered else Column._below(self, name, value)
+        if not self.ordered:
+            return Column._below(self, name, value)
+        return self._alone(value)
 
     def _alone(self, value: Any) -> int:
         value = plain(value)
@@ -238,7 +242,9 @@ class Category(Column):
         if self._type is not str:
             return pl.Series(np.array(self.categories, dtype=np.dtype(self.dtype.replace("boolean", "bool")))[codes])
         labels = pl.Series(self.categories, dtype=pl.String).gather(np.asarray(codes, dtype=np.int64))
-        return labels.cast(pl.Enum(self.categories)) if self.dtype == "category" else labels
+        if self.dtype == "category":
+            return labels.cast(pl.Enum(self.categories))
+        return labels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -324,6 +330,7 @@ class OpenLabels(Column):
     out_of_bounds: str = "error"
 
     open: ClassVar[bool] = True
+    code_type: ClassVar[type[Any]] = object
 
     def _check(self) -> None:
         if not isinstance(self.prefix, str) or not self.prefix or not encodable(self.prefix):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet._core.arrays import Booleans, Integers
+from discreet._core.checks import listed
 from discreet._core.errors import DomainError
 from discreet.domain import declaration
 from discreet.domain.column import Column
@@ -39,7 +40,7 @@ class Repair:
         """Move records to allowed ones, given the codes of all columns, as :meth:`Domain.repaired` says."""
         rows = np.flatnonzero(~self.allowed[tuple(codes[place] for place in self.columns)])
         settled = list[Integers]()
-        for axis, place in enumerate(self.columns if rows.size else ()):
+        for axis, place in enumerate(self.columns * bool(rows.size)):
             settled.append(self._nearest(axis)[(*settled, codes[place][rows])])
             codes[place] = codes[place].copy()
             codes[place][rows] = settled[-1]
@@ -185,7 +186,7 @@ def _named(entry: Any) -> set[str]:
     """Return the columns that an entry of a rule is about."""
     if isinstance(entry, Mapping) and "determine" in entry and "columns" in entry:  # implies
         return {*entry["columns"], entry["determine"]}
-    return {entry} if isinstance(entry, str) else set(entry)
+    return set(listed(entry))
 
 
 def without(rules: Mapping[str, Any], table: UnitTable) -> dict[str, Any]:

@@ -406,7 +406,9 @@ class Numeric(Column):
         if self._lattice is not None:
             index = np.clip(self._index_near(x), low[codes], high[codes])
             return np.where(low[codes] > high[codes], x, self._points(index))
-        return np.clip(x, low[codes], high[codes], out=x) if self._overshoots else x
+        if self._overshoots:
+            return np.clip(x, low[codes], high[codes], out=x)
+        return x
 
     def _middles(self, codes: Integers) -> Floats:
         if self._ends is None:

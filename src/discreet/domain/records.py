@@ -45,7 +45,7 @@ class Records:
     columns: tuple[npt.NDArray[np.generic], ...]
 
     def __len__(self) -> int:
-        return len(self.columns[0]) if self.columns else 0
+        return max(map(len, self.columns[:1]), default=0)
 
     def rows(self) -> list[tuple[Any, ...]]:
         """Return the records as tuples of codes: for small tables."""

@@ -116,7 +116,9 @@ class UnitTable:
 
     @property
     def _key_column(self) -> Column | None:
-        return self.columns.get(self.slots) if self.slots not in (INTERCHANGEABLE, ORDERED) else None
+        if self.slots not in (INTERCHANGEABLE, ORDERED):
+            return self.columns.get(self.slots)
+        return None
 
     @property
     def listed(self) -> bool:
@@ -251,8 +253,9 @@ class UnitTable:
         for slot, rows in enumerate(map(np.flatnonzero, self.used(columns, least))):
             place = self._first + slot * width
             codes = dict(zip(self.held_columns, columns[place : place + width], strict=True))
-            for name, coding in self._codings.items() if slot else ():
-                codes[name] = coding.decoded(codes[name].astype(np.int64), slots[coding.base(slot)][name])
+            for name, coding in self._codings.items():
+                if slot:
+                    codes[name] = coding.decoded(codes[name].astype(np.int64), slots[coding.base(slot)][name])
             slots.append(codes)
             if self._key_column is not None:
                 codes[self.slots] = np.full(len(records), slot)
@@ -278,7 +281,9 @@ class RowCoding:
     @classmethod
     def parse(cls, name: str, column: Column | None, how: Any) -> RowCoding:
         """Return that of a plain entry. Raises DomainError naming a column that has no such coding."""
-        entry = dict(how) if isinstance(how, Mapping) else {"row": how}
+        entry = {"row": how}
+        if isinstance(how, Mapping):
+            entry = dict(how)
         if column is None or entry.get("row") not in ("first", "previous") or set(entry) - {"row", "lower", "upper"}:
             form = '"first", "previous", or {row = "first", lower = -90, upper = 90}, of a column of the table'
             raise unfit(f"relative_to of {name!r}", form, how, error=DomainError)
@@ -296,7 +301,9 @@ class RowCoding:
 
     def base(self, slot: int) -> int:
         """Return which slot a later one is held by."""
-        return slot - 1 if self.row == "previous" else 0
+        if self.row == "previous":
+            return slot - 1
+        return 0
 
     def coded(self, codes: Integers, base: Integers) -> Integers:
         """Return a later row's codes by those of its base."""

@@ -170,7 +170,9 @@ class NamedAPI(API):
 
     def variations_each(self) -> int:
         """Return the number as it was recorded."""
-        return self._refuse() if self.each is None else self.each
+        if self.each is None:
+            return self._refuse()
+        return self.each
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters as they were recorded."""

@@ -201,7 +201,9 @@ def hidden(
         counts = each * values
     cells = np.empty(len(values), dtype=bool)
     cells[order] = CellEstimates(counts[order], noise, sets, each, stratified, least).hidden()
-    return UnseenCells(cells) if cells.any() else None
+    if cells.any():
+        return UnseenCells(cells)
+    return None
 
 
 # Shapes within cells: nothing was seen of them, so they are draws of the prior.

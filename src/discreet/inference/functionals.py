@@ -210,7 +210,9 @@ class Group(NamedTuple):
     def members(self, support: Records) -> Any:
         """Return which records of the support are in it; one, which gets no weight, where there is none."""
         members = np.asarray(support.columns[self.place] == self.code)
-        return members if members.any() else np.arange(len(members)) < 1
+        if members.any():
+            return members
+        return np.arange(len(members)) < 1
 
 
 def groups_of(domain: Domain, by: str) -> list[Group]:
@@ -266,4 +268,6 @@ def _text(value: Any) -> str:
         return "null"
     if isinstance(value, bool):
         return str(value).lower()
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return str(value)

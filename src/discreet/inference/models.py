@@ -73,7 +73,9 @@ class _Rows(NamedTuple):
     y: Floats
 
     def joined(self, rows: _Rows) -> _Rows:
-        return _Rows(*map(np.concatenate, zip(self, rows, strict=True))) if len(rows.y) else self
+        if len(rows.y):
+            return _Rows(*map(np.concatenate, zip(self, rows, strict=True)))
+        return self
 
     def within(self, basis: Floats) -> _Rows:
         from scipy.linalg import solve_triangular

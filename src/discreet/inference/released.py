@@ -115,7 +115,9 @@ def analysed_mechanism(certificate: releases.Certificate) -> Mechanism:
 
 
 def _file_or_table(release: Any) -> Any:
-    return release._source if isinstance(release, releases.Release) else release
+    if isinstance(release, releases.Release):
+        return release._source
+    return release
 
 
 def released_table(release: Any) -> pl.LazyFrame:

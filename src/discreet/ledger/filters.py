@@ -135,7 +135,9 @@ class ApproximateZCDP(Currency):
         room = maximum.delta - written(profile.delta(math.inf))
         cut = below(max(_NOTHING, min(room, share * _CUT * self.limit(total).delta)))
         rho, delta = privacy.approximate_zcdp(profile, cut=cut)
-        return Cost(_rounded(rho, _UP), _rounded(delta, _UP)) if rho < math.inf else maximum
+        if rho < math.inf:
+            return Cost(_rounded(rho, _UP), _rounded(delta, _UP))
+        return maximum
 
     def worth(self, spent: Cost, total: Budget) -> tuple[float, float]:
         """Return the epsilon of what is spent, at the ledger's delta."""

@@ -267,7 +267,9 @@ class Run:
 
         ``complete`` calls :meth:`commit`, once all is on the disk.
         """
-        return None if self._reservation is None else OnCommit(str(self._reservation.entry), complete)
+        if self._reservation is None:
+            return None
+        return OnCommit(str(self._reservation.entry), complete)
 
     def cancel(self) -> None:
         """Give the reservation back, where the block was not entered, so that nothing was opened."""

@@ -255,7 +255,9 @@ def _ask(connection: sqlite3.Connection, statement: str, /, **values: Any) -> Se
 
 def _reason(error: Exception) -> str:
     """Return what is wrong, without the name of the file."""
-    return os.strerror(error.errno).lower() if isinstance(error, OSError) and error.errno else str(error)
+    if isinstance(error, OSError) and error.errno:
+        return os.strerror(error.errno).lower()
+    return str(error)
 
 
 # -- a server ---------------------------------------------------------------------------------------------------------

@@ -263,7 +263,9 @@ def twin_of(mechanism: Twin, size: int | None) -> Twin:
     # of a user's own generator a twin has what was stated of it
     names = [item.name for item in fields(twin) if hasattr(getattr(twin, item.name), "stated")]
     generators: dict[str, Any] = {name: getattr(mechanism, name) for name in names}
-    return replace(twin, **generators) if generators else twin
+    if generators:
+        return replace(twin, **generators)
+    return twin
 
 
 def public_inputs(mechanism: Mechanism) -> dict[str, Records]:
@@ -271,7 +273,9 @@ def public_inputs(mechanism: Mechanism) -> dict[str, Records]:
     inputs: dict[str, Records] = {}
     for item in fields(mechanism):
         value = getattr(mechanism, item.name)
-        sources = {"": value} if isinstance(value, Records) else getattr(value, "sources", dict)()
+        sources = getattr(value, "sources", dict)()
+        if isinstance(value, Records):
+            sources = {"": value}
         inputs |= {f"{item.name}.{name}".removesuffix("."): records for name, records in sources.items()}
     return inputs
 
@@ -290,7 +294,9 @@ def require_known(kind: type[Mechanism], names: Iterable[str], *more: str) -> No
 
 def declared(mechanism: Mechanism, name: str) -> int | None:
     """Return the number of ``records``, or the ``size``, that a mechanism was made for, where it has that field."""
-    return getattr(mechanism, name) if name in mechanism.__dataclass_fields__ else None
+    if name in mechanism.__dataclass_fields__:
+        return getattr(mechanism, name)
+    return None
 
 
 class PartsMechanism(Mechanism):

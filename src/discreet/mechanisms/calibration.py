@@ -52,7 +52,9 @@ class Free:
 
         low, high = 1.0 / self.high, 1.0 / self.low
         inverse = least_real(lambda u: excess(value_of(u)), low, high, relative=self.relative)
-        return None if inverse is None else value_of(inverse)
+        if inverse is None:
+            return None
+        return value_of(inverse)
 
 
 SIZE = Free("size", 1, 10**10, rising=False, integer=True)  # where it costs privacy
@@ -182,7 +184,9 @@ def scale_solution(law: NoiseLaw, budget: AnyBudget, promise: Callable[..., Guar
     above = float(exact)
     if Fraction(above) < exact:
         above = math.nextafter(above, math.inf)
-    return max(free.low, above) if above <= free.high else None
+    if above <= free.high:
+        return max(free.low, above)
+    return None
 
 
 def least_threshold(search: Search, *, composed: bool = False) -> Any:

@@ -140,7 +140,7 @@ class DirichletMultinomial(HeldMechanism):
             if self._uniform and not quick:
                 prior = self.strength_units / (UNIT * cells)
                 profile = privacy.GroupUrn(size=self.size, prior=prior, cells=cells, n=n, group=group, bound=profile)
-        theorem = "T4, chained" if isinstance(profile, ChainProfile) else "T4"
+        theorem = "T4" + ", chained" * isinstance(profile, ChainProfile)
         chosen, caveat = ("cells", "prior"), Code("prior-share", {"share": self._strength / (self._strength + n)})
         return Guarantee.proved(profile, relation=relation, n=n, theorem=theorem, chosen=chosen, caveats=(caveat,))
 
@@ -156,7 +156,9 @@ class DirichletMultinomial(HeldMechanism):
             tight = cells > 2 or n == 1
             remainder = float(n + strength - least - next_least - 1)
             pairs = [UrnPair(size=self.size, a=float(a), b=float(b), rest=remainder, tight=tight) for a, b in orders]
-        return pairs[0] if len(pairs) == 1 else privacy.LargestProfile(profiles=pairs)
+        if len(pairs) == 1:
+            return pairs[0]
+        return privacy.LargestProfile(profiles=pairs)
 
     def held_table(self, x: Counts) -> HeldTable:
         """Return the cells' masses."""

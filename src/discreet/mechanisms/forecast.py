@@ -137,7 +137,9 @@ class Forecast:
     @property
     def lost_at_most(self) -> float:
         """A bound on the share that is lost, for every table of as many records; 1 where none is known."""
-        return self.worst if self.lost_is == "prediction" else self.lost
+        if self.lost_is == "prediction":
+            return self.worst
+        return self.lost
 
 
 def helpful(domain: Domain, *remedies: str, **useless: bool) -> tuple[str, ...]:

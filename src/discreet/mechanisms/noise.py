@@ -146,7 +146,7 @@ class DiscreteLaplace(NoiseLaw):
             magnitude = (u + t * v) // s
             negative = bool(draws.below(2))
             if magnitude or not negative:
-                return -magnitude if negative else magnitude
+                return magnitude * (1 - 2 * negative)
 
     def approximate(self, scale: float, count: int, *, rng: np.random.Generator) -> Integers:
         """Return the difference of two geometric variables."""
@@ -166,11 +166,15 @@ class DiscreteLaplace(NoiseLaw):
 
     def standard_deviation(self, scale: float) -> float:
         """Return the exact one."""
-        return math.sqrt(0.5) / math.sinh(0.5 / scale) if scale > 0.002 else 0.0
+        if scale > 0.002:
+            return math.sqrt(0.5) / math.sinh(0.5 / scale)
+        return 0.0
 
     def mean_absolute(self, scale: float) -> float:
         """Return the exact ``1 / sinh(1 / scale)``."""
-        return 1.0 / math.sinh(1.0 / scale) if scale > 0.002 else 0.0
+        if scale > 0.002:
+            return 1.0 / math.sinh(1.0 / scale)
+        return 0.0
 
 
 LAPLACE = DiscreteLaplace()

@@ -100,7 +100,8 @@ class PitmanYor(PitmanYorUrn):
             raise ParameterError("a discount below 0 is minus the prior mass per cell. Its size must be at least 1e-12")
         if strength is not None:
             strength = real("strength", strength)
-            cells = round(strength / -discount) if cells is None else cells
+            if cells is None:
+                cells = round(strength / -discount)
         if cells is None or (strength is not None and abs(strength + cells * discount) > 1e-9 * strength):
             raise ParameterError("with a discount below 0, strength must be the number of cells times |discount|")
         return "dirichlet-multinomial", {**fixed, "prior": -discount, "cells": cells}

@@ -127,7 +127,7 @@ def check_fits(records: Records, domain: Domain, rows: int, what: str) -> Record
     if len(records.columns) != len(domain.columns) or len(records) != rows:
         raise ParameterError(f"{what} of the API must give {counted(rows, 'record')} with the columns of the domain")
     for (name, column), codes in zip(domain.columns.items(), records.columns, strict=True):
-        fits = codes.dtype == column._code_type and len(codes) == rows
+        fits = codes.dtype == column.code_type and len(codes) == rows
         if fits and column.size is not None:
             cells = codes.astype(np.int64, copy=False)
             fits = bool(((cells >= 0) & (cells < column.size)).all())
@@ -220,7 +220,9 @@ class EvolutionFacts:
 
     @property
     def _label_count(self) -> int:
-        return 1 if self.by_label is None else self.domain.columns[self.by_label].size or 1
+        if self.by_label is None:
+            return 1
+        return self.domain.columns[self.by_label].size or 1
 
     def _labels(self, records: Records) -> Integers:
         """Return the label of each record; 0 where all are of one population."""
@@ -322,7 +324,9 @@ class EvolutionReading(Reading):
         if not self.y:
             return None
         facts, last = self.facts, self.y[-1]
-        sampling: Sampling = "stratified" if facts.variant == "theoretical" else facts.sampling
+        sampling: Sampling = facts.sampling
+        if facts.variant == "theoretical":
+            sampling = "stratified"
         return ListedShares(facts.probabilities(last), sampling, last.candidates.take)
 
     def outcome(self) -> Outcome | None:

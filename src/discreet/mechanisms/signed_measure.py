@@ -86,7 +86,7 @@ class PublicPoints:
                 "not enough"
             )
         columns = zip(domain.columns.values(), zip(*self.rows, strict=True), strict=True)
-        kinds = ((codes, np.int64 if column.finite else np.float64) for column, codes in columns)
+        kinds = ((codes, column.code_type) for column, codes in columns)
         return Records(columns=tuple(np.array(codes, dtype=kind) for codes, kind in kinds))
 
 
@@ -213,7 +213,9 @@ class SignedMeasure(NoisyCounts):
     @cached_property
     def cells(self) -> NumberedCells:
         """The domain's cells, or those around the points."""
-        return super().cells if self.points is None else CellsAround(self.domain, self.points.count, self.points)
+        if self.points is None:
+            return super().cells
+        return CellsAround(self.domain, self.points.count, self.points)
 
     @cached_property
     def projector(self) -> BoundedLipschitz:

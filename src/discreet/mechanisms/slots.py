@@ -211,8 +211,9 @@ class SlotUse:
         # Tables of one kind have the same columns, as many slots apart. Their correlations are shrunk to the mean of
         # the kind by how much of their variance is noise, and this mean to 0. In a table alone they are shrunk to 0.
         kinds, corrected = dict[Any, list[Any]](), dict(tables)
-        for (i, j), table in excess.items() if self.panel else ():
-            if min(self.slots[[i, j]]) < 0 or max(np.linalg.matrix_rank(values[k]) for k in (i, j)) > 1:
+        for (i, j), table in excess.items():
+            ranks = [np.linalg.matrix_rank(values[k]) for k in (i, j)]
+            if not self.panel or min(self.slots[[i, j]]) < 0 or max(ranks) > 1:
                 continue
             sides = []
             for k, share in zip((i, j), margins[i, j], strict=True):
@@ -249,4 +250,6 @@ class SlotUse:
             return None
         if self.nested[table]:
             return np.arange(-len(self.shares[i]), 0) >= int(slot - 1 - self.slots[self.tables == table].max())
-        return np.array([False, True]) if i - int(np.argmax(self.tables == table)) == slot - 1 else None
+        if i - int(np.argmax(self.tables == table)) == slot - 1:
+            return np.array([False, True])
+        return None

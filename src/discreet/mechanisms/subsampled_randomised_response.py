@@ -124,7 +124,9 @@ class SubsampledRandomisedResponse(Mixture):
         if self.size == 1:
             return super()._profile(n, group)
         profile = SubsampledPair(n=n, size=self.size, cells=self._cells, mixing=self.mixing)
-        return ChainProfile(single=profile, group=group) if group > 1 else profile
+        if group > 1:
+            return ChainProfile(single=profile, group=group)
+        return profile
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return theorem T13 for a table of ``n`` records."""

@@ -161,7 +161,7 @@ def chosen_levels(domain: Domain, n: int, law: NoiseLaw, scales: Sequence[float]
     # predictions do not say so. scales: for one level and for all of them; between, a power of the number.
     tree = Tree.from_domain(domain)
     depth = tree.depth
-    power = math.log(scales[1] / scales[0]) / math.log(depth) if depth > 1 else 0.0
+    power = math.log(scales[1] / scales[0]) / math.log(max(2, depth))
     spread = np.array([0.0] + [law.standard_deviation(scales[0] * s**power) for s in range(1, depth + 1)])
     level = np.arange(1, depth + 1)
     steps = range(1, _WIDEST + 1)

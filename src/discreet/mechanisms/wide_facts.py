@@ -227,7 +227,9 @@ def items_of(workload: Any) -> tuple[str, ...] | None:
     """Return the items of a workload, given as text or one by one."""
     if workload is None:
         return None
-    return tuple(comma_items(workload) if isinstance(workload, str) else map(str, workload))
+    if isinstance(workload, str):
+        workload = comma_items(workload)
+    return tuple(map(str, workload))
 
 
 def measurable_pairs(domain: Domain, workload: Sequence[str] | None) -> tuple[list[Pair], list[Pair]]:

@@ -74,7 +74,9 @@ class Plan:
         """Which mechanisms were not compared because an extra of this package is not installed."""
         extras = {option.name: option.extra for option in self.options if option.extra is not None}
         install = f"pip install 'discreet[{','.join(sorted(set(extras.values())))}]'"
-        return f"not compared: {', '.join(extras)}. Install what they need: {install}" if extras else None
+        if extras:
+            return f"not compared: {', '.join(extras)}. Install what they need: {install}"
+        return None
 
     @property
     def feasible(self) -> list[Option]:
@@ -167,7 +169,9 @@ class Plan:
     @property
     def advice(self) -> list[str]:
         """The verdict with :attr:`remedies`, which were tried, in place of what may help, where there are any."""
-        return self._conclusion(self.remedies or None) if self.verdict else []
+        if self.verdict:
+            return self._conclusion(self.remedies or None)
+        return []
 
     def _conclusion(self, tried: list[str] | None) -> list[str]:
         best = next(iter(self.feasible), None)

@@ -55,7 +55,7 @@ class Budget:
             raise BudgetError("epsilon and delta are both 0, which allows no release that depends on the data")
 
     def __str__(self) -> str:
-        return f"epsilon {as_written(self.epsilon)}" + (f", delta {as_written(self.delta)}" if self.delta else "")
+        return f"epsilon {as_written(self.epsilon)}{f', delta {as_written(self.delta)}' * bool(self.delta)}"
 
     def excess(self, profile: Profile) -> float:
         """Return by what log-ratio a profile is above the budget, in delta, or in epsilon where delta is 0."""

@@ -111,7 +111,9 @@ class HeldTable:
 
     def value(self, i: int) -> str:
         """Describe a value of the i-th mass."""
-        return _held(int(self.frequencies[i])) if len(self.frequencies) else f"a cell of mass {about(self.mass[i], 6)}"
+        if len(self.frequencies):
+            return _held(int(self.frequencies[i]))
+        return f"a cell of mass {about(self.mass[i], 6)}"
 
     def may_pair(self, i: int, j: int) -> bool:
         """Return whether a record can leave a value of the i-th mass for another one of the j-th."""
@@ -239,7 +241,7 @@ def _tail_probability(size: int, mass: float, total: float, first: int) -> float
 def _moved_event(size: int, a: float, b: float, total: float, epsilon: float) -> tuple[float, int]:
     """Return ``P((a+S)/a * b/(b+T) > e^eps)``, ``(S, T) ~ DirMult(size; a+1, b, rest)``, rounded up; and the terms."""
     rest = total - a - b - 1.0
-    rest = rest if rest > 1e-9 else 0.0
+    rest *= rest > 1e-9
     least, most = beta_binomial_range(size, a + 1.0, b + rest)
     s = np.arange(max(least, math.ceil(math.expm1(epsilon) * a * (1.0 - 1e-12))), most + 1, dtype=np.float64)
     if len(s) == 0:

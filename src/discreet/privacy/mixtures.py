@@ -48,7 +48,9 @@ class MinimumPairs(Profile):
     @cached_property
     def pure(self) -> float:
         """The largest loss of a draw, times the number of draws."""
-        return math.inf if self._end is None else LogRatio(self._end.ratio, self.size).ceiling()
+        if self._end is None:
+            return math.inf
+        return LogRatio(self._end.ratio, self.size).ceiling()
 
     @property
     def loss(self) -> float:
@@ -83,7 +85,9 @@ class MinimumPairs(Profile):
         if self.size == 1:
             return self._one(not_above(epsilon))
         bound = self.chord().delta(epsilon)
-        return min(bound, self._composed.delta(epsilon)) if self.size <= _COMPOSED else bound
+        if self.size <= _COMPOSED:
+            return min(bound, self._composed.delta(epsilon))
+        return bound
 
     @cached_property
     def _composed(self) -> Profile:
@@ -225,7 +229,7 @@ def _excess(m: int, p: float, offset: float, factor: float) -> float:
         upper, lower = draws * share * tail, level * betainc(least, draws - least + 1.0, share)
         excess = np.maximum(0.0, upper - lower) + _SLACK * (upper + lower)
         total = float((np.exp(log_chance) * excess).sum()) * math.exp(log_error(m, m))
-    return total + (2.0 * m * chance if low > 0 or high < m else 0.0)
+    return total + 2.0 * m * chance * (low > 0 or high < m)
 
 
 def _bernstein(variance: float) -> tuple[float, float]:

@@ -79,7 +79,9 @@ class OpeningPair:
 
     @property
     def _doubt(self) -> float:
-        return 16 * _EPS if not self.filtered else log_error(self.size, self._total)
+        if self.filtered:
+            return log_error(self.size, self._total)
+        return 16 * _EPS
 
     @property
     def _slack(self) -> float:
@@ -168,7 +170,9 @@ def singular(size: int, mass: float, total: float) -> float:
     """Return ``1 - prod_{i<size} (1 - mass/(total + i))``: the probability that a mass is drawn from, rounded up."""
     if mass == 1.0:
         below = total + size - 1.0
-        return up(min(1.0, size / below)) if below > 0 else 1.0
+        if below > 0:
+            return up(min(1.0, size / below))
+        return 1.0
     if size <= _MOST_TERMS:
         with np.errstate(divide="ignore"):
             log_never = float(np.log1p(-np.minimum(1.0, mass / (total + np.arange(size, dtype=np.float64)))).sum())
@@ -205,14 +209,19 @@ def beta_binomial_range(size: int, mass: float, remainder: float) -> tuple[int, 
         """Return a number from which on, away from the middle, nothing is dense."""
         while abs(outside - inside) > max(16, inside // 64):
             probe = (inside + outside) // 2 if outside < 4 * inside + 4096 else 2 * inside + 1024
-            inside, outside = (probe, outside) if dense(probe) else (inside, probe)
+            if dense(probe):
+                inside = probe
+            else:
+                outside = probe
         return outside
 
     # The law is unimodal for masses of at least 1; below that it also rises towards an end, and nothing is left out.
     middle, low, high = min(size, math.floor(mean)), 0, size
     if dense(middle):
-        high = edge(middle, size) if remainder >= 1.0 else size
-        low = edge(middle, 0) if mass >= 1.0 else 0
+        if remainder >= 1.0:
+            high = edge(middle, size)
+        if mass >= 1.0:
+            low = edge(middle, 0)
     return low, high
 
 
@@ -259,7 +268,9 @@ class PitmanYorPairs(Profile):
     @cached_property
     def _move(self) -> UrnPair | None:
         least, remainder = 1.0 - self.discount, self.strength + self._held - 3.0 + 2.0 * self.discount
-        return UrnPair(size=self.size, a=least, b=least, rest=remainder) if self._held >= 3 else None
+        if self._held >= 3:
+            return UrnPair(size=self.size, a=least, b=least, rest=remainder)
+        return None
 
     @cached_property
     def _orders(self) -> list[_Order | None]:

@@ -149,7 +149,9 @@ class Profile(ABC):
             return self.pure
         high = min(self.pure, self.furthest)
         solution = least_real(lambda e: log_ratio(self.delta(e), delta), 0.0, high, relative=1e-10, absolute=1e-12)
-        return self.pure if solution is None else solution
+        if solution is None:
+            return self.pure
+        return solution
 
 
 @sealed
@@ -268,7 +270,9 @@ def compose(profiles: Sequence[Profile]) -> Profile:
     parts = []
     for profile, reach, count in zip(distinct, reaches, counts, strict=True):
         distribution = _loss_distribution(profile, reach, interval)
-        parts.append(distribution if count == 1 else distribution.self_compose(count))
+        if count > 1:
+            distribution = distribution.self_compose(count)
+        parts.append(distribution)
     joint = reduce(lambda a, b: a.to_dense_pmf().compose(b.to_dense_pmf(), 1e-15), parts)
     pure = up(sum(profile.pure for profile in profiles), 4 * len(profiles))
     return ComposedProfile(releases=len(profiles), distribution=joint, pure_epsilon=pure)
@@ -286,7 +290,10 @@ def fallen_to(profile: Profile, target: float, *, relative: float) -> float:
         return 0.0
     while high - low > relative * high:
         middle = 0.5 * (low + high)
-        low, high = (low, middle) if profile.delta(middle) <= target else (middle, high)
+        if profile.delta(middle) <= target:
+            high = middle
+        else:
+            low = middle
     return high
 
 

@@ -35,7 +35,10 @@ def _least_number(holds: Callable[[Floats], npt.NDArray[np.bool_]], low: int, hi
     while low < high:
         tried = np.arange(low, high, max(1, (high - low) // _AT_ONCE))
         false = int(np.count_nonzero(~holds(tried.astype(np.float64))))
-        low, high = (int(tried[false - 1]) + 1 if false else low), (int(tried[false]) if false < len(tried) else high)
+        if false < len(tried):
+            high = int(tried[false])
+        if false:
+            low = int(tried[false - 1]) + 1
     return low
 
 
@@ -133,7 +136,9 @@ class SamplingPair(Profile):
             if done:
                 break
         value *= slack
-        return up(value) if value < 1.0 else 1.0  # a sum that is not a number promises nothing
+        if value < 1.0:
+            return up(value)
+        return 1.0  # a sum that is not a number promises nothing
 
     def _beyond(self, stop: int, mean: float) -> float:
         """Return an upper bound on ``P(U > stop)``: the geometric series of the ratio at ``stop``."""
@@ -183,7 +188,7 @@ class SamplingPair(Profile):
                 if beyond <= 1e-12 * value or log_part[0] < _NEGLIGIBLE:
                     return value + beyond
             if terms > 16 * _LONGEST:
-                return value + (1.0 if top >= 0 else 0.0)
+                return value + float(top >= 0)
         return value
 
 
@@ -245,7 +250,7 @@ class UrnPair(SamplingPair):
         share = (self.a + self.b + 1.0) / total
         mean = self.size * share
         variance = mean * (1.0 - share) * (self.size + total) / (total + 1.0)
-        return mean, (math.sqrt(variance) if self.rest > 0 else 0.0)
+        return mean, math.sqrt(variance * (self.rest > 0))
 
     def _ratio(self, u: int) -> float:
         if self.rest < 1.0:

@@ -41,7 +41,9 @@ def taken_for_sample(certificate: Certificate) -> ReleaseTakenForSample | None:
     factor = math.sqrt(likelihood.mean_variance(released / facts.records, cells / facts.records))
     remedy = "Take intervals from estimate or regress, which know how the records were made"
     warning = ReleaseTakenForSample(released, facts.records, remedy, factor=factor)
-    return warning if factor > _VISIBLE else None
+    if factor > _VISIBLE:
+        return warning
+    return None
 
 
 Law = Literal["linear", "logistic"]

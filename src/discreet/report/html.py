@@ -240,4 +240,6 @@ def _in_words(measure: Measured) -> str:
     mean, _, high = measure.bootstrap
     if measure.release <= high:
         return "like a sample of the table itself"
-    return f"{about(measure.release / mean)} times that of a sample" if mean > 0 else "more than a sample"
+    if mean > 0:
+        return f"{about(measure.release / mean)} times that of a sample"
+    return "more than a sample"

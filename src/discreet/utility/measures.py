@@ -12,7 +12,7 @@ from scipy.special import expit
 
 from discreet._core.arrays import Booleans, Floats, Integers
 from discreet._core.boundary import sealed
-from discreet._core.checks import integer
+from discreet._core.checks import integer, listed
 from discreet._core.errors import ParameterError
 from discreet._core.numeric import logistic_coefficients
 from discreet._core.random import seeded
@@ -64,7 +64,7 @@ class Measured:
 
 def parse_measures(measures: str | Iterable[str]) -> tuple[str, ...]:
     """Return the measures asked for, in the order of :data:`MEASURES`; ``"all"`` stands for all."""
-    names = {measures} if isinstance(measures, str) else set(measures)
+    names = set(listed(measures))
     if names == {"all"}:
         names = set(MEASURES)
     unknown = sorted(names - set(MEASURES))
@@ -179,7 +179,9 @@ def _correlation(x: DistinctRows, y: DistinctRows) -> Distances:
 
 
 def _mean_and_largest(values: list[float], of: str) -> Distances:
-    return {f"{of}, mean": float(np.mean(values)), f"{of}, largest": max(values)} if values else {}
+    if values:
+        return {f"{of}, mean": float(np.mean(values)), f"{of}, largest": max(values)}
+    return {}
 
 
 def _propensity(x: DistinctRows, y: DistinctRows) -> Distances:
@@ -243,7 +245,9 @@ def _pearson(x: Values, y: Values, frequencies: Integers) -> float:
     a, b, w = a[present], b[present], frequencies[present] / frequencies[present].sum()
     a, b = a - w @ a, b - w @ b
     spread = np.sqrt((w @ (a * a)) * (w @ (b * b)))
-    return float((w @ (a * b)) / spread) if spread > 0 else 0.0
+    if spread > 0:
+        return float((w @ (a * b)) / spread)
+    return 0.0
 
 
 def _correlation_ratio(ordered: Values, label: Values, frequencies: Integers) -> float:
@@ -259,7 +263,9 @@ def _correlation_ratio(ordered: Values, label: Values, frequencies: Integers) ->
     means = np.bincount(group, weights=w * a)[mass > 0] / mass[mass > 0]
     variance = float(w @ (a * a))
     explained = float(mass[mass > 0] @ (means * means))
-    return float(np.sqrt(min(1.0, explained / variance))) if variance > 0 else 0.0
+    if variance > 0:
+        return float(np.sqrt(min(1.0, explained / variance)))
+    return 0.0
 
 
 def _cramer(x: Values, y: Values, frequencies: Integers) -> float:

@@ -111,7 +111,9 @@ def filled(form: Any, values: dict[str, Any]) -> Any:
         return None if field is None else _WAYS[hole[2]](field)
 
     if isinstance(form, str):
-        return value(hole) if (hole := _HOLE.fullmatch(form)) else _HOLE.sub(value, form)
+        if hole := _HOLE.fullmatch(form):
+            return value(hole)
+        return _HOLE.sub(value, form)
     if isinstance(form, list):
         rows = [(part, row) for part in form for row in (values[part["$for"]] if "$for" in part else [{}])]
         return [filled(part, values | row) for part, row in rows]
@@ -160,8 +162,8 @@ class Chart:
 
     def line(self, kind: str, points: Points, *, close: bool = False) -> None:
         """Draw a line, or the outline of an area."""
-        path = "M" + " L".join("{} {}".format(*self.at(x, y)) for x, y in points) if points else ""
-        self.lines.append((kind, path + " Z" * close))
+        path = " L".join("{} {}".format(*self.at(x, y)) for x, y in points)
+        self.lines.append((kind, "M" * bool(points) + path + " Z" * close))
 
 
 def profile_chart(
