@@ -111,9 +111,9 @@ class Guard:
         async def with_headers(message: Any) -> None:
             if message["type"] == "http.response.start":
                 held = {name.lower() for name, _ in message["headers"]}
-                headers = (
-                    HEADERS if b"content-security-policy" in held else HEADERS | {"Content-Security-Policy": POLICY}
-                )
+                headers = HEADERS
+                if b"content-security-policy" not in held:
+                    headers = HEADERS | {"Content-Security-Policy": POLICY}
                 message["headers"] += [(name.lower().encode(), value.encode()) for name, value in headers.items()]
             await send(message)
 

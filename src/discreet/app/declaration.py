@@ -10,7 +10,6 @@ one is the table of units, and the other that of their rows.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -147,7 +146,7 @@ class Declared:
         if key not in self.columns:
             return KEEP_OUT
         kind = str(self.columns[key].get("type", ""))
-        return {"string": "category"}.get(kind, kind if kind in KINDS else "")
+        return {"string": "category"}.get(kind, kind * (kind in KINDS))
 
     def shown(self, key: Key, entry: FormField) -> Any:
         """Return what a field shows."""
@@ -155,12 +154,13 @@ class Declared:
         fact = facts.get(entry.key)
         if entry.rows:  # parts of one fact
             relative = facts.get("relative_to", {})
-            relative = relative if isinstance(relative, Mapping) else {"row": relative}
+            if not isinstance(relative, Mapping):
+                relative = {"row": relative}
             fact = relative.get(entry.key.removeprefix("relative_to."))
         if entry.form == "flag":
             return fact in (True, "category")
         if isinstance(fact, (list, tuple)):
-            return ("\n" if entry.form == "lines" else ", ").join(map(str, fact))
+            return {"lines": "\n"}.get(entry.form, ", ").join(map(str, fact))
         if fact is None or fact == BLANK:
             return ""
         return str(fact)
@@ -191,10 +191,10 @@ def declared(keys: Sequence[Key], text: str) -> Declared:
         of_rows = {(file, column): fact for column, fact in rows.pop("columns", {}).items()}
     of_unit: dict[Key, Any] = {(units, name): facts for name, facts in document.pop("columns", {}).items()}
     columns = {key: dict(facts) for key, facts in {**of_unit, **of_rows}.items() if isinstance(facts, Mapping)}
-    unit_keys = frozenset(of_unit if rows else ())
+    unit_keys = frozenset(key for key in of_unit if rows)
     outcome = document.pop(_OUTCOME, ())
     outcome = tuple((units, name) for name in listed(outcome))
-    rules = write_toml(document) if document else ""
+    rules = write_toml(document) * bool(document)
     known = [*keys, *(key for key in columns if key not in keys)]
     return _checked(Declared(known, text, columns, units, rows, unit_keys, outcome, rules))
 
@@ -216,8 +216,9 @@ def from_fields(before: Declared, values: Mapping[str, Sequence[str]]) -> Declar
         columns[file, name] = parts[of_unit][name] = facts
         unit_keys |= {key for key in [(file, name)] if of_unit and rows}
     rules = _first(values, _RULES)
-    places = [] if rows else values.get(_OUTCOME, ())
-    outcome = tuple(key for place, key in enumerate(before.keys) if str(place) in places and key in columns)
+    places = values.get(_OUTCOME, ())
+    keys = [key for place, key in enumerate(before.keys) if str(place) in places and key in columns]
+    outcome = tuple(keys * (not rows))
     document: dict[str, Any] = {"units": units, _OUTCOME: [name for _, name in outcome]}
     document = {key: fact for key, fact in document.items() if fact}
     try:
@@ -267,8 +268,8 @@ def _column_facts(
             if text:
                 column[entry.key] = "category" if entry.key == "nulls" else True
         elif entry.form in ("lines", "list"):
-            parts = [part.strip() for part in re.split(r"\n" if entry.form == "lines" else ",", text)]
-            parts = [part for part in parts if part]
+            parts = [part.strip() for part in text.split({"lines": "\n"}.get(entry.form, ","))]
+            parts = list(filter(None, parts))
             if parts:
                 column[entry.key] = _alike(parts) if entry.key != "null_values" else ["", *parts]
         elif text:

@@ -39,7 +39,7 @@ class ReleaseForm:
         texts = {key: str(values.get(key, "")).strip() for key in ("epsilon", "delta", "size", "out")}
         texts |= {key: str(values.get(key, "")).strip() for key in ("tables", "mechanism", "seed")}
         accept = tuple(code for code in (*_ACCEPTED, "other-columns") if values.get(code))
-        texts |= {"delta": texts["delta"] or "0", "tables": texts["tables"] if texts["tables"] != "1" else ""}
+        texts |= {"delta": texts["delta"] or "0", "tables": texts["tables"] * (texts["tables"] != "1")}
         needed = {"epsilon": "epsilon", "size": "the number of records to release", "delta": "delta"}
         other = {"tables": "the number of tables", "seed": "a seed"}
         for key, words in (needed | other).items():
@@ -65,9 +65,9 @@ class ReleaseForm:
     def python(self) -> str:
         """Return the release in Python."""
         numbers = {key: Expression(getattr(self, key)) for key in ("size", "tables", "seed")}
-        unit = _call("discreet.Unit", self.unit, max_records=Expression(self.max_records)) if self.unit else ""
-        ledger = _call("discreet.Ledger", self.ledger, self.dataset) if self.ledger else ""
-        accept = "{" + ", ".join(json.dumps(code) for code in self.accept) + "}" if self.accept else ""
+        unit = _call("discreet.Unit", self.unit, max_records=Expression(self.max_records)) * bool(self.unit)
+        ledger = _call("discreet.Ledger", self.ledger, self.dataset) * bool(self.ledger)
+        accept = f"{{{', '.join(map(json.dumps, self.accept))}}}" * bool(self.accept)
         objects = {"unit": Expression(unit), "ledger": Expression(ledger), "accept": Expression(accept)}
         budget = Expression(f"discreet.Budget(epsilon={self.epsilon}, delta={self.delta})")
         out = self.out
@@ -103,8 +103,9 @@ def check_python(data: str, domain: str) -> str:
 def ledger_request(values: Mapping[str, Any], place: str) -> tuple[list[str], str]:
     """Return the command that makes a ledger, and the Python."""
     texts = {key: str(values.get(key, "")).strip() for key in ("dataset", "epsilon", "delta", "unit", "max_records")}
-    texts |= {} if texts["unit"] else {"max_records": ""}
-    unit = _call("discreet.Unit", texts["unit"], max_records=Expression(texts["max_records"])) if texts["unit"] else ""
+    unit, texts["max_records"] = "", texts["max_records"] * bool(texts["unit"])
+    if texts["unit"]:
+        unit = _call("discreet.Unit", texts["unit"], max_records=Expression(texts["max_records"]))
     numbers = {key: Expression(texts[key]) for key in ("epsilon", "delta")}
     made = _call("discreet.Ledger.create", place, dataset=texts["dataset"], **numbers, unit=Expression(unit))
     return ["ledger", "init", place, *_options(**texts)], _program(made)

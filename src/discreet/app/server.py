@@ -134,7 +134,7 @@ def application_of(steps: Any, access: Any, end: Callable[[], None]) -> Any:
         while True:
             await asyncio.sleep(1.0)
             seen |= steps.windows > 0
-            lonely = lonely + 1.0 if seen and not steps.windows and not steps.jobs.running else 0.0
+            lonely = (lonely + 1.0) * (seen and not steps.windows and not steps.jobs.running)
             if lonely >= _LONELY:
                 end()
                 return

@@ -243,10 +243,11 @@ class Steps:
             paid = {"ledger": found["ledger_name"], "dataset": found["ledger"]["dataset"]}
         try:
             ending = values.get("format", "")
-            ending = ending if ending in _WRITTEN else "parquet"
+            if ending not in _WRITTEN:
+                ending = "parquet"
             folder = several or values.get("tables", "").strip() not in ("", "1")
-            out = self.workspace.output(values.get("out", ""), "" if folder else ending)
-            kind = ending if folder and ending != "parquet" else ""
+            out = self.workspace.output(values.get("out", ""), ending * (not folder))
+            kind = ending * bool(folder and ending != "parquet")
             names = {"data": self._data, "domain": self.workspace.domain_file.name, "out": out, "out_format": kind}
             form = requests.ReleaseForm.parse(values, **names, **found["covers"], **paid)
         except (DiscreetError, TypeError) as problem:
@@ -263,7 +264,9 @@ class Steps:
         """Make a ledger."""
         values, place = await _form(request), self.workspace.ledger_file.name
         rows = self._rows  # who is protected is declared once
-        values |= {"unit": rows.unit if rows else "", "max_records": str(rows.max_records) if rows else ""}
+        values |= {"unit": "", "max_records": ""}
+        if rows:
+            values |= {"unit": rows.unit, "max_records": str(rows.max_records)}
         arguments, python = requests.ledger_request(values, place)
         facts = {"python": python, "back": "/release"}
         return self._to(await self.jobs.start("Make a ledger", arguments, next_address="/release", **facts))
@@ -296,9 +299,10 @@ class Steps:
         """Write the report of a release: public, or beside the confidential table."""
         release, page = self._release_of(request), self._scratch_page()
         arguments, beside = ["report", release.name, "--out", str(page)], "beside" in await _form(request)
-        table = (self._data, self.workspace.domain_file.name) if beside else ("", "")
-        arguments += ["--data", table[0], "--domain", table[1]] if beside else []
-        title = "Released beside confidential" if beside else "Report"
+        table, title = ("", ""), "Report"
+        if beside:
+            table, title = (self._data, self.workspace.domain_file.name), "Released beside confidential"
+            arguments += ["--data", table[0], "--domain", table[1]]
         address = f"/read/{quote(release.name, safe='')}"
         facts: dict[str, Any] = {"page": page, "confidential": beside, "back": address}
         facts |= {"python": requests.report_python(release.name, *table)}
@@ -316,9 +320,11 @@ class Steps:
         """Recompute what the certificate of a release says."""
         release = self._release_of(request)
         place = str(release.certificate_path.relative_to(self.workspace.folder))
-        arguments = ["verify", release.name] if release.path.is_dir() else ["verify", place, "--data", release.name]
+        arguments, data = ["verify", place, "--data", release.name], release.name
+        if release.path.is_dir():
+            arguments, data = ["verify", release.name], ""
         address = f"/read/{quote(release.name, safe='')}"
-        python = requests.verify_python(arguments[1], "" if release.path.is_dir() else release.name)
+        python = requests.verify_python(arguments[1], data)
         return self._to(await self.jobs.start("Verify", arguments, next_address=address, back=address, python=python))
 
     # -- jobs ---------------------------------------------------------------------------------------------------------

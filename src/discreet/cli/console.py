@@ -39,7 +39,7 @@ _SEVERAL = {
 
 def in_options(text: str, command: click.Command | None) -> str:
     """Return a message with its arguments as options of the command that shows it; what it lacks stays, as Python's."""
-    options = set() if command is None else {option for parameter in command.params for option in parameter.opts}
+    options = {option for parameter in getattr(command, "params", ()) for option in parameter.opts}
     return ARGUMENT.sub(lambda match: _as_option(match, options), text)
 
 
@@ -69,7 +69,7 @@ def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
 def tell(text: str, *, err: bool = False) -> None:
     """Print what the library says, its arguments as options of the command that runs."""
     context = click.get_current_context(silent=True)
-    echo(in_options(text, None if context is None else context.command), err=err)
+    echo(in_options(text, getattr(context, "command", None)), err=err)
 
 
 def alarm(text: str, *, err: bool = False) -> None:

@@ -10,7 +10,7 @@ import click
 
 from discreet._core.boundary import explained
 from discreet._core.text import harmless
-from discreet.cli.console import Commands, Complaint, echo
+from discreet.cli.console import Commands, echo
 from discreet.cli.ledger import ledger
 from discreet.cli.release import calibrate, domain, plan, privacy, release
 from discreet.cli.released import app, audit, compare, demo, describe, estimate, regress, report, unseen, verify
@@ -59,7 +59,7 @@ def run(arguments: list[str] | None = None) -> int:
 def _status_of(error: BaseException, arguments: list[str] | None) -> int:
     """Say in one line what stopped the command, and return its exit status."""
     if isinstance(error, click.ClickException):
-        return _complain(error.format_message(), error.exit_status if isinstance(error, Complaint) else 2)
+        return _complain(error.format_message(), getattr(error, "exit_status", 2))
     if isinstance(error, (click.Abort, KeyboardInterrupt)):
         text = "interrupted. No file was left half-written"
         return _complain(". ".join(filter(None, [text, getattr(error.__cause__ or error, "cost", "")])), 2)

@@ -63,7 +63,7 @@ def log(book: discreet.Ledger, as_json: bool) -> None:
     for event in events:
         facts = event["facts"]
         subject = facts.get("mechanism", {}).get("name") or " ".join(facts.get("out", ())) or facts.get("what") or ""
-        cost = f"costs {event['cost']['loss']}, {event['cost']['delta']}" if event["entry"] else ""
+        cost = f"costs {event['cost']['loss']}, {event['cost']['delta']}" * bool(event["entry"])
         parts = (str(event["number"]), event["at"], event["entry"] or "-", event["state"], cost, subject)
         lines.append("  ".join(filter(None, parts)))
     answer(as_json, {"dataset": book.dataset, "events": events}, *lines)

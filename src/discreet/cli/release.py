@@ -58,7 +58,8 @@ def release(data: str, domain_file: str, tables: int, sampling: str | None, as_j
         "accept": common.accepted(options),
         "ledger": common.ledger_of(options, domain_file),
     }
-    request |= {} if sampling is None else {"sampling": sampling}
+    if sampling is not None:
+        request["sampling"] = sampling
     request |= {"tables": tables, **common.parameters(options)}  # sampling may be given either way
     size = options["size"]
     with progress_bar(None if size is None else size * max(1, tables), as_json) as progress:
@@ -144,7 +145,9 @@ def plan(
         show(result.to_dict() | ({"html": html} if html else {}))
     else:
         _tell_plan(result.advice, in_options(result.text, release), html)
-    return 0 if result.feasible else Infeasible.exit_status
+    if result.feasible:
+        return 0
+    return Infeasible.exit_status
 
 
 def _compare_slots(

@@ -52,7 +52,7 @@ def verify(certificate: str, data: str | None, settle: bool, seconds: float, as_
             verdict = "The rows are those that were released. Get the file as it was written."
         echo(f"Claims that disagree: {len(wrong)} of {len(checks) - len(stated)}. {verdict}")
     else:
-        unchecked = "" if compared else " The released file was not checked: give it as --data."
+        unchecked = " The released file was not checked: give it as --data." * (not compared)
         echo(f"All {len(checks) - len(stated)} claims agree.{unchecked}")
     if stated and not as_json:
         echo(harmless(f"Stated, not checked: {', '.join(stated)}."))
@@ -163,9 +163,9 @@ def estimate(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         with progress_bar(1, as_json, "tables", after=2.0) as progress:
-            summarise = (
-                partial(release.estimate, progress=progress) if several else release.posterior(**options).summary
-            )
+            summarise = partial(release.estimate, progress=progress)
+            if not several:
+                summarise = release.posterior(**options).summary
             summary = summarise(names, **numbers)
     for warning in caught:
         if issubclass(warning.category, UserWarning):

@@ -94,7 +94,7 @@ class TableFinding:
     unlisted: int = 0
 
     def __str__(self) -> str:
-        rows = "" if self.rows is None else f" ({counted(self.rows, 'row')})"
+        rows = f" ({counted(self.rows or 0, 'row')})" * (self.rows is not None)
         more = [counted(self.unlisted, "other value")] * (self.unlisted > 0)
         shown = f": {', '.join([*map(str, self.examples), *more])}" * bool(self.examples)
         return f"{sentence(self.problem)}{rows}{shown}. {sentence(self.remedy)}"
@@ -156,7 +156,7 @@ class TableCheck:
         return {"confidential": True, "notice": BANNER, "fits": self.fits, "refused": self.refused, **asdict(self)}
 
     def __str__(self) -> str:
-        lines = [BANNER, *([] if self.rows is None else [counted(self.rows, "row")])]
+        lines = [BANNER, *[counted(rows, "row") for rows in [self.rows] if rows is not None]]
         if isinstance(self.units, Mapping):
             lines += [f"{harmless(name)}: {units}" for name, units in self.units.items() if units is not None]
         elif self.units is not None:

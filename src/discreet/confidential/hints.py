@@ -121,7 +121,7 @@ def pair_hints(domain: Domain, columns: Mapping[str, pl.Series]) -> Iterator[tup
         told = [(a, b) for a, b in permutations((one, two)) if _tells(frame, a, b)]
         if len(told) == 2:
             yield two, f"it codes what {one!r} codes. Leave one of them out"
-        for a, b in told if len(told) == 1 and sizes[told[0][0]] < frame.height / 20 else ():
+        for a, b in [pair for pair in told if len(told) == 1 and sizes[pair[0]] < frame.height / 20]:
             yield b, f'it follows from {a!r} in these rows. If a code book says so, write: determines = ["{a}", "{b}"]'
     times = [name for name in frame.columns if frame[name].dtype.is_temporal() and sizes[name] > 1]
     for one, two in permutations(times, 2):

@@ -322,8 +322,11 @@ def code(column: Any, x: Any, kind: Any) -> Any | None:
     if not column.finite or column.notation:
         return None
     name, missing = kind.simpleString(), x.isNull()
-    misfit = _long(_MISFIT if column.out_of_bounds == "error" else int(column.misfit_code))
-    null = _long(int(column.null_code)) if column.nullable else misfit
+    misfit = null = _long(_MISFIT)
+    if column.out_of_bounds != "error":
+        misfit = null = _long(int(column.misfit_code))
+    if column.nullable:
+        null = _long(int(column.null_code))
     if column.kind in ("boolean", "category"):
         # A collation other than that of bytes is a part of the name.
         if name != _LABELS.get(type(column.labels[0])) or len(column.labels) > _MOST_LABELS:

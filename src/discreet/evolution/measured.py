@@ -207,7 +207,10 @@ def _lower_mean(mean: float, count: int, risk: float) -> float:
     for _ in range(60):
         middle = (low + high) / 2
         divergence = float(rel_entr(mean, middle) + rel_entr(1 - mean, 1 - middle))  # of two Bernoulli laws, nats
-        low, high = (middle, high) if divergence > allowed else (low, middle)
+        if divergence > allowed:
+            low = middle
+        else:
+            high = middle
     return low
 
 

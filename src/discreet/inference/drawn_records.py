@@ -128,7 +128,10 @@ def _tilt_to_sum(log_weight: Callable[[Integers], Floats], records: int, cells: 
         low *= 2.0
     for _ in range(40):
         middle = 0.5 * (low + high)
-        low, high = (low, middle) if excess(middle) > 0 else (middle, high)
+        if excess(middle) > 0:
+            high = middle
+        else:
+            low = middle
     return low
 
 
@@ -212,7 +215,7 @@ class NoisyUrn:
             nothing = float(log_rising(np.array([max(opened, 1e-300)]), np.array([float(drawn)]))[0])
         peak = max(float(logs.max()), nothing)
         probable = logs > peak - _DROP
-        ends = [minimum + self._noise.reach, 0.0] if nothing > peak - _DROP else []
+        ends = [minimum + self._noise.reach, 0.0] * (nothing > peak - _DROP)
         if probable.any():
             y, logs = y[probable], logs[probable]
             ends += [step * float(y[0]) - self._noise.reach, step * float(y[-1]) + self._noise.reach]

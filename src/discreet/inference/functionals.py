@@ -153,9 +153,9 @@ def _position(text: str, column: Column, name: str) -> Any:
             codes = column.coordinates(values) if column.labels is None else column.encode(values)
             if math.isfinite(codes[0]):
                 return float(codes[0])
-    remedy = f"Its values are {', '.join(map(repr, column.words[:_MOST_NAMED]))}" if column.words else ""
-    more = ", ..." * (len(column.words) > _MOST_NAMED)
-    raise ParameterError(f"{name!r}: {text!r} is not a value of the column{'. ' * bool(remedy)}{remedy}{more}")
+    words = ", ".join(map(repr, column.words[:_MOST_NAMED])) + ", ..." * (len(column.words) > _MOST_NAMED)
+    remedy = f". Its values are {words}" * bool(words)
+    raise ParameterError(f"{name!r}: {text!r} is not a value of the column{remedy}")
 
 
 def known_functionals(asked: Sequence[Evaluated], domain: Domain, column: str | None = None) -> list[Functional]:

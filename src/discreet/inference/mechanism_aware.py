@@ -196,7 +196,9 @@ def latent_counts(
     elif tree is not None and leaf is not None:
         priors = Prior.along(tree, masses, firmer=firmer, starts=starts, atoms=_atoms(domain, leaf, starts))
     else:
-        wide = WIDE_FOR_LITTLE if likelihood.withholds or likelihood.noiseless else WIDE
+        wide = WIDE
+        if likelihood.withholds or likelihood.noiseless:
+            wide = WIDE_FOR_LITTLE
         priors = Prior.learned(masses, firmer=firmer, wide=wide, softer=likelihood.noiseless)
     counts = samplers.draw_counts(likelihood, priors, release, draws, rng)
     return LatentCounts(domain, counts, priors, base, leaf, mechanism.name, release.n, strength, unseen, sets)

@@ -52,7 +52,7 @@ class Unseen:
     rests_on: str = ""
 
     def __str__(self) -> str:
-        least = "at least " if self.conservative else ""
+        least = "at least " * self.conservative
         interval = f"{percent_as_written(self.level)}: {self.lower:,.6g} to {self.upper:,.6g}"
         return f"{self.what}: {self.estimate:,.6g} ({least}{interval})"
 
@@ -135,7 +135,7 @@ def all_unseen(release: Any, facts: Any = None, *, level: float = 0.95) -> tuple
         f"they tell a strength of {learned.lower:.3g} to {learned.upper:.3g} ({percent_as_written(_SURE)}) instead of "
         f"{z.urn.strength:g}. Do not rely on values, mass and discovery"
     )
-    return answers, (() if learned.lower <= z.urn.strength <= learned.upper else (note,))
+    return answers, (note,) * (not learned.lower <= z.urn.strength <= learned.upper)
 
 
 def _read(release: Any, facts: Any) -> Released:

@@ -136,7 +136,7 @@ class FormulaDesign:
         for alias, name in self._aliases.items():
             formula = formula.replace(f"`{name}`", alias)
         bare = [f"`{name}`" for name in domain.names if not name.isidentifier() and name not in self._aliases.values()]
-        self._hint = f". Names such as {bare[0]} stand in backticks" if bare else ""
+        self._hint = "".join(f". Names such as {name} stand in backticks" for name in bare[:1])
         self._spec = self._read(lambda: Formula(formula))
         if not hasattr(self._spec, "lhs") or not hasattr(self._spec, "rhs"):
             raise ParameterError(

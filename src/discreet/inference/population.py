@@ -393,7 +393,7 @@ class Posterior:
         return distribution(self, column, level, axes)
 
     def __repr__(self) -> str:
-        chains = f" in {counted(self.chains, 'chain')}" if self.chains else ""
+        chains = f" in {counted(self.chains, 'chain')}" * bool(self.chains)
         pieces = counted(len(self.support), "record") if len(self.support) else "records of their own"
         return f"<Posterior: {counted(self.draws, 'draw')}{chains} on {pieces}, columns {', '.join(self.domain.names)}>"
 

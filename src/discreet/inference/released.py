@@ -135,8 +135,9 @@ def _distinct(release: Any, keys: list[str], weights: str | None) -> pl.DataFram
     present = quietly(lambda: lazy.collect_schema().names(), releases.unreadable())
     for name in names:
         if name not in present:
-            of_counts = "standard_error" in present
-            hint = "this is a table of counts, not of records" if of_counts else "check the certificate"
+            hint = "check the certificate"
+            if "standard_error" in present:
+                hint = "this is a table of counts, not of records"
             raise DataError(name, "is not in the release", hint)
     table = quietly(lambda: lazy.group_by(keys).agg(count.alias(_COUNT)).collect(), releases.unreadable())
     values = table[_COUNT]

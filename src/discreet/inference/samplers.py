@@ -149,8 +149,9 @@ def _given_noisy(
     if isinstance(release, ReleasedCounts):
         _require_complete(release.values)
         return noisy(priors, release.n, release.values, Noise.from_law(likelihood.law, likelihood.scale))
-    kind = Moved if likelihood.surplus == "moved" else Positive
-    return kind.posteriors(priors, likelihood, release.n, release.values)
+    if likelihood.surplus == "moved":
+        return Moved.posteriors(priors, likelihood, release.n, release.values)
+    return Positive.posteriors(priors, likelihood, release.n, release.values)
 
 
 def _given_thresholded(

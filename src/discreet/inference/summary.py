@@ -49,7 +49,9 @@ def effective_sample_size(chains: npt.ArrayLike, *, ranked: bool = True) -> floa
     end = int(np.append(np.flatnonzero(pairs <= 0.0), len(pairs) - 1)[0])  # of this pair, the first counts once
     odd = float(correlations[2 * end])
     monotone = np.minimum.accumulate(pairs[:end])
-    time = 2.0 * float(monotone.sum()) - 1.0 + (odd if pairs[end] >= 0.0 else max(odd, 0.0))
+    if pairs[end] < 0.0:
+        odd = max(odd, 0.0)
+    time = 2.0 * float(monotone.sum()) - 1.0 + odd
     return float(total / max(time, 1.0 / math.log10(total)))
 
 

@@ -131,7 +131,7 @@ class Page:
     def state(self, entry: str | None) -> LedgerEvent | None:
         """Return the last event that says the state of an entry; None where there is no such entry."""
         events = self.select(f"AND entry = :entry AND state IN {STATES}", "number DESC LIMIT 1", entry=entry)
-        return events[0] if events else None
+        return next(iter(events), None)
 
     def state_of(self, reservation: LedgerEvent) -> str:
         """Return the state of an entry that there is."""

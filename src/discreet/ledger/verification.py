@@ -227,8 +227,8 @@ def _cost_problems(entry: _Entry, entries: Collection[_Entry], book: Book) -> It
     facts, purpose, paying = entry.facts, entry.purpose, entry
     if "part" in facts and (plan := _plan_of(entry, entries)) is not None:
         paying = plan
-    single = [] if purpose is None else [{**purpose, "toml": purpose["domain"], "group": facts["group"]}]
-    releases = facts.get("parts", single)
+    purposes = [part for part in [purpose] if part is not None]
+    releases = facts.get("parts", [{**part, "toml": part["domain"], "group": facts["group"]} for part in purposes])
     if paying.facts.get("free") or not releases:
         return
     if any("toml" not in release or release["mechanism"]["name"] not in {*REGISTRY, *MODELS} for release in releases):

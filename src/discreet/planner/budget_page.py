@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -169,10 +170,15 @@ def _texts(plan: Plan, arguments: Mapping[str, str]) -> dict[str, Any]:
     comparison = plan.comparison
     n, size, budget = comparison.n, comparison.size, comparison.budget
     notes = list(map(str, delta_caveats(getattr(budget, "delta", 0.0), n)))
-    amount, cost = (as_written(budget.epsilon),) * 2 if isinstance(budget, Budget) else (_percent(budget)[0], "-")
+    if isinstance(budget, Budget):
+        amount = cost = as_written(budget.epsilon)
+        label = f"epsilon {amount}"
+    else:
+        amount, cost = _percent(budget)[0], "-"
+        label = f"limit {amount} %"
     texts: dict[str, Any] = {
         "amount": amount,
-        "label": f"epsilon {amount}" if isinstance(budget, Budget) else f"limit {amount} %",
+        "label": label,
         "epsilon": cost,
         "mechanism": "none",
         "why": "No mechanism meets this budget.",
@@ -217,7 +223,7 @@ def error_texts(domain: Domain, name: str, value: float) -> list[Any]:
     if column.labels is not None or column.open:
         text = about(100.0 * value)
         return [f"{text} %", "", float(text)]
-    share = value / column.scale if column.scale else 0.0
+    share = value / (column.scale or math.inf)
     return [about(value), f"{about(100.0 * share)} % of its range", float(about(value))]
 
 
@@ -284,8 +290,10 @@ def _unknown_pairs(plan: Plan) -> list[str]:
         return []
     reason, forecasts = "no columns", []
     for option in plan.feasible[:1]:
-        reason = "some columns" if option.errors is not None else reason
-        forecasts = [] if option.forecast is None else wording.pairs(option.forecast, comparison.n)
+        if option.errors is not None:
+            reason = "some columns"
+        if option.forecast is not None:
+            forecasts = wording.pairs(option.forecast, comparison.n)
     if comparison.reference.table is None:
         reason = "no table"
     return [*wording.PAIRS_UNKNOWN[reason], *forecasts]
@@ -353,8 +361,9 @@ def _calls(plan: Plan, mechanism: str, arguments: Mapping[str, str]) -> tuple[st
 
 def _percent(budget: Any) -> list[str]:
     """Return the shares that limit an attacker in percent; none of epsilon and delta."""
-    shares = [] if isinstance(budget, Budget) else numbers_of(budget).values()
-    return [as_written(round(100.0 * share, 8)) for share in shares]
+    if isinstance(budget, Budget):
+        return []
+    return [as_written(round(100.0 * share, 8)) for share in numbers_of(budget).values()]
 
 
 def _text(value: Any) -> str:

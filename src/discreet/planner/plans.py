@@ -106,7 +106,7 @@ class Plan:
     def why(self) -> str:
         """Why the best option was chosen, from public facts alone."""
         best, *rivals = self.feasible
-        missing = f". {sentence(self.missing)}" if self.missing else ""
+        missing = f". {sentence(self.missing or '')}" * bool(self.missing)
         if best.w1 is None:
             return f"{best.name}. Errors are not predicted for records that are mostly not from the data{missing}"
         better = [option for option in rivals if rank(option) < rank(best)]
@@ -118,7 +118,7 @@ class Plan:
             compared = "that keep rare records, repeat none verbatim and meet"
         if best.times_sampling is not None:
             times, records = about(best.times_sampling, 2), counted(self.comparison.size, "record")
-            times = "about" if times == "1" else f"{times} times"
+            times = {"1": "about"}.get(times, f"{times} times")
             notes.append(f"It is {times} that of a sample of {records} without privacy")
         for option in rivals[:1]:
             notes.append(f"The next is {option.name} ({_estimate(option.w1, none='not predicted')})")
@@ -175,7 +175,7 @@ class Plan:
 
     def _conclusion(self, tried: list[str] | None) -> list[str]:
         best = next(iter(self.feasible), None)
-        instead = list(filter(None, [fewer_cells(self.comparison)])) if tried is None else []
+        instead = [advice for advice in [fewer_cells(self.comparison)] if advice and tried is None]
         if best is None or best.forecast is None:
             return ["No mechanism can release this table. Each says why below", *(tried or instead)]
         if not best.poor:
@@ -304,7 +304,9 @@ class Plan:
             numbers = [f"{name} {cell}" for name, cell in zip(header[1:-1], row[1:-1], strict=True) if cell]
             lines += [line] if fits else [row[0], *wrapped([", ".join(numbers)], "    ")]
             lines += wrapped([row[-1]], "    ")
-        conclusion = f"Chosen: {self.why}." if self.feasible else "No mechanism meets this request."
+        conclusion = "No mechanism meets this request."
+        if self.feasible:
+            conclusion = f"Chosen: {self.why}."
         sentences = [f"{', '.join(names)}: {why}" for why, names in self._refused.items()]
         return "\n".join([*lines, *wrapped([conclusion, *self._meaning, *self.notes, *sentences])])
 

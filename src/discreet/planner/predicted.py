@@ -152,7 +152,8 @@ def mean_lengths(mechanism: Mechanism, reference: Reference, *, n: int, size: in
     middles = middles[: cells - int(column.nullable)]
     for rng, part in zip(map(ApproximateGenerator, (0, 0)), (1.0, 0.5), strict=True):
         points = (low + high) / 2.0 + part * (values - (low + high) / 2.0)
-        points = np.rint(points) if column.kind == "integer" else points
+        if column.kind == "integer":
+            points = np.rint(points)
         if not (spread := float(np.std(points))):
             return []
         place = np.searchsorted((middles[1:] + middles[:-1]) / 2.0, points)

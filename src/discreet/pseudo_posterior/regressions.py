@@ -83,7 +83,9 @@ class Response:
             transform = "log"
         elif transform is None:
             transform = "asinh" if upper - lower >= 1e4 else "identity"
-        scale = max(abs(lower), abs(upper)) / 1000.0 if transform == "asinh" else 1.0
+        scale = 1.0
+        if transform == "asinh":
+            scale = max(abs(lower), abs(upper)) / 1000.0
         response = cls(column=column, transform=transform, scale=scale, lower=lower, upper=upper)
         low, high = (float(end) for end in response.encode(np.array([lower, upper])))
         return replace(response, centre=(low + high) / 2, unit=(high - low) / 32)

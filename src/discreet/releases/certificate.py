@@ -242,7 +242,7 @@ class Certificate:
         return f"<Certificate: {harmless(self.summary)}>"
 
     def _repr_html_(self) -> str:
-        warning = alarm(self.poor) if self.poor else ""
+        warning = alarm(self.poor or "") * bool(self.poor)
         promise = paragraph(self.meaning or self.statement, strong=True)
         remarks = paragraph(self.summary), listing(self._notes()), paragraph(self.statement), paragraph(wording.SHOWS)
         return "".join([warning, promise, *remarks])

@@ -45,7 +45,9 @@ def read(document: Mapping[str, Any]) -> CertificateFacts:
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+    if isinstance(value, Mapping):
+        return value
+    return {}
 
 
 def _today(part: Any, document: Any) -> Any:

@@ -63,8 +63,7 @@ class Facts:
         rules, values = cls.rules(), {}
         for name, rule in rules.items():
             due = rule["required"] or not isinstance(document, Mapping) or rule["where"] in document
-            shape = {name: rule["kinds"]} if due and rule["kinds"] else {}
-            if (wrong := first_wrong(document, shape, place)) is not None:
+            if due and rule["kinds"] and (wrong := first_wrong(document, {name: rule["kinds"]}, place)) is not None:
                 _refuse(wrong)
             if rule["required"] and name not in document:
                 _refuse(f"{place}{name}")

@@ -86,9 +86,11 @@ def weak_attack(request: Request, guarantee: Guarantee) -> str:
 
 def budget_of(guarantee: Guarantee, ledger: Any = None) -> Budget:
     """Return the budget that a guarantee meets, where none was asked for: of a tenth of the delta that a ledger has."""
-    delta = 1e-9 if ledger is None else min(1e-9, 0.1 * ledger.status().left["delta"])
+    delta = 1e-9
+    if ledger is not None:
+        delta = min(delta, 0.1 * ledger.status().left["delta"])
     epsilon = content.headline(guarantee, None, delta)
-    return Budget(epsilon=min(100.0, epsilon), delta=0.0 if guarantee.stated else guarantee.delta(epsilon))
+    return Budget(epsilon=min(100.0, epsilon), delta=guarantee.delta(epsilon) * (not guarantee.stated))
 
 
 def carry_out(

@@ -195,11 +195,16 @@ def _guarantee_checks(certificate: Certificate, mechanism: Mechanism, guarantee:
     claims, values = facts.guarantee.to_dict(), today.facts.guarantee.to_dict()
     if (attack := facts.guarantee.attack) is not None:
         values["attack"] |= {attack.limit[0]: attack.reached(guarantee.profile)}
-    texts = {"assumptions", "caveats"} if facts.earlier else set()
-    rounding, exact = (certificate_v1.NOISE, False) if oldest else (_ROUNDING, facts.guarantee.exact)
+    texts, rounding, exact = set[str](), _ROUNDING, facts.guarantee.exact
+    if facts.earlier:
+        texts = {"assumptions", "caveats"}
+    if oldest:
+        rounding, exact = certificate_v1.NOISE, False
     for key in sorted((set(claims) | set(values)) - texts):
         claimed, value = claims.get(key), values.get(key)
-        agrees = holds(claimed, value, rounding, exact) if key in _BOUNDS else _alike(claimed, value, rounding)
+        agrees = _alike(claimed, value, rounding)
+        if key in _BOUNDS:
+            agrees = holds(claimed, value, rounding, exact)
         yield Check(what=f"guarantee.{key}", claimed=claimed, found=value, agrees=agrees)
     if facts.earlier is None:
         return
@@ -235,7 +240,7 @@ def _other_checks(certificate: Certificate, mechanism: Mechanism, contents: Cont
     """Compare what was released with what was asked for."""
     facts, released, randomness = certificate.facts, certificate.facts.released, mechanism.traits.randomness
     # Earlier versions wrote them before they were rounded to the kernel's grid.
-    rel = 0.0 if facts.earlier is None else 1e-4
+    rel = 1e-4 * (facts.earlier is not None)
     yield _compare("mechanism.parameters", facts.mechanism.parameters, mechanism.parameters(), rel=rel)
     yield _compare("library.name", facts.library.name, "discreet")
     yield _compare("released.columns", released.columns, list(contents.columns))
@@ -250,7 +255,9 @@ def _other_checks(certificate: Certificate, mechanism: Mechanism, contents: Cont
     yield _compare("size", facts.size, contents.size)
     if facts.earlier is None:
         seeded, text = facts.randomness == "seeded", facts.identity
-        form, agrees = "128 random bits" if not seeded else "none", text is None if seeded else _is_hash(text, 32)
+        form, agrees = "128 random bits", _is_hash(text, 32)
+        if seeded:
+            form, agrees = "none", text is None
         yield Check(what="identity", claimed=text, found=form, agrees=agrees, stated=text is not None)
     agrees = facts.randomness in (randomness, *SEEDED)
     yield Check(what="randomness", claimed=facts.randomness, found=randomness, agrees=agrees)

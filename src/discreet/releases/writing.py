@@ -99,7 +99,9 @@ def require_whole_pair(path: Path, where: Path) -> None:
     elif facts is not None and facts.file not in (None, path.name):
         problem = f"it is the certificate of {harmless(str(facts.file))}, which cannot do without it"
     elif table:
-        problem = f"it exists and is not the certificate of {'a release' if facts is None else path.name}"
+        problem = "it exists and is not the certificate of a release"
+        if facts is not None:
+            problem = f"it exists and is not the certificate of {path.name}"
     raise FileProblem(wrong, problem, "give another name: out=... or out=Output(..., certificate=...)")
 
 
@@ -140,7 +142,7 @@ def folders_of(domain: Domain, name: str) -> dict[Any, str]:
 
 def escaped(text: str) -> str:
     """Return a text with every character percent-encoded that Hive encodes in names: a%2Fb for a/b."""
-    return "".join(f"%{ord(character):02X}" if character in _SPECIAL else character for character in text)
+    return text.translate({ord(character): f"%{ord(character):02X}" for character in _SPECIAL})
 
 
 def require_parts(output: Output, domain: Domain | None, *, records: bool) -> None:
