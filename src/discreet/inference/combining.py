@@ -123,9 +123,7 @@ def combine(
         if variance_between > 0.0:
             degrees = (count - 1) * (1.0 + variance_within / (variance_between / count)) ** 2
     upper, centre = (1.0 + level) / 2.0, float(q.mean())
-    quantile = ndtri(upper)
-    if math.isfinite(degrees):
-        quantile = stdtrit(max(degrees, 1e-3), upper)
+    quantile = ndtri(upper) if math.isinf(degrees) else stdtrit(max(degrees, 1e-3), upper)
     reach = float(quantile) * math.sqrt(variance)
     numbers = {"variance": variance, "between": variance_between, "within": variance_within}
     interval = {"lower": centre - reach, "upper": centre + reach, "level": level}
