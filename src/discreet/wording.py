@@ -115,9 +115,7 @@ def poor_utility(forecast: Forecast, limit: float, *, wide: Sequence[str], tried
     """Return why a release that is lost beyond a limit is refused, what would help, and names for wide tables."""
     helps = ". ".join([*tried, _either([])]) if tried else _either(forecast.remedies)
     refused = sentence(f"{lost(forecast)}. More than {percent(limit, 0)} is refused. ") + helps
-    if wide:
-        return f"{refused}. For tables of many columns there is {' or '.join(wide)}"
-    return refused
+    return f"{refused}. For tables of many columns there is {' or '.join(wide)}" if wide else refused
 
 
 def no_records(expected: float, size: int) -> str:

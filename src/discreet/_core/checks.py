@@ -47,9 +47,7 @@ def plain(value: Any) -> Any:
         fine = np.datetime_data(value.dtype)[0] in ("ns", "ps", "fs", "as")
         short = value.astype(f"{value.dtype.kind}8[us]") if fine else value
         moment = short.item()
-        if isinstance(moment, int) or short.astype(value.dtype) != value:
-            return str(value)
-        return moment
+        return str(value) if isinstance(moment, int) or short.astype(value.dtype) != value else moment
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, str):
@@ -173,9 +171,7 @@ def shown(value: Any) -> str:
         return repr(value)
     if isinstance(value, Integral):
         number = int(value)
-        if abs(number) < 10**_DIGITS:
-            return str(number)
-        return f"an integer of more than {_DIGITS} digits"
+        return str(number) if abs(number) < 10**_DIGITS else f"an integer of more than {_DIGITS} digits"
     if isinstance(value, (Real, Exact)):
         return as_written(as_float(value))
     if isinstance(value, str):
@@ -206,6 +202,4 @@ def _range(least: float | None, above: float | None, most: float | None, below: 
 
 
 def _bound_text(number: float) -> str:
-    if number == int(number) and abs(number) < 1e15:
-        return f"{int(number):,}"
-    return as_written(number)
+    return f"{int(number):,}" if number == int(number) and abs(number) < 1e15 else as_written(number)

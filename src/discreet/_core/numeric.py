@@ -77,9 +77,7 @@ def written(value: float) -> Fraction:
 
 def not_above(value: float) -> float:
     """Return the float itself, or its lower neighbour where its binary value exceeds the decimal it is written as."""
-    if Decimal(value) > Decimal(repr(value)):
-        return math.nextafter(value, -math.inf)
-    return value
+    return math.nextafter(value, -math.inf) if Decimal(value) > Decimal(repr(value)) else value
 
 
 def above(value: Fraction) -> float:
@@ -98,9 +96,7 @@ def above(value: Fraction) -> float:
 def below(value: Fraction) -> float:
     """Return the largest float whose written decimal is at most a number."""
     number = above(value)
-    if written(number) == value:
-        return number
-    return math.nextafter(number, -math.inf)
+    return number if written(number) == value else math.nextafter(number, -math.inf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +115,7 @@ class LogRatio:
         exact = _logarithm(self.ratio, self.times)
         difference = _DIGITS.subtract(exact, _decimal(epsilon))
         difference = _DIGITS.add(difference, _DIGITS.multiply(exact, _DOUBT))
-        if difference > 0:
-            return math.nextafter(float(difference), math.inf)
-        return 0.0
+        return math.nextafter(float(difference), math.inf) if difference > 0 else 0.0
 
 
 def _decimal(value: Fraction) -> Decimal:
@@ -157,9 +151,7 @@ def up(value: float, ulps: int = 4) -> float:
 def log_ratio(value: float, target: float) -> float:
     """Return ``log(value / target)`` for ``value >= 0``, ``target > 0``: above 0 exactly where the value is above."""
     size = abs(math.log(value) - math.log(target)) if 0.0 < value < math.inf else max(value, 750.0)
-    if value != target:
-        return math.copysign(max(size, 1e-300), value - target)
-    return 0.0
+    return math.copysign(max(size, 1e-300), value - target) if value != target else 0.0
 
 
 def least_integer(holds: Callable[[int], bool], low: int, high: int) -> int | None:

@@ -161,9 +161,7 @@ class Declared:
             return fact in (True, "category")
         if isinstance(fact, (list, tuple)):
             return {"lines": "\n"}.get(entry.form, ", ").join(map(str, fact))
-        if fact is None or fact == BLANK:
-            return ""
-        return str(fact)
+        return "" if fact is None or fact == BLANK else str(fact)
 
 
 def begun(kinds: Mapping[Key, str]) -> Declared:

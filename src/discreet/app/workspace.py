@@ -114,17 +114,13 @@ class Workspace:
         """Return the name of a release, with an ending unless it has one. Raises ParameterError for a path."""
         if not name or name != Path(name).name or name.startswith(("-", ".")):
             raise ParameterError("the name of a release must have no folder in it. Write a name such as synthetic")
-        if not ending or format_of(name) is not None:
-            return name
-        return f"{name}.{ending}"
+        return name if not ending or format_of(name) is not None else f"{name}.{ending}"
 
 
 def _tables_at(place: Path) -> dict[str, Path]:
     """Return the tables at a place, by name; one has none. Links in a folder are left aside, and no row is read."""
     if not place.is_dir():
-        if format_of(place) is None:
-            return {}
-        return {"": place}
+        return {} if format_of(place) is None else {"": place}
     with contextlib.suppress(DiscreetError):
         if open_source(place).names:  # a folder of Parquet files
             return {"": place}
@@ -141,9 +137,7 @@ def _release_of(entry: Path) -> ReleasedFile | None:
             return None
         certificate = Certificate.read(entry)
         path = entry.with_name(Path(str(certificate.tables[0].file)).name)
-        if path.is_file():
-            return ReleasedFile(path, certificate, entry)
-        return None
+        return ReleasedFile(path, certificate, entry) if path.is_file() else None
     return None
 
 

@@ -101,9 +101,7 @@ class Finding:
         """
         share = clopper_pearson(self.likely, self.runs, confidence=2.0 * _SURE - 1.0)
         worst = max(self._least_caught(share.lower), self._least_caught(share.upper))
-        if math.isinf(worst):
-            return None
-        return worst
+        return None if math.isinf(worst) else worst
 
     @property
     def epsilon(self) -> float:
@@ -144,9 +142,7 @@ class Finding:
         least = None
         if likely > event.delta:
             least = least_integer(is_caught, math.ceil(100.0 * event.epsilon), round(100.0 * _FURTHEST))
-        if least is None:
-            return math.inf
-        return least / 100.0
+        return math.inf if least is None else least / 100.0
 
 
 def compared(
@@ -199,9 +195,7 @@ def likelihood_ratio(likely: Sequence[Any], unlikely: Sequence[Any]) -> tuple[Ca
         """Return the log-ratio of a value; 0 for one that was never seen."""
         if value in common:
             return common[value]
-        if edges and _is_number(value):
-            return ranges[bisect.bisect_right(edges, value)]
-        return 0.0
+        return ranges[bisect.bisect_right(edges, value)] if edges and _is_number(value) else 0.0
 
     return ratio, len(edges) > 0
 
@@ -266,9 +260,7 @@ def _leaves(value: Any) -> tuple[Any, ...]:
 
 
 def _size(sign: float, value: Any) -> float:
-    if _is_number(value):
-        return sign * float(value)
-    return -math.inf
+    return sign * float(value) if _is_number(value) else -math.inf
 
 
 def _is_number(value: Any) -> bool:

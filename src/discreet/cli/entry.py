@@ -51,9 +51,7 @@ def run(arguments: list[str] | None = None) -> int:
         return leaving.code if isinstance(leaving.code, int) else 0
     except BaseException as error:  # noqa: BLE001  # said below, each in its own way
         return _status_of(error, arguments)
-    if isinstance(result, int):
-        return result
-    return 0
+    return result if isinstance(result, int) else 0
 
 
 def _status_of(error: BaseException, arguments: list[str] | None) -> int:

@@ -223,9 +223,7 @@ def unit_of(options: dict[str, Any]) -> discreet.Unit | None:
     if (column is None) != (most is None):
         missing = ("--unit ..., the column that names it", "--max-records ..., an integer of at least 1")[most is None]
         raise ParameterError(f"a privacy unit needs its column and the most records that it may have. Write {missing}")
-    if column is None:
-        return None
-    return discreet.Unit(column, max_records=most)
+    return None if column is None else discreet.Unit(column, max_records=most)
 
 
 def output_of(options: dict[str, Any]) -> discreet.Output:

@@ -145,9 +145,7 @@ def plan(
         show(result.to_dict() | ({"html": html} if html else {}))
     else:
         _tell_plan(result.advice, in_options(result.text, release), html)
-    if result.feasible:
-        return 0
-    return Infeasible.exit_status
+    return 0 if result.feasible else Infeasible.exit_status
 
 
 def _compare_slots(
@@ -315,9 +313,7 @@ def calibrate(mechanism: str, domain_file: str | None, as_json: bool, **options:
 def _domain(domain_file: str | None) -> Any:
     from discreet.domain import Domain
 
-    if domain_file is None:
-        return None
-    return Domain.read(domain_file)
+    return None if domain_file is None else Domain.read(domain_file)
 
 
 def _promise(guarantee: Any) -> dict[str, Any]:

@@ -116,9 +116,7 @@ def _table_or_query(pairs: list[tuple[str, str]], text: str, form: str) -> dict[
     if len(pairs) != 1 or pairs[0][0] not in _TARGETS:
         raise FileProblem(text, "it does not name one table or one query", f"write {form}?table=NAME")
     ((kind, name),) = pairs
-    if kind == "table":
-        return {"table": name}
-    return {"query": name.strip().removesuffix(";")}
+    return {"table": name} if kind == "table" else {"query": name.strip().removesuffix(";")}
 
 
 def addressed(data: str | PathLike[str], *, table: str | None, query: str | None) -> str:

@@ -146,6 +146,4 @@ def plain_value(value: Any) -> Any:
     if value is None or isinstance(value, (bool, int)) or (isinstance(value, float) and math.isfinite(value)):
         return value
     text = str(value)
-    if len(text) <= _LONGEST:
-        return text
-    return f"{text[:_LONGEST]}..."
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

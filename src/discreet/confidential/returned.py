@@ -145,9 +145,7 @@ def _arrow_type(released: Any, original: Any, labels: list[Any] | None) -> Any:
         return pa.dictionary(_index_type(released.index_type, labels), pa.string())
     if texts:
         return original if original in long else pa.string()
-    if pa.types.is_time(released):
-        return pa.time64("us")
-    return released
+    return pa.time64("us") if pa.types.is_time(released) else released
 
 
 def _index_type(original: Any, labels: list[Any] | None) -> Any:
@@ -219,9 +217,7 @@ def _pandas_type(released: pl.DataType, column: Column, original: Any) -> Any:
     if released == pl.String:
         if isinstance(original, pd.StringDtype):
             return original
-        if masked:
-            return pd.StringDtype()
-        return None
+        return pd.StringDtype() if masked else None
     numeric = released.is_integer() or released.is_float() or released == pl.Boolean
     if numeric and (masked or (column.nullable and not released.is_float())):
         return pd.api.types.pandas_dtype(str(released).replace("Boolean", "boolean"))

@@ -134,9 +134,7 @@ def unit_of(domain: Domain, unit: Unit | None, table: str = "") -> Unit | None:
     """Return whose rows are kept together or cut: the unit that is given, or that of a domain with tables of units."""
     # table: one of several, of which a unit keeps so many rows
     most = domain.row_tables[table].max_records if table in domain.row_tables else domain.max_records
-    if domain.unit is None:
-        return unit
-    return Unit(domain.unit, max_records=most)
+    return unit if domain.unit is None else Unit(domain.unit, max_records=most)
 
 
 def declared_batches(source: Source, columns: Mapping[str, Column], *extra: str) -> Iterator[pl.DataFrame]:
@@ -314,9 +312,7 @@ def merge(parts: list[pl.DataFrame]) -> pl.DataFrame:
 def condense(parts: list[pl.DataFrame], merger: Callable[[list[pl.DataFrame]], pl.DataFrame]) -> list[pl.DataFrame]:
     """Return frames that come in one by one: as one, whenever much has come in since the first."""
     much = sum(part.height for part in parts[1:]) > max(_MOST_PARTS, parts[0].height)
-    if much:
-        return [merger(parts)]
-    return parts
+    return [merger(parts)] if much else parts
 
 
 def distinct_rows(source: Source, columns: Mapping[str, Column]) -> pl.DataFrame:
@@ -326,9 +322,7 @@ def distinct_rows(source: Source, columns: Mapping[str, Column]) -> pl.DataFrame
         parts = condense([*parts, merge([batch])], merge)
     if not parts:
         raise DataError(None, "has no rows", "give one with rows")
-    if len(parts) == 1:
-        return parts[0]
-    return merge(parts)
+    return parts[0] if len(parts) == 1 else merge(parts)
 
 
 def encoded(

@@ -131,9 +131,7 @@ def _watched(source: Source) -> Source:
         broken = DataError(None, "a file of it is lost, or no readable Parquet", "give the complete files")
         for path in (*lost, *(path for path in original if format_of(path) == PARQUET)):
             quietly(partial(formats.parquet_rows, path), broken)
-    if original:
-        return replace(source, batches=batches)
-    return source
+    return replace(source, batches=batches) if original else source
 
 
 def _open_path(data: str | PathLike[str]) -> Source:

@@ -121,9 +121,7 @@ def _facts(kind: str | None, **facts: Any) -> dict[str, Any]:
 
 def _data_package(document: Mapping[str, Any]) -> CodeBook:
     schemas = [part["schema"] for part in document["resources"] if "schema" in part]
-    if len(schemas) == 1:
-        return _table_schema(schemas[0])
-    return CodeBook()
+    return _table_schema(schemas[0]) if len(schemas) == 1 else CodeBook()
 
 
 def _table_schema(schema: Mapping[str, Any]) -> CodeBook:
@@ -199,9 +197,7 @@ def _attributes(document: Mapping[str, Any]) -> Mapping[str, Any]:
     found = isinstance(listed, Mapping) and all(
         isinstance(each, Mapping) and marks & set(each) for each in listed.values()
     )
-    if found:
-        return listed
-    return {}
+    return listed if found else {}
 
 
 def _dpsynth(document: Mapping[str, Any]) -> CodeBook:

@@ -120,9 +120,7 @@ class Column(ABC):
     def size(self) -> int | None:
         """Number of cells, the null's included; None when continuous or open."""
         values = self.values
-        if values is None:
-            return None
-        return values + self.nullable
+        return None if values is None else values + self.nullable
 
     @property
     def finite(self) -> bool:
@@ -153,9 +151,7 @@ class Column(ABC):
             return OTHER if self.open else self.words.index(OTHER)
         if self.nullable:
             return self.null_code
-        if self.finite:
-            return 0
-        return (self._clipped_to or (np.nan,))[0]
+        return 0 if self.finite else (self._clipped_to or (np.nan,))[0]
 
     @property
     def total_form(self) -> str:
@@ -379,9 +375,7 @@ class Column(ABC):
     def _clipped_to(self) -> tuple[Any, Any] | None:
         """The bounds that values beyond are moved to, where that is declared."""
         bounded: Any = self
-        if self.out_of_bounds == "clip":
-            return (bounded.lower, bounded.upper)
-        return None
+        return (bounded.lower, bounded.upper) if self.out_of_bounds == "clip" else None
 
     def _numbers(self, values: pl.Series) -> Floats:
         """Return values without nulls as numbers in the unit of :meth:`positions`."""

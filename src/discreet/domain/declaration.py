@@ -40,9 +40,7 @@ def frozen(plain: Any) -> Any:
     """Return lists as tuples, and dictionaries that cannot be changed."""
     if isinstance(plain, dict):
         return Frozen({key: frozen(value) for key, value in plain.items()})
-    if isinstance(plain, list):
-        return tuple(map(frozen, plain))
-    return plain
+    return tuple(map(frozen, plain)) if isinstance(plain, list) else plain
 
 
 def plain_entries(table: str, entries: Any) -> list[dict[str, Any]]:
@@ -253,9 +251,7 @@ def write_toml(spec: Mapping[str, Any]) -> str:
 
 def key(name: str) -> str:
     """Write a key, quoted where it has to be."""
-    if name and _BARE.issuperset(name):
-        return name
-    return value(name)
+    return name if name and _BARE.issuperset(name) else value(name)
 
 
 def value(item: Any) -> str:

@@ -244,9 +244,7 @@ class Domain:
     @property
     def row_domain(self) -> Domain:
         """The domain of the rows of all tables of units, without the column that names the unit; else the domain."""
-        if self.tables:
-            return self.rows_of(*self.row_tables)
-        return self
+        return self.rows_of(*self.row_tables) if self.tables else self
 
     def rows_of(self, *names: str) -> Domain:
         """Return the domain of the rows of some tables, with their unit's own columns first."""

@@ -90,9 +90,7 @@ class LatticeColumn(Column):
     @property
     def extremes(self) -> tuple[int, int] | None:
         """The first and the last point in the integer unit; None where values beyond are not refused."""
-        if self.out_of_bounds == "error":
-            return (self._start, self._stop)
-        return None
+        return (self._start, self._stop) if self.out_of_bounds == "error" else None
 
     @property
     def _points(self) -> int:

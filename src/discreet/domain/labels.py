@@ -180,9 +180,7 @@ class Category(Column):
     @property
     def scale(self) -> float:
         """``K - 1`` when ordered (K the number of categories), else 1."""
-        if self.ordered:
-            return float(len(self.categories) - 1)
-        return 1.0
+        return float(len(self.categories) - 1) if self.ordered else 1.0
 
     @property
     def on_a_line(self) -> bool:
@@ -242,9 +240,7 @@ class Category(Column):
         if self._type is not str:
             return pl.Series(np.array(self.categories, dtype=np.dtype(self.dtype.replace("boolean", "bool")))[codes])
         labels = pl.Series(self.categories, dtype=pl.String).gather(np.asarray(codes, dtype=np.int64))
-        if self.dtype == "category":
-            return labels.cast(pl.Enum(self.categories))
-        return labels
+        return labels.cast(pl.Enum(self.categories)) if self.dtype == "category" else labels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

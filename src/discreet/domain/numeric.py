@@ -406,9 +406,7 @@ class Numeric(Column):
         if self._lattice is not None:
             index = np.clip(self._index_near(x), low[codes], high[codes])
             return np.where(low[codes] > high[codes], x, self._points(index))
-        if self._overshoots:
-            return np.clip(x, low[codes], high[codes], out=x)
-        return x
+        return np.clip(x, low[codes], high[codes], out=x) if self._overshoots else x
 
     def _middles(self, codes: Integers) -> Floats:
         if self._ends is None:

@@ -63,9 +63,7 @@ def toml_value(value: Any) -> Any:
         return {key: toml_value(part) for key, part in value.items()}
     if isinstance(value, (Exact, dt.time)):
         return str(value)
-    if isinstance(value, tuple):
-        return list(map(toml_value, value))
-    return value
+    return list(map(toml_value, value)) if isinstance(value, tuple) else value
 
 
 def holds(dtype: str, low: float, high: float) -> bool:
@@ -95,9 +93,7 @@ _WRITE, _READ = f"^('*{_FIRST})", f"^'('*{_FIRST})"
 
 def escaped(text: str) -> str:
     """Write one text."""
-    if re.fullmatch(_NUMBER, text):
-        return text
-    return re.sub(_WRITE, r"'\1", text)
+    return text if re.fullmatch(_NUMBER, text) else re.sub(_WRITE, r"'\1", text)
 
 
 def unescaped(text: str) -> str:
@@ -135,9 +131,7 @@ def unescaped_series(texts: pl.Series) -> pl.Series:
 def missing_in(values: pl.Series) -> pl.Series:
     """Return which values are null or NaN."""
     missing = values.is_null()
-    if values.dtype.is_float():
-        return missing | values.is_nan().fill_null(value=False)
-    return missing
+    return missing | values.is_nan().fill_null(value=False) if values.dtype.is_float() else missing
 
 
 def type_text(dtype: pl.DataType) -> str:
@@ -184,9 +178,7 @@ def span(text: str) -> dt.timedelta | None:
         total = sum((int(count) * _UNITS[unit] for count, unit in _PART.findall(text)), dt.timedelta())
     except OverflowError:
         return None
-    if text.startswith("-"):
-        return -total
-    return total
+    return -total if text.startswith("-") else total
 
 
 def span_text(value: dt.timedelta) -> str:

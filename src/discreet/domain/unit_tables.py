@@ -116,9 +116,7 @@ class UnitTable:
 
     @property
     def _key_column(self) -> Column | None:
-        if self.slots not in (INTERCHANGEABLE, ORDERED):
-            return self.columns.get(self.slots)
-        return None
+        return self.columns.get(self.slots) if self.slots not in (INTERCHANGEABLE, ORDERED) else None
 
     @property
     def listed(self) -> bool:
@@ -301,9 +299,7 @@ class RowCoding:
 
     def base(self, slot: int) -> int:
         """Return which slot a later one is held by."""
-        if self.row == "previous":
-            return slot - 1
-        return 0
+        return slot - 1 if self.row == "previous" else 0
 
     def coded(self, codes: Integers, base: Integers) -> Integers:
         """Return a later row's codes by those of its base."""

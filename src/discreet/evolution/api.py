@@ -170,9 +170,7 @@ class NamedAPI(API):
 
     def variations_each(self) -> int:
         """Return the number as it was recorded."""
-        if self.each is None:
-            return self._refuse()
-        return self.each
+        return self._refuse() if self.each is None else self.each
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters as they were recorded."""

@@ -201,9 +201,7 @@ def hidden(
         counts = each * values
     cells = np.empty(len(values), dtype=bool)
     cells[order] = CellEstimates(counts[order], noise, sets, each, stratified, least).hidden()
-    if cells.any():
-        return UnseenCells(cells)
-    return None
+    return UnseenCells(cells) if cells.any() else None
 
 
 # Shapes within cells: nothing was seen of them, so they are draws of the prior.

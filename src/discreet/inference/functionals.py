@@ -210,9 +210,7 @@ class Group(NamedTuple):
     def members(self, support: Records) -> Any:
         """Return which records of the support are in it; one, which gets no weight, where there is none."""
         members = np.asarray(support.columns[self.place] == self.code)
-        if members.any():
-            return members
-        return np.arange(len(members)) < 1
+        return members if members.any() else np.arange(len(members)) < 1
 
 
 def groups_of(domain: Domain, by: str) -> list[Group]:
@@ -268,6 +266,4 @@ def _text(value: Any) -> str:
         return "null"
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    return str(value)
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

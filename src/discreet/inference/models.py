@@ -73,9 +73,7 @@ class _Rows(NamedTuple):
     y: Floats
 
     def joined(self, rows: _Rows) -> _Rows:
-        if len(rows.y):
-            return _Rows(*map(np.concatenate, zip(self, rows, strict=True)))
-        return self
+        return _Rows(*map(np.concatenate, zip(self, rows, strict=True))) if len(rows.y) else self
 
     def within(self, basis: Floats) -> _Rows:
         from scipy.linalg import solve_triangular

@@ -214,16 +214,12 @@ class Moved(Positive):
 
     def _wide(self, size: int) -> Noise:
         """Return the noise of the sum of so many noisy counts."""
-        if size == 1:
-            return self._noise
-        return Noise("gaussian", self._noise.spread * math.sqrt(size))
+        return self._noise if size == 1 else Noise("gaussian", self._noise.spread * math.sqrt(size))
 
     @cached_property
     def _unseen(self) -> float:
         """What a run without records may hold: twice what one stands for, or what one in twenty times has none."""
-        if self._stratified:
-            return 2.0 * max(0, math.ceil(self._each) - 1)
-        return 3.0 * self._each
+        return 2.0 * max(0, math.ceil(self._each) - 1) if self._stratified else 3.0 * self._each
 
     def _hidden(self, size: int) -> LogWeights:
         """Return how likely it is that a run of cells, of a block of this size, holds so many without showing it."""

@@ -115,9 +115,7 @@ def analysed_mechanism(certificate: releases.Certificate) -> Mechanism:
 
 
 def _file_or_table(release: Any) -> Any:
-    if isinstance(release, releases.Release):
-        return release._source
-    return release
+    return release._source if isinstance(release, releases.Release) else release
 
 
 def released_table(release: Any) -> pl.LazyFrame:

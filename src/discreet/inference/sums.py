@@ -57,9 +57,7 @@ class IntegerLaw:
         """Return the logarithm of a number's weight."""
         place = number - self.low
         inside = 0 <= place < len(self.weights) and self.weights[place] > 0.0
-        if inside:
-            return self.scale + math.log(self.weights[place])
-        return -math.inf
+        return self.scale + math.log(self.weights[place]) if inside else -math.inf
 
 
 LogWeights = Callable[[Integers], Floats]

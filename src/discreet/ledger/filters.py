@@ -135,9 +135,7 @@ class ApproximateZCDP(Currency):
         room = maximum.delta - written(profile.delta(math.inf))
         cut = below(max(_NOTHING, min(room, share * _CUT * self.limit(total).delta)))
         rho, delta = privacy.approximate_zcdp(profile, cut=cut)
-        if rho < math.inf:
-            return Cost(_rounded(rho, _UP), _rounded(delta, _UP))
-        return maximum
+        return Cost(_rounded(rho, _UP), _rounded(delta, _UP)) if rho < math.inf else maximum
 
     def worth(self, spent: Cost, total: Budget) -> tuple[float, float]:
         """Return the epsilon of what is spent, at the ledger's delta."""

@@ -267,9 +267,7 @@ class Run:
 
         ``complete`` calls :meth:`commit`, once all is on the disk.
         """
-        if self._reservation is None:
-            return None
-        return OnCommit(str(self._reservation.entry), complete)
+        return None if self._reservation is None else OnCommit(str(self._reservation.entry), complete)
 
     def cancel(self) -> None:
         """Give the reservation back, where the block was not entered, so that nothing was opened."""

@@ -257,9 +257,7 @@ def _ask(connection: sqlite3.Connection, statement: str, /, **values: Any) -> Se
 
 def _reason(error: Exception) -> str:
     """Return what is wrong, without the name of the file."""
-    if isinstance(error, OSError) and error.errno:
-        return os.strerror(error.errno).lower()
-    return str(error)
+    return os.strerror(error.errno).lower() if isinstance(error, OSError) and error.errno else str(error)
 
 
 # -- a server ---------------------------------------------------------------------------------------------------------

@@ -263,9 +263,7 @@ def twin_of(mechanism: Twin, size: int | None) -> Twin:
     # of a user's own generator a twin has what was stated of it
     names = [item.name for item in fields(twin) if hasattr(getattr(twin, item.name), "stated")]
     generators: dict[str, Any] = {name: getattr(mechanism, name) for name in names}
-    if generators:
-        return replace(twin, **generators)
-    return twin
+    return replace(twin, **generators) if generators else twin
 
 
 def public_inputs(mechanism: Mechanism) -> dict[str, Records]:
@@ -294,9 +292,7 @@ def require_known(kind: type[Mechanism], names: Iterable[str], *more: str) -> No
 
 def declared(mechanism: Mechanism, name: str) -> int | None:
     """Return the number of ``records``, or the ``size``, that a mechanism was made for, where it has that field."""
-    if name in mechanism.__dataclass_fields__:
-        return getattr(mechanism, name)
-    return None
+    return getattr(mechanism, name) if name in mechanism.__dataclass_fields__ else None
 
 
 class PartsMechanism(Mechanism):

@@ -52,9 +52,7 @@ class Free:
 
         low, high = 1.0 / self.high, 1.0 / self.low
         inverse = least_real(lambda u: excess(value_of(u)), low, high, relative=self.relative)
-        if inverse is None:
-            return None
-        return value_of(inverse)
+        return None if inverse is None else value_of(inverse)
 
 
 SIZE = Free("size", 1, 10**10, rising=False, integer=True)  # where it costs privacy
@@ -184,9 +182,7 @@ def scale_solution(law: NoiseLaw, budget: AnyBudget, promise: Callable[..., Guar
     above = float(exact)
     if Fraction(above) < exact:
         above = math.nextafter(above, math.inf)
-    if above <= free.high:
-        return max(free.low, above)
-    return None
+    return max(free.low, above) if above <= free.high else None
 
 
 def least_threshold(search: Search, *, composed: bool = False) -> Any:

@@ -31,9 +31,7 @@ def sums(x: Any, closed: Any, columns: Sequence[int], statistic: Statistic) -> A
     """Return a statistic of a table on a :func:`closed_domain`, made where its parts are. Confidential."""
     mapped = columns or (closed and closed.differences)
     work = partial(_closed_sums, closed, columns, statistic) if mapped else statistic
-    if hasattr(x, "sums"):
-        return x.sums(work)
-    return work(x.parts())
+    return x.sums(work) if hasattr(x, "sums") else work(x.parts())
 
 
 def _closed_sums(closed: Domain, columns: Sequence[int], statistic: Statistic, parts: Iterator[Counts]) -> Any:
@@ -164,9 +162,7 @@ class OneWay:
 
     def positive(self, total: float) -> Floats:
         """Return counts of cells of which sums are not too large: of those below nodes none is negative."""
-        if self.nodes is None:
-            return self.noisy
-        return total * self.shares(total)
+        return self.noisy if self.nodes is None else total * self.shares(total)
 
     def variances(self, cells: Merged) -> Floats:
         """Return the variances of the counts of merged cells, in units of that of a cell's noise."""

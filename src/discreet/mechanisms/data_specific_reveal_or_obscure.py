@@ -96,9 +96,7 @@ class DataSpecificRevealOrObscure(MixtureDraws):
     def _units_of(self, n: int, least: int) -> int:
         """Return the probability at a smallest count, in units of 2^-32."""
         positive = self._positive_units(n)
-        if least < len(positive):
-            return int(positive[least])
-        return 0
+        return int(positive[least]) if least < len(positive) else 0
 
     def _units(self, x: Counts) -> int:
         return self._units_of(x.n, int(x.frequencies.min()) if len(x.frequencies) == self.domain.size else 0)

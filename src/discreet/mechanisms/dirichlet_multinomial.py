@@ -156,9 +156,7 @@ class DirichletMultinomial(HeldMechanism):
             tight = cells > 2 or n == 1
             remainder = float(n + strength - least - next_least - 1)
             pairs = [UrnPair(size=self.size, a=float(a), b=float(b), rest=remainder, tight=tight) for a, b in orders]
-        if len(pairs) == 1:
-            return pairs[0]
-        return privacy.LargestProfile(profiles=pairs)
+        return pairs[0] if len(pairs) == 1 else privacy.LargestProfile(profiles=pairs)
 
     def held_table(self, x: Counts) -> HeldTable:
         """Return the cells' masses."""

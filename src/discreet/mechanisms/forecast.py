@@ -137,9 +137,7 @@ class Forecast:
     @property
     def lost_at_most(self) -> float:
         """A bound on the share that is lost, for every table of as many records; 1 where none is known."""
-        if self.lost_is == "prediction":
-            return self.worst
-        return self.lost
+        return self.worst if self.lost_is == "prediction" else self.lost
 
 
 def helpful(domain: Domain, *remedies: str, **useless: bool) -> tuple[str, ...]:

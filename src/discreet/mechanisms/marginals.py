@@ -160,9 +160,7 @@ class Marginals(WideFacts, PartsMechanism):
         closed = self.closed(labels)
         table = partial(chosen_tables.sums, x, closed.domain, self.open)
         tables, _ = closed._stages(table, lambda exact, scale, _: exact + GAUSSIAN.draw(scale, len(exact), rng=rng))
-        if self.open:
-            return LabelledTables(labels, tables)
-        return tables
+        return LabelledTables(labels, tables) if self.open else tables
 
     def _parts(self, y: Any) -> tuple[Sequence[KeptLabels], CellCounts]:
         """Return the kept labels of an output, and its tables."""

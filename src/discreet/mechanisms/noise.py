@@ -166,15 +166,11 @@ class DiscreteLaplace(NoiseLaw):
 
     def standard_deviation(self, scale: float) -> float:
         """Return the exact one."""
-        if scale > 0.002:
-            return math.sqrt(0.5) / math.sinh(0.5 / scale)
-        return 0.0
+        return math.sqrt(0.5) / math.sinh(0.5 / scale) if scale > 0.002 else 0.0
 
     def mean_absolute(self, scale: float) -> float:
         """Return the exact ``1 / sinh(1 / scale)``."""
-        if scale > 0.002:
-            return 1.0 / math.sinh(1.0 / scale)
-        return 0.0
+        return 1.0 / math.sinh(1.0 / scale) if scale > 0.002 else 0.0
 
 
 LAPLACE = DiscreteLaplace()

@@ -220,9 +220,7 @@ class EvolutionFacts:
 
     @property
     def _label_count(self) -> int:
-        if self.by_label is None:
-            return 1
-        return self.domain.columns[self.by_label].size or 1
+        return 1 if self.by_label is None else self.domain.columns[self.by_label].size or 1
 
     def _labels(self, records: Records) -> Integers:
         """Return the label of each record; 0 where all are of one population."""

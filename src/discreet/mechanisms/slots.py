@@ -250,6 +250,4 @@ class SlotUse:
             return None
         if self.nested[table]:
             return np.arange(-len(self.shares[i]), 0) >= int(slot - 1 - self.slots[self.tables == table].max())
-        if i - int(np.argmax(self.tables == table)) == slot - 1:
-            return np.array([False, True])
-        return None
+        return np.array([False, True]) if i - int(np.argmax(self.tables == table)) == slot - 1 else None

@@ -124,9 +124,7 @@ class SubsampledRandomisedResponse(Mixture):
         if self.size == 1:
             return super()._profile(n, group)
         profile = SubsampledPair(n=n, size=self.size, cells=self._cells, mixing=self.mixing)
-        if group > 1:
-            return ChainProfile(single=profile, group=group)
-        return profile
+        return ChainProfile(single=profile, group=group) if group > 1 else profile
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return theorem T13 for a table of ``n`` records."""

@@ -187,9 +187,7 @@ class Option:
     @cached_property
     def largest_size(self) -> int | None:
         """The most records of which a fifth at most are not from the data, to 1 % below; None where not asked for."""
-        if self.mechanism is not None and self.sized:
-            return _largest_size(self, self.mechanism)
-        return None
+        return _largest_size(self, self.mechanism) if self.mechanism is not None and self.sized else None
 
     @property
     def wider_range(self) -> list[str]:
@@ -284,9 +282,7 @@ def _ranked(options: Sequence[Option]) -> tuple[Option, ...]:
 
 def rank(option: Option) -> float:
     """Return a prediction to three digits: those that agree in them are ties, and the registry's order decides."""
-    if option.w1 is None:
-        return math.inf
-    return float(about(option.w1, 3))
+    return math.inf if option.w1 is None else float(about(option.w1, 3))
 
 
 def considered(name: str, comparison: PlanRequest, fixed: dict[str, Any], *, sized: bool) -> Option:
@@ -345,9 +341,7 @@ def _largest_size(option: Option, mechanism: Mechanism) -> int:
         except DiscreetError:  # too many for the budget, or for the mechanism at all
             return math.inf
         share = larger.forecast(comparison.n, profile).lost
-        if share < 1.0:
-            return share / (1.0 - share)
-        return math.inf
+        return share / (1.0 - share) if share < 1.0 else math.inf
 
     limit, maximum = POOR_UTILITY / (1.0 - POOR_UTILITY), min(10**10, 100 * comparison.n)
     if (high_odds := odds(maximum)) <= limit:
@@ -388,9 +382,7 @@ def carried_cells(n: int, budget: AnyBudget, group: int = 1) -> int:
     _, scale, law = min(scales, key=lambda entry: entry[0])
     error = partial(mechanisms.projection_error, law, scale, total=n)
     fewest = least_integer(lambda cells: error(cells=cells) > POOR_UTILITY, 1, _MOST_CARRIED)
-    if fewest is None:
-        return _MOST_CARRIED
-    return fewest - 1
+    return _MOST_CARRIED if fewest is None else fewest - 1
 
 
 def fewer_cells(comparison: PlanRequest) -> str | None:

@@ -169,9 +169,7 @@ class Plan:
     @property
     def advice(self) -> list[str]:
         """The verdict with :attr:`remedies`, which were tried, in place of what may help, where there are any."""
-        if self.verdict:
-            return self._conclusion(self.remedies or None)
-        return []
+        return self._conclusion(self.remedies or None) if self.verdict else []
 
     def _conclusion(self, tried: list[str] | None) -> list[str]:
         best = next(iter(self.feasible), None)

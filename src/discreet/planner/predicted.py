@@ -92,9 +92,7 @@ def _with_absence(domain: Domain, records: Records, shares: Floats) -> tuple[Rec
         uses = table.used(codes, least=int(domain.units is None))
         parts = zip(table.slot_numbers.tolist(), codes, sizes[name], strict=True)
         columns += [x if slot < 1 else np.where(uses[slot - 1], x, size) for slot, x, size in parts]
-    if domain.tables:
-        return (Records(columns=tuple(columns)), shares)
-    return (records, shares)
+    return (Records(columns=tuple(columns)), shares) if domain.tables else (records, shares)
 
 
 def _tally(records: Records, weights: Any = None) -> tuple[Records, Any]:
@@ -354,9 +352,7 @@ def _folded(mean: Floats, variance: Floats) -> Floats:
 def _distribution(x: Floats, places: Any, masses: Floats) -> Floats:
     """Return the distribution function of masses at some places of a grid."""
     total: Floats = np.cumsum(np.bincount(places, weights=masses, minlength=len(x)))
-    if total[-1] > 0:
-        return np.minimum(total / total[-1], 1.0)
-    return total
+    return np.minimum(total / total[-1], 1.0) if total[-1] > 0 else total
 
 
 class PairErrors(NamedTuple):

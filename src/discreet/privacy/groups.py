@@ -133,17 +133,13 @@ class GroupUrn(Profile):
     @property
     def pure(self) -> float:
         """The largest loss over all splits, rounded up; the bound's for groups above 3."""
-        if self._end is None:
-            return self.bound.pure
-        return self._end.ceiling()
+        return self.bound.pure if self._end is None else self._end.ceiling()
 
     @cached_property
     def _end(self) -> LogRatio | None:
         splits = [parts for parts in self._splits if len(parts) < self.cells]
         ratios = [_largest_ratio(self.size, Fraction(self.prior), parts) for parts in splits]
-        if ratios:
-            return LogRatio(max(ratios))
-        return None
+        return LogRatio(max(ratios)) if ratios else None
 
     @cached_property
     def _pairs(self) -> list[_SplitPair]:
@@ -162,9 +158,7 @@ class GroupUrn(Profile):
         epsilon = not_above(epsilon)
         slack = math.exp(log_error(self.size, self.n + self.prior * self.cells)) * (1.0 + 1e-9)
         exact = max(pair.delta(epsilon) for pair in self._pairs)
-        if self.exact:
-            return up(exact * slack)
-        return min(self.bound.delta(epsilon), up(exact * slack))
+        return up(exact * slack) if self.exact else min(self.bound.delta(epsilon), up(exact * slack))
 
 
 class _SplitPair(NamedTuple):

@@ -48,9 +48,7 @@ class MinimumPairs(Profile):
     @cached_property
     def pure(self) -> float:
         """The largest loss of a draw, times the number of draws."""
-        if self._end is None:
-            return math.inf
-        return LogRatio(self._end.ratio, self.size).ceiling()
+        return math.inf if self._end is None else LogRatio(self._end.ratio, self.size).ceiling()
 
     @property
     def loss(self) -> float:
@@ -85,9 +83,7 @@ class MinimumPairs(Profile):
         if self.size == 1:
             return self._one(not_above(epsilon))
         bound = self.chord().delta(epsilon)
-        if self.size <= _COMPOSED:
-            return min(bound, self._composed.delta(epsilon))
-        return bound
+        return min(bound, self._composed.delta(epsilon)) if self.size <= _COMPOSED else bound
 
     @cached_property
     def _composed(self) -> Profile:

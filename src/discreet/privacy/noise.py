@@ -63,9 +63,7 @@ class DiscreteLaplacePair(Profile):
 
     @property
     def _step(self) -> int:
-        if self.counts <= 2:
-            return 1
-        return -(-self.group // _FINEST)
+        return 1 if self.counts <= 2 else -(-self.group // _FINEST)
 
     def _delta(self, epsilon: float) -> float:
         g, step = self.group, self._step
@@ -227,9 +225,7 @@ class ThresholdedLaplace(Profile):
 
     def _moved(self, records: int) -> float:
         """Return ``F_u``, the most that ``u`` records can do to labels that no other record holds."""
-        if records:
-            return max(self._appears(records), records * self._appears(1))
-        return 0.0
+        return max(self._appears(records), records * self._appears(1)) if records else 0.0
 
     def _delta(self, epsilon: float) -> float:
         g = self.group

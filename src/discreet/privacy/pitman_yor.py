@@ -170,9 +170,7 @@ def singular(size: int, mass: float, total: float) -> float:
     """Return ``1 - prod_{i<size} (1 - mass/(total + i))``: the probability that a mass is drawn from, rounded up."""
     if mass == 1.0:
         below = total + size - 1.0
-        if below > 0:
-            return up(min(1.0, size / below))
-        return 1.0
+        return up(min(1.0, size / below)) if below > 0 else 1.0
     if size <= _MOST_TERMS:
         with np.errstate(divide="ignore"):
             log_never = float(np.log1p(-np.minimum(1.0, mass / (total + np.arange(size, dtype=np.float64)))).sum())
@@ -268,9 +266,7 @@ class PitmanYorPairs(Profile):
     @cached_property
     def _move(self) -> UrnPair | None:
         least, remainder = 1.0 - self.discount, self.strength + self._held - 3.0 + 2.0 * self.discount
-        if self._held >= 3:
-            return UrnPair(size=self.size, a=least, b=least, rest=remainder)
-        return None
+        return UrnPair(size=self.size, a=least, b=least, rest=remainder) if self._held >= 3 else None
 
     @cached_property
     def _orders(self) -> list[_Order | None]:

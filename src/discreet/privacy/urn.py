@@ -136,9 +136,7 @@ class SamplingPair(Profile):
             if done:
                 break
         value *= slack
-        if value < 1.0:
-            return up(value)
-        return 1.0  # a sum that is not a number promises nothing
+        return up(value) if value < 1.0 else 1.0  # a sum that is not a number promises nothing
 
     def _beyond(self, stop: int, mean: float) -> float:
         """Return an upper bound on ``P(U > stop)``: the geometric series of the ratio at ``stop``."""

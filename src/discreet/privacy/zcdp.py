@@ -31,15 +31,11 @@ def approximate_zcdp(profile: Profile, *, cut: float) -> tuple[float, float]:
     pure, floor = profile.pure, profile.delta(math.inf)
     whole = _largest_rho(profile, pure, 0.0) if pure <= 700.0 else math.inf
     if cut == 0.0:
-        if math.isinf(pure) and profile.delta(0.0) <= floor:
-            return (0.0, floor)
-        return (whole, 0.0)
+        return (0.0, floor) if math.isinf(pure) and profile.delta(0.0) <= floor else (whole, 0.0)
     reach = fallen_to(profile, min(1.0, floor + cut), relative=1e-3)
     lost = profile.delta(reach)
     rho = _largest_rho(profile, reach, lost)
-    if whole <= _PURE_COSTS * rho:
-        return (whole, 0.0)
-    return (rho, lost)
+    return (whole, 0.0) if whole <= _PURE_COSTS * rho else (rho, lost)
 
 
 def _largest_rho(profile: Profile, reach: float, lost: float) -> float:
@@ -132,9 +128,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
         raise BudgetError("rho in zero-concentrated differential privacy is no pure epsilon. Give a delta above 0")
     most = rho + 2.0 * math.sqrt(rho * -math.log(delta)) + 1e-9  # Bun and Steinke's conversion
     epsilon = least_real(lambda e: log_ratio(zcdp_delta(rho, e), delta), 0.0, most, relative=1e-10, absolute=1e-12)
-    if epsilon is None:
-        return up(most)
-    return epsilon
+    return up(most) if epsilon is None else epsilon
 
 
 def zcdp_budget(epsilon: float, delta: float) -> tuple[float, float]:

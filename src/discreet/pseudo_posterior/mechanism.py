@@ -33,9 +33,7 @@ def least_product(count: int, value: float) -> float:
     """Return the least float that is not below ``count * value``."""
     product = count * value
     exact = math.isinf(product) or Fraction(product) >= count * Fraction(value)
-    if exact:
-        return product
-    return math.nextafter(product, math.inf)
+    return product if exact else math.nextafter(product, math.inf)
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,16 +92,12 @@ class PosteriorDraws:
     @property
     def r_hat(self) -> float:
         """The largest R-hat of what is watched."""
-        if self.exact:
-            return 1.0
-        return max(map(r_hat, self.watched.values()))
+        return 1.0 if self.exact else max(map(r_hat, self.watched.values()))
 
     @property
     def effective(self) -> float:
         """The least effective sample size of what is watched."""
-        if self.exact:
-            return float(len(self))
-        return min(map(effective_sample_size, self.watched.values()))
+        return float(len(self)) if self.exact else min(map(effective_sample_size, self.watched.values()))
 
     def one(self, index: int) -> Arrays:
         """Return one draw of all latent sites."""

@@ -161,17 +161,13 @@ class Certificate:
         follows from the public facts.
         """
         if (from_data := share(self.facts.released.share_from_data)) is not None:
-            if from_data < 1.0 - POOR_UTILITY:
-                return f"Poor utility: {self.outcome}."
-            return None
+            return f"Poor utility: {self.outcome}." if from_data < 1.0 - POOR_UTILITY else None
         try:
             forecast = self.forecast or utility_facts(certified_mechanism(self.facts), self.facts.records)
         except (DiscreetError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError):
             return None
         poor = (forecast["share_not_from_data"] or 0.0) > POOR_UTILITY
-        if poor:
-            return f"Poor utility: {forecast['share_in_words']}."
-        return None
+        return f"Poor utility: {forecast['share_in_words']}." if poor else None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the document as JSON values; that of an earlier version as it was read."""
@@ -248,9 +244,7 @@ class Certificate:
         return "".join([warning, promise, *remarks])
 
     def __str__(self) -> str:
-        if self.poor is None:
-            return self.text
-        return f"{harmless(self.poor)}\n{self.text}"
+        return self.text if self.poor is None else f"{harmless(self.poor)}\n{self.text}"
 
     @property
     def text(self) -> str:
@@ -285,6 +279,4 @@ def certificate_in(folder: Path) -> Path:
 def share(value: Any) -> float | None:
     """Return a share that a document states, or None where it is none."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if number and 0.0 <= value <= 1.0:
-        return float(value)
-    return None
+    return float(value) if number and 0.0 <= value <= 1.0 else None

@@ -45,9 +45,7 @@ def read(document: Mapping[str, Any]) -> CertificateFacts:
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
-    if isinstance(value, Mapping):
-        return value
-    return {}
+    return value if isinstance(value, Mapping) else {}
 
 
 def _today(part: Any, document: Any) -> Any:

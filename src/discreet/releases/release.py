@@ -41,9 +41,7 @@ def taken_for_sample(certificate: Certificate) -> ReleaseTakenForSample | None:
     factor = math.sqrt(likelihood.mean_variance(released / facts.records, cells / facts.records))
     remedy = "Take intervals from estimate or regress, which know how the records were made"
     warning = ReleaseTakenForSample(released, facts.records, remedy, factor=factor)
-    if factor > _VISIBLE:
-        return warning
-    return None
+    return warning if factor > _VISIBLE else None
 
 
 Law = Literal["linear", "logistic"]

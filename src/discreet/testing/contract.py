@@ -45,9 +45,7 @@ def sample_size(p: npt.ArrayLike, q: npt.ArrayLike, *, rate: float = RATE) -> in
     affinity = float(np.sqrt(np.asarray(p, dtype=np.float64) * np.asarray(q, dtype=np.float64)).sum())
     if affinity >= 1.0 - 1e-12:
         raise ParameterError("the two laws are the same, so no number of samples tells them apart")
-    if affinity <= 0.0:
-        return 1
-    return math.ceil(math.log(rate) / math.log(affinity))
+    return 1 if affinity <= 0.0 else math.ceil(math.log(rate) / math.log(affinity))
 
 
 def sample_size_for_distance(outcomes: int, distance: float, *, rate: float = RATE) -> int:

@@ -323,9 +323,7 @@ def kde_l2(
     masses = np.concatenate((x_weight / x_weight.sum(), -y_weight / y_weight.sum()))
     signed: Floats = np.bincount(places, weights=masses).astype(np.float64)
     if h == 0.0:
-        if np.abs(signed).max() <= 1e-15:
-            return 0.0
-        return float("inf")
+        return 0.0 if np.abs(signed).max() <= 1e-15 else float("inf")
     square = _all_pairs(points, signed, h) if len(points) <= _EXACT else _binned(points, signed, h)
     return float(np.sqrt(max(square, 0.0)))
 

@@ -179,9 +179,7 @@ def _correlation(x: DistinctRows, y: DistinctRows) -> Distances:
 
 
 def _mean_and_largest(values: list[float], of: str) -> Distances:
-    if values:
-        return {f"{of}, mean": float(np.mean(values)), f"{of}, largest": max(values)}
-    return {}
+    return {f"{of}, mean": float(np.mean(values)), f"{of}, largest": max(values)} if values else {}
 
 
 def _propensity(x: DistinctRows, y: DistinctRows) -> Distances:
@@ -245,9 +243,7 @@ def _pearson(x: Values, y: Values, frequencies: Integers) -> float:
     a, b, w = a[present], b[present], frequencies[present] / frequencies[present].sum()
     a, b = a - w @ a, b - w @ b
     spread = np.sqrt((w @ (a * a)) * (w @ (b * b)))
-    if spread > 0:
-        return float((w @ (a * b)) / spread)
-    return 0.0
+    return float((w @ (a * b)) / spread) if spread > 0 else 0.0
 
 
 def _correlation_ratio(ordered: Values, label: Values, frequencies: Integers) -> float:
@@ -263,9 +259,7 @@ def _correlation_ratio(ordered: Values, label: Values, frequencies: Integers) ->
     means = np.bincount(group, weights=w * a)[mass > 0] / mass[mass > 0]
     variance = float(w @ (a * a))
     explained = float(mass[mass > 0] @ (means * means))
-    if variance > 0:
-        return float(np.sqrt(min(1.0, explained / variance)))
-    return 0.0
+    return float(np.sqrt(min(1.0, explained / variance))) if variance > 0 else 0.0
 
 
 def _cramer(x: Values, y: Values, frequencies: Integers) -> float:
