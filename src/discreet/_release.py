@@ -12,11 +12,10 @@ import numpy as np
 
 from discreet import AddRemove, Output, Replacement, Watch, mechanisms, planner, releases, wording
 from discreet._core.boundary import sealed
-from discreet._core.checks import listed, shown, unfit
-from discreet._core.errors import ParameterError
+from discreet._core.errors import ParameterError, shown, unfit
 from discreet._core.files import check_outputs, check_writable, locked
 from discreet._core.random import secure, seeded
-from discreet._core.text import counted, counted_up, sentence
+from discreet._core.text import counted, counted_up, listed, sentence
 from discreet.confidential import (
     Confidential,
     confidential,

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, multinomial
 
-from discreet._core.arrays import Floats, Integers
+from discreet._core.numeric import Floats, Integers
 from discreet._core.random import keyed, public_key, seeded
 from discreet.domain import Category, Counts, Domain, Integer, OpenLabels, Records
 from discreet.mechanisms import REGISTRY, HierarchicalHistogram, Mechanism, PrivateEvolution, StabilityHistogram

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet._core.arrays import Floats, Integers
+from discreet._core.numeric import Floats, Integers
 from discreet._core.random import secure, seeded
 from discreet.domain import Domain, Integer, Records
 from discreet.inference.prior import Prior

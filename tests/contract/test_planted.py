@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from discreet._core.checks import choice
+from discreet._core.errors import choice
 from discreet.domain import Counts, Domain, Records
 from discreet.domain.records import Commonness
 from discreet.errors import ParameterError

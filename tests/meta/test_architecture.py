@@ -119,7 +119,7 @@ def test_a_write_is_recognised(planted: str) -> None:
 def test_arrays_are_named_in_one_place() -> None:
     alias = re.compile(r"^[A-Z]\w* = npt\.NDArray\[np\.(?:float64|int64|intp|bool_)\]$", re.MULTILINE)
     found = {path for path in SOURCE.rglob("*.py") if alias.search(path.read_text(encoding="utf-8"))}
-    assert found == {SOURCE / "_core" / "arrays.py"}
+    assert found == {SOURCE / "_core" / "numeric.py"}
 
 
 def _theory_index() -> str:

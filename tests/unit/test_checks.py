@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet._core.checks import choice, flag, integer, positive_size, probability, real, shown, unfit
+from discreet._core.errors import choice, flag, integer, positive_size, probability, real, shown, unfit
 from discreet.errors import BudgetError, ParameterError
 
 

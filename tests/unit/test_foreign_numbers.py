@@ -16,7 +16,7 @@ import pytest
 
 import discreet
 from discreet import AddRemove, Ledger, Replacement, Unit
-from discreet._core.checks import flag, integer, plain, real
+from discreet._core.errors import flag, integer, plain, real
 from discreet.domain import Boolean, Category, Column, Date, Datetime, Domain, Duration, Integer, Numeric, OpenLabels
 from discreet.domain import Decimal as DecimalColumn
 from discreet.errors import BudgetError, DiscreetError, DomainError

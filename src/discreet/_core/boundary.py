@@ -31,8 +31,17 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 
-from discreet._core.checks import as_float, plain, real
-from discreet._core.errors import DataError, DiscreetError, Fault, FileProblem, ParameterError, Refused
+from discreet._core.errors import (
+    DataError,
+    DiscreetError,
+    Fault,
+    FileProblem,
+    ParameterError,
+    Refused,
+    as_float,
+    plain,
+    real,
+)
 from discreet._core.lazy import pl
 from discreet._core.reading import MOST_DIGITS
 from discreet._core.text import harmless, with_article

@@ -21,8 +21,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias, cast
 
-from discreet._core.checks import unfit
-from discreet._core.errors import MissingExtra, ParameterError
+from discreet._core.errors import MissingExtra, ParameterError, unfit
 from discreet._core.lazy import pl
 from discreet._core.reading import encoding_of
 

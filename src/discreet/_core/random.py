@@ -16,9 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Integers
-from discreet._core.checks import integer
-from discreet._core.errors import RandomnessError
+from discreet._core.errors import RandomnessError, integer
+from discreet._core.numeric import Floats, Integers
 
 
 def _refuse_copy(_: object) -> Any:

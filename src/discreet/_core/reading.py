@@ -22,8 +22,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from discreet._core.checks import real
-from discreet._core.errors import DomainError, FileProblem, Refused
+from discreet._core.errors import DomainError, FileProblem, Refused, real
 from discreet._core.text import as_written
 
 MOST_BYTES = 2**24

@@ -5,10 +5,11 @@ from __future__ import annotations
 import html
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from functools import partial
 from io import StringIO
+from typing import Any
 
 # Numbers as text, rounded to the side on which what is written still holds: the one place that formats them.
 #
@@ -84,6 +85,13 @@ def comma_items(text: str) -> list[str]:
     """Return what stands between commas, each without blanks around it, or as it is within double quotes."""
     items = re.findall(r'\s*(?:"((?:[^"]|"")*)"\s*|([^,]*?)\s*)(?:,|\Z)', text)[:-1]
     return [quoted.replace('""', '"') or plain for quoted, plain in items]
+
+
+def listed(value: Any) -> list[Any]:
+    """Return several values as a list, and one, which a text and a mapping are, as a list of it."""
+    if isinstance(value, Iterable) and not isinstance(value, (str, Mapping)):
+        return list(value)
+    return [value]
 
 
 def sentence(text: str) -> str:

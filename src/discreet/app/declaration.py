@@ -14,10 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from discreet._core.checks import listed
 from discreet._core.errors import DiscreetError, DomainError, MissingPublicFact
 from discreet._core.reading import parsed_toml
-from discreet._core.text import full_sentence
+from discreet._core.text import full_sentence, listed
 from discreet.domain import BLANK, KINDS, Domain, usual_fates, write_toml
 
 KEEP_OUT = "leave out"

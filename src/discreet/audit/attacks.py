@@ -15,10 +15,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Booleans, Floats, Integers, row_numbers
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
-from discreet._core.numeric import logistic_coefficients
+from discreet._core.numeric import Booleans, Floats, Integers, logistic_coefficients, row_numbers
 from discreet._core.random import seeded
 from discreet.domain import Domain, Records
 from discreet.privacy import Profile

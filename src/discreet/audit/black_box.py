@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
-from discreet._core.checks import integer, real
-from discreet._core.numeric import least_integer
+from discreet._core.errors import integer, real
+from discreet._core.numeric import Floats, least_integer
 from discreet.audit.attacks import POWER
 from discreet.audit.instance import clopper_pearson, lower_bounds
 

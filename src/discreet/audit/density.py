@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
-from discreet._core.checks import integer, real
-from discreet._core.errors import BudgetError, ParameterError
+from discreet._core.errors import BudgetError, ParameterError, integer, real
+from discreet._core.numeric import Floats
 from discreet._core.random import seeded
 from discreet.audit.black_box import ERROR
 from discreet.audit.instance import clopper_pearson

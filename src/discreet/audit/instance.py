@@ -9,10 +9,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from discreet._core.arrays import Booleans, Floats, Integers
 from discreet._core.boundary import sealed
-from discreet._core.checks import integer, real
-from discreet._core.errors import ParameterError
+from discreet._core.errors import ParameterError, integer, real
+from discreet._core.numeric import Booleans, Floats, Integers
 from discreet._core.random import public, secure
 from discreet._core.text import about, as_written, counted, rounded_down, rounded_up
 from discreet.confidential import Confidential, open_confidential

@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
-from discreet._core.checks import real
-from discreet._core.errors import BudgetError, Infeasible, LawNotAvailable, ParameterError
+from discreet._core.errors import BudgetError, Infeasible, LawNotAvailable, ParameterError, real
+from discreet._core.numeric import Floats
 from discreet._core.random import seeded
 from discreet._core.text import as_written, counted, percent, rounded_down, rounded_up
 from discreet.audit.attacks import POWER, StatedProfile

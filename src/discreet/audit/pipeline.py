@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from discreet._core.boundary import quietly
-from discreet._core.checks import integer
-from discreet._core.errors import DataError, FileProblem, ParameterError
+from discreet._core.errors import DataError, FileProblem, ParameterError, integer
 from discreet._core.files import own_folder, together
 from discreet._core.formats import PARQUET, scanned
 from discreet._core.lazy import pl

@@ -17,12 +17,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Integers
 from discreet._core.boundary import quietly
-from discreet._core.checks import real
-from discreet._core.errors import DataError, FileProblem, ParameterError
+from discreet._core.errors import DataError, FileProblem, ParameterError, real
 from discreet._core.files import check_outputs, together
 from discreet._core.lazy import pl
+from discreet._core.numeric import Integers
 from discreet._core.random import secure, seeded
 from discreet._core.reading import MOST_BYTES, first_wrong, read_json
 from discreet._core.text import as_written, counted, percent, rounded_up

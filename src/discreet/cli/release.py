@@ -13,8 +13,7 @@ import click
 
 import discreet
 from discreet import wording
-from discreet._core.checks import real
-from discreet._core.errors import BudgetError, FileProblem, Infeasible, ParameterError
+from discreet._core.errors import BudgetError, FileProblem, Infeasible, ParameterError, real
 from discreet._core.text import aligned, as_written, counted, percent, rounded_up
 from discreet.cli import options as common
 from discreet.cli.console import Commands, alarm, echo, in_options, progress_bar, show, tell

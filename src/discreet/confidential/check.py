@@ -19,11 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from discreet._core.arrays import Booleans
 from discreet._core.boundary import enclosed, quietly, sealed
-from discreet._core.checks import integer
-from discreet._core.errors import DataError, DiscreetError, FileProblem
+from discreet._core.errors import DataError, DiscreetError, FileProblem, integer
 from discreet._core.lazy import pl
+from discreet._core.numeric import Booleans
 from discreet._core.text import counted, harmless, sentence
 from discreet.confidential.closed import Confidential
 from discreet.confidential.count import OTHER_COLUMNS, require_unit

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Integers
 from discreet._core.boundary import enclosed, quiet_parts, sealed
-from discreet._core.checks import unfit
-from discreet._core.errors import DataError, DomainError, ParameterError
+from discreet._core.errors import DataError, DomainError, ParameterError, unfit
 from discreet._core.lazy import pl
+from discreet._core.numeric import Integers
 from discreet._core.random import SecureGenerator, secure
 from discreet.confidential.closed import Confidential, Provenance
 from discreet.confidential.opening import open_confidential

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Integers
 from discreet._core.boundary import quiet_parts, quietly
 from discreet._core.errors import DataError, DiscreetError
 from discreet._core.lazy import pl
+from discreet._core.numeric import Integers
 from discreet._core.text import counted
 from discreet.domain import Column, Counts, Domain, Records, coin_codes
 from discreet.privacy import Unit

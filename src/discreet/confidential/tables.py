@@ -22,8 +22,7 @@ import numpy as np
 
 from discreet._core import formats
 from discreet._core.boundary import enclosed, quietly
-from discreet._core.checks import unfit
-from discreet._core.errors import DataError, FileProblem, ParameterError
+from discreet._core.errors import DataError, FileProblem, ParameterError, unfit
 from discreet._core.files import require_settled
 from discreet._core.formats import PARQUET, Format, format_of
 from discreet._core.lazy import pl

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from discreet._core.arrays import Integers
 from discreet._core.boundary import quietly
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
+from discreet._core.numeric import Integers
 from discreet.confidential.source import FREQUENCY, RESERVED, condense, merge
 from discreet.domain import Domain, Records, missing_in
 

@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping
 from itertools import accumulate
 from typing import Any
 
-from discreet._core.arrays import Integers
 from discreet._core.boundary import enclosed
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
+from discreet._core.numeric import Integers
 from discreet.confidential.closed import Confidential, Provenance
 from discreet.confidential.source import FREQUENCY, TYPED, Source, distinct_rows, require_names, texts_of
 from discreet.confidential.tables import open_declared, open_source

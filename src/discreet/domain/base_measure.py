@@ -18,8 +18,8 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Floats, Integers
-from discreet._core.checks import as_float, real
+from discreet._core.errors import as_float, real
+from discreet._core.numeric import Floats, Integers
 
 _TOTAL = 2**31
 

@@ -15,10 +15,9 @@ from importlib.util import find_spec
 from os import PathLike, fspath
 from typing import Any
 
-from discreet._core.checks import listed
 from discreet._core.errors import DomainError, FileProblem, MissingExtra, MissingPublicFact
 from discreet._core.reading import bounded_text
-from discreet._core.text import harmless
+from discreet._core.text import harmless, listed
 
 _IDENTIFIER = "it tells records or persons apart"
 _TEXT = "it is free text"

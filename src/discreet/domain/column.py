@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Booleans, Floats, Integers
 from discreet._core.boundary import quietly, sealed
-from discreet._core.checks import choice, flag, plain, shown
-from discreet._core.errors import DataError, DomainError, MissingPublicFact
+from discreet._core.errors import DataError, DomainError, MissingPublicFact, choice, flag, plain, shown
 from discreet._core.lazy import pl
+from discreet._core.numeric import Booleans, Floats, Integers
 from discreet.domain.notation import as_texts, check_notation, read_texts, text_problem, type_problem
 from discreet.domain.texts import OTHER, Codes, Misfit, PublicFact, missing_in, settle, toml_value, unescaped_series
 

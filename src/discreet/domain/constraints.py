@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from discreet._core.arrays import Booleans, Integers
 from discreet._core.boundary import sealed
-from discreet._core.checks import flag, listed
-from discreet._core.errors import DomainError
+from discreet._core.errors import DomainError, flag
+from discreet._core.numeric import Booleans, Integers
 from discreet._core.random import seeded
 from discreet._core.reading import MOST_CELLS
-from discreet._core.text import counted
+from discreet._core.text import counted, listed
 from discreet.domain.column import Column
 from discreet.domain.texts import is_text, type_text
 

@@ -10,10 +10,9 @@ from importlib import import_module
 from math import isfinite
 from typing import Any
 
-from discreet._core.checks import integer, listed, plain, real, shown, unfit
-from discreet._core.errors import DomainError, MissingPublicFact
+from discreet._core.errors import DomainError, MissingPublicFact, integer, plain, real, shown, unfit
 from discreet._core.reading import MOST_CELLS
-from discreet._core.text import with_article
+from discreet._core.text import listed, with_article
 from discreet.domain.column import Column
 from discreet.domain.texts import PublicFact, encodable, toml_value
 

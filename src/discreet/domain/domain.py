@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Booleans, Floats, Integers
 from discreet._core.boundary import sealed
-from discreet._core.checks import unfit
-from discreet._core.errors import DomainError
+from discreet._core.errors import DomainError, unfit
 from discreet._core.lazy import pl
+from discreet._core.numeric import Booleans, Floats, Integers
 from discreet._core.reading import MOST_COLUMNS, bounded_text, parsed_toml
 from discreet._core.text import counted, paragraph, table
 from discreet.domain import declaration

@@ -17,11 +17,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Floats, Integers
 from discreet._core.boundary import sealed
-from discreet._core.checks import integer, plain, unfit
-from discreet._core.errors import DataError
+from discreet._core.errors import DataError, integer, plain, unfit
 from discreet._core.lazy import pl
+from discreet._core.numeric import Floats, Integers
 from discreet._core.reading import MOST_CELLS
 from discreet.domain.column import Column
 from discreet.domain.texts import INTEGERS, NUMBERS, WIDEN, Codes, Misfit, PublicFact, holds, outside, settle

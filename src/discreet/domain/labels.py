@@ -9,11 +9,10 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
-from discreet._core.checks import choice, flag, plain, unfit
-from discreet._core.errors import DataError
+from discreet._core.errors import DataError, choice, flag, plain, unfit
 from discreet._core.lazy import pl
+from discreet._core.numeric import Floats
 from discreet._core.random import seeded
 from discreet.domain.column import Column
 from discreet.domain.texts import INTEGERS, OTHER, WIDEN, Codes, Misfit, PublicFact, encodable, holds, is_text, settle

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet._core.arrays import Booleans, Integers
-from discreet._core.checks import listed
 from discreet._core.errors import DomainError
+from discreet._core.numeric import Booleans, Integers
+from discreet._core.text import listed
 from discreet.domain import declaration
 from discreet.domain.column import Column
 from discreet.domain.constraints import Constraint, Readers, compiled, listed_names, published, remaining

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet._core.checks import flag, unfit
+from discreet._core.errors import flag, unfit
 from discreet._core.lazy import pl
 from discreet.domain.texts import encodable, is_text, type_name, type_text
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Floats, Integers
 from discreet._core.boundary import sealed
 from discreet._core.errors import DomainError, ParameterError
+from discreet._core.numeric import Floats, Integers
 from discreet._core.random import seeded
 from discreet.domain.column import Column
 from discreet.domain.texts import Codes

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 from zoneinfo import ZoneInfo
 
-from discreet._core.arrays import Integers
 from discreet._core.boundary import sealed
-from discreet._core.checks import plain, unfit
+from discreet._core.errors import plain, unfit
 from discreet._core.lazy import pl
+from discreet._core.numeric import Integers
 from discreet.domain.integers import LatticeColumn
 from discreet.domain.texts import Misfit, PublicFact, settle, span
 

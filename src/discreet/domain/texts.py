@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Booleans
 from discreet._core.lazy import pl
+from discreet._core.numeric import Booleans
 
 Codes = npt.NDArray[Any]
 """Encoded values of one column: int64 cell codes, float64 values, or object strings."""

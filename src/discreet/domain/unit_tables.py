@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Booleans, Integers
 from discreet._core.boundary import sealed
-from discreet._core.checks import integer, plain, real, unfit
-from discreet._core.errors import DomainError
+from discreet._core.errors import DomainError, integer, plain, real, unfit
 from discreet._core.lazy import pl
+from discreet._core.numeric import Booleans, Integers
 from discreet.domain.column import Column
 from discreet.domain.declaration import RULES, Frozen, check_column, domain_facts
 from discreet.domain.integers import Integer

@@ -13,11 +13,10 @@ from typing import Any, ClassVar, NoReturn, Self, cast
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
-from discreet._core.checks import integer, real, unfit
-from discreet._core.errors import DataError, MissingExtra, ParameterError
+from discreet._core.errors import DataError, MissingExtra, ParameterError, integer, real, unfit
 from discreet._core.lazy import Lazy, pl
+from discreet._core.numeric import Floats
 from discreet._core.random import seeded
 from discreet._core.text import counted
 from discreet.domain import Domain, Records, ground_diameter, ground_embedding, refuse_open_labels

@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Integers
 from discreet._core.boundary import sealed
-from discreet._core.checks import integer, positive_size, real
-from discreet._core.errors import ParameterError
+from discreet._core.errors import ParameterError, integer, positive_size, real
 from discreet._core.lazy import pl
+from discreet._core.numeric import Floats, Integers
 from discreet._core.random import seeded
 from discreet._core.text import about, as_written, counted, percent_as_written, rounded_down, rounded_up
 from discreet.domain import Records

@@ -15,11 +15,10 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
-from discreet._core.checks import integer, real
-from discreet._core.errors import ParameterError
+from discreet._core.errors import ParameterError, integer, real
 from discreet._core.lazy import torch
+from discreet._core.numeric import Floats
 from discreet.domain import Domain, Records
 from discreet.evolution.api import API, checked_points, in_blocks, new_seed, settled_embedding, text_column
 from discreet.evolution.table import Box

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
-from discreet._core.arrays import Booleans, Floats, Integers
 from discreet._core.errors import ParameterError
+from discreet._core.numeric import Booleans, Floats, Integers
 from discreet.evolution.api import METRICS, settled_norm
 
 Singles = npt.NDArray[np.float32]

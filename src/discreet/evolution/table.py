@@ -13,10 +13,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
-from discreet._core.checks import flag, integer, probability, real
-from discreet._core.errors import ParameterError
+from discreet._core.errors import ParameterError, flag, integer, probability, real
+from discreet._core.numeric import Floats
 from discreet.domain import Column, Domain, Records, first_and_last, ground_embedding, nearest_codes
 from discreet.evolution.api import API, GroundAPI, NamedAPI, in_blocks, plain_norm, settled_norm, to_records
 

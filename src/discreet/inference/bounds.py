@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Booleans, Floats, Integers
 from discreet._core.errors import ParameterError
+from discreet._core.numeric import Booleans, Floats, Integers
 from discreet._core.text import percent
 from discreet.domain import Column, Domain, Records
 from discreet.inference.functionals import ordered

@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.boundary import sealed
-from discreet._core.checks import choice, positive_size, real
-from discreet._core.errors import ParameterError
+from discreet._core.errors import ParameterError, choice, positive_size, real
 
 
 @sealed

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet._core.arrays import Booleans, Floats, Integers
+from discreet._core.numeric import Booleans, Floats, Integers
 from discreet._core.random import seeded
 from discreet.domain import Records
 from discreet.inference.bounds import CellEstimates, halves

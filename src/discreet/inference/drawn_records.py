@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from discreet._core.arrays import Booleans, Floats, Integers
-from discreet._core.numeric import log_rising
+from discreet._core.numeric import Booleans, Floats, Integers, log_rising
 from discreet.inference.prior import CountPosterior, Lattice, Noise, Prior, log_prior
 from discreet.inference.sums import Sums
 from discreet.mechanisms import DrawnFromCounts, ThresholdedUrn

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
 from discreet._core.errors import DiscreetError, ParameterError
 from discreet._core.lazy import pl
+from discreet._core.numeric import Floats
 from discreet._core.random import seeded
 from discreet._core.text import about, percent_as_written
 from discreet.domain import Column, Domain, Records

@@ -10,9 +10,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Booleans, Floats, Indices
 from discreet._core.boundary import sealed
-from discreet._core.checks import real
+from discreet._core.errors import real
+from discreet._core.numeric import Booleans, Floats, Indices
 from discreet.domain import Column, Records, cell_span, coin_ends
 
 _LEAST = 1e-300

@@ -9,10 +9,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from discreet import wording
-from discreet._core.arrays import Booleans, Floats, Indices
 from discreet._core.boundary import quietly, sealed
-from discreet._core.checks import choice, positive_size, real
-from discreet._core.errors import ParameterError
+from discreet._core.errors import ParameterError, choice, positive_size, real
+from discreet._core.numeric import Booleans, Floats, Indices
 from discreet._core.random import seeded
 from discreet._core.text import counted
 from discreet.domain import Domain, Numeric, Records

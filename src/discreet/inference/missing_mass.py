@@ -12,11 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
-from discreet._core.checks import choice, integer, positive_size, real
-from discreet._core.errors import ParameterError
-from discreet._core.numeric import log_factorial_coefficient, log_rising
+from discreet._core.errors import ParameterError, choice, integer, positive_size, real
+from discreet._core.numeric import Floats, log_factorial_coefficient, log_rising
 from discreet._core.random import seeded
 from discreet._core.text import counted, percent_as_written
 from discreet.inference.released import Released, read_release

@@ -17,11 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet._core.arrays import Booleans, Floats
 from discreet._core.boundary import sealed
-from discreet._core.checks import choice, integer
-from discreet._core.errors import DiscreetWarning, MissingExtra, ParameterError, ReleaseTakenForSample
-from discreet._core.numeric import logistic_coefficients, solved
+from discreet._core.errors import DiscreetWarning, MissingExtra, ParameterError, ReleaseTakenForSample, choice, integer
+from discreet._core.numeric import Booleans, Floats, logistic_coefficients, solved
 from discreet._core.text import counted, harmless
 from discreet.domain import Column, Domain, Records
 from discreet.inference.functionals import require_column

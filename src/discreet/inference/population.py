@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
-from discreet._core.checks import real
-from discreet._core.errors import ParameterError
+from discreet._core.errors import ParameterError, real
+from discreet._core.numeric import Floats
 from discreet._core.random import seeded
 from discreet._core.text import counted, listing, paragraph
 from discreet.domain import Domain, Records

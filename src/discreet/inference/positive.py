@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Integers
+from discreet._core.numeric import Floats, Integers
 from discreet.inference.prior import CountPosterior, Lattice, Noise, Prior
 from discreet.inference.sums import Level, LogWeights, Sums, both, nothing
 from discreet.mechanisms import NoisyCellCounts

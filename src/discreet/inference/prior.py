@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from discreet._core.arrays import Booleans, Floats, Indices, Integers
-from discreet._core.checks import choice, real
+from discreet._core.errors import choice, real
+from discreet._core.numeric import Booleans, Floats, Indices, Integers
 from discreet.inference.sums import IntegerLaw, Level, LogWeights, Sums, by_function
 from discreet.mechanisms import NoiseLaw, Tree
 

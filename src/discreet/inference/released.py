@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from discreet import releases
-from discreet._core.arrays import Booleans, Floats
 from discreet._core.boundary import quietly
 from discreet._core.errors import DataError, ParameterError
 from discreet._core.lazy import pl
+from discreet._core.numeric import Booleans, Floats
 from discreet.domain import Column, Domain, Records
 from discreet.mechanisms import MODELS, ContinuedUrn, Mechanism
 

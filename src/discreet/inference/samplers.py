@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from discreet import mechanisms
-from discreet._core.arrays import Booleans, Floats, Indices, Integers
 from discreet._core.errors import ParameterError
+from discreet._core.numeric import Booleans, Floats, Indices, Integers
 from discreet.inference.drawn_records import NoisyUrn, held_cells, product
 from discreet.inference.positive import Moved, Positive
 from discreet.inference.prior import CountPosterior, Lattice, Noise, Prior

@@ -13,10 +13,10 @@ from typing import Any, Literal
 import numpy as np
 
 from discreet import wording
-from discreet._core.arrays import Booleans, Floats, row_numbers
 from discreet._core.boundary import quietly
 from discreet._core.errors import ParameterError
 from discreet._core.lazy import pl
+from discreet._core.numeric import Booleans, Floats, row_numbers
 from discreet._core.random import seeded
 from discreet._core.text import counted
 from discreet.domain import Domain, Records

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
-from discreet._core.checks import real
-from discreet._core.errors import MissingExtra, ParameterError
+from discreet._core.errors import MissingExtra, ParameterError, real
+from discreet._core.numeric import Floats
 from discreet._core.text import about, aligned, listing, percent_as_written, table
 from discreet.domain import moment_text
 from discreet.inference.functionals import require_single

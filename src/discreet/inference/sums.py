@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Indices, Integers
+from discreet._core.numeric import Floats, Indices, Integers
 
 _TRIMMED = 1e-15  # of the largest weight: what lies further out is left out
 _TRIES, _SAME = 60, 1e-12  # tilts, and how near two of them are the same

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreet._core.arrays import Booleans, Floats, Indices, Integers
+from discreet._core.numeric import Booleans, Floats, Indices, Integers
 from discreet.inference.prior import Strength, above_atom, log_prior
 from discreet.mechanisms import Tree
 

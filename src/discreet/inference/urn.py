@@ -8,11 +8,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
-from discreet._core.checks import integer, positive_size, real
-from discreet._core.errors import ParameterError
-from discreet._core.numeric import log_rising
+from discreet._core.errors import ParameterError, integer, positive_size, real
+from discreet._core.numeric import Floats, log_rising
 from discreet._core.random import seeded
 from discreet._core.text import counted
 from discreet.domain import Records

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from discreet import mechanisms
 from discreet._core.boundary import sealed
-from discreet._core.checks import choice
-from discreet._core.errors import FileProblem, ParameterError, Refused
+from discreet._core.errors import FileProblem, ParameterError, Refused, choice
 from discreet._core.files import canonical
 from discreet._core.random import fresh_identity
 from discreet._core.reading import bounded_text, file_sha256, parsed_toml

@@ -14,8 +14,7 @@ from typing import Any, cast
 import numpy as np
 
 from discreet._core.boundary import sealed
-from discreet._core.checks import integer, positive_size, unfit
-from discreet._core.errors import DomainError, ParameterError
+from discreet._core.errors import DomainError, ParameterError, integer, positive_size, unfit
 from discreet._core.files import beside, canonical
 from discreet.confidential import unit_of
 from discreet.domain import Column, Domain

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Floats, Integers
 from discreet._core.boundary import sealed
-from discreet._core.checks import positive_size
-from discreet._core.errors import LawNotAvailable, ParameterError, RelationNotSupported
+from discreet._core.errors import LawNotAvailable, ParameterError, RelationNotSupported, positive_size
+from discreet._core.numeric import Floats, Integers
 from discreet._core.text import counted
 from discreet.domain import Commonness, Counts, Domain, Parts, Records
 from discreet.mechanisms.calibration import Search

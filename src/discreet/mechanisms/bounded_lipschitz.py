@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Integers
 from discreet._core.errors import ParameterError
-from discreet._core.numeric import isotonic
+from discreet._core.numeric import Floats, Integers, isotonic
 
 _DIRECT = 50_000  # points in two or more dimensions up to which the transport is solved between all of them
 _ALL_PAIRS = 40_000  # pairs of a supply and a deficit up to which all of them are arcs

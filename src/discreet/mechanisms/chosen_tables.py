@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from discreet._core.arrays import Booleans, Floats, Integers
+from discreet._core.numeric import Booleans, Floats, Integers
 from discreet.domain import Column, Counts, Domain, Parts, Records
 from discreet.mechanisms.base import CellCounts
 from discreet.mechanisms.latent_classes import Merged, Pair

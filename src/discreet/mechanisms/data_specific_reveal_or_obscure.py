@@ -9,10 +9,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
-from discreet._core.checks import choice, positive_size, real
-from discreet._core.errors import GuaranteeKindError
+from discreet._core.errors import GuaranteeKindError, choice, positive_size, real
+from discreet._core.numeric import Floats
 from discreet.domain import Commonness, Counts
 from discreet.mechanisms.base import NEIGHBOURS, require_neighbours
 from discreet.mechanisms.calibration import SIZE, Free, Search, one_solution

@@ -12,11 +12,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet import privacy
-from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
-from discreet._core.checks import positive_size, real
-from discreet._core.errors import ParameterError
-from discreet._core.numeric import log_rising
+from discreet._core.errors import ParameterError, positive_size, real
+from discreet._core.numeric import Floats, log_rising
 from discreet.domain import Commonness, Counts, Records
 from discreet.mechanisms.base import MOST_CELLS, NEIGHBOURS, held_frequencies, require_neighbours
 from discreet.mechanisms.calibration import SIZE, Free, Search, one_solution

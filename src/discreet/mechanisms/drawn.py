@@ -11,10 +11,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Indices, Integers, locate
-from discreet._core.checks import positive_size, real
-from discreet._core.errors import ParameterError
-from discreet._core.numeric import log_rising, up
+from discreet._core.errors import ParameterError, positive_size, real
+from discreet._core.numeric import Floats, Indices, Integers, locate, log_rising, up
 from discreet._core.text import counted
 from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.mechanisms.base import NEIGHBOURS, Mechanism, held_frequencies, numbered_cells, require_neighbours

@@ -9,11 +9,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Integers
 from discreet._core.boundary import sealed
-from discreet._core.checks import choice, positive_size, real
-from discreet._core.errors import ParameterError
-from discreet._core.numeric import up
+from discreet._core.errors import ParameterError, choice, positive_size, real
+from discreet._core.numeric import Floats, Integers, up
 from discreet._core.random import draw_weighted, rounding
 from discreet._core.text import about
 from discreet.domain import Commonness, Counts, Records

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
-from discreet._core.checks import probability
+from discreet._core.errors import probability
+from discreet._core.numeric import Floats
 from discreet.domain import Commonness
 from discreet.mechanisms.base import CellCounts
 from discreet.mechanisms.forecast import Forecast, helpful

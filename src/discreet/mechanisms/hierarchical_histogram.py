@@ -11,10 +11,9 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from discreet._core.arrays import Integers
 from discreet._core.boundary import sealed
-from discreet._core.checks import plain
-from discreet._core.errors import Infeasible, ParameterError
+from discreet._core.errors import Infeasible, ParameterError, plain
+from discreet._core.numeric import Integers
 from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, numbered_cells
 from discreet.mechanisms.calibration import Search, least_scale

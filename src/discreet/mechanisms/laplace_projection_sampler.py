@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from discreet._core.boundary import sealed
-from discreet._core.checks import positive_size, real
+from discreet._core.errors import positive_size, real
 from discreet.mechanisms.noise import LAPLACE
 from discreet.mechanisms.noisy_counts import NoisyCounts, projection_error
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from discreet._core.arrays import Booleans, Floats, Integers
+from discreet._core.numeric import Booleans, Floats, Integers
 
 if TYPE_CHECKING:
     from discreet.mechanisms.three_way_tables import LastColumn

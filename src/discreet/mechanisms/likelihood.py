@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Indices, Integers
 from discreet._core.errors import ParameterError
+from discreet._core.numeric import Floats, Indices, Integers
 from discreet.domain import Counts, Domain
 from discreet.mechanisms.noise import NoiseLaw
 from discreet.mechanisms.reading import Sampling

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from discreet import privacy
-from discreet._core.arrays import Integers
 from discreet._core.boundary import sealed
-from discreet._core.checks import integer, positive_size
-from discreet._core.errors import Infeasible, LawNotAvailable, ParameterError
+from discreet._core.errors import Infeasible, LawNotAvailable, ParameterError, integer, positive_size
+from discreet._core.numeric import Integers
 from discreet._core.random import seeded
 from discreet._core.text import as_written
 from discreet.domain import Commonness, Counts, Parts, Units, inner_half

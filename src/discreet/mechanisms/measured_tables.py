@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Integers
+from discreet._core.numeric import Floats, Integers
 from discreet._core.random import seeded
 from discreet.domain import Column, Domain, Records
 from discreet.mechanisms import latent_classes, pair_losses, reading

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Integers
-from discreet._core.checks import choice, real
+from discreet._core.errors import choice, real
+from discreet._core.numeric import Floats, Integers
 from discreet._core.random import ApproximateGenerator, SecureGenerator
 from discreet.privacy import DiscreteGaussianPair, DiscreteLaplacePair, Profile
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from discreet._core.arrays import Floats
-from discreet._core.checks import choice, positive_size
-from discreet._core.errors import ParameterError
+from discreet._core.errors import ParameterError, choice, positive_size
+from discreet._core.numeric import Floats
 from discreet.domain import Commonness, Counts
 from discreet.mechanisms import base
 from discreet.mechanisms import reading as readings

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Integers
+from discreet._core.numeric import Floats, Integers
 from discreet._core.random import seeded
 from discreet.domain import inner_half
 from discreet.mechanisms.chosen_tables import OneWay, most_runs

@@ -7,8 +7,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from discreet._core.boundary import sealed
-from discreet._core.checks import choice
-from discreet._core.errors import ParameterError
+from discreet._core.errors import ParameterError, choice
 from discreet.mechanisms.base import numbered_cells
 from discreet.mechanisms.calibration import Search, least_scale
 from discreet.mechanisms.noisy_counts import NoisyCounts

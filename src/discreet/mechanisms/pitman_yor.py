@@ -10,11 +10,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from discreet._core.arrays import Integers
 from discreet._core.boundary import sealed
-from discreet._core.checks import choice, real
-from discreet._core.errors import LawNotAvailable, ParameterError
-from discreet._core.numeric import log_rising
+from discreet._core.errors import LawNotAvailable, ParameterError, choice, real
+from discreet._core.numeric import Integers, log_rising
 from discreet.domain import Commonness, Counts, Records
 from discreet.mechanisms.base import NEIGHBOURS, Mechanism, require_neighbours
 from discreet.mechanisms.drawn import UNIT, PitmanYorUrn, draw_blocks, held_cells, moved_mass, records_of

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Integers
-from discreet._core.checks import choice, flag, integer, positive_size, real, unfit
-from discreet._core.errors import ParameterError
+from discreet._core.errors import ParameterError, choice, flag, integer, positive_size, real, unfit
+from discreet._core.numeric import Floats, Integers
 from discreet._core.text import counted
 from discreet.domain import Domain, Parts, Records, Units
 from discreet.evolution import API, NamedAPI, api_from

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import numpy as np
 
 from discreet import privacy
-from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
-from discreet._core.checks import positive_size
-from discreet._core.errors import MissingExtra, ParameterError
+from discreet._core.errors import MissingExtra, ParameterError, positive_size
+from discreet._core.numeric import Floats
 from discreet._core.random import public, seeded
 from discreet.domain import Commonness, Parts, Records
 from discreet.evolution import EvolvedStep

@@ -10,8 +10,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Integers
-from discreet._core.numeric import isotonic
+from discreet._core.numeric import Floats, Integers, isotonic
 from discreet._core.text import counted
 from discreet.domain import Domain, Records, ground_diameter, ground_embedding
 from discreet.mechanisms.reading import nearest_probabilities

@@ -11,8 +11,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Floats, Integers
 from discreet._core.boundary import sealed
+from discreet._core.numeric import Floats, Integers
 from discreet.domain import Domain, Records
 from discreet.privacy import Code, Relation
 

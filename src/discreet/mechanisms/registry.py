@@ -7,8 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from discreet._core.boundary import sealed
-from discreet._core.checks import integer
-from discreet._core.errors import ParameterError
+from discreet._core.errors import ParameterError, integer
 from discreet._core.text import as_written
 from discreet.domain import DECLARED, RULES, Domain, Integer
 from discreet.mechanisms.base import Mechanism, parameter_names, require_relation

@@ -8,10 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
-from discreet._core.checks import positive_size, real
-from discreet._core.errors import ParameterError
+from discreet._core.errors import ParameterError, positive_size, real
+from discreet._core.numeric import Floats
 from discreet.mechanisms.drawn import Mixture
 
 

@@ -13,10 +13,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
 from discreet._core.errors import MissingExtra, ParameterError
 from discreet._core.lazy import pl
+from discreet._core.numeric import Floats
 from discreet._core.text import as_written, counted
 from discreet.domain import Commonness, Counts, Domain, Records, ground_embedding
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts

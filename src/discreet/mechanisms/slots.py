@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet._core.arrays import Booleans, Floats, Integers
+from discreet._core.numeric import Booleans, Floats, Integers
 from discreet.mechanisms.latent_classes import LEAST_SHARE, Merged, Pair, PairTable, fitted
 from discreet.mechanisms.reading import nearest_probabilities
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from discreet._core.boundary import sealed
-from discreet._core.checks import positive_size, real
+from discreet._core.errors import positive_size, real
 from discreet.domain import Commonness, Counts, Records
 from discreet.mechanisms.base import numbered_cells, require_made_for
 from discreet.mechanisms.drawn import UNIT, draw_blocks, records_of, rounded_urn

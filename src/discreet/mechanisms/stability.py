@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet._core.checks import integer
+from discreet._core.errors import integer
 from discreet.domain import Commonness, Counts, Records
 from discreet.mechanisms.base import NEIGHBOURS, Mechanism, Outputs, listed, require_neighbours
 from discreet.mechanisms.calibration import Search, least_threshold

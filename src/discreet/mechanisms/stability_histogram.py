@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from discreet._core.arrays import Integers
 from discreet._core.boundary import sealed
-from discreet._core.checks import choice
+from discreet._core.errors import choice
+from discreet._core.numeric import Integers
 from discreet.domain import Commonness, Counts, Domain, Records
 from discreet.mechanisms import reading as readings
 from discreet.mechanisms.forecast import Forecast

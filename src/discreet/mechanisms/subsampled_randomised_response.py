@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet._core.boundary import sealed
-from discreet._core.checks import positive_size, real
-from discreet._core.errors import Infeasible, ParameterError
+from discreet._core.errors import Infeasible, ParameterError, positive_size, real
 from discreet._core.text import counted
 from discreet.domain import Counts, Records
 from discreet.mechanisms.base import NEIGHBOURS, held_frequencies

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Integers
+from discreet._core.numeric import Floats, Integers
 from discreet.domain import Counts, Units
 from discreet.mechanisms.latent_classes import LatentClasses, Merged, Pair, Within
 from discreet.mechanisms.reading import draw_cells

@@ -11,7 +11,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Floats, Integers
+from discreet._core.numeric import Floats, Integers
 from discreet.domain import Domain, Records
 from discreet.mechanisms.noise import NoiseLaw
 

@@ -10,9 +10,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Indices
 from discreet._core.boundary import sealed
-from discreet._core.numeric import log_rising
+from discreet._core.numeric import Floats, Indices, log_rising
 from discreet.domain import Commonness, Counts, Records
 from discreet.mechanisms.base import NEIGHBOURS, CellCounts, Outputs, listed, require_neighbours
 from discreet.mechanisms.drawn import PitmanYorUrn, moved_mass

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet._core.arrays import Booleans, Floats, Integers
-from discreet._core.checks import choice, integer, positive_size, unfit
-from discreet._core.errors import DomainError, ParameterError
+from discreet._core.errors import DomainError, ParameterError, choice, integer, positive_size, unfit
+from discreet._core.numeric import Booleans, Floats, Integers
 from discreet._core.reading import parsed_toml
 from discreet._core.text import as_written, comma_items
 from discreet.domain import Domain

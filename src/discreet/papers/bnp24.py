@@ -12,10 +12,9 @@ import math
 
 import numpy as np
 
-from discreet._core.arrays import Booleans, Floats, Integers
 from discreet._core.boundary import sealed
-from discreet._core.checks import integer, positive, positive_size, real, sizes
-from discreet._core.numeric import least_real
+from discreet._core.errors import integer, positive, positive_size, real, sizes
+from discreet._core.numeric import Booleans, Floats, Integers, least_real
 from discreet.errors import ParameterError
 
 __all__ = [

@@ -13,8 +13,7 @@ import math
 from collections.abc import Sequence
 
 from discreet._core.boundary import sealed
-from discreet._core.checks import dimensions, integer, positive, real, sizes
-from discreet._core.errors import ParameterError
+from discreet._core.errors import ParameterError, dimensions, integer, positive, real, sizes
 from discreet.evolution import settled_norm
 from discreet.papers.pe25_error import (
     gaussian_complexity,

@@ -16,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.boundary import sealed
-from discreet._core.checks import dimensions, integer, real
-from discreet._core.errors import ParameterError
+from discreet._core.errors import ParameterError, dimensions, integer, real
 from discreet.evolution import settled_norm
 
 

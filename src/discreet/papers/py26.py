@@ -12,8 +12,7 @@ from __future__ import annotations
 import math
 
 from discreet._core.boundary import sealed
-from discreet._core.checks import positive, real, sizes
-from discreet._core.errors import ParameterError
+from discreet._core.errors import ParameterError, positive, real, sizes
 from discreet._core.numeric import least_integer
 from discreet._core.text import as_written
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from discreet._core.boundary import sealed
-from discreet._core.checks import positive
+from discreet._core.errors import positive
 
 __all__ = ["laplace_projection_5"]
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from discreet import mechanisms, planner
-from discreet._core.checks import choice, integer
-from discreet._core.errors import DiscreetError, DomainError, ParameterError, PoorUtility
+from discreet._core.errors import DiscreetError, DomainError, ParameterError, PoorUtility, choice, integer
 from discreet._core.lazy import pl
 from discreet._core.text import about
 from discreet.confidential import public_table, require_unit

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Integers
 from discreet._core.errors import ParameterError
 from discreet._core.lazy import pl
+from discreet._core.numeric import Floats, Integers
 from discreet._core.random import ApproximateGenerator, seeded
 from discreet.domain import Column, Commonness, Counts, Domain, Records, inner_half, invented_records
 from discreet.mechanisms import Forecast, Mechanism

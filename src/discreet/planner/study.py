@@ -17,8 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self, cast
 
-from discreet._core.checks import integer, real, unfit
-from discreet._core.errors import DiscreetError, FileProblem, Infeasible, ParameterError, Refused
+from discreet._core.errors import DiscreetError, FileProblem, Infeasible, ParameterError, Refused, integer, real, unfit
 from discreet._core.numeric import least_real
 from discreet._core.reading import SECONDS, bounded_text, first_wrong, parsed_toml, read_json, within
 from discreet._core.text import aligned, as_written, counted, rounded_down, rounded_up

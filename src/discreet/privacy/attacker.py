@@ -8,9 +8,8 @@ from typing import Self
 
 import numpy as np
 
-from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
-from discreet._core.numeric import least_value, log_ratio
+from discreet._core.numeric import Floats, least_value, log_ratio
 from discreet._core.text import rounded_up
 from discreet.privacy.guarantee import AttackBudget
 from discreet.privacy.profile import Profile, fallen_to

@@ -12,9 +12,18 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Integers
 from discreet._core.boundary import sealed
-from discreet._core.numeric import LogRatio, least_value, log_beta_binomial, log_error, log_rising, not_above, up
+from discreet._core.numeric import (
+    Floats,
+    Integers,
+    LogRatio,
+    least_value,
+    log_beta_binomial,
+    log_error,
+    log_rising,
+    not_above,
+    up,
+)
 from discreet.privacy.profile import Profile
 
 _MOST_ENTRIES = 1_000_000

@@ -11,8 +11,7 @@ from typing import Any, Literal, Self
 
 from discreet import privacy, wording
 from discreet._core.boundary import sealed
-from discreet._core.checks import choice, integer, plain, real, unfit
-from discreet._core.errors import BudgetError, GuaranteeKindError, ParameterError
+from discreet._core.errors import BudgetError, GuaranteeKindError, ParameterError, choice, integer, plain, real, unfit
 from discreet._core.numeric import log_ratio
 from discreet._core.text import as_written, counted, listing, paragraph, rounded_up, table
 from discreet.privacy.profile import ConstantProfile, Profile, keeps_shape

@@ -11,11 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet._core.arrays import Booleans, Floats, Integers
 from discreet._core.boundary import sealed
-from discreet._core.checks import real
-from discreet._core.errors import BudgetError, ParameterError
-from discreet._core.numeric import log_beta_binomial, log_error, log_rising, up
+from discreet._core.errors import BudgetError, ParameterError, real
+from discreet._core.numeric import Booleans, Floats, Integers, log_beta_binomial, log_error, log_rising, up
 from discreet._core.text import about
 from discreet.privacy.pitman_yor import Divergence, OpeningPair, beta_binomial_range, singular, tail_bounds
 from discreet.privacy.urn import UrnPair

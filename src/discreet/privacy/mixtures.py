@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
-from discreet._core.numeric import LogRatio, log_binomial, log_error, not_above, up
+from discreet._core.numeric import Floats, LogRatio, log_binomial, log_error, not_above, up
 from discreet.privacy.profile import ConstantProfile, Profile, power
 from discreet.privacy.urn import MixturePair
 

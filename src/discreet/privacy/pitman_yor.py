@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Integers
-from discreet._core.numeric import log_beta_binomial, log_error, log_rising, not_above, up
+from discreet._core.numeric import Floats, Integers, log_beta_binomial, log_error, log_rising, not_above, up
 from discreet.privacy.profile import Profile
 from discreet.privacy.urn import UrnPair
 

@@ -14,11 +14,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
-from discreet._core.checks import integer, real
-from discreet._core.errors import BudgetError, ParameterError
-from discreet._core.numeric import LogRatio, least_real, log_ratio, not_above, up, written
+from discreet._core.errors import BudgetError, ParameterError, integer, real
+from discreet._core.numeric import Floats, LogRatio, least_real, log_ratio, not_above, up, written
 
 _PROBES = (0.0, 0.01, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0)
 _RISES, _BENDS = 1e-9, 1e-3  # relative: how far a sum may lift a value above the one before, or above a line

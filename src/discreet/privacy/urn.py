@@ -12,10 +12,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
 from discreet._core.errors import ParameterError
-from discreet._core.numeric import LogRatio, log_beta_binomial, log_binomial, log_error, not_above, up
+from discreet._core.numeric import Floats, LogRatio, log_beta_binomial, log_binomial, log_error, not_above, up
 from discreet._core.text import as_written
 from discreet.privacy.profile import Profile
 

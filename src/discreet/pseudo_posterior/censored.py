@@ -16,11 +16,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Arrays, Floats, Integers
 from discreet._core.boundary import sealed
-from discreet._core.checks import positive_size, real
-from discreet._core.errors import ParameterError, RelationNotSupported
+from discreet._core.errors import ParameterError, RelationNotSupported, positive_size, real
 from discreet._core.lazy import jax, jnp
+from discreet._core.numeric import Arrays, Floats, Integers
 from discreet._core.random import draw_weighted
 from discreet._core.text import as_written
 from discreet.domain import Domain

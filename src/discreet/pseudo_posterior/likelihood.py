@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Arrays
 from discreet._core.errors import ParameterError
 from discreet._core.lazy import dist, handlers, jax, jnp, numpyro
+from discreet._core.numeric import Arrays
 
 SHARED = "shared: "
 """How the names of arrays begin that belong to all records together; all others have one row per record."""

@@ -12,10 +12,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Arrays, Floats
-from discreet._core.checks import integer, plain, real
-from discreet._core.errors import DomainError, LawNotAvailable, ParameterError
+from discreet._core.errors import DomainError, LawNotAvailable, ParameterError, integer, plain, real
 from discreet._core.lazy import jnp
+from discreet._core.numeric import Arrays, Floats
 from discreet.domain import Commonness, Counts, Decimal, Domain, Integer, Numeric, Records
 from discreet.mechanisms import NEIGHBOURS, Contents, DrawnTable, Forecast, Mechanism, Outcome, Reading, Traits
 from discreet.privacy import BoundedRangeProfile, Code, Guarantee, Relation, power

@@ -13,11 +13,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Arrays, Floats
 from discreet._core.boundary import sealed
-from discreet._core.checks import choice, integer
-from discreet._core.errors import DomainError, ParameterError
+from discreet._core.errors import DomainError, ParameterError, choice, integer
 from discreet._core.lazy import dist, jax, jnp, numpyro, pl
+from discreet._core.numeric import Arrays, Floats
 from discreet._core.random import seeded
 from discreet._core.text import with_article
 from discreet.domain import Column, Date, Datetime, Domain, Integer, Numeric, Time, nearest_codes

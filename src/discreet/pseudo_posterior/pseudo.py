@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from discreet._core.arrays import Arrays, Floats
 from discreet._core.boundary import sealed
-from discreet._core.checks import real
-from discreet._core.errors import ParameterError, Refused, RelationNotSupported
-from discreet._core.numeric import least_real
+from discreet._core.errors import ParameterError, Refused, RelationNotSupported, real
+from discreet._core.numeric import Arrays, Floats, least_real
 from discreet._core.text import rounded_up
 from discreet.domain import Domain
 from discreet.privacy import Code, Guarantee, Relation

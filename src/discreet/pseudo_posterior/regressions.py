@@ -11,11 +11,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Arrays, Floats
 from discreet._core.boundary import sealed
-from discreet._core.checks import choice, integer, real
-from discreet._core.errors import ParameterError
+from discreet._core.errors import ParameterError, choice, integer, real
 from discreet._core.lazy import dist, jnp, numpyro
+from discreet._core.numeric import Arrays, Floats
 from discreet.pseudo_posterior.likelihood import Columns, Data
 from discreet.pseudo_posterior.synthesiser import Synthesiser
 

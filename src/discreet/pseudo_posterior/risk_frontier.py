@@ -17,12 +17,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Arrays, Floats
 from discreet._core.boundary import sealed
-from discreet._core.checks import choice, integer
-from discreet._core.errors import FileProblem, ParameterError, Refused
+from discreet._core.errors import FileProblem, ParameterError, Refused, choice, integer
 from discreet._core.files import own_folder, together
 from discreet._core.lazy import pl
+from discreet._core.numeric import Arrays, Floats
 from discreet._core.page import NOTICE, OWN, write_own
 from discreet._core.random import seeded
 from discreet._core.text import about, aligned

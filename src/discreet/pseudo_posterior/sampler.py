@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Arrays, Booleans, Floats
 from discreet._core.boundary import sealed
-from discreet._core.checks import integer, real
-from discreet._core.errors import ParameterError, Refused
+from discreet._core.errors import ParameterError, Refused, integer, real
 from discreet._core.lazy import handlers, jax, jnp
+from discreet._core.numeric import Arrays, Booleans, Floats
 from discreet.inference import effective_sample_size, r_hat
 from discreet.pseudo_posterior.likelihood import SURVEY, alone, censored, quiet, records_of, rows, visible, weighted
 from discreet.pseudo_posterior.synthesiser import Chain, Synthesiser, check_model, latent_sites, nuts, typical_values

@@ -14,10 +14,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Arrays
 from discreet._core.boundary import sealed
 from discreet._core.errors import DiscreetError, ParameterError, Refused
 from discreet._core.lazy import dist, handlers, jax, jnp, numpyro
+from discreet._core.numeric import Arrays
 from discreet._core.random import seeded
 from discreet.pseudo_posterior import likelihood
 from discreet.pseudo_posterior.likelihood import SHARED, Columns, Data, Model, program

@@ -14,10 +14,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
-from discreet._core.checks import real
-from discreet._core.errors import ParameterError
+from discreet._core.errors import ParameterError, real
+from discreet._core.numeric import Floats
 from discreet.inference import effective_sample_size
 from discreet.pseudo_posterior.likelihood import Columns, rows
 from discreet.pseudo_posterior.sampler import PosteriorDraws, Sampler

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from discreet import mechanisms, wording
-from discreet._core.checks import positive_size
-from discreet._core.errors import Fault, ParameterError
+from discreet._core.errors import Fault, ParameterError, positive_size
 from discreet._core.lazy import pl
 from discreet._core.random import seeded
 from discreet.domain import Domain, Records

@@ -17,12 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core import formats
-from discreet._core.arrays import Floats
 from discreet._core.boundary import quietly
-from discreet._core.checks import unfit
-from discreet._core.errors import DataError, FileProblem, ParameterError
+from discreet._core.errors import DataError, FileProblem, ParameterError, unfit
 from discreet._core.files import require_settled
 from discreet._core.lazy import nw, pl
+from discreet._core.numeric import Floats
 from discreet._core.random import seeded
 from discreet._core.reading import file_sha256, read_json
 from discreet.confidential import scan_batches

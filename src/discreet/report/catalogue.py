@@ -11,8 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from discreet import wording
-from discreet._core.checks import choice
-from discreet._core.errors import FileProblem, ParameterError
+from discreet._core.errors import FileProblem, ParameterError, choice
 from discreet._core.files import check_outputs
 from discreet._core.formats import format_of
 from discreet._core.page import OWN, FilePath, filled, write_own

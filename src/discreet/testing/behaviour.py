@@ -20,8 +20,8 @@ from unittest import mock
 
 import numpy as np
 
-from discreet._core.arrays import Floats, Integers
 from discreet._core.errors import DiscreetError, ParameterError
+from discreet._core.numeric import Floats, Integers
 from discreet._core.random import secure, seeded
 from discreet._core.text import counted
 from discreet.confidential import Confidential, confidential

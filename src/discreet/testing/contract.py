@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import binom
 
-from discreet._core.arrays import Floats, Integers
 from discreet._core.errors import LawNotAvailable, ParameterError
+from discreet._core.numeric import Floats, Integers
 from discreet._core.random import seeded
 from discreet._core.text import counted
 from discreet.domain import Counts, Records

@@ -15,8 +15,8 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Floats, Integers
 from discreet._core.errors import ParameterError
+from discreet._core.numeric import Floats, Integers
 from discreet._core.random import seeded
 from discreet.domain import Counts, Records
 from discreet.mechanisms import MOST_LISTED, DrawnMechanism, Mechanism, compositions

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Booleans, Floats, Indices, Integers
 from discreet._core.boundary import sealed
 from discreet._core.errors import DataError
 from discreet._core.lazy import pl
+from discreet._core.numeric import Booleans, Floats, Indices, Integers
 from discreet.confidential import Confidential, column_values, linked_rows, open_confidential, row_values
 from discreet.domain import Column, Domain, moment_text
 from discreet.utility.distances import ks_distance, summary, total_variation, wasserstein_1d

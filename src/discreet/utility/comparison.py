@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from discreet._core.arrays import Integers
 from discreet._core.boundary import sealed
 from discreet._core.errors import DataError, DiscreetError, FileProblem, ParameterError
 from discreet._core.formats import with_ending
+from discreet._core.numeric import Integers
 from discreet._core.random import public, secure
 from discreet._core.text import aligned, counted, harmless
 from discreet.confidential import Confidential, linked_rows, open_confidential, row_values

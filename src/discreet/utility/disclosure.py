@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from discreet._core.arrays import Booleans, Integers, row_numbers
-from discreet._core.checks import choice
-from discreet._core.errors import ParameterError
+from discreet._core.errors import ParameterError, choice
+from discreet._core.numeric import Booleans, Integers, row_numbers
 from discreet.utility.columns import BINS, DistinctRows
 from discreet.wording import ATTACKS
 

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Floats, Integers
 from discreet._core.boundary import sealed
-from discreet._core.checks import real
-from discreet._core.errors import ParameterError
+from discreet._core.errors import ParameterError, real
+from discreet._core.numeric import Floats, Integers
 
 QUANTILES = (1, 5, 25, 50, 75, 95, 99)
 """Percentages of the quantiles in a summary."""

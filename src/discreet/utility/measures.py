@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from discreet._core.arrays import Booleans, Floats, Integers
 from discreet._core.boundary import sealed
-from discreet._core.checks import integer, listed
-from discreet._core.errors import ParameterError
-from discreet._core.numeric import logistic_coefficients
+from discreet._core.errors import ParameterError, integer
+from discreet._core.numeric import Booleans, Floats, Integers, logistic_coefficients
 from discreet._core.random import seeded
-from discreet._core.text import counted
+from discreet._core.text import counted, listed
 from discreet.mechanisms import transport_available
 from discreet.utility.columns import BINS, DistinctRows, Values
 from discreet.utility.distances import (

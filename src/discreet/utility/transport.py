@@ -14,10 +14,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Booleans, Floats, Indices
 from discreet._core.boundary import sealed
-from discreet._core.checks import choice, integer
-from discreet._core.errors import ParameterError
+from discreet._core.errors import ParameterError, choice, integer
+from discreet._core.numeric import Booleans, Floats, Indices
 from discreet._core.random import seeded
 from discreet.mechanisms import transport_available
 from discreet.utility.distances import Weights, require_weights, signed_masses

@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 from scipy.sparse import lil_matrix
 from scipy.stats import binom
 
-from discreet._core.arrays import Floats
+from discreet._core.numeric import Floats
 from discreet.audit.attacks import Null, StatedProfile, detectable
 from discreet.privacy import DiscreteGaussianPair
 from discreet.testing.contract import check_profile

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from discreet._core.arrays import locate
+from discreet._core.numeric import locate
 from discreet._core.random import draw_weighted, integer_weights, rounding, seeded
 from discreet.domain import Boolean, Domain
 from discreet.errors import ParameterError

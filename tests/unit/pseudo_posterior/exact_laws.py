@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln
 
-from discreet._core.arrays import Floats
+from discreet._core.numeric import Floats
 
 
 def censored_law(

@@ -24,10 +24,10 @@ from urllib.parse import quote
 import numpy as np
 import numpy.typing as npt
 
-from discreet._core.arrays import Floats
 from discreet._core.boundary import sealed
 from discreet._core.errors import FileProblem, MissingExtra, ParameterError
 from discreet._core.files import check_outputs, check_writable, together
+from discreet._core.numeric import Floats
 from discreet._core.text import about, harmless, rounded_up
 
 FilePath = str | os.PathLike[str]
