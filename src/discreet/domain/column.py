@@ -22,8 +22,21 @@ from discreet._core.boundary import quietly, sealed
 from discreet._core.errors import DataError, DomainError, MissingPublicFact, choice, flag, plain, shown
 from discreet._core.lazy import pl
 from discreet._core.numeric import Booleans, Floats, Integers
-from discreet.domain.notation import as_texts, check_notation, read_texts, text_problem, type_problem
-from discreet.domain.texts import OTHER, Codes, Misfit, PublicFact, missing_in, settle, toml_value, unescaped_series
+from discreet.domain.texts import (
+    OTHER,
+    Codes,
+    Misfit,
+    PublicFact,
+    as_texts,
+    check_notation,
+    missing_in,
+    read_texts,
+    settle,
+    text_problem,
+    toml_value,
+    type_problem,
+    unescaped_series,
+)
 
 if TYPE_CHECKING:
     from discreet.domain.base_measure import ExactWeights
