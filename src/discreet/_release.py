@@ -15,7 +15,7 @@ from discreet._core.boundary import sealed
 from discreet._core.errors import ParameterError, shown, unfit
 from discreet._core.files import check_outputs, check_writable, locked
 from discreet._core.random import secure, seeded
-from discreet._core.text import counted, counted_up, listed, sentence
+from discreet._core.text import counted, counted_up, sentence
 from discreet.confidential import (
     Confidential,
     confidential,
@@ -181,7 +181,7 @@ def release(
         counts=counts,
         mechanism=mechanism if isinstance(mechanism, str) else None,
         parameters=parameters,
-        accept=frozenset(listed(accept)),
+        accept=frozenset({accept} if isinstance(accept, str) else accept),
         seeded=seed is not None,
         output=out if isinstance(out, Output) else Output(out),
         watch=watch,

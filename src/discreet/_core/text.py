@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from functools import partial
 from io import StringIO
@@ -88,10 +88,8 @@ def comma_items(text: str) -> list[str]:
 
 
 def listed(value: Any) -> list[Any]:
-    """Return several values as a list, and one, which a text and a mapping are, as a list of it."""
-    if isinstance(value, Iterable) and not isinstance(value, (str, Mapping)):
-        return list(value)
-    return [value]
+    """Return a list or tuple as a list, and anything else as a list of it."""
+    return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
 def sentence(text: str) -> str:

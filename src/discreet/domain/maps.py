@@ -13,7 +13,6 @@ import numpy as np
 
 from discreet._core.errors import DomainError
 from discreet._core.numeric import Booleans, Integers
-from discreet._core.text import listed
 from discreet.domain import declaration
 from discreet.domain.column import Column
 from discreet.domain.constraints import Constraint, Readers, compiled, listed_names, published, remaining
@@ -186,7 +185,7 @@ def _named(entry: Any) -> set[str]:
     """Return the columns that an entry of a rule is about."""
     if isinstance(entry, Mapping) and "determine" in entry and "columns" in entry:  # implies
         return {*entry["columns"], entry["determine"]}
-    return set(listed(entry))
+    return {entry} if isinstance(entry, str) else set(entry)
 
 
 def without(rules: Mapping[str, Any], table: UnitTable) -> dict[str, Any]:

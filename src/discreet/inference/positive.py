@@ -115,9 +115,7 @@ class Positive:
 
     def _sums(self, value: float) -> Sums:
         rescaled = self._likelihood.surplus == "rescaled"
-        total, shift = float(self._records), value
-        if rescaled:
-            total, shift = math.exp(value), 0.0
+        total, shift = (math.exp(value), 0.0) if rescaled else (float(self._records), value)
         ratio = total / self._size
         sums = self._lattice.sums(
             self._drawn.tolist(), lambda count: self._told(count, ratio, shift, self._noise), tilt=self._tilt
@@ -132,9 +130,7 @@ class Positive:
         if self._stratified:
             rounding, reach = _ROUNDING, 6.0
         spread = ratio * rounding
-        spacing = step
-        if spread < 2.0 * step:
-            spacing = max(1, int(spread / 3.0))
+        spacing = step if spread >= 2.0 * step else max(1, int(spread / 3.0))
         least = max(shift, -math.inf if self._least is None else self._least)
         low = max(least, shift + ratio * count - 9.0 * spread)
         high = max(least, shift + ratio * count) + reach * spread

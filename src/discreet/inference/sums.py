@@ -102,10 +102,7 @@ class Sums:
             distance, variance = self._whole.apart(total)
             if abs(distance) <= 3.0 * math.sqrt(variance) or high - low < _SAME:
                 break
-            if distance > 0.0:  # the weights of sets moved the sum
-                low = self.tilt
-            else:
-                high = self.tilt
+            low, high = (self.tilt, high) if distance > 0.0 else (low, self.tilt)  # the weights of sets moved the sum
             spread = math.sqrt(max(variance, 1.0))
             further = self.tilt + max(-10.0, min(10.0, distance / spread)) / spread
             self.tilt = further if low < further < high else 0.5 * (low + high)
@@ -236,10 +233,7 @@ def _tilt(laws: Sequence[IntegerLaw], total: int) -> float:
         excess, spread = beyond(middle)
         if abs(excess) <= 0.5 * spread:
             break
-        if excess * distance > 0.0:
-            inner = middle
-        else:
-            outer = middle
+        inner, outer = (middle, outer) if excess * distance > 0.0 else (inner, middle)
     return middle
 
 

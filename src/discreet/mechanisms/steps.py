@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,11 +35,8 @@ def steps_taken(
     # and of all, and with the step. guard: gives the steps on, or refuses what takes them.
     if file is not None and not isinstance(rng, SecureGenerator):
         raise ParameterError("a run that continues a checkpoint cannot be seeded. Leave out the checkpoint or the seed")
-    with ExitStack() as stack:
-        released: list[Votes] = []
-        if file is not None:
-            stack.enter_context(locked(file.path))
-            released = file.steps(redraw=redraw)
+    with nullcontext() if file is None else locked(file.path):
+        released = [] if file is None else file.steps(redraw=redraw)
         for step in guard(mechanism.further(x, released, rng=rng)):
             released.append(step)
             if file is not None:

@@ -170,15 +170,10 @@ def _texts(plan: Plan, arguments: Mapping[str, str]) -> dict[str, Any]:
     comparison = plan.comparison
     n, size, budget = comparison.n, comparison.size, comparison.budget
     notes = list(map(str, delta_caveats(getattr(budget, "delta", 0.0), n)))
-    if isinstance(budget, Budget):
-        amount = cost = as_written(budget.epsilon)
-        label = f"epsilon {amount}"
-    else:
-        amount, cost = _percent(budget)[0], "-"
-        label = f"limit {amount} %"
+    amount, cost = (as_written(budget.epsilon),) * 2 if isinstance(budget, Budget) else (_percent(budget)[0], "-")
     texts: dict[str, Any] = {
         "amount": amount,
-        "label": label,
+        "label": f"epsilon {amount}" if isinstance(budget, Budget) else f"limit {amount} %",
         "epsilon": cost,
         "mechanism": "none",
         "why": "No mechanism meets this budget.",

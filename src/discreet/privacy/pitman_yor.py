@@ -206,10 +206,7 @@ def beta_binomial_range(size: int, mass: float, remainder: float) -> tuple[int, 
         """Return a number from which on, away from the middle, nothing is dense."""
         while abs(outside - inside) > max(16, inside // 64):
             probe = (inside + outside) // 2 if outside < 4 * inside + 4096 else 2 * inside + 1024
-            if dense(probe):
-                inside = probe
-            else:
-                outside = probe
+            inside, outside = (probe, outside) if dense(probe) else (inside, probe)
         return outside
 
     # The law is unimodal for masses of at least 1; below that it also rises towards an end, and nothing is left out.

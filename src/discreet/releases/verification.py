@@ -195,16 +195,11 @@ def _guarantee_checks(certificate: Certificate, mechanism: Mechanism, guarantee:
     claims, values = facts.guarantee.to_dict(), today.facts.guarantee.to_dict()
     if (attack := facts.guarantee.attack) is not None:
         values["attack"] |= {attack.limit[0]: attack.reached(guarantee.profile)}
-    texts, rounding, exact = set[str](), _ROUNDING, facts.guarantee.exact
-    if facts.earlier:
-        texts = {"assumptions", "caveats"}
-    if oldest:
-        rounding, exact = certificate_v1.NOISE, False
+    texts = {"assumptions", "caveats"} if facts.earlier else set()
+    rounding, exact = (certificate_v1.NOISE, False) if oldest else (_ROUNDING, facts.guarantee.exact)
     for key in sorted((set(claims) | set(values)) - texts):
         claimed, value = claims.get(key), values.get(key)
-        agrees = _alike(claimed, value, rounding)
-        if key in _BOUNDS:
-            agrees = holds(claimed, value, rounding, exact)
+        agrees = holds(claimed, value, rounding, exact) if key in _BOUNDS else _alike(claimed, value, rounding)
         yield Check(what=f"guarantee.{key}", claimed=claimed, found=value, agrees=agrees)
     if facts.earlier is None:
         return

@@ -14,7 +14,7 @@ from discreet._core.boundary import sealed
 from discreet._core.errors import ParameterError, integer
 from discreet._core.numeric import Booleans, Floats, Integers, logistic_coefficients
 from discreet._core.random import seeded
-from discreet._core.text import counted, listed
+from discreet._core.text import counted
 from discreet.mechanisms import transport_available
 from discreet.utility.columns import BINS, DistinctRows, Values
 from discreet.utility.distances import (
@@ -62,7 +62,7 @@ class Measured:
 
 def parse_measures(measures: str | Iterable[str]) -> tuple[str, ...]:
     """Return the measures asked for, in the order of :data:`MEASURES`; ``"all"`` stands for all."""
-    names = set(listed(measures))
+    names = {measures} if isinstance(measures, str) else set(measures)
     if names == {"all"}:
         names = set(MEASURES)
     unknown = sorted(names - set(MEASURES))
