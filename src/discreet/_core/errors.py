@@ -106,9 +106,7 @@ class DataError(DiscreetError, ValueError):
 
     def __init__(self, column: str | None, problem: str, remedy: str) -> None:
         self.column, self.problem, self.remedy = column, problem, remedy
-        self._where = "the table"
-        if column is not None:
-            self._where = f"column {column!r}"
+        self._where = "the table" if column is None else f"column {column!r}"
         super().__init__(str(self))
 
 

@@ -234,9 +234,7 @@ def deliver(entry: str, placed: Mapping[str, Any]) -> bool:
             waiting = {content.path for content in _contents_for(final)}
             ready = beside(final, f"{item['write']}-{entry}", "ready")
             # of an earlier version it is a part, beside a mark
-            contents.append(ready)
-            if ready not in waiting:
-                contents[-1] = beside(final, item["write"], "part")
+            contents.append(ready if ready in waiting else beside(final, item["write"], "part"))
             place = contents[-1] if os.path.lexists(contents[-1]) else final
             hashes = {}
             for name in item["files"]:  # an error that does not tell whether it is there is raised

@@ -44,9 +44,7 @@ def as_written(value: float) -> str:
 def counted(number: float, noun: str, plural: str | None = None) -> str:
     """Write a number of things, with the noun in the form that the number demands: 1 step, 20,190 records."""
     digits = f"{number:,}" if isinstance(number, int) else f"{number:,.10g}"
-    if number != 1:
-        noun = plural or f"{noun}s"
-    return f"{digits} {noun}"
+    return f"{digits} {noun if number == 1 else plural or noun + 's'}"
 
 
 def counted_up(value: float) -> str:

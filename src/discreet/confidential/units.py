@@ -105,9 +105,7 @@ class Holdings:
 
     def held(self) -> Integers:
         """Return how many rows each unit has. Raises DataError if the units of batches cannot be told apart."""
-        if self._parts:
-            return self._totals(self._parts)[FREQUENCY].to_numpy()
-        return np.zeros(0, dtype=np.int64)
+        return self._totals(self._parts)[FREQUENCY].to_numpy() if self._parts else np.zeros(0, dtype=np.int64)
 
     def held_by(self, owners: Holdings) -> tuple[Integers, int, int]:
         """Return how many rows each owner has, how many rows have none, and how many rows owners have too many."""

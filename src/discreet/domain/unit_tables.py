@@ -278,9 +278,7 @@ class RowCoding:
     @classmethod
     def parse(cls, name: str, column: Column | None, how: Any) -> RowCoding:
         """Return that of a plain entry. Raises DomainError naming a column that has no such coding."""
-        entry = {"row": how}
-        if isinstance(how, Mapping):
-            entry = dict(how)
+        entry = dict(how) if isinstance(how, Mapping) else {"row": how}
         if column is None or entry.get("row") not in ("first", "previous") or set(entry) - {"row", "lower", "upper"}:
             form = '"first", "previous", or {row = "first", lower = -90, upper = 90}, of a column of the table'
             raise unfit(f"relative_to of {name!r}", form, how, error=DomainError)

@@ -344,9 +344,7 @@ def _product_values(entry: Entry, dataset: str) -> dict[str, str]:
         values = {"title": f"{dataset}: plan of {names}", "description": description, "mechanisms": mechanisms}
         return {**values, "product_type": "Synthetic data"}
     request, kind, product, number = entry.request, "Synthetic data", "Synthetic records", ""
-    title = f"{dataset}, entry {entry.name}"
-    if entry.files:
-        title = f"{dataset}: {entry.files[0]}"
+    title = f"{dataset}: {entry.files[0]}" if entry.files else f"{dataset}, entry {entry.name}"
     if (size := request.get("size")) is not None:
         product = counted(size, "synthetic record")
     elif request.get("counts"):

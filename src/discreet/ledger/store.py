@@ -127,9 +127,7 @@ def shown(place: str | os.PathLike[str]) -> str:
     text = os.fspath(place)
     scheme, sign, address = str(text).partition("://")
     user, sign_in, host = address.rpartition("@")
-    if not sign:
-        return harmless(str(text))
-    return harmless(f"{scheme}{sign}{user.partition(':')[0]}{sign_in}{host}")
+    return harmless(f"{scheme}{sign}{user.partition(':')[0]}{sign_in}{host}" if sign else str(text))
 
 
 def _migrate(run: Transaction, place: str, kind: str, version: int | None) -> None:

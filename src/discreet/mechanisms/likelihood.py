@@ -70,9 +70,7 @@ class DrawnFromCounts(Likelihood):
         cells = np.arange(tables.shape[1])
         drawn = np.bincount(domain.flat(output), minlength=len(cells))
         logs = np.array([self.log_weight(int(row.sum()), cells, row, drawn).sum() for row in tables])
-        if self.log_held is None:
-            return logs
-        return logs + self.log_held((tables > 0).sum(axis=1), int(drawn.sum()))
+        return logs if self.log_held is None else logs + self.log_held((tables > 0).sum(axis=1), int(drawn.sum()))
 
 
 @dataclass(frozen=True, kw_only=True)

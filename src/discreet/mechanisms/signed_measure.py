@@ -213,9 +213,7 @@ class SignedMeasure(NoisyCounts):
     @cached_property
     def cells(self) -> NumberedCells:
         """The domain's cells, or those around the points."""
-        if self.points is None:
-            return super().cells
-        return CellsAround(self.domain, self.points.count, self.points)
+        return super().cells if self.points is None else CellsAround(self.domain, self.points.count, self.points)
 
     @cached_property
     def projector(self) -> BoundedLipschitz:

@@ -350,9 +350,7 @@ def _largest_size(option: Option, mechanism: Mechanism) -> int:
         return 0  # any number is too many
     low, high, tries = 1, maximum, 0
     while high - low > max(1.0, _PRECISION * low):
-        middle = (low + high) // 2
-        if high > 4 * low:
-            middle = math.isqrt(low * high)
+        middle = math.isqrt(low * high) if high > 4 * low else (low + high) // 2
         if tries % 3 and 0.0 < low_odds < limit < high_odds < math.inf:
             power = math.log(limit / low_odds) / math.log(high_odds / low_odds)
             guess = low * (high / low) ** power

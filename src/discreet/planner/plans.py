@@ -74,9 +74,7 @@ class Plan:
         """Which mechanisms were not compared because an extra of this package is not installed."""
         extras = {option.name: option.extra for option in self.options if option.extra is not None}
         install = f"pip install 'discreet[{','.join(sorted(set(extras.values())))}]'"
-        if extras:
-            return f"not compared: {', '.join(extras)}. Install what they need: {install}"
-        return None
+        return f"not compared: {', '.join(extras)}. Install what they need: {install}" if extras else None
 
     @property
     def feasible(self) -> list[Option]:

@@ -109,9 +109,7 @@ class HeldTable:
 
     def value(self, i: int) -> str:
         """Describe a value of the i-th mass."""
-        if len(self.frequencies):
-            return _held(int(self.frequencies[i]))
-        return f"a cell of mass {about(self.mass[i], 6)}"
+        return _held(int(self.frequencies[i])) if len(self.frequencies) else f"a cell of mass {about(self.mass[i], 6)}"
 
     def may_pair(self, i: int, j: int) -> bool:
         """Return whether a record can leave a value of the i-th mass for another one of the j-th."""

@@ -240,6 +240,4 @@ def _in_words(measure: Measured) -> str:
     mean, _, high = measure.bootstrap
     if measure.release <= high:
         return "like a sample of the table itself"
-    if mean > 0:
-        return f"{about(measure.release / mean)} times that of a sample"
-    return "more than a sample"
+    return f"{about(measure.release / mean)} times that of a sample" if mean > 0 else "more than a sample"
