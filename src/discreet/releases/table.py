@@ -133,8 +133,8 @@ def problems(folder: Path, parts: dict[str, FileFacts], certificate: Certificate
     for name, part in parts.items():
         yield name, _problem(folder / name, part, contents, certificate.identity)
     for name in sorted(_readable(folder) - set(parts)):
-        known = (folder / name).is_file() and contents.get(file_sha256(folder / name))
-        yield name, f"it is not part of the release{known or ''}"
+        remark = (folder / name).is_file() and contents.get(file_sha256(folder / name))
+        yield name, f"it is not part of the release{remark or ''}"
 
 
 def _problem(file: Path, part: FileFacts, contents: dict[str | None, str], identity: Any) -> str | None:
