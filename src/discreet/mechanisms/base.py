@@ -270,9 +270,7 @@ def public_inputs(mechanism: Mechanism) -> dict[str, Records]:
     inputs: dict[str, Records] = {}
     for item in fields(mechanism):
         value = getattr(mechanism, item.name)
-        sources = getattr(value, "sources", dict)()
-        if isinstance(value, Records):
-            sources = {"": value}
+        sources = {"": value} if isinstance(value, Records) else getattr(value, "sources", dict)()
         inputs |= {f"{item.name}.{name}".removesuffix("."): records for name, records in sources.items()}
     return inputs
 

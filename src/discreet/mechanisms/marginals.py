@@ -161,7 +161,7 @@ class Marginals(WideFacts, PartsMechanism):
         tables, _ = closed._stages(table, lambda exact, scale, _: exact + GAUSSIAN.draw(scale, len(exact), rng=rng))
         return LabelledTables(labels, tables) if self.open else tables
 
-    def _parts(self, y: Any) -> tuple[Sequence[KeptLabels], CellCounts]:
+    def _parts(self, y: Any) -> Any:
         """Return the kept labels of an output, and its tables."""
         if self.open:
             return y
