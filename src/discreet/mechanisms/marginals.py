@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 
@@ -161,15 +161,9 @@ class Marginals(WideFacts, PartsMechanism):
         tables, _ = closed._stages(table, lambda exact, scale, _: exact + GAUSSIAN.draw(scale, len(exact), rng=rng))
         return LabelledTables(labels, tables) if self.open else tables
 
-    def _parts(self, y: Any) -> Any:
-        """Return the kept labels of an output, and its tables."""
-        if self.open:
-            return y
-        return (), y
-
     def log_prob(self, y: CellCounts | LabelledTables, x: Parts) -> float:
         """Return the log-probability of an output: of discrete Gaussian masses, tables chosen by what came before."""
-        labels, tables = self._parts(y)
+        labels, tables = y if self.open else ((), y)
         columns = zip(labels, chosen_tables.label_counts(x, self.open), strict=True)
         total = sum((chosen_tables.log_prob_of_labels(self, released, counts) for released, counts in columns), 0.0)
         if total == -math.inf:  # labels that nobody holds
@@ -274,7 +268,7 @@ class Marginals(WideFacts, PartsMechanism):
 
     def reading(self, y: Any, *, n: int) -> Reading:
         """Return the measured tables, and records drawn from a graphical model of them."""
-        kept, tables = self._parts(y)
+        kept, tables = cast("LabelledTables", y) if self.open else ((), cast("CellCounts", y))
         labels = [KeptLabels(tuple(names), counts) for names, counts in kept]
         choice = ChosenTables(self.closed(labels), np.asarray(tables, dtype=np.int64))
         return MarginalsReading(self, MeasuredTables(choice, tables), labels)
