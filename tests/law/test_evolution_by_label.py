@@ -21,7 +21,7 @@ from discreet.mechanisms.populations import Embedded
 from discreet.mechanisms.steps import steps_taken
 from discreet.privacy import Budget, Relation
 from discreet.releases import verify
-from discreet.testing import brute_force_profile, check_guarantee, check_law_sums_to_one, check_twin_is_caught
+from discreet.testing import brute_force_profile, check_law_sums_to_one, check_twin_is_caught
 
 EPSILONS = (0.0, 0.5, 1.0, 2.0, 4.0, 6.0)
 KINDS = ["a", "b", "c"]
@@ -52,11 +52,11 @@ class InEachLabel(Listed):
 
     __slots__ = ()
 
-    def _votes(self, table: Any, candidates: Records, step: int) -> npt.NDArray[np.int64]:
+    def votes_anew(self, table: Any, candidates: Records, step: int) -> npt.NDArray[np.int64]:
         found = np.zeros(len(candidates), dtype=np.int64)
         for shift in range(2):
             moved = [replace_labels(voters, shift) for voters in table]
-            found += PrivateEvolution._votes(self, moved, candidates, step)
+            found += super().votes_anew(moved, candidates, step)
         return found
 
 
@@ -75,11 +75,10 @@ def test_enumeration_of_every_output(facts: dict[str, Any]) -> None:
     mechanism = small(**facts)
     guarantee = mechanism.guarantee(n=1)
     check_law_sums_to_one(mechanism, table_on(mechanism.domain, [1]))
-    check_guarantee(mechanism, n=1, epsilons=EPSILONS)
+    found, claimed = brute_force_profile(mechanism, n=1, epsilons=EPSILONS), [guarantee.delta(e) for e in EPSILONS]
+    assert np.all(found <= np.array(claimed) * (1 + 1e-11) + 1e-14)
     if mechanism.noise == "gaussian":  # attained, by records of two labels
-        attained = brute_force_profile(mechanism, n=1, epsilons=EPSILONS)
-        claimed = [guarantee.delta(e) for e in EPSILONS]
-        np.testing.assert_allclose(attained, claimed, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(found, claimed, rtol=1e-9, atol=1e-12)
 
 
 def test_a_record_that_votes_in_every_label_is_caught() -> None:

@@ -23,11 +23,12 @@ def made(k: int, n: int, scale: float) -> LaplaceProjectionSampler:
 
 @pytest.mark.parametrize(("held", "scale"), [((1, 1), 0.75), ((2, 0), 0.75), ((0, 0, 1), 0.4), ((2, 0), 0.4)])
 def test_a_record_is_as_accurate_as_stated(held: tuple[int, ...], scale: float) -> None:
-    """The exact law of one released record, summed over all noisy counts."""
+    """The exact law of one released record, summed over all noisy counts but those of less than 1e-15 each."""
     n, k = sum(held), len(held)
     mechanism = made(k, n, scale)
     law = enumerate_law(mechanism, Counts.of_cells(np.repeat(np.arange(k), held)))
-    one = sum(p * mechanism.probabilities(np.array(y)) for p, y in zip(law.mass[0], law.outcomes, strict=True))
+    likely = [(p, np.array(y)) for p, y in zip(law.mass[0], law.outcomes, strict=True) if p > 1e-15]
+    one = sum(p * mechanism.probabilities(y) for p, y in likely)
     assert np.sum(one) == pytest.approx(1.0, abs=1e-9)
     assert 0.5 * np.abs(one - np.array(held) / n).sum() <= mechanism.accuracy
     assert mechanism.accuracy == mechanism.forecast(n).lost

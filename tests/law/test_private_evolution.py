@@ -81,10 +81,10 @@ def test_enumeration_of_every_output(cells: int, n: int, facts: dict[str, Any]) 
     guarantee = mechanism.guarantee(n=n)
     assert not guarantee.exact  # as another API may give records that always vote alike
     check_law_sums_to_one(mechanism, table_on(mechanism.domain, [0, n]))
-    check_guarantee(mechanism, n=n, epsilons=EPSILONS)
+    found, claimed = brute_force_profile(mechanism, n=n, epsilons=EPSILONS), [guarantee.delta(e) for e in EPSILONS]
+    assert np.all(found <= np.array(claimed) * (1 + 1e-11) + 1e-14)
     if mechanism.noise == "gaussian":
-        attained = brute_force_profile(mechanism, n=n, epsilons=EPSILONS)
-        np.testing.assert_allclose(attained, [guarantee.delta(e) for e in EPSILONS], rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(found, claimed, rtol=1e-9, atol=1e-12)
         if mechanism.steps == 1:
             check_guarantee(mechanism, n=n, group=2, epsilons=EPSILONS)
 
@@ -97,16 +97,17 @@ def test_records_added_or_removed(noise: str, group: int, steps: int, most: int)
     threshold = 0 if noise == "gaussian" else 2
     mechanism = evolution(2, steps=steps, noise=noise, scale=0.3 if steps == 1 else 0.2, threshold=threshold)
     guarantee = mechanism.guarantee(Relation(name="add-remove", group=group), n=2)
-    worst = np.zeros(len(EPSILONS))
+    pairs = []
     for held in product(range(most + 1), repeat=2):
-        for split in range(group + 1):
-            tables = [np.array(held), np.array(held) + np.array([split, group - split])]
-            if not tables[0].any():
-                continue
-            counts = [table_on(mechanism.domain, held) for held in tables]
-            law = enumerate_law(mechanism, *counts).log_mass
-            for p, q in ((0, 1), (1, 0)):
-                worst = np.maximum(worst, hockey_stick(law[p], law[q], EPSILONS))
+        if any(held):
+            pairs += [(held, (held[0] + split, held[1] + group - split)) for split in range(group + 1)]
+    tables = sorted({held for pair in pairs for held in pair})
+    law = enumerate_law(mechanism, *(table_on(mechanism.domain, held) for held in tables)).log_mass
+    place = {held: i for i, held in enumerate(tables)}
+    worst = np.zeros(len(EPSILONS))
+    for one, other in pairs:
+        for p, q in ((one, other), (other, one)):
+            worst = np.maximum(worst, hockey_stick(law[place[p]], law[place[q]], EPSILONS))
     for epsilon, true in zip(EPSILONS, worst.tolist(), strict=True):
         claimed = guarantee.delta(epsilon)
         assert claimed * (1 - 1e-9) - 1e-12 <= true <= claimed * (1 + 1e-11) + 1e-13
@@ -119,7 +120,7 @@ def test_the_kernel_follows_the_law() -> None:
         (evolution(2, records=3, noise="laplace", scale=0.5, threshold=2), (0.4, 0.62)),
     ):
         others = [replace(mechanism, scale=scale) for scale in off]
-        check_kernel_follows_law(mechanism, table, alternatives=others, distance=0.2)
+        check_kernel_follows_law(mechanism, table, alternatives=others, distance=0.3)
 
 
 class TwoVotes(Listed):
@@ -162,11 +163,12 @@ def test_a_step_that_is_not_counted_is_caught() -> None:
 def test_the_nearest_candidates_by_enumeration(cells: int, facts: dict[str, Any], n: int, group: int) -> None:
     mechanism = evolution(cells, **{"scale": 0.3, **facts})
     check_law_sums_to_one(mechanism, table_on(mechanism.domain, [n]))
-    check_guarantee(mechanism, n=n, group=group, epsilons=EPSILONS)
+    guarantee, epsilons = mechanism.guarantee(Relation(group=group), n=n), (*EPSILONS, *LARGE)
+    found = brute_force_profile(mechanism, n=n, group=group, epsilons=epsilons)
+    claimed = np.array([guarantee.delta(e) for e in epsilons])
+    assert np.all(found <= claimed * (1 + 1e-11) + 1e-14)
     if cells == 4:  # then the profile is attained
-        found = brute_force_profile(mechanism, n=n, group=group, epsilons=LARGE)
-        claimed = mechanism.guarantee(Relation(group=group), n=n)
-        np.testing.assert_allclose(found, [claimed.delta(e) for e in LARGE], rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(found[-len(LARGE) :], claimed[-len(LARGE) :], rtol=1e-9, atol=1e-12)
         check_twin_is_caught(replace(mechanism, nearest=1), mechanism, n=n, epsilons=LARGE)
 
 

@@ -42,9 +42,12 @@ def values(count: int) -> Records:
 def test_no_neighbours_exceed_t12_and_discount_0_attains_it(theta: float, sigma: float) -> None:
     for n, m in ((1, 2), (2, 2), (3, 3), (4, 2)):
         mechanism = UrnHistogram(domain=UNIT, size=m, strength=theta, discount=sigma)
-        assert mechanism.guarantee(n=n).exact == (sigma == 0)
-        check_guarantee(mechanism, n=n, values=values(n + 1), epsilons=EPSILONS)
+        guarantee = mechanism.guarantee(n=n)
+        assert guarantee.exact == (sigma == 0)
         brute = brute_force_profile(mechanism, n=n, values=values(n + 1), epsilons=EPSILONS)
+        claimed = np.array([guarantee.delta(epsilon) for epsilon in EPSILONS])
+        assert np.all(brute <= claimed * (1 + 1e-11) + 1e-14)
+        assert sigma or np.all(brute >= claimed * (1 - 1e-9) - 1e-13)
         lower = 1 - math.prod(1 - (1 - sigma) / (theta + n + i) for i in range(m))
         assert np.all(brute >= lower * (1 - 1e-10))
 

@@ -80,8 +80,11 @@ class Listed(PrivateEvolution):
         key = (*held.records.rows(), *held.frequencies.tolist(), *owners, -1, *candidates.rows())
         key = (*key, type(self), self.nearest, self.unit_votes, self.lookahead, step)
         if key not in VOTES:
-            VOTES[key] = PrivateEvolution._votes(self, table, candidates, step)
+            VOTES[key] = self.votes_anew(table, candidates, step)
         return VOTES[key]
+
+    def votes_anew(self, table: Any, candidates: Records, step: int) -> npt.NDArray[np.int64]:
+        return PrivateEvolution._votes(self, table, candidates, step)
 
     def outputs(self, *tables: Counts) -> Outputs:
         cells = self.domain.size or 1

@@ -83,16 +83,16 @@ def remedies() -> dict[str, str]:
     for path in sorted(SOURCE.rglob("*.py")):
         if path.parent.name == "cli":
             continue
-        tree = ast.parse(path.read_text())
-        skipped = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-        skipped |= {part for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
-        for node in ast.walk(tree):
+        nodes = list(ast.walk(ast.parse(path.read_text())))
+        skipped = {node.value for node in nodes if isinstance(node, ast.Expr)}
+        skipped |= {part for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values}
+        for node in nodes:
             text = ""
             if isinstance(node, ast.JoinedStr):
                 text = "".join(part.value if isinstance(part, ast.Constant) else "{}" for part in node.values)
             elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in skipped:
                 text = node.value
-            if IMPERATIVE.search(text) and " " in text and "\n" not in text:
+            if " " in text and "\n" not in text and IMPERATIVE.search(text):
                 texts[text] = path.relative_to(SOURCE).as_posix()
     return texts
 

@@ -118,7 +118,9 @@ def test_a_browser_is_opened_without_the_token_and_never_waited_for(tmp_path: Pa
     """What it is given is a file that its owner alone can read; the page answers while it runs."""
     pl.DataFrame({"age": [1, 2, 3]}).write_csv(tmp_path / "t.csv")
     told, program = tmp_path / "told", tmp_path / "browser"
-    program.write_text(f'#!/bin/sh\nstat -c %a "${{1#file://}}" > {told}\necho "$@" >> {told}\nexec sleep 30\n')
+    program.write_text(
+        f'#!/bin/sh\nstat -c %a "${{1#file://}}" > {told}\necho "$@" >> {told}\nexec sleep 30 >/dev/null 2>&1\n'
+    )
     program.chmod(0o700)
     browser = opened(tmp_path / "t.csv", "--json", BROWSER=f"{program} %s")
     try:
