@@ -318,7 +318,7 @@ def noisy_counts_posterior(
         priors, unseen = Prior.learned(base, firmer=FIRMER), hidden(samplers.ReleasedCounts(n, values), law.spread)
     else:
         priors, unseen = [Prior.process(strength * base)], None
-    latent = samplers.CountDraws.draw([*samplers.noisy(priors, n, values, law)], draws, rng)
+    latent = samplers.CountDraws.draw(samplers.noisy(priors, n, values, law), draws, rng)
     source = LatentCounts(domain, latent, priors, base, None, "noisy counts", n, strength, unseen)
     return population_posterior(source, rng, of=of, within=within)
 

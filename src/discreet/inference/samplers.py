@@ -62,8 +62,9 @@ class CountDraws:
     numbers: tuple[int, ...]  # how many draws, from the first on, were made under each prior
 
     @classmethod
-    def draw(cls, posteriors: Sequence[CountPosterior], draws: int, rng: np.random.Generator) -> CountDraws:
+    def draw(cls, given: Iterable[CountPosterior], draws: int, rng: np.random.Generator) -> CountDraws:
         """Return draws under each prior."""
+        posteriors = [*given]
         if posteriors[0].proposed:
             return cls._accepted(posteriors, draws, rng)
         numbers = tuple(rng.multinomial(draws, _prior_probabilities(posteriors)).tolist())
@@ -123,7 +124,7 @@ def draw_counts(
 ) -> CountDraws:
     """Draw the confidential counts of cells, or leaves, given a release, under priors of equal probability."""
     posteriors = SAMPLERS[type(likelihood)](likelihood, priors, release, rng)
-    return CountDraws.draw([*watched(posteriors, progress, len(priors) + 1)], draws, rng)
+    return CountDraws.draw(watched(posteriors, progress, len(priors) + 1), draws, rng)
 
 
 def watched(parts: Iterable[_Part], progress: Progress, steps: int) -> Iterator[_Part]:
