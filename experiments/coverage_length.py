@@ -19,7 +19,7 @@ that without privacy, of columns whose range is at most 23, and 81, standard dev
 is at most that of Laplace with a seventh of the budget; of other shares at most twice that.
 
     python experiments/coverage_length.py               # each column, added to releases.csv, which is not kept
-    python experiments/coverage_length.py --releases 0  # coverage.csv and columns.csv of these
+    python experiments/coverage_length.py --releases 0  # coverage.csv, columns.csv and cells.csv of these
 """
 
 import math
@@ -181,13 +181,37 @@ def summaries(by_column: bool) -> Iterator[list[Any]]:
             yield [title, widths[names[0]] if by_column else most, kind, *asked, held.mean(), *lengths, *beside]
 
 
+def cut_cells() -> Iterator[list[Any]]:
+    """Yield of each share up to, or above, a value what its cell holds, and how much of that an interval must hold."""
+    # A cell of mass 1 and of mean m on [0, 1] may have any share from max(0, 1 - m/t) to min(1, (1 - m)/(1 - t)) up to
+    # t: the last number, which even a coin without noise would leave.
+    rows = texts(RESULTS / "releases.csv")
+    for name in dict.fromkeys(row[0] for row in rows):
+        column, values = declared(name), population(name)
+        for kind, value in (("<=", COLUMNS[name].middle), (">", COLUMNS[name].tail)):
+            question = f"P({kind}{value:g})"
+            found = np.array([row[5:] for row in rows if row[0] == name and row[2] == question], dtype=np.float64)
+            if not column.cells or not len(found):
+                continue
+            cell = cell_span(column, column.encode([int(value) if column.kind == "integer" else value]))
+            low, high = float(column.ends(cell[0])[0][0]), float(column.ends(cell[1])[1][0])
+            own = values[(values >= low) & ((values < high) | (column.kind == "integer") & (values == high))]
+            length, plain = found.mean(axis=0)
+            mass, left = len(own) / len(values), math.nan
+            if low < value < high and len(own):
+                t, m = (value - low) / (high - low), float((own.mean() - low) / (high - low))
+                left = min(1.0, (1.0 - m) / (1.0 - t)) - max(0.0, 1.0 - m / t)
+            yield [name, question, mass, length, length / plain, (length - mass) / plain, left]
+
+
 def slices() -> dict[str, Any]:
     return {"slice.csv": [row for name in ("latitude", "home value") for row in one_release(name, 0)]}
 
 
+CUT = ("column", "question", "cell", "length", "ratio", "ratio_less_cell", "of_the_cell_if_its_mean_were_known")
 SUMMARY = ("kind", "releases", "questions", "points", "coverage", "median_length", "90th_percentile",
            *(f"beside_{name.replace(', ', '_').replace(' ', '_')}" for name in DIRECT))  # fmt: skip
-WITHOUT_SLICE = dict.fromkeys(("coverage.csv", "columns.csv"), "slice.csv has two releases")
+WITHOUT_SLICE = dict.fromkeys(("coverage.csv", "columns.csv", "cells.csv"), "slice.csv has two releases")
 
 
 @script(releases=(42, 2), first=0, only=dict.fromkeys(NAMES))
@@ -198,4 +222,5 @@ def main(releases: int, first: int, only: list[str]) -> None:
     if not releases:
         write(RESULTS / "coverage.csv", ("columns", "range_at_most", *SUMMARY), summaries(by_column=False))
         write(RESULTS / "columns.csv", ("column", "range", *SUMMARY), summaries(by_column=True))
+        write(RESULTS / "cells.csv", CUT, cut_cells())
         write(RESULTS / "slice.csv", HEAD, slices()["slice.csv"])

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import sys
-import time
+import threading
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -149,19 +149,20 @@ def progress_bar(total: int | None, quiet: bool, parts: str | None = None, *, af
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(stderr=True)
-    bar, start = Progress(*columns, console=console, transient=True), time.monotonic() + after
-    if after <= 0.0:
-        bar.start()
+    bar = Progress(*columns, console=console, transient=True)
+    clock = threading.Timer(after, bar.start)  # whether or not anything was told by then
+    (clock if after > 0.0 else bar).start()
     try:
         task = bar.add_task(parts or "records", total=total)
 
         def update(done: int, of: int | None = None) -> None:
-            if not bar.live.is_started and time.monotonic() >= start:
-                bar.start()
             if done < bar.tasks[0].completed:  # the next fit: its remaining time is its own
                 bar.reset(task)
             bar.update(task, completed=done, total=of or total, description=(parts or "steps") if of else "records")
 
         yield update
     finally:
+        clock.cancel()
+        if after > 0.0:
+            clock.join()
         bar.stop()

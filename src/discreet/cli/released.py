@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import warnings
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -162,11 +161,11 @@ def estimate(
             inference.groups_of(release.domain, numbers["by"])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        with progress_bar(1, as_json, "tables", after=2.0) as progress:
-            summarise = partial(release.estimate, progress=progress)
-            if not several:
-                summarise = release.posterior(**options).summary
-            summary = summarise(names, **numbers)
+        with progress_bar(1, as_json, "steps", after=2.0) as progress:
+            if several:
+                summary = release.estimate(names, **numbers, progress=progress)
+            else:
+                summary = release.posterior(**options, progress=progress).summary(names, **numbers)
     for warning in caught:
         if issubclass(warning.category, UserWarning):
             tell(f"discreet: {warning.message}", err=True)
@@ -179,7 +178,7 @@ def estimate(
 @shared("level", "certificate")
 def regress(released: str, formula: str, certificate: str | None, as_json: bool, **options: Any) -> None:
     """Estimate a regression in the population, such as "wage ~ age + C(sex)", from a RELEASED table alone."""
-    with progress_bar(1, as_json, "tables", after=2.0) as progress:
+    with progress_bar(1, as_json, "steps", after=2.0) as progress:
         summary = discreet.read(released, certificate).regress(formula, **options, progress=progress)
     answer(as_json, {"released": released, "formula": formula, **summary.to_dict()}, str(summary))
 

@@ -63,6 +63,7 @@ def mechanism_posterior(
     seed: int = 0,
     of: Literal["population", "table"] = "population",
     within: Literal["even", "process", "bounds"] = "bounds",
+    progress: samplers.Progress = None,
 ) -> Posterior:
     r"""Return the posterior of the population given the release of a histogram mechanism, noise and all.
 
@@ -97,6 +98,8 @@ def mechanism_posterior(
         in its cell each value lies. Under the default prior it also holds if cells that the release does not tell from
         empty ones are empty. A prior: a Dirichlet process within each cell, for a single numeric column of
         intervals. All: mass is spread evenly over a cell, as the domain decodes it, which is too good for most columns.
+    progress : callable, optional
+        Called with how many steps are done, and how many there are: one for each prior, and one for all draws.
 
     Returns
     -------
@@ -136,8 +139,12 @@ def mechanism_posterior(
     mechanism, rng = analysed_mechanism(certificate), seeded(seed)
     likelihood: Any = known_likelihood(mechanism, certificate.facts.records)  # refused before files are read
     _check_options(mechanism.domain, strength, draws, likelihood.tree)
-    latent = latent_counts(mechanism, _cells(release, certificate, mechanism), strength=strength, draws=draws, rng=rng)
-    return population_posterior(latent, rng, of=of, within=within)
+    seen = _cells(release, certificate, mechanism)
+    latent = latent_counts(mechanism, seen, strength=strength, draws=draws, rng=rng, progress=progress)
+    made = population_posterior(latent, rng, of=of, within=within)
+    if progress is not None:
+        progress(len(latent.priors) + 1, len(latent.priors) + 1)
+    return made
 
 
 def of_records(mechanism: Mechanism, n: int, numbers: Indices, draws: int, rng: np.random.Generator) -> Posterior:
@@ -162,7 +169,13 @@ def _cells(release: Any, certificate: Certificate, mechanism: Mechanism) -> samp
 
 
 def latent_counts(
-    mechanism: Mechanism, release: samplers.Observation, *, strength: float | None, draws: int, rng: np.random.Generator
+    mechanism: Mechanism,
+    release: samplers.Observation,
+    *,
+    strength: float | None,
+    draws: int,
+    rng: np.random.Generator,
+    progress: samplers.Progress = None,
 ) -> LatentCounts:
     """Draw the confidential counts given what was released of each cell; the rest as for mechanism_posterior."""
     likelihood: Any = known_likelihood(mechanism, release.n)
@@ -199,7 +212,7 @@ def latent_counts(
         if likelihood.withholds or likelihood.noiseless:
             wide = WIDE_FOR_LITTLE
         priors = Prior.learned(masses, firmer=firmer, wide=wide, softer=likelihood.noiseless)
-    counts = samplers.draw_counts(likelihood, priors, release, draws, rng)
+    counts = samplers.draw_counts(likelihood, priors, release, draws, rng, progress)
     return LatentCounts(domain, counts, priors, base, leaf, mechanism.name, release.n, strength, unseen, sets)
 
 
@@ -377,6 +390,7 @@ def posterior(
     seed: int = 0,
     of: Literal["population", "table"] = "population",
     within: Literal["even", "process", "bounds"] = "bounds",
+    progress: samplers.Progress = None,
 ) -> Posterior:
     """Return the posterior of the population given a release, by the mechanism that its certificate names.
 
@@ -385,8 +399,8 @@ def posterior(
 
     Parameters
     ----------
-    release, certificate, draws, seed
-        As for :func:`mechanism_posterior`; the draws of an urn are independent too.
+    release, certificate, draws, seed, progress
+        As for :func:`mechanism_posterior`; the draws of an urn are independent too, and of them no progress is told.
     strength : float, optional
         Weight of the prior, in records: by default the urn's own, or a Pólya tree for a prior.
     of : {"population", "table"}
@@ -410,7 +424,7 @@ def posterior(
     certificate = read_certificate(release, certificate)
     options: dict[str, Any] = {"strength": strength, "draws": draws, "seed": seed}
     if analysed_mechanism(certificate).likelihood().urn is None:
-        return mechanism_posterior(release, certificate, of=of, within=within, **options)
+        return mechanism_posterior(release, certificate, of=of, within=within, progress=progress, **options)
     if choice("of", of, ("population", "table")) == "table":
         raise ParameterError("the release of an urn has a posterior of the population only. Leave out of = 'table'")
     if choice("within", within, ("bounds", "process", "even")) == "process":

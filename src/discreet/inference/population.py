@@ -33,7 +33,7 @@ from discreet.inference.summary import Band, Estimate, Summary, bounded, estimat
 if TYPE_CHECKING:
     import polars as pl
 
-_BLOCK = 1 << 21  # numbers in memory
+_BLOCK = 1 << 19  # numbers in memory, few enough for a processor's own
 _FINEST = 1024  # cells, or equal numbers of them, in which a quantile is looked for
 
 

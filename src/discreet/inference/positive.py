@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -50,7 +50,7 @@ class Positive:
         return CountPosterior(-math.inf if self._hopeless else self._nodes[2], self._draw, self._lattice.step, text)
 
     @classmethod
-    def posteriors(cls, priors: Sequence[Prior], *release: Any) -> list[CountPosterior]:
+    def posteriors(cls, priors: Sequence[Prior], *release: Any) -> Iterator[CountPosterior]:
         """Return the posteriors under several priors; one that weighs too little where the last peaks is hopeless."""
         # The unknown number is looked for under the last one.
         parts = [cls(prior, *release) for prior in priors]
@@ -58,7 +58,7 @@ class Positive:
             peaks = [part._log(parts[-1]._best) for part in parts]
             for part, peak in zip(parts, peaks, strict=True):
                 part._hopeless = peak <= max(peaks) - _HOPELESS
-        return [part.posterior() for part in parts]
+        return (part.posterior() for part in parts)
 
     def _draw(self, draws: int, rng: np.random.Generator) -> Floats:
         """Return draws of the counts: from each node of the unknown number as many as it has weight."""
@@ -192,8 +192,8 @@ class Moved(Positive):
         return self._lattice.posterior(self._cells())._replace(approximation=text)
 
     @classmethod
-    def posteriors(cls, priors: Sequence[Prior], *release: Any) -> list[CountPosterior]:
-        return [cls(prior, *release).posterior() for prior in priors]
+    def posteriors(cls, priors: Sequence[Prior], *release: Any) -> Iterator[CountPosterior]:
+        return (cls(prior, *release).posterior() for prior in priors)
 
     def _cells(self) -> Sums:
         sizes, counts = np.bincount(self._block).tolist(), self._drawn[self._drawn > 0].tolist()

@@ -7,10 +7,10 @@ docs/theory/mechanism-aware-posterior.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from discreet.inference.prior import CountPosterior, Lattice, Noise, Prior
 from discreet.inference.trees import Splits, TreeCounts, level_sums
 from discreet.mechanisms import Likelihood, NoisyTree
 
+_Part = TypeVar("_Part")
+Progress = Callable[[int, int], None] | None
 _MOST_REFUSED = 2000  # proposals for a draw
 _FEW = 16
 _IMPOSSIBLE = -1e49  # in logarithms
@@ -60,8 +62,9 @@ class CountDraws:
     numbers: tuple[int, ...]  # how many draws, from the first on, were made under each prior
 
     @classmethod
-    def draw(cls, posteriors: Sequence[CountPosterior], draws: int, rng: np.random.Generator) -> CountDraws:
+    def draw(cls, given: Iterable[CountPosterior], draws: int, rng: np.random.Generator) -> CountDraws:
         """Return draws under each prior."""
+        posteriors = [*given]
         if posteriors[0].proposed:
             return cls._accepted(posteriors, draws, rng)
         numbers = tuple(rng.multinomial(draws, _prior_probabilities(posteriors)).tolist())
@@ -107,20 +110,34 @@ def _require_possible(possible: bool) -> None:
         raise ParameterError("the posterior cannot be computed for this release. Write a strength, for another prior")
 
 
-# What a likelihood says: from priors of equal probability, and a release, to their posteriors.
-Sampler = Callable[[Any, Sequence[Prior], Any, np.random.Generator], list[CountPosterior]]
+# What a likelihood says: from priors of equal probability, and a release, to their posteriors, one after another.
+Sampler = Callable[[Any, Sequence[Prior], Any, np.random.Generator], Iterable[CountPosterior]]
 
 
 def draw_counts(
-    likelihood: Likelihood, priors: Sequence[Prior], release: Observation, draws: int, rng: np.random.Generator
+    likelihood: Likelihood,
+    priors: Sequence[Prior],
+    release: Observation,
+    draws: int,
+    rng: np.random.Generator,
+    progress: Progress = None,
 ) -> CountDraws:
     """Draw the confidential counts of cells, or leaves, given a release, under priors of equal probability."""
-    return CountDraws.draw(SAMPLERS[type(likelihood)](likelihood, priors, release, rng), draws, rng)
+    posteriors = SAMPLERS[type(likelihood)](likelihood, priors, release, rng)
+    return CountDraws.draw(watched(posteriors, progress, len(priors) + 1), draws, rng)
+
+
+def watched(parts: Iterable[_Part], progress: Progress, steps: int) -> Iterator[_Part]:
+    """Yield parts, and tell after each how many of the steps are done."""
+    for done, part in enumerate(parts, 1):
+        yield part
+        if progress is not None:
+            progress(done, steps)
 
 
 def _given_law(
     likelihood: mechanisms.ExactLaw, priors: Sequence[Prior], release: ReleasedRecords, _rng: np.random.Generator
-) -> list[CountPosterior]:
+) -> Iterable[CountPosterior]:
     tables = likelihood.tables(release.n)
     likelihoods = likelihood.log_probs(release.values, tables)
 
@@ -131,21 +148,21 @@ def _given_law(
             log, lambda draws, rng: tables[rng.choice(len(tables), size=draws, p=np.exp(logs - log))].astype(np.float64)
         )
 
-    return [*map(listed, priors)]
+    return map(listed, priors)
 
 
 def _given_factors(
     likelihood: mechanisms.DrawnFromCounts, priors: Sequence[Prior], release: ReleasedRecords, rng: np.random.Generator
-) -> list[CountPosterior]:
+) -> Iterable[CountPosterior]:
     if likelihood.log_held is not None:
-        return [held_cells(likelihood, prior, release.n, release.values, rng) for prior in priors]
-    parts = [product(likelihood, prior, release.n, release.values) for prior in priors]
-    return [lattice.posterior(sums) for lattice, sums in parts]
+        return (held_cells(likelihood, prior, release.n, release.values, rng) for prior in priors)
+    parts = (product(likelihood, prior, release.n, release.values) for prior in priors)
+    return (lattice.posterior(sums) for lattice, sums in parts)
 
 
 def _given_noisy(
     likelihood: mechanisms.NoisyCellCounts, priors: Sequence[Prior], release: Observation, _rng: np.random.Generator
-) -> list[CountPosterior]:
+) -> Iterable[CountPosterior]:
     if isinstance(release, ReleasedCounts):
         _require_complete(release.values)
         return noisy(priors, release.n, release.values, Noise.from_law(likelihood.law, likelihood.scale))
@@ -156,7 +173,7 @@ def _given_noisy(
 
 def _given_thresholded(
     likelihood: mechanisms.ThresholdedCounts, priors: Sequence[Prior], release: Observation, rng: np.random.Generator
-) -> list[CountPosterior]:
+) -> Iterable[CountPosterior]:
     if isinstance(release, ReleasedRecords):
         return _given_noisy(likelihood, priors, release, rng)
     records, counts, noise = release.n, release.values, Noise.from_law(likelihood.law, likelihood.scale)
@@ -176,20 +193,20 @@ def _given_thresholded(
     kinds = [None if math.isnan(y) else y for y in counts.tolist()]
     guess = np.where(withheld, remainder, counts)
     lattices = [Lattice.fine(records, noise.spread, prior, guess) for prior in priors]
-    return [lattice.posterior(lattice.sums(kinds, partial(above, lattice))) for lattice in lattices]
+    return (lattice.posterior(lattice.sums(kinds, partial(above, lattice))) for lattice in lattices)
 
 
 def _given_thresholded_urn(
     likelihood: mechanisms.ThresholdedUrn, priors: Sequence[Prior], release: Observation, rng: np.random.Generator
-) -> list[CountPosterior]:
+) -> Iterable[CountPosterior]:
     if not isinstance(release, ReleasedRecords):
         return _given_thresholded(likelihood, priors, release, rng)
-    return [NoisyUrn(likelihood, prior, release, rng).posterior() for prior in priors]
+    return (NoisyUrn(likelihood, prior, release, rng).posterior() for prior in priors)
 
 
 def _given_tree(
     likelihood: NoisyTree, priors: Sequence[Prior], release: Observation, _rng: np.random.Generator
-) -> list[CountPosterior]:
+) -> Iterable[CountPosterior]:
     splits = release.splits or splits_given(likelihood, release)
     spread = likelihood.law.standard_deviation(likelihood.scale)
     text = _TAKEN_AS_NORMAL.format(likelihood.law.name)
@@ -207,7 +224,7 @@ def _given_tree(
             below.log, lambda draws, rng: divided(below.draw(draws, rng), splits.leaf, alpha, rng), below.step, text
         )
 
-    return [*map(counts_given, priors)]
+    return map(counts_given, priors)
 
 
 def splits_given(likelihood: NoisyTree, release: Observation, opened: list[Booleans] | None = None) -> Splits:
@@ -236,11 +253,11 @@ def _require_complete(counts: Floats) -> None:
         raise ParameterError("the table of counts lacks cells of the domain. Check that it is complete")
 
 
-def noisy(priors: Sequence[Prior], records: int, counts: Floats, noise: Noise) -> list[CountPosterior]:
+def noisy(priors: Sequence[Prior], records: int, counts: Floats, noise: Noise) -> Iterator[CountPosterior]:
     """Return the posteriors of the counts given one noisy count per cell."""
     guess = records * mechanisms.nearest_probabilities(counts / records)
     lattices = [Lattice.fine(records, noise.spread, prior, guess) for prior in priors]
-    return [lattice.posterior(lattice.sums(counts.tolist(), partial(near, lattice, noise))) for lattice in lattices]
+    return (lattice.posterior(lattice.sums(counts.tolist(), partial(near, lattice, noise))) for lattice in lattices)
 
 
 def near(lattice: Lattice, noise: Noise, y: float) -> tuple[Integers, Floats]:

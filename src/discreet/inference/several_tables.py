@@ -36,6 +36,7 @@ from discreet.inference.line import Draws, piece_ends
 from discreet.inference.models import FormulaDesign, regression
 from discreet.inference.population import Posterior
 from discreet.inference.released import Released, analysed_mechanism, read_release, released_table
+from discreet.inference.samplers import watched
 from discreet.inference.summary import Estimate, Summary, bounded, marked
 from discreet.releases import Release, unreadable
 
@@ -71,7 +72,7 @@ def estimate_tables(
         parts = [posterior._of_block(group, posterior.block(0))[0] for group in groups] or [posterior]
         return np.concatenate([part._evaluate(parsed, column) for part in parts], axis=1)
 
-    parts = (_estimated(table, parsed * closed, evaluated, rng) for table in _watched(tables, progress))
+    parts = (_estimated(table, parsed * closed, evaluated, rng) for table in watched(tables, progress, len(tables)))
     numbers = np.stack([*parts])  # table, number, 3, 2
     facts: list[dict[str, Any]] = []
     for group in groups:
@@ -94,14 +95,6 @@ def estimate_tables(
     labels = [(functional, group | codes) for group in facts or [{}] for functional in parsed]
     notes = several.notes(used, tables)
     return several.summary(numbers, labels, shifts, limits, kind=about.kind, by=by or "", notes=notes, ends=ends)
-
-
-def _watched(tables: Sequence[Released], progress: Any) -> Iterator[Released]:
-    """Yield tables, and tell after each how many are analysed."""
-    for done, table in enumerate(tables, 1):
-        yield table
-        if progress is not None:
-            progress(done, len(tables))
 
 
 def _tables_read(
@@ -181,7 +174,7 @@ def regress_tables(
     rng = seeded(0)
 
     def blocks() -> Iterator[Draws]:
-        for table, part in zip(_watched(tables, progress), parts, strict=True):
+        for table, part in zip(watched(tables, progress, len(tables)), parts, strict=True):
             weights = np.zeros((1 + _REFITS, len(distinct)))
             weights[:, part] = np.concatenate((table.counts[None] / table.size, table.resampled(_REFITS, rng=rng)))
             yield Draws(weights)

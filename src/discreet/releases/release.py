@@ -137,8 +137,8 @@ class Release:
         Parameters
         ----------
         **options
-            Its ``strength``, ``draws``, ``seed``, ``of`` and ``within``. Without any, the posterior is computed once
-            and kept with the release; with some, each time.
+            Its ``strength``, ``draws``, ``seed``, ``of``, ``within`` and ``progress``. Without any but the last, the
+            posterior is computed once and kept with the release; with some, each time.
 
         Returns
         -------
@@ -150,10 +150,11 @@ class Release:
         ParameterError
             When the mechanism has no posterior.
         """
+        progress = options.pop("progress", None)
         if options:
-            return import_module(_ANALYSIS).posterior(self, **options)
+            return import_module(_ANALYSIS).posterior(self, progress=progress, **options)
         if "posterior" not in self._cache:
-            self._cache["posterior"] = import_module(_ANALYSIS).posterior(self)
+            self._cache["posterior"] = import_module(_ANALYSIS).posterior(self, progress=progress)
         return self._cache["posterior"]
 
     def estimate(
@@ -189,7 +190,8 @@ class Release:
         level : float
             Probability of the intervals.
         progress : callable, optional
-            Of several tables: called after each with how many are analysed, and how many there are.
+            Called with how many steps are done, and how many there are: of several tables, one for each that is
+            analysed; of a table, the steps of its posterior, where that is not kept yet.
 
         Returns
         -------
@@ -203,7 +205,7 @@ class Release:
         """
         if self.certificate.several:
             return import_module(_SEVERAL).estimate_tables(self, functionals, column, by, level, progress)
-        return self.posterior().summary(functionals, column=column, by=by, level=level)
+        return self.posterior(progress=progress).summary(functionals, column=column, by=by, level=level)
 
     def regress(self, formula: str, *, kind: Law | None = None, level: float = 0.95, progress: Progress = None) -> Any:
         """Return the coefficients of a regression in the population, with intervals: ``regress`` of :meth:`posterior`.
@@ -228,7 +230,7 @@ class Release:
         """
         if self.certificate.several:
             return import_module(_SEVERAL).regress_tables(self, formula, kind, level, progress)
-        return self.posterior().regress(formula, kind=kind, level=level)
+        return self.posterior(progress=progress).regress(formula, kind=kind, level=level)
 
     def write(self, out: _File, *, format: str | None = None, certificate: _File | None = None) -> Release:  # noqa: A002
         """Write the records to a file in the format of its ending, the certificate beside it; several to a new folder.

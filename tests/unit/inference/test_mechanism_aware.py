@@ -3,6 +3,7 @@
 import itertools
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -11,6 +12,7 @@ from scipy.special import gammaln
 
 from discreet import release
 from discreet._core.random import seeded
+from discreet.cli.entry import run
 from discreet.confidential import confidential
 from discreet.domain import Counts, Domain, Integer, Numeric
 from discreet.errors import DataError, ParameterError
@@ -355,3 +357,27 @@ def test_shapes_within_cells_are_draws_of_the_prior():
     assert abs(spread.mean() - exact) < 5.5 * spread.std() / math.sqrt(2000)
     with pytest.raises(ParameterError, match="a single numeric column of intervals"):
         noisy_counts_posterior([1, 2, 3], domain=domain(3), n=6, noise="laplace", scale=1.0, within="process")
+
+
+@pytest.mark.parametrize("kind", [PerturbedHistogram, HierarchicalHistogram])
+@pytest.mark.parametrize("counts", [False, True])
+def test_progress_is_told_prior_by_prior_and_once(
+    kind: type, counts: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    domain = Domain(columns={"x": Integer(lower=1, upper=64)})
+    table = pl.DataFrame({"x": np.arange(5000) % 50 + 1})
+    options: dict[str, Any] = {"counts": True} if counts else {"size": 5000}
+    out = tmp_path / "released.parquet"
+    made = release(table, domain, mechanism=kind(domain=domain, records=5000, scale=3.0), seed=1, out=out, **options)
+    told: list[tuple[int, int]] = []
+    first = made.estimate(["mean"], progress=lambda *each: told.append(each))
+    steps = told[0][1]
+    assert steps >= 2
+    assert told == [(done, steps) for done in range(1, steps + 1)]
+    assert made.estimate(["mean"], progress=lambda *each: told.append(each)) == first  # the posterior is kept
+    assert len(told) == steps
+    assert made.posterior(seed=0).summary(["mean"]) == first
+    monkeypatch.setenv("DISCREET_PROGRESS", "lines")
+    capsys.readouterr()
+    assert run(["estimate", str(out), "--functional", "mean"]) == 0
+    assert capsys.readouterr().err.splitlines() == [f"progress {done} {steps}" for done in range(1, steps + 1)]

@@ -215,7 +215,7 @@ def test_records_along_a_tree_tell_of_it_the_same_on_a_finer_lattice(
 
     def told() -> float:
         _, firmer, one = Prior.along(likelihood.consistent.tree, np.full(CELLS, 1.0 / CELLS), firmer=0)
-        made = SAMPLERS[NoisyTree](likelihood, (firmer, one), ReleasedRecords(records, released), seeded(1))
+        made = [*SAMPLERS[NoisyTree](likelihood, (firmer, one), ReleasedRecords(records, released), seeded(1))]
         return made[0].log - made[1].log
 
     found = told()

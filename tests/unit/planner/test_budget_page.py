@@ -499,3 +499,13 @@ def test_the_bar_is_drawn_on_a_terminal_and_only_after_a_while(monkeypatch: pyte
             screen.flush()
             assert bool(select.select([reader], [], [], 0.2 if drawn else 0.0)[0]) is drawn
     os.close(reader)
+
+
+def test_the_bar_is_drawn_after_a_while_though_nothing_was_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    pty = pytest.importorskip("pty")
+    reader, terminal = pty.openpty()
+    with os.fdopen(terminal, "w") as screen:
+        monkeypatch.setattr(sys, "stderr", screen)
+        with progress_bar(1, False, "steps", after=0.05):
+            assert select.select([reader], [], [], 20.0)[0]
+    os.close(reader)
