@@ -86,6 +86,9 @@ def release(data: str, domain_file: str, tables: int, sampling: str | None, as_j
             left = getattr(ledger, "ledger", ledger).status().left
             balance = f"Left in the ledger: {wording.amounts(**left, with_delta=True)}"
         echo(f"cost: epsilon {rounded_up(certificate.epsilon, 6)}, delta {rounded_up(certificate.delta)}. {balance}")
+        if facts.guarantee.kind == "unconditional":
+            for line in wording.budget(certificate.epsilon, certificate.delta, wording.subject(certificate)[0]):
+                echo(line)
     echo(certificate.text)
     echo(f"mechanism: {facts.mechanism.name} {_pairs(facts.mechanism.parameters)}")
     if certificate.seeded:
