@@ -343,11 +343,14 @@ def attack(false_alarms: int, power: str, group: int) -> str:
     return single("attack", things=things, false_alarms=false_alarms, power=power)
 
 
-def budget(epsilon: float, delta: float, whose: str) -> list[str]:
-    """Return what an epsilon and a delta mean, a sentence each."""
-    facts = {"epsilon": rounded_up(epsilon, 6), "delta": rounded_up(delta), "whose": whose}
+def budget(epsilon: float, delta: float, whose: str, *, present: bool = False) -> list[str]:
+    """Return what an epsilon and a delta mean, a sentence each; ``present``: whether *whose* data are in the table."""
+    facts = {"epsilon": rounded_up(epsilon, 6), "delta": rounded_up(delta)}
+    otherwise = f"without {whose}, or with it" if present else f"with other data of {whose}"
     names = ("epsilon-means", "delta-means")[: 1 + (delta != 0.0)]
-    return [single(name, times=rounded_up(math.exp(min(700.0, epsilon))), **facts) for name in names]
+    return [
+        single(name, times=rounded_up(math.exp(min(700.0, epsilon))), otherwise=otherwise, **facts) for name in names
+    ]
 
 
 def promised(guarantee: Guarantee, epsilon: float, delta: float) -> list[str]:

@@ -91,7 +91,7 @@ def sentence(text: str) -> str:
 
 def sentences_of(text: str) -> list[str]:
     """Return the sentences of a message: what is wrong, and on a line of its own each, what to do about it."""
-    return re.split(r"(?<=[^\s.])\. (?=[A-Z])", text)
+    return re.split(r"(?<=[^\s.]\.) (?=[A-Z])", text)
 
 
 def full_sentence(text: str) -> str:

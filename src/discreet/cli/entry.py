@@ -58,7 +58,9 @@ def run(arguments: list[str] | None = None) -> int:
 def _status_of(error: BaseException, arguments: list[str] | None) -> int:
     """Say in one line what stopped the command, and return its exit status."""
     if isinstance(error, click.ClickException):
-        return _complain(error.format_message(), error.exit_status if isinstance(error, Complaint) else 2)
+        return _complain(
+            error.format_message().replace("\n\t", " "), error.exit_status if isinstance(error, Complaint) else 2
+        )
     if isinstance(error, (click.Abort, KeyboardInterrupt)):
         text = "interrupted. No file was left half-written"
         return _complain(". ".join(filter(None, [text, getattr(error.__cause__ or error, "cost", "")])), 2)
