@@ -58,9 +58,7 @@ def run(arguments: list[str] | None = None) -> int:
 def _status_of(error: BaseException, arguments: list[str] | None) -> int:
     """Say in one line what stopped the command, and return its exit status."""
     if isinstance(error, click.ClickException):
-        return _complain(
-            error.format_message().replace("\n\t", " "), error.exit_status if isinstance(error, Complaint) else 2
-        )
+        return _complain(error.format_message(), error.exit_status if isinstance(error, Complaint) else 2)
     if isinstance(error, (click.Abort, KeyboardInterrupt)):
         text = "interrupted. No file was left half-written"
         return _complain(". ".join(filter(None, [text, getattr(error.__cause__ or error, "cost", "")])), 2)
@@ -69,8 +67,6 @@ def _status_of(error: BaseException, arguments: list[str] | None) -> int:
 
 
 def _complain(message: str, status: int) -> int:
-    lines = sentences_of(harmless(message))
-    if sys.stderr.isatty():
-        lines = planner.wrapped(lines)
-    echo("\n".join([f"discreet: {lines[0]}", *lines[1:]]), err=True)
+    lines = sentences_of("discreet: " + harmless(message.replace("\n\t", " ")))
+    echo("\n".join(planner.wrapped(lines) if sys.stderr.isatty() else lines), err=True)
     return status

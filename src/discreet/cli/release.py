@@ -87,9 +87,8 @@ def release(data: str, domain_file: str, tables: int, sampling: str | None, as_j
             balance = f"Left in the ledger: {wording.amounts(**left, with_delta=True)}"
         echo(f"cost: epsilon {rounded_up(certificate.epsilon, 6)}, delta {rounded_up(certificate.delta)}. {balance}")
         if facts.guarantee.kind == "unconditional":
-            whose, present = wording.subject(certificate)[0], facts.relation.name == "add-remove"
-            for line in wording.budget(certificate.epsilon, certificate.delta, whose, present=present):
-                echo(line)
+            promised = certificate.epsilon, certificate.delta, wording.subject(certificate)[0]
+            echo("\n".join(wording.budget(*promised, present=facts.relation.name == "add-remove")))
     echo(certificate.text)
     echo(f"mechanism: {facts.mechanism.name} {_pairs(facts.mechanism.parameters)}")
     if certificate.seeded:

@@ -163,16 +163,6 @@ def declared(domain: Domain) -> list[tuple[str, str, str, str]]:
     return rows
 
 
-def rules(domain: Domain) -> list[tuple[str, str]]:
-    """Return what a domain declares of several columns together, a rule each, as text."""
-    rows = list[tuple[str, str]]()
-    for name, part in domain.to_dict().items():
-        if name not in ("columns", "tables", "units"):
-            entries = part if isinstance(part, list) and not isinstance(part[0], str) else [part]
-            rows += [(name.replace("_", " "), fact(entry)) for entry in entries]
-    return rows
-
-
 def unmeasured_pairs(mechanism: Mechanism, outcome: Sequence[Code]) -> list[str]:
     """Return the pairs of columns of which an outcome says that they were not measured."""
     names, measured = mechanism.domain.names, {pair for pair, *_ in wording.losses_of(outcome)}

@@ -59,7 +59,7 @@ def test_every_feasible_option_meets_the_budget_and_is_sorted() -> None:
     assert found.best is found.feasible[0].mechanism
     assert found.feasible[0].name in found.why
     assert "<table>" in found._repr_html_()
-    assert "predicted W1" in str(found)
+    assert "predicted error" in str(found)
 
 
 def test_the_largest_size_is_the_largest_to_within_one_percent() -> None:
