@@ -39,7 +39,7 @@ def lost(forecast: Forecast, *, unknown: bool = False) -> str:
     if math.isnan(forecast.lost):
         return LOST_TO[forecast.lost_to]
     share, common = f"{rounded_up(100.0 * forecast.lost)} %", LOST_TO.get(forecast.lost_to, forecast.lost_to)
-    worst = "This is an expectation, not a bound"
+    worst = "This is an expectation: it may turn out higher"
     if forecast.worst <= 0.999:
         worst = f"It is at most {rounded_up(100.0 * forecast.worst)} %"
     if forecast.column:
@@ -175,8 +175,8 @@ def _pair_losses(tables: Sequence[str], losses: Sequence[float], errors: Sequenc
     number = max(1, sum(loss > _LOST for loss in losses[:3]))
     shares = [[f"{about(100.0 * share, 2)} %" for share in column[:number]] for column in (losses, errors)]
     lost = zip(tables, *shares, strict=False)
-    rows = [f"{loss} of the records of {table} (standard error {error})" for table, loss, error in lost]
-    return f"about {', '.join(rows)} lie in other groups of values than in the confidential table"
+    rows = ", ".join(f"{loss} of the records of {table} (standard error {error})" for table, loss, error in lost)
+    return f"of the measured pairs, about {rows} lie in other combinations of values than in the confidential table"
 
 
 def losses_of(codes: Iterable[Code]) -> list[tuple[str, float, float]]:
@@ -345,12 +345,10 @@ def attack(false_alarms: int, power: str, group: int) -> str:
 
 def budget(epsilon: float, delta: float, whose: str, *, present: bool = False) -> list[str]:
     """Return what an epsilon and a delta mean, a sentence each; ``present``: whether *whose* data are in the table."""
-    facts = {"epsilon": rounded_up(epsilon, 6), "delta": rounded_up(delta)}
-    otherwise = f"without {whose}, or with it" if present else f"with other data of {whose}"
-    names = ("epsilon-means", "delta-means")[: 1 + (delta != 0.0)]
-    return [
-        single(name, times=rounded_up(math.exp(min(700.0, epsilon))), otherwise=otherwise, **facts) for name in names
-    ]
+    facts = {"epsilon": rounded_up(epsilon, 6), "delta": rounded_up(delta), "whose": whose}
+    facts["otherwise"] = "were not there, or came in" if present else "were anything else"
+    facts["times"] = rounded_up(math.exp(min(700.0, epsilon)))
+    return [single(name, **facts) for name in ("epsilon-means", "delta-means")[: 1 + (delta != 0.0)]]
 
 
 def promised(guarantee: Guarantee, epsilon: float, delta: float) -> list[str]:

@@ -307,7 +307,8 @@ class Plan:
             lines += wrapped([row[-1]], "    ")
         conclusion = f"Chosen: {self.why}." if self.feasible else "No mechanism meets this request."
         sentences = [f"{', '.join(names)}: {why}" for why, names in self._refused.items()]
-        return "\n".join([*lines, *wrapped([conclusion, *self._meaning, *self.notes, *sentences])])
+        others = ["Other mechanisms, and why not:"] * bool(sentences and self.feasible)
+        return "\n".join([*lines, *wrapped([conclusion, *self._meaning, *self.notes, *others, *sentences])])
 
     @property
     def _promise(self) -> privacy.Guarantee | None:
