@@ -205,7 +205,7 @@ def test_the_sentence_comes_first_wherever_a_release_is_shown(
     certificate = Certificate.read(certificate_file)
     written, cost, said = out.split("\n", 2)
     assert written == f"wrote 50 records to {tmp_path / 'r.parquet'} and the certificate to {certificate_file}"
-    assert cost == "cost: epsilon 1, delta 0. No ledger was given to what other releases of this table cost"
+    assert cost == "cost: epsilon 1, delta 0. No ledger was given, so nothing adds it to what other releases of this table cost"
     for shown in (said, str(certificate), certificate._repr_html_().removeprefix("<p><b>")):
         assert shown.startswith(certificate.meaning)
         assert certificate.statement in shown
