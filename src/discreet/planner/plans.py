@@ -295,8 +295,7 @@ class Plan:
         size, cells = counted(comparison.size, noun), _cells(comparison.domain)
         lines = wrapped([f"{size} from {comparison.n:,}, {comparison.budget}, {cells}"])
         if self._promise is not None and comparison.request.attack is None:
-            whose = wording.unit(comparison.request.covered.group)
-            lines += wrapped(wording.budget(comparison.budget.epsilon, comparison.budget.delta, whose))
+            lines += wrapped(wording.budget(comparison.budget.epsilon, comparison.budget.delta, self._whose))
         calibrated, header = [row for row in rows if any(row[1:-1])], self._header
         heading, *beside = aligned([row[:-1] for row in (header, *calibrated)], left=len(header))
         fits = max(map(len, [heading, *beside])) <= _width()
@@ -317,6 +316,13 @@ class Plan:
         return next((one for one in proved if one is not None and one.kind == "unconditional"), None)
 
     @property
+    def _whose(self) -> str:
+        """What is protected: one record, or all rows of a unit."""
+        if self.comparison.domain.row_tables:
+            return "one unit with all its rows"
+        return wording.unit(self.comparison.request.covered.group)
+
+    @property
     def _meaning(self) -> list[str]:
         """What the best option is expected to lose, and what its promise limits, in numbers."""
         told = list[str]()
@@ -329,7 +335,7 @@ class Plan:
                 told.append(wording.single(f"error-in-{'unit' if alone else 'ranges'}", error=about(option.w1, 4)))
         if self._promise is not None:
             detection = privacy.Risk(detection=0.99, false_alarms=0.01).reached(self._promise.profile)
-            told.append(wording.confirmed(detection, wording.unit(self.comparison.request.covered.group)))
+            told.append(wording.confirmed(detection, self._whose))
         return told
 
     def _repr_html_(self) -> str:

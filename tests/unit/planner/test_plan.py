@@ -377,6 +377,7 @@ def test_a_plan_says_what_its_numbers_mean() -> None:
     )
     for text in (alone, wide):
         assert "no result is more than 2.72 times as likely" in text.splitlines()[1]
+        assert "The promise is for each record." in text
         assert "The 1 % is our choice" in " ".join(text.split())
         assert "W1" not in text
     assert "\nDelta 1e-06: " in alone
