@@ -24,7 +24,8 @@ PAIRS_UNKNOWN: dict[str, list[str]] = _TEXTS["pairs_unknown"]
 SETS_OF_CELLS: str = _SINGLE["sets-of-cells"]
 
 
-def _single(name: str, **facts: Any) -> str:
+def single(name: str, **facts: Any) -> str:
+    """Return a sentence of pages and plans with its numbers, which are texts already."""
     return _SINGLE[name].format(**facts)
 
 
@@ -38,7 +39,7 @@ def lost(forecast: Forecast, *, unknown: bool = False) -> str:
     if math.isnan(forecast.lost):
         return LOST_TO[forecast.lost_to]
     share, common = f"{rounded_up(100.0 * forecast.lost)} %", LOST_TO.get(forecast.lost_to, forecast.lost_to)
-    worst = "This is an expectation, not a bound"
+    worst = "This is an expectation: it may turn out higher"
     if forecast.worst <= 0.999:
         worst = f"It is at most {rounded_up(100.0 * forecast.worst)} %"
     if forecast.column:
@@ -74,7 +75,7 @@ def pairs(forecast: Forecast, n: int) -> list[str]:
         *cost,
         scope,
         *map(visible_relation, filter(None, [forecast.visible_dependence])),
-        _single("scores", noise=counted(round(noise), "record"), share=about(100.0 * noise / n, 2)),
+        single("scores", noise=counted(round(noise), "record"), share=about(100.0 * noise / n, 2)),
     ]
 
 
@@ -85,14 +86,14 @@ def outcomes(forecast: Forecast) -> list[str]:
         return []
     condition = "with a declared outcome or dependency"
     pairs_are = counted(tables, f"pair {condition} is", f"pairs {condition} are")
-    deeper = _single("three-way", tables=counted(three_way, "table")) * bool(three_way)
+    deeper = single("three-way", tables=counted(three_way, "table")) * bool(three_way)
     times = about((1.0 - share) ** -0.5, 2)
-    return [_single("outcomes", pairs_are=pairs_are, share=percent(share, 0), deeper=deeper, times=times)]
+    return [single("outcomes", pairs_are=pairs_are, share=percent(share, 0), deeper=deeper, times=times)]
 
 
 def visible_relation(share: float) -> str:
     """Return how strong a relation of two columns must be to be measured."""
-    return _single("no-relation" if share >= 1.0 else "relation", share=percent(share, 0))
+    return single("no-relation" if share >= 1.0 else "relation", share=percent(share, 0))
 
 
 def weak_promise(budget: Budget, n: int | None, limit: float, wanted: str = "") -> str:
@@ -103,11 +104,11 @@ def weak_promise(budget: Budget, n: int | None, limit: float, wanted: str = "") 
     if budget.epsilon > limit:
         odds = about(math.exp(min(700.0, budget.epsilon)), 2)
         instead = instead or f"Take an epsilon of at most {about(limit)}"
-        return f"{_single('weak-epsilon', epsilon=as_written(budget.epsilon), odds=odds)}. {instead}, {accepted}"
+        return f"{single('weak-epsilon', epsilon=as_written(budget.epsilon), odds=odds)}. {instead}, {accepted}"
     if n is not None and budget.delta * n > 1.0:
         exposed, instead = counted(math.ceil(budget.delta * n), "record"), instead or f"Take a delta far below 1/{n:,}"
         delta = as_written(budget.delta)
-        return f"{_single('weak-delta', delta=delta, exposed=exposed, n=f'{n:,}')}. {instead}, {accepted}"
+        return f"{single('weak-delta', delta=delta, exposed=exposed, n=f'{n:,}')}. {instead}, {accepted}"
     return ""
 
 
@@ -174,8 +175,8 @@ def _pair_losses(tables: Sequence[str], losses: Sequence[float], errors: Sequenc
     number = max(1, sum(loss > _LOST for loss in losses[:3]))
     shares = [[f"{about(100.0 * share, 2)} %" for share in column[:number]] for column in (losses, errors)]
     lost = zip(tables, *shares, strict=False)
-    rows = [f"{loss} of the records of {table} (standard error {error})" for table, loss, error in lost]
-    return f"about {', '.join(rows)} lie in other merged cells than in the confidential table"
+    rows = ", ".join(f"{loss} of the records of {table} (standard error {error})" for table, loss, error in lost)
+    return f"of the measured pairs, about {rows} lie in other combinations of values than in the confidential table"
 
 
 def losses_of(codes: Iterable[Code]) -> list[tuple[str, float, float]]:
@@ -248,7 +249,7 @@ NOT_FORMAL = "Not formal differential privacy: a local, asymptotic epsilon of"
 SEEDED = "Seeded run, not for publication; with fresh randomness: "
 
 
-def _subject(certificate: Any) -> tuple[str, str, str]:
+def subject(certificate: Any) -> tuple[str, str, str]:
     """Return what a promise is about, what an attacker would tell apart of it, and what the others are."""
     facts, group = certificate.facts, certificate.facts.relation.group
     if "units" in facts.domain:
@@ -265,7 +266,7 @@ def _subject(certificate: Any) -> tuple[str, str, str]:
 
 def meaning(certificate: Any, detection: float) -> str:
     """Return what a promise limits, in numbers: what it was asked to, else the ``detection`` at 1 % false alarms."""
-    facts, (about_whom, *_) = certificate.facts, _subject(certificate)
+    facts, (about_whom, *_) = certificate.facts, subject(certificate)
     if facts.guarantee.kind == "asymptotic":
         return ""
     attack = facts.guarantee.attack
@@ -281,7 +282,8 @@ def meaning(certificate: Any, detection: float) -> str:
 
 def confirmed(detection: float, whom: str) -> str:
     """Return how many true suspicions the best attacker confirms at 1 % false alarms."""
-    return str(_TEXTS["reached"]["detection"]).format(rounded_up(min(100.0, 100.0 * detection), 3), "1", about=whom)
+    text = str(_TEXTS["reached"]["detection"])
+    return f"{text.format(rounded_up(min(100.0, 100.0 * detection), 3), '1', about=whom)} {_SINGLE['our-choice']}"
 
 
 def statement(certificate: Any) -> str:
@@ -293,7 +295,7 @@ def statement(certificate: Any) -> str:
         if (epsilon := facts.guarantee.epsilon_each) is not None and tables > 1:
             bound = f"{rounded_up(epsilon, 6)} for each of {tables} tables, {bound} for all of them together"
         return f"{mark}{NOT_FORMAL} {bound}, estimated from the confidential table itself."
-    target, values, remaining = _subject(certificate)
+    target, values, remaining = subject(certificate)
     tested = f"whether {target} is in the table"
     if facts.relation.name != "add-remove":
         protected = parameters["synthesised"] if parameters.get("published_exactly") else ()
@@ -301,8 +303,8 @@ def statement(certificate: Any) -> str:
         tested = f"which of two {values} {target} {has}{' in ' * bool(protected)}{', '.join(protected)}"
     return (
         f"{mark}{'Whatever' if kind == 'unconditional' else UNPROVED} the other {remaining}, an attacker who tests "
-        f"{tested}, with a false-alarm rate of a, detects it with probability at most e^{bound} a"
-        f"{f' + {rounded_up(delta)}' * (delta != 0.0)}."
+        f"{tested} detects it with probability at most e^{bound} a{f' + {rounded_up(delta)}' * (delta != 0.0)}, where "
+        f"a is the probability of a false alarm."
     )
 
 
@@ -314,20 +316,20 @@ def told(codes: Iterable[Code]) -> str:
 
 def tightness(guarantee: Guarantee) -> str:
     """Return whether the numbers are attained."""
-    return _single("estimates" if guarantee.kind == "asymptotic" else "exact" if guarantee.exact else "bounds")
+    return single("estimates" if guarantee.kind == "asymptotic" else "exact" if guarantee.exact else "bounds")
 
 
 def exception(delta: float, n: int) -> str:
     """Return what a delta means for this number of records."""
     if delta == 0.0:
-        return _single("no-delta")
+        return single("no-delta")
     exposed, records = delta * n, counted(n, "record")
     if exposed > 0.1:
-        return _single("large-delta", delta=rounded_up(delta), records=records, exposed=rounded_up(exposed))
+        return single("large-delta", delta=rounded_up(delta), records=records, exposed=rounded_up(exposed))
     parts = [f"{int(float(rounded_down(1.0 / max(value, 1e-30), 2))):,}" for value in (delta, exposed)]
     chance = f", about 1 in {parts[0]}" * (delta > 1e-18)
     times = f"{parts[1]} times" if exposed > 1e-15 else "more than a million million times"
-    return _single("small-delta", delta=f"{rounded_up(delta)}{chance}", records=records, n=f"{n:,}", times=times)
+    return single("small-delta", delta=f"{rounded_up(delta)}{chance}", records=records, n=f"{n:,}", times=times)
 
 
 def unit(group: int) -> str:
@@ -338,18 +340,27 @@ def unit(group: int) -> str:
 def attack(false_alarms: int, power: str, group: int) -> str:
     """Return what the best attacker reaches: how many of 100 true suspicions, as text, beside those of 100 false."""
     things = "records" if group == 1 else "privacy units"
-    return _single("attack", things=things, false_alarms=false_alarms, power=power)
+    return single("attack", things=things, false_alarms=false_alarms, power=power)
+
+
+def budget(epsilon: float, delta: float, whose: str, *, present: bool = False) -> list[str]:
+    """Return what an epsilon and a delta mean, and of whom; ``present``: whether *whose* data are in the table."""
+    facts = {"epsilon": rounded_up(epsilon, 6), "delta": rounded_up(delta), "whose": whose}
+    facts["otherwise"] = "were not there, or came in" if present else "were anything else"
+    facts["times"] = rounded_up(math.exp(min(700.0, epsilon)))
+    told = [single(name, **facts) for name in ("epsilon-means", "delta-means")[: 1 + (delta != 0.0)]]
+    return [*told, *[single("per-record")] * (whose == unit(1))]
 
 
 def promised(guarantee: Guarantee, epsilon: float, delta: float) -> list[str]:
     """Return what holds for every table of the domain."""
     plus = f", plus a probability of at most {rounded_up(delta)}" * (delta != 0.0)
     whose = unit(guarantee.relation.group)
-    proved = _single("proved", theorem=guarantee.theorem)
+    proved = single("proved", theorem=guarantee.theorem)
     if guarantee.kind != "unconditional":
         proved = f"The guarantee is {guarantee.kind}: {'; '.join(map(str, guarantee.assumptions))}."
-    likelier = _single("likelier", times=rounded_up(math.exp(epsilon)), whose=whose, plus=plus)
-    return [likelier, _single("reached-limit" if guarantee.exact else "bounding-limit"), proved]
+    likelier = single("likelier", times=rounded_up(math.exp(epsilon)), whose=whose, plus=plus)
+    return [likelier, single("reached-limit" if guarantee.exact else "bounding-limit"), proved]
 
 
 def not_promised(n: int, table: str) -> list[str]:

@@ -384,7 +384,7 @@ def test_bad_requests_leave_nothing_behind(
 ) -> None:
     assert run(release_arguments(files, **changes)) == status
     text = capsys.readouterr().err
-    assert text.splitlines()[-1].startswith("discreet: ")
+    assert [line[:10] for line in text.splitlines()].count("discreet: ") == 1
     assert leftovers(files) == set()
 
 
@@ -496,3 +496,34 @@ def test_options_that_belong_together(
     assert run([*release_arguments(files), *options]) == 2
     assert said in complaint(capsys)
     assert not (files / "out.parquet").exists()
+
+
+def test_the_remedy_of_a_refusal_has_a_line_of_its_own(
+    files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = release_arguments(files, epsilon="20")
+    assert run(asked) == 3
+    problem, remedy = capsys.readouterr().err.splitlines()
+    assert problem.startswith("discreet: epsilon 20 promises next to nothing: ")
+    assert remedy.startswith("Take an epsilon of at most 10, or accept a weak promise")
+    monkeypatch.setenv("COLUMNS", "50")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    assert run(asked) == 3
+    narrow = "".join(capsys.readouterr().err.partition("discreet: ")[1:])  # after what a bar of progress draws
+    assert narrow.split() == f"{problem} {remedy}".split()
+    assert max(map(len, narrow.splitlines())) <= 50
+
+
+def test_a_category_that_is_not_declared_is_withheld_on_purpose(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "d.toml").write_text('columns = {a = {type = "category", categories = ["x"]}}')
+    (tmp_path / "t.csv").write_text("a,b\nx,1\nsecret,2\n")
+    table = [str(tmp_path / "t.csv"), "--domain", str(tmp_path / "d.toml"), "--ignore-other-columns"]
+    assert run(["release", *table, "--epsilon", "1", "--size", "2", "--out", str(tmp_path / "o.csv")]) == 2
+    said = capsys.readouterr().err
+    assert "secret" not in said
+    assert "withheld here on purpose" in said
+    assert "To see it, run discreet domain check" in said
+    assert run(["domain", "check", *table]) == 1
+    assert '"secret"' in capsys.readouterr().out

@@ -20,6 +20,7 @@ from discreet._core.text import (
     percent,
     rounded_down,
     rounded_up,
+    sentences_of,
 )
 from discreet.domain import Domain, Integer, Numeric, OpenLabels
 from discreet.errors import Infeasible
@@ -186,3 +187,20 @@ def test_texts_are_written_as_people_read_them() -> None:
     assert harmless("a\nb", lines=True) == "a\nb" != harmless("a\nb")
     assert comma_items('age, "a,b", x"y') == ["age", "a,b", 'x"y']
     assert aligned([("", "mean"), ("東京", "1"), ("Bern", "22")]) == ["      mean", "東京     1", "Bern    22"]
+
+
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        ["column 'a': is not in the table.", "Check that its first line holds the names"],
+        ["epsilon 0.1 cannot be met.", "The nearest that can be met: epsilon >= 0.2"],
+        ["town=.../part-1.parquet is not readable.", "Give it again"],
+    ],
+)
+def test_a_message_has_a_line_for_each_sentence(sentences: list[str]) -> None:
+    assert sentences_of(" ".join(sentences)) == sentences
+
+
+def test_a_number_or_dots_end_no_sentence() -> None:
+    for text in ("1.5 Records", "write --tables ... More is no better", "a.B c", "U.S"):
+        assert sentences_of(text) == [text]

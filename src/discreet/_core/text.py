@@ -95,6 +95,11 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def sentences_of(text: str) -> list[str]:
+    """Return the sentences of a message: what is wrong, and on a line of its own each, what to do about it."""
+    return re.split(r"(?<=[^\s.]\.) (?=[A-Z])", text)
+
+
 def full_sentence(text: str) -> str:
     """Return a text with a capital letter first and a full stop last."""
     return f"{sentence(text).rstrip('.')}."

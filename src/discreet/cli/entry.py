@@ -9,9 +9,10 @@ from typing import Any
 import click
 
 from discreet._core.boundary import explained
-from discreet._core.text import harmless
+from discreet._core.text import harmless, sentences_of
 from discreet.cli.console import Commands, echo
 from discreet.cli.ledger import ledger
+from discreet.cli.options import planner
 from discreet.cli.release import calibrate, domain, plan, privacy, release
 from discreet.cli.released import app, audit, compare, demo, describe, estimate, regress, report, unseen, verify
 from discreet.cli.synthesize import synthesize
@@ -66,5 +67,6 @@ def _status_of(error: BaseException, arguments: list[str] | None) -> int:
 
 
 def _complain(message: str, status: int) -> int:
-    echo(f"discreet: {harmless(message)}", err=True)
+    lines = sentences_of("discreet: " + harmless(message.replace("\n\t", " ")))
+    echo("\n".join(planner.wrapped(lines) if sys.stderr.isatty() else lines), err=True)
     return status

@@ -81,11 +81,14 @@ def release(data: str, domain_file: str, tables: int, sampling: str | None, as_j
         written += f" in {counted(facts.released.partitions, 'part')}"
     echo(f"wrote {written} to {result.path} and the certificate to {result.certificate_path}")
     if not (certificate.seeded or paid_before):
-        balance = "No ledger adds it to what other releases of this table cost"
+        balance = "No ledger was given, so nothing adds it to what other releases of this table cost"
         if (ledger := request["ledger"]) is not None:
             left = getattr(ledger, "ledger", ledger).status().left
             balance = f"Left in the ledger: {wording.amounts(**left, with_delta=True)}"
         echo(f"cost: epsilon {rounded_up(certificate.epsilon, 6)}, delta {rounded_up(certificate.delta)}. {balance}")
+        if facts.guarantee.kind == "unconditional":
+            promised = certificate.epsilon, certificate.delta, wording.subject(certificate)[0]
+            echo("\n".join(wording.budget(*promised, present=facts.relation.name == "add-remove")))
     echo(certificate.text)
     echo(f"mechanism: {facts.mechanism.name} {_pairs(facts.mechanism.parameters)}")
     if certificate.seeded:

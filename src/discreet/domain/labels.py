@@ -18,6 +18,7 @@ from discreet.domain.column import Column
 from discreet.domain.texts import INTEGERS, OTHER, WIDEN, Codes, Misfit, PublicFact, encodable, holds, is_text, settle
 
 _UNDECLARED = ("holds a category that is not declared", "declare it (from public knowledge), or recode beforehand")
+_TO_SEE = "to see it, run discreet domain check. Then declare it (from public knowledge), or recode beforehand"
 _IS_RESERVED = (
     "a label starts with the reserved prefix of new labels",
     "choose another prefix (from public knowledge)",
@@ -215,7 +216,7 @@ class Category(Column):
     def _codes(self, series: pl.Series, name: str | None) -> Codes:
         codes = self._looked_up(series)
         if codes.null_count():
-            raise DataError(name, *self._stray)
+            raise DataError(name, f"{self._stray[0]}. Its value is withheld here on purpose", _TO_SEE)
         return codes.to_numpy()
 
     def _misfits(self, series: pl.Series) -> Iterator[Misfit]:

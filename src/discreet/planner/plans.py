@@ -24,7 +24,7 @@ from discreet.planner.predicted import Reference
 from discreet.privacy import AnyBudget, Unit
 from discreet.releases import poor_utility
 
-_HEADER = ("mechanism", "", "not from data", "predicted W1", "times a sample's", "largest size", "parameters")
+_HEADER = ("mechanism", "", "lost", "predicted error", "times a sample's", "largest size", "parameters")
 _UNLIKE = 0.05  # of the range of a column
 _TERMINAL = (100, 24)  # where the output goes to a file or another program
 _NARROWEST = 40
@@ -129,7 +129,7 @@ class Plan:
                 "the table's. Ask for a larger epsilon or declare a narrower range"
             ]
         among = f"of the mechanisms {compared} {self.comparison.budget}"
-        chosen = f"{best.name}. Its predicted error (W1 {about(best.w1, 4)}) is {least} {among}"
+        chosen = f"{best.name}. Its predicted error of {about(best.w1, 4)} is {least} {among}"
         return ". ".join([chosen, *notes, f"No record was looked at: this is predicted from public facts{missing}"])
 
     def to_dict(self) -> dict[str, Any]:
@@ -154,6 +154,8 @@ class Plan:
             if option.forecast is not None:
                 notes += wording.outcomes(option.forecast)
             notes += option.wider_range
+            if {"units", "scale"} <= (public := self.best.parameters()).keys():
+                notes.append(wording.single("units", units=public["units"], scale=about(public["scale"], 4)))
         return [*notes, *filter(None, [self.missing])]
 
     @property
@@ -257,7 +259,7 @@ class Plan:
         """Return the table's cells as text, one row for each private step with its best reading.
 
         Mechanism, delta (or epsilon, where the budget is what an attacker may reach), share not from the data,
-        predicted W1, that in units of what a sample of the same size without privacy would have, largest size,
+        predicted error (W1), that in units of what a sample of the same size without privacy would have, largest size,
         parameters. The share is marked ``<=`` where it is a bound, and ``~`` where it is a prediction.
         """
         rows: list[tuple[str, ...]] = []
@@ -292,6 +294,8 @@ class Plan:
         noun = ("record", "unit")[bool(comparison.domain.tables)]
         size, cells = counted(comparison.size, noun), _cells(comparison.domain)
         lines = wrapped([f"{size} from {comparison.n:,}, {comparison.budget}, {cells}"])
+        if self._promise is not None and comparison.request.attack is None:
+            lines += wrapped(wording.budget(comparison.budget.epsilon, comparison.budget.delta, self._whose))
         calibrated, header = [row for row in rows if any(row[1:-1])], self._header
         heading, *beside = aligned([row[:-1] for row in (header, *calibrated)], left=len(header))
         fits = max(map(len, [heading, *beside])) <= _width()
@@ -304,7 +308,21 @@ class Plan:
         if self.feasible:
             conclusion = f"Chosen: {self.why}."
         sentences = [f"{', '.join(names)}: {why}" for why, names in self._refused.items()]
-        return "\n".join([*lines, *wrapped([conclusion, *self._meaning, *self.notes, *sentences])])
+        others = ["Other mechanisms, and why not:"] * bool(sentences and self.feasible)
+        return "\n".join([*lines, *wrapped([conclusion, *self._meaning, *self.notes, *others, *sentences])])
+
+    @property
+    def _promise(self) -> privacy.Guarantee | None:
+        """The guarantee of the best option, where it is proved."""
+        proved = (option.guarantee for option in self.feasible[:1])
+        return next((one for one in proved if one is not None and one.kind == "unconditional"), None)
+
+    @property
+    def _whose(self) -> str:
+        """What is protected: one record, or all rows of a unit."""
+        if self.comparison.domain.row_tables:
+            return "one unit with all its rows"
+        return wording.unit(self.comparison.request.covered.group)
 
     @property
     def _meaning(self) -> list[str]:
@@ -313,9 +331,13 @@ class Plan:
         for option in self.feasible[:1]:
             if option.forecast is not None and not option.poor:
                 told.append(f"{sentence(wording.lost(option.forecast))}.")
-            if option.guarantee is not None and option.guarantee.kind == "unconditional":
-                detection = privacy.Risk(detection=0.99, false_alarms=0.01).reached(option.guarantee.profile)
-                told.append(wording.confirmed(detection, wording.unit(self.comparison.request.covered.group)))
+            if option.w1 is not None:
+                columns = [*self.comparison.domain.columns.values()]
+                alone = len(columns) == 1 and columns[0].on_a_line
+                told.append(wording.single(f"error-in-{'unit' if alone else 'ranges'}", error=about(option.w1, 4)))
+        if self._promise is not None:
+            detection = privacy.Risk(detection=0.99, false_alarms=0.01).reached(self._promise.profile)
+            told.append(wording.confirmed(detection, self._whose))
         return told
 
     def _repr_html_(self) -> str:

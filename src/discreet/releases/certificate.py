@@ -251,7 +251,10 @@ class Certificate:
         """The promise, what else is to be known, and what a certificate shows: without what :attr:`poor` says first."""
         promise = [self.statement]
         if self.meaning:
-            promise = [self.meaning, f"As a formula, for every rate, and looser than that: {self.statement}"]
+            promise = [
+                self.meaning,
+                f"As a formula, which holds for every rate and allows more than that: {self.statement}",
+            ]
         return "\n".join(map(harmless, [*promise, *(f"- {line}" for line in self._notes()), wording.SHOWS]))
 
     def _notes(self) -> list[str]:

@@ -40,6 +40,10 @@ def taken_for_sample(certificate: Certificate) -> ReleaseTakenForSample | None:
     likelihood, cells = mechanism.likelihood(), mechanism.domain.size or 0
     factor = math.sqrt(likelihood.mean_variance(released / facts.records, cells / facts.records))
     remedy = "Take intervals from estimate or regress, which know how the records were made"
+    if likelihood.obstacle(mechanism, facts.records):
+        remedy = (
+            "This one table gives none that are right. Several that are released at once do, by estimate and regress"
+        )
     warning = ReleaseTakenForSample(released, facts.records, remedy, factor=factor)
     return warning if factor > _VISIBLE else None
 

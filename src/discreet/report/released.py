@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet import wording
 from discreet._core.boundary import sealed
 from discreet._core.errors import DiscreetError, FileProblem
 from discreet._core.lazy import pl
@@ -20,8 +21,8 @@ from discreet._core.text import about, as_written, counted, full_sentence, perce
 from discreet.confidential import Source, open_source, texts_of
 from discreet.domain import Domain, moment_text
 from discreet.inference import Estimate, Posterior, bounded, groups_of, points, posterior
-from discreet.mechanisms import no_posterior
-from discreet.privacy import TradeOff
+from discreet.mechanisms import Mechanism, no_posterior
+from discreet.privacy import Code, TradeOff
 from discreet.releases import Certificate, guarantee_of
 from discreet.report.promise import Promise
 from discreet.utility import Bins, Shares, bins_of
@@ -160,6 +161,14 @@ def declared(domain: Domain) -> list[tuple[str, str, str, str]]:
         words = ", ".join(f"{key.replace('_', ' ')}: {fact(value)}" for key, value in facts.items())
         rows.append((name, kind, f"{column.size:,}" if column.size is not None else "not finite", words))
     return rows
+
+
+def unmeasured_pairs(mechanism: Mechanism, outcome: Sequence[Code]) -> list[str]:
+    """Return the pairs of columns of which an outcome says that they were not measured."""
+    names, measured = mechanism.domain.names, {pair for pair, *_ in wording.losses_of(outcome)}
+    pairs = [f"{names[i]}*{names[j]}" for i, j in getattr(mechanism, "pairs", ())]
+    listed = [pair for pair in pairs if pair not in measured]
+    return listed if any(code.numbers.get("pairs") == len(listed) for code in outcome) else []
 
 
 def fact(value: Any) -> str:

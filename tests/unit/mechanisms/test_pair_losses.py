@@ -186,7 +186,7 @@ def test_the_certificate_states_them_and_what_can_be_compared_is(folder: Path) -
     assert losses["losses"] == sorted(losses["losses"], reverse=True)
     assert len(losses["tables"]) + unmeasured["pairs"] == 15
     assert 0.0 < unmeasured["share"] <= 1.0
-    assert "in other merged cells" in str(released.certificate)
+    assert "in other combinations of values" in str(released.certificate)
     assert all(check.agrees for check in verify(file, data=folder / "r.parquet"))
     second = [sys.executable, str(Path(__file__).parents[3] / "tools" / "verify_certificate"), str(file)]
     assert subprocess.run(second, check=False, capture_output=True).returncode == 0
@@ -227,7 +227,7 @@ def test_notes_name_a_pair_that_was_lost_where_it_is_asked_about() -> None:
     worst, loss, _ = losses_of(codes)[0]
     for columns in (worst.split("*"), ["a", "b"]):
         notes = released.regress(f"{columns[0]} ~ {columns[1]}").notes
-        assert any("in other merged cells" in note for note in notes) == bool(
+        assert any("in other combinations of values" in note for note in notes) == bool(
             lost_pairs(codes, columns, unmeasured=False)
         )
     assert lost_pairs(codes, worst.split("*"), unmeasured=False) == [] or loss > 0.1

@@ -59,7 +59,7 @@ def test_every_feasible_option_meets_the_budget_and_is_sorted() -> None:
     assert found.best is found.feasible[0].mechanism
     assert found.feasible[0].name in found.why
     assert "<table>" in found._repr_html_()
-    assert "predicted W1" in str(found)
+    assert "predicted error" in str(found)
 
 
 def test_the_largest_size_is_the_largest_to_within_one_percent() -> None:
@@ -368,3 +368,19 @@ def test_stratified_records_are_predicted_to_be_nearer() -> None:
     w1 = {s: single(one, "perturbed-histogram", sampling=s, **facts).w1 for s in (None, "iid", "stratified")}
     assert w1[None] == w1["stratified"]
     assert (w1["stratified"] or 0.0) < 0.2 * (w1["iid"] or 0.0)
+
+
+def test_a_plan_says_what_its_numbers_mean() -> None:
+    alone, wide = (
+        str(planned(AGES, delta=1e-6)),
+        str(planned(Domain(columns=dict.fromkeys("ab", Integer(lower=0, upper=9))), delta=0.0)),
+    )
+    for text in (alone, wide):
+        assert "no result is more than 2.72 times as likely" in text.splitlines()[1]
+        assert "The promise is for each record." in text
+        assert "The 1 % is our choice" in " ".join(text.split())
+        assert "W1" not in text
+    assert "\nDelta 1e-06: " in alone
+    assert "Delta " not in wide  # which is 0
+    assert "in the column's unit" in alone
+    assert "as shares of each column's range" in wide

@@ -203,9 +203,11 @@ def test_the_sentence_comes_first_wherever_a_release_is_shown(
                 "--size", "50", "--out", str(tmp_path / "r.parquet")]) == 0  # fmt: skip
     out, certificate_file = capsys.readouterr().out, tmp_path / "r.certificate.json"
     certificate = Certificate.read(certificate_file)
-    written, cost, said = out.split("\n", 2)
+    written, cost, epsilon, whose, said = out.split("\n", 4)
     assert written == f"wrote 50 records to {tmp_path / 'r.parquet'} and the certificate to {certificate_file}"
-    assert cost == "cost: epsilon 1, delta 0. No ledger adds it to what other releases of this table cost"
+    assert cost.startswith("cost: epsilon 1, delta 0. No ledger was given, so nothing adds it to what other releases")
+    assert epsilon.startswith("Epsilon 1: no result is more than 2.72 times as likely")
+    assert whose.startswith("The promise is for each record. A person with several records is promised less")
     for shown in (said, str(certificate), certificate._repr_html_().removeprefix("<p><b>")):
         assert shown.startswith(certificate.meaning)
         assert certificate.statement in shown

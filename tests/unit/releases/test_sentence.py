@@ -21,7 +21,7 @@ from discreet.report.promise import Promise, curves
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")
-ATTACKER = ", with a false-alarm rate of a, detects it with probability at most e^1 a + 0.01."
+ATTACKER = " detects it with probability at most e^1 a + 0.01, where a is the probability of a false alarm."
 
 
 @pytest.mark.parametrize(

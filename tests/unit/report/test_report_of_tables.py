@@ -56,8 +56,8 @@ def test_the_sentence_comes_first_and_names_what_it_is_about(made: Release, tmp_
     assert report.agrees
     said = words(report.path)
     sentence = (
-        "Whatever the other records, an attacker who tests which of two values one record has in visits, with a "
-        "false-alarm rate of a, detects it with probability at most e^1 a."
+        "Whatever the other records, an attacker who tests which of two values one record has in visits "
+        "detects it with probability at most e^1 a, where a is the probability of a false alarm."
     )
     assert made.certificate.text.startswith("The best attacker")
     assert sentence in made.certificate.text
