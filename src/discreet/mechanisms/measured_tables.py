@@ -67,8 +67,7 @@ class MeasuredTables:
                 self.use.learn((i, j), self.noisy[i, j] / self.total, error)
             variances = choice.summed((i, j), np.full(shape, 1.0 / float(q * q)))
             self.two_way[i, j] = variances, choice.summed((i, j), self.noisy[i, j])
-        followed = self.facts.domain.dependencies
-        self.dependencies = tuple([(i, j, pair_losses.released_cells(self, i, j)) for i, j in followed])
+        self.dependencies = tuple(pair_losses.released_maps(self))
 
     def posterior_draw(self, rng: np.random.Generator) -> MeasuredTables:
         """Return what the confidential tables may be, given the noisy ones and the choice of tables."""
