@@ -123,7 +123,7 @@ class Declared:
 
     @property
     def rows(self) -> dict[str, Any]:
-        """What is said of the first table of rows; empty where there is none."""
+        """The facts of the first table of rows; empty where there is none."""
         return next(iter(self.tables), {})
 
     @property
@@ -205,8 +205,8 @@ def from_fields(before: Declared, values: Mapping[str, Sequence[str]]) -> Declar
     problems: dict[Key | None, str] = {}
     units, tables = _first(values, "units"), list[dict[str, Any]]()
     if before.files or _first(values, "rows"):
-        further = [end for end in further_ends(before) if _first(values, f"table{end}")]
-        tables = [_row_facts(before.tables, values, end) for end in ("", *further)]
+        ends = [end for end in further_ends(before) if _first(values, f"table{end}")]
+        tables = [_row_facts(before.tables, values, end) for end in ("", *ends)]
     unit, names = tables[0]["unit"] if tables else None, [table["table"] for table in tables]
     parts: dict[str | None, dict[str, Any]] = {name: {} for name in (None, *names)}  # of the unit, and of its rows
     columns, unit_keys = dict[Key, dict[str, Any]](), set[Key]()
@@ -234,9 +234,9 @@ def from_fields(before: Declared, values: Mapping[str, Sequence[str]]) -> Declar
     flat = {key: part for key, part in document.items() if not isinstance(part, Mapping)}
     document = {**flat, "columns": parts[None], **{key: document[key] for key in document if key not in flat}}
     if tables:
-        facts_of = [{key: fact for key, fact in table.items() if key != "table"} for table in tables]
+        table_facts = [{key: fact for key, fact in table.items() if key != "table"} for table in tables]
         document["tables"] = {
-            name: {**facts, "columns": parts[name]} for name, facts in zip(names, facts_of, strict=True)
+            name: {**facts, "columns": parts[name]} for name, facts in zip(names, table_facts, strict=True)
         }
     text = write_toml(document)
     result = _checked(Declared(before.keys, text, columns, units, tables, frozenset(unit_keys), outcome, rules))
@@ -244,16 +244,15 @@ def from_fields(before: Declared, values: Mapping[str, Sequence[str]]) -> Declar
     return result
 
 
-def further_ends(before: Declared) -> list[str]:
+def further_ends(declaration: Declared) -> list[str]:
     """Return the ends of the names of fields that ask about a second table of rows, a third, ..."""
-    return [f"-{number}" for number in range(2, len(before.files))]
+    return [f"-{number}" for number in range(2, len(declaration.files))]
 
 
-def _row_facts(before: Sequence[Mapping[str, Any]], values: Mapping[str, Sequence[str]], end: str) -> dict[str, Any]:
+def _row_facts(tables: Sequence[Mapping[str, Any]], values: Mapping[str, Sequence[str]], end: str) -> dict[str, Any]:
     """Return what a form says of one table of a unit's rows, and what it does not show of it."""
     texts = {key: _first(values, key + end * (key != "unit")) for key in UNIT_FIELDS}
-    known = [table for table in before if table.get("table", texts["table"]) == texts["table"] or not end]
-    previous = known[0] if known else {}
+    previous = next((table for table in tables if not end or table.get("table") == texts["table"]), {})
     facts: dict[str, Any] = {"table": texts["table"] or "rows", "unit": texts["unit"]}
     facts |= {"max_records": _number(texts["max_records"], "integer")}
     if texts["slots"] == "ordered":

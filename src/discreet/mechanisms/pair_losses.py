@@ -13,7 +13,7 @@ from discreet._core.arrays import Floats, Integers
 from discreet._core.random import seeded
 from discreet.domain import inner_half
 from discreet.mechanisms.chosen_tables import OneWay, most_runs
-from discreet.mechanisms.latent_classes import LatentClasses, Merged, Pair, PairTable, centred, nearest_table
+from discreet.mechanisms.latent_classes import LatentClasses, Pair, PairTable, centred, nearest_table
 from discreet.mechanisms.noise import GAUSSIAN
 from discreet.mechanisms.wide_facts import HALF_FOLDED, USUAL, WideFacts, table_cost
 from discreet.privacy import Code
@@ -149,44 +149,22 @@ def visible_dependence(facts: WideFacts, n: int) -> float:
     return min(1.0, (float(scores[gains >= least].min(initial=n)) + scatter) / n)
 
 
-def released_maps(measured: MeasuredTables) -> Iterator[tuple[int, int, Integers]]:
-    """Yield the dependencies of a domain, and which cell of a column follows from each cell of another.
-
-    It is the largest of their released table. Of rows, tables of all slots are summed: each row follows one map.
-    """
-    domain, rules = measured.facts.domain, dict[tuple[str, ...], list[Pair]]()
-    slots = np.zeros(len(domain.names), dtype=np.int64) if domain.slots is None else domain.slots
-    for pair in domain.dependencies:
-        names = [domain.names[i].removesuffix(f" ({slots[i]})" if slots[i] > 0 else "") for i in pair]
-        rules.setdefault(tuple(names), []).append(pair)
-    for pairs in rules.values():
-        cells = _largest_cells(measured, *pairs[0])
-        if len(pairs) > 1:
-            cells = np.sum([_within_cells(measured, *pair) for pair in pairs], axis=0).argmax(axis=1)
-        yield from [(source, target, cells) for source, target in pairs]
-
-
-def _source_table(measured: MeasuredTables, source: int, target: int) -> tuple[Merged, Merged, Floats]:
-    """Return the merged cells of two columns, and their released table with a row for each cell of the first."""
-    choice, pair = measured.choice, (min(source, target), max(source, target))
-    table = measured.noisy.get(pair, choice.expected(*pair))
-    cells = dict(zip(pair, choice.cells(pair), strict=True))
-    return cells[source], cells[target], table if source < target else table.T
-
-
-def _largest_cells(measured: MeasuredTables, source: int, target: int) -> Integers:
-    first, second, table = _source_table(measured, source, target)
-    shares = measured.one_way[target].shares(measured.total)
-    largest = [int(np.where(second.cell_of == cell, shares, -1.0).argmax()) for cell in range(second.count)]
-    return np.array(largest)[table.argmax(axis=1)[first.cell_of]]
-
-
-def _within_cells(measured: MeasuredTables, source: int, target: int) -> Floats:
-    """Return a released table by cells, those of a merged cell by the shares of one column."""
-    first, second, table = _source_table(measured, source, target)
-    one_way, total = measured.one_way, measured.total
-    parts = first.within(one_way[source].shares(total)), second.within(one_way[target].shares(total))
-    return np.asarray(table[np.ix_(first.cell_of, second.cell_of)] * np.outer(*parts))
+def released_cells(measured: MeasuredTables, pairs: Sequence[Pair]) -> Integers:
+    """Return which cell of a column follows from each cell of another: the largest of their released tables' sum."""
+    choice, tables = measured.choice, list[Floats]()
+    for source, target in pairs:
+        pair = min(source, target), max(source, target)
+        cells, table = (
+            dict(zip(pair, choice.cells(pair), strict=True)),
+            measured.noisy.get(pair, choice.expected(*pair)),
+        )
+        shares = {i: measured.one_way[i].shares(measured.total) for i in pair}
+        merged, rows = cells[target], cells[source].cell_of
+        largest = [int(np.where(merged.cell_of == cell, shares[target], -1.0).argmax()) for cell in range(merged.count)]
+        by_cell = np.full((len(rows), len(merged.cell_of)), float(table.min()) - 1.0)
+        by_cell[:, largest] = (table if source < target else table.T)[rows]
+        tables.append(by_cell * cells[source].within(shares[source])[:, None])
+    return np.asarray(np.sum(tables, axis=0).argmax(axis=1))
 
 
 def pair_codes(tables: MeasuredTables, measured: Sequence[Pair], *, several: bool) -> Iterator[Code]:

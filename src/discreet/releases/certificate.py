@@ -264,9 +264,10 @@ class Certificate:
         """Return what an unproved promise assumes, what the output lost, and caveats, without what is said first."""
         guarantee, codes = self.facts.guarantee, self.facts.released.outcome
         assumptions = guarantee.assumptions if guarantee.kind != "unconditional" else ()
-        lost = wording.told([code for code in codes if code.name != "no-pair-measured"])
-        lost_notes = [lost] if lost and lost not in (self.poor or "") else []
-        return [*(f"it assumes: {one}" for one in assumptions), *lost_notes, *map(str, guarantee.caveats)]
+        outcome = wording.told([code for code in codes if code.name != "no-pair-measured"])
+        losses = [outcome] if outcome and outcome not in (self.poor or "") else []
+        notes = [f"it assumes: {assumption}" for assumption in assumptions]
+        return [*notes, *losses, *map(str, guarantee.caveats)]
 
 
 def _is_earlier(document: Mapping[str, Any]) -> bool:
