@@ -9,6 +9,8 @@ import polars as pl
 import pytest
 from commands import answer
 
+import discreet
+
 DOMAIN = """
 units = "households"
 [columns.owned]
@@ -73,6 +75,24 @@ def test_a_folder_and_named_files(
     sets = json.loads(Path("named/about.json").read_text())["recordSet"]
     fields = {one["name"]: [field["name"] for field in one["field"]] for one in sets}
     assert fields == {"households": ["id", "owned"], "persons": ["id", "age"]}
+
+
+def test_that_no_relation_was_kept_is_said_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_survey()
+    asked = ["--domain", "d.toml", "--epsilon", "0.5", "--delta", "1e-6", "--size", "600", "--accept-poor-utility"]
+    lines = answer(capsys, "release", "in", *asked, "--out", "synthetic").splitlines()
+    (wrote,) = [place for place, line in enumerate(lines) if line.startswith("wrote ")]
+    assert lines[wrote + 1].startswith("No relation between columns was kept")
+    assert sum("o relation between columns" in line for line in lines) == 1
+    certificate = discreet.read("synthetic").certificate
+    first = [text for text in (certificate.poor, certificate.unrelated) if text]
+    assert str(certificate).splitlines()[: len(first)] == first
+    assert certificate.unrelated == lines[wrote + 1]
+    answer(capsys, "release", "in", *asked[:3], "9", *asked[4:], "--out", "kept")
+    assert discreet.read("kept").certificate.unrelated is None
 
 
 def test_several_draws_in_csv(

@@ -29,6 +29,7 @@ ROWS = {
 }
 CODED = {"race": "first", "age": {"row": "previous", "lower": -60, "upper": 60}}
 TABLES = {
+    "cars": UnitTable(unit="home", max_records=2, columns=ROWS),  # beside a second table of rows
     "coded": UnitTable(
         unit="home", max_records=3, columns=ROWS, slots="ordered", order_by="as listed", relative_to=CODED
     ),
@@ -37,6 +38,9 @@ TABLES = {
     "panel": UnitTable(unit="home", max_records=3, columns=ROWS, slots="year"),
     "several": UnitTable(unit="home", max_records=2, columns=ROWS),
 }
+CARS = UnitTable(unit="home", max_records=2, columns={"fuel": Category(categories=["e", "p"])})
+LINKED, SEVERAL = ("cars", "linked"), ("cars", "several")
+"""Released as linked tables; as two draws."""
 STATED_OF_ROWS = (
     ("mechanism", "parameters", "score_units"),  # fewer cost less
     ("domain", "units"),  # a name; without it there are other files
@@ -57,15 +61,18 @@ def released(which: str, folder: Path) -> dict[str, list[list[str]]]:
         "race": rng.choice(list("abc"), len(home)), "year": rng.integers(2000, 2003, len(home)),
         "pay": rng.random(len(home)) * 10,
     })  # fmt: skip
-    linked = "homes" if which == "linked" else None
-    rules = {"determines": [["race", "pay"]]} if which == "interchangeable" else {}
-    domain = Domain(units=linked, columns={"owned": Boolean()}, tables={"persons": TABLES[which]}, **rules)
+    linked = "homes" if which in LINKED else None
+    cars = {"cars": CARS} if which == "cars" else {}
+    rules = {"determines": [["race", "pay"]]} if which in ("cars", "interchangeable") else {}
+    domain = Domain(units=linked, columns={"owned": Boolean()}, tables={"persons": TABLES[which], **cars}, **rules)
     tables = {"homes": pl.DataFrame({"home": np.arange(UNITS), "owned": own}), "persons": rows.drop("owned")}
+    driven = np.repeat(np.arange(UNITS), rng.integers(0, 3, UNITS))
+    tables |= {name: pl.DataFrame({"home": driven, "fuel": rng.choice(["e", "p"], len(driven))}) for name in cars}
     asked: dict[str, Any] = {"size": UNITS, "accept": {"poor-utility"}}
     asked |= {"relation": AddRemove(records=UNITS)} if which == "panel" else {}
-    asked |= {"tables": 2} if which == "several" else {}
+    asked |= {"tables": 2} if which in SEVERAL else {}
     whole = folder / "whole"
-    out = Output(whole) if which in ("linked", "several") else Output(folder / "r.csv", certificate=folder / "c.json")
+    out = Output(whole) if which in (*LINKED, *SEVERAL) else Output(folder / "r.csv", certificate=folder / "c.json")
     release(tables if linked else rows, domain, Budget(epsilon=3.0, delta=1e-5), out=out, **asked)
     if whole.exists():  # as text files, which the second program reads
         document = json.loads((whole / "certificate.json").read_text(encoding="utf-8"))
@@ -104,8 +111,9 @@ def test_it_confirms_their_numbers_and_their_files(units: Any) -> None:
     which, document, texts, folder = units
     checks = program.verify(json.dumps(document), folder)
     assert {check.status for check in checks} == {program.AGREES}
-    assert sum(check.what == "released units" for check in checks) == 1 + (which == "several")
-    assert sum(check.what == "released values" for check in checks) == 5 * (1 + (which == "several"))
+    draws, tables = 1 + (which in SEVERAL), 1 + (which == "cars")
+    assert sum(check.what == "released units" for check in checks) == draws * tables
+    assert sum(check.what == "released values" for check in checks) == draws * (4 + tables)
     if which in ("coded", "interchangeable", "panel"):
         assert all(check.agrees for check in discreet.verify(folder / "c.json", data=folder / next(iter(texts))))
 
@@ -116,9 +124,9 @@ def test_its_pairs_of_columns_are_those_of_the_library(units: Any) -> None:
     facts, domain = program.Facts(document), Domain.from_dict(document["domain"])
     assert list(facts.columns) == list(domain.columns)
     slots = 3 if which in ("coded", "interchangeable", "panel") else 2
-    columns = 1 + (slots + slots * 3 if which == "panel" else 1 + slots * 4)
+    columns = 1 + (slots + slots * 3 if which == "panel" else 1 + slots * 4) + (3 if which == "cars" else 0)
     assert len(domain.columns) == columns
-    determined = slots if which == "interchangeable" else 0
+    determined = slots if which in ("cars", "interchangeable") else 0
     assert program.pairs_of(facts) == columns * (columns - 1) // 2 - determined
 
 
@@ -134,7 +142,7 @@ def test_it_refuses_declarations_of_rows_that_the_file_contradicts(units: Any) -
     _, document, texts, folder = units
     (header, *rows), *others = (text for text in texts.values() if "age" in text[0])
     rows += [row for text in others for row in text[1:]]
-    ((name, table),) = document["domain"]["tables"].items()
+    name, table = next(iter(document["domain"]["tables"].items()))
     for key, column in table["columns"].items():
         values = sorted({row[header.index(key)] for row in rows} - {""})
         for fact, value in narrower(column, values):
@@ -201,11 +209,11 @@ SPOILT: dict[Callable[[dict[str, list[list[str]]], str], None], str] = {
 def test_it_refuses_files_that_contradict_their_units(units: Any, spoil: Any) -> None:
     """With hashes and numbers of rows that fit: what is wrong are the rows."""
     which, document, texts, folder = units
-    first, last = next(iter(texts)), list(texts)[-1]
+    first, last = next(iter(texts)), [name for name, text in texts.items() if "age" in text[0]][-1]
     of_units = spoil in (a_unit_left_out, other_own_values, a_unit_twice)
-    if which != "linked" and spoil is a_unit_twice:
+    if which not in LINKED and spoil is a_unit_twice:
         return  # rows of a unit may be alike
-    if which == "linked" and spoil is other_own_values:
+    if which in LINKED and spoil is other_own_values:
         return  # they stand once
     spoilt = copy.deepcopy(texts)
     spoil(spoilt, first if of_units else last)
@@ -221,7 +229,7 @@ def test_it_refuses_files_that_contradict_their_units(units: Any, spoil: Any) ->
 ])  # fmt: skip
 def test_it_refuses_what_units_cannot_have(units: Any, place: tuple[str, ...], value: Any) -> None:
     which, document, _, _ = units
-    if which == "linked" and place == ("domain", "units"):
+    if which in LINKED and place == ("domain", "units"):
         return
     twin = copy.deepcopy(document)
     twin[place[0]][place[1]] = value
@@ -232,17 +240,17 @@ def test_it_refuses_one_table_in_place_of_two(units: Any) -> None:
     which, document, _, folder = units
     twin = copy.deepcopy(document)
     if twin["domain"].pop("units", None):
-        assert wrong(twin)["released.tables"] == program.WRONG
+        assert wrong(twin)["guarantee" if which == "cars" else "released.tables"] == program.WRONG
         assert wrong(twin, folder)["released.columns"] == program.WRONG
     else:
-        assert which != "linked"
+        assert which not in LINKED
 
 
 def test_a_row_more_costs_more(units: Any) -> None:
     """With a slot more there are more scores than were paid."""
     _, document, _, _ = units
     twin = copy.deepcopy(document)
-    ((_, table),) = twin["domain"]["tables"].items()
+    *_, table = twin["domain"]["tables"].values()
     if table.get("slots") == "year":
         table["columns"]["year"]["upper"] += 1
     table["max_records"] += 1

@@ -24,19 +24,17 @@ class Facts:
         self.parameters: dict[str, Any] = document["mechanism"].get("parameters", document["mechanism"])
         self.columns: dict[str, Any] = document["domain"]["columns"]
         self.outcome, self.determines = [document["domain"].get(key, []) for key in ("outcome", "determines")]
-        self.released, self.table, self.linked = list(self.columns), {}, "units" in document["domain"]
-        if "tables" in document["domain"] or self.linked:
+        self.released, self.slots, self.of_rows = list(self.columns), [1], "tables" in document["domain"]
+        self.asked, self.unit = document.get("size"), document.get("unit")
+        if self.of_rows or "units" in document["domain"]:
             self._take_rows(document["domain"])
         self.n = whole(document["records"], "records")
         self.relation: str = document["relation"]["name"]
         self.group = whole(document["relation"]["group"], "group", 1)
-        self.asked, self.unit = document.get("size"), document.get("unit")
-        self.covered = 1 if self.table else self.unit["max_records"] if self.unit else self.group
-        if self.table and self.unit != {"column": self.table["unit"], "max_records": self.table["max_records"]}:
-            raise StoppedError(WRONG, "the unit is not that of the domain's rows")
+        self.covered = 1 if self.of_rows else self.unit["max_records"] if self.unit else self.group
         self.cells = [cells_of(column) for column in self.columns.values()]
         self.all_cells = math.prod(self.cells)
-        if self.table and (self.mechanism != "marginals" or INFINITE in self.cells):
+        if self.of_rows and (self.mechanism != "marginals" or INFINITE in self.cells):
             raise StoppedError(WRONG, "rows of units are covered by marginals, where all columns have cells")
         if self.relation not in {"replacement", "add-remove"}:
             raise StoppedError(CANNOT, f"the relation {self.relation!r} is not known")
@@ -46,22 +44,26 @@ class Facts:
             self.group = min(self.group, max(1, self.n))
 
     def _take_rows(self, domain: dict[str, Any]) -> None:
-        """Make one record of all rows of a unit: its own columns, which slots are used, and a row in each slot."""
-        (name, table), *others = domain["tables"].items()
-        rows, panel, order = table["columns"], table.get("slots", "interchangeable"), table.get("order_by")
-        slots = int(cells_of(rows[panel])) if panel in rows else whole(table["max_records"], "max_records", 1)
-        fits = panel in {*rows, "interchangeable", "ordered"} and order in {*rows, "as listed", None}
-        fits = fits and (panel == "ordered") == (order is not None) and max(slots, table["max_records"]) <= 100
-        fits = fits and not ({*rows} & {*self.columns} or table["unit"] in {*rows, *self.columns})
-        related = panel in rows and any("relative_to" in column for column in rows.values())
-        if not fits or related or others or any(domain.get(key) for key in NOT_OF_ROWS):
-            raise StoppedError((WRONG, CANNOT)[len(others) > 0], "rows are of several tables, or not as declared")
-        self.slots, self.table, self.released = range(1, 1 + slots), table, [table["unit"], *self.columns, *rows]
-        used = [f"{name} ({slot})" for slot in self.slots] if panel in rows else [f"number of {name}"]
-        self.columns = self.columns | {key: {"type": "boolean"} for key in used}  # finite, which is all that counts
-        self.columns |= {f"{key} ({slot})": rows[key] for slot in self.slots for key in rows if key != panel}
-        self.determines = [[f"{key} ({slot})" if key in rows else key for key in pair] for pair in self.determines
-                           for slot in (self.slots if {*pair} & {*rows} else [1])]  # fmt: skip
+        """Make one record of all rows of a unit: its own columns, and of each table its used slots and their rows."""
+        unit, most, linked = self.unit["column"], 0, "units" in domain
+        names, self.released, self.slots = [unit, *self.columns], [unit, *self.columns], [1] * linked
+        fits = (linked or len(domain["tables"]) == 1) and not any(domain.get(key) for key in NOT_OF_ROWS)
+        for name, table in domain["tables"].items():
+            rows, panel, order = table["columns"], table.get("slots", "interchangeable"), table.get("order_by")
+            own = whole(table["max_records"], "max_records", 1)
+            slots = range(1, 1 + (int(cells_of(rows[panel])) if panel in rows else own))
+            fits = fits and panel in {*rows, "interchangeable", "ordered"} and order in {*rows, "as listed", None}
+            fits = fits and (panel == "ordered") == (order is not None) and max(len(slots), own) <= 100
+            fits = fits and not (panel in rows and any("relative_to" in column for column in rows.values()))
+            used = [f"{name} ({slot})" for slot in slots] if panel in rows else [f"number of {name}"]
+            flat = {key: {"type": "boolean"} for key in used}  # finite, which is all that counts
+            flat |= {f"{key} ({slot})": rows[key] for slot in slots for key in rows if key != panel}
+            self.columns, names, self.released = self.columns | flat, [*names, *flat, *rows], [*self.released, *rows]
+            self.determines = [[f"{key} ({slot})" if key in rows else key for key in pair] for pair in self.determines
+                               for slot in (slots if {*pair} & {*rows} else [1])]  # fmt: skip
+            self.slots, most, fits = [*self.slots, len(slots)], most + own, fits and table["unit"] == unit
+        if not fits or self.unit["max_records"] != most or len({*names}) < len(names):
+            raise StoppedError(WRONG, "rows of a unit are not as they can be declared, or the unit is another")
 
     @property
     def size(self) -> int:

@@ -24,12 +24,12 @@ def form(document: dict[str, Any], facts: Facts) -> Iterator[Check]:
     yield Check("released.columns", AGREES if fits else WRONG, ", ".join(map(str, released["columns"])))
     size, fewer = facts.all_cells if counts else document["size"], counts and INFINITE in facts.cells
     for place, table in enumerate(released["tables"]):
-        rows = bool(facts.table) and (place % 2 == 1 or not facts.linked)
-        least = 0 if fewer or facts.mechanism == "urn-histogram" or (rows and facts.linked) else size
-        most = size * len(facts.slots) if rows else size
+        kind = place % len(facts.slots)  # units, and rows of each table; without a table of units each has a row
+        least = 0 if fewer or facts.mechanism == "urn-histogram" or kind else size
+        most = size * facts.slots[kind]
         fits = least <= table["rows"] <= most
         yield Check("released.rows", AGREES if fits else WRONG, f"{table['rows']} of {most}")
-    tables = (facts.parameters.get("tables") or 1) * (2 if facts.linked else 1)
+    tables = (facts.parameters.get("tables") or 1) * len(facts.slots)
     fits = len(released["tables"]) == tables
     yield Check("released.tables", AGREES if fits else WRONG, f"{len(released['tables'])} of {tables}")
 

@@ -3,7 +3,6 @@
 import csv
 import datetime
 import hashlib
-import itertools
 import re
 import zoneinfo
 from collections import Counter
@@ -19,6 +18,8 @@ def files(document: dict[str, Any], data: Path | None) -> Iterator[Check]:
     """Compare the released file, or the tables of a folder, with their hashes, and text files with the domain."""
     released, domain, texts = document.get("released", document), document["domain"], list[list[list[str]]]()
     tables = list(domain.get("tables", {}).values())
+    kinds = [domain["columns"], *(one["columns"] for one in tables)]  # of the files of one draw
+    kinds = kinds if "units" in domain else [{name: column for kind in kinds for name, column in kind.items()}]
     for place, table in enumerate(released.get("tables") or [released] if data else []):
         path = data / str(table["file"]) if data.is_dir() else data
         if table.get("sha256") is None or not path.is_file():
@@ -26,25 +27,22 @@ def files(document: dict[str, Any], data: Path | None) -> Iterator[Check]:
             continue
         with path.open("rb") as file:
             fits = hashlib.file_digest(file, "sha256").hexdigest() == table["sha256"]
-        said = "as stated" if fits else "another file, or changed"
-        yield Check("released.sha256", AGREES if fits else WRONG, f"{path.name}: {said}")
+        yield Check("released.sha256", AGREES if fits else WRONG, f"{path.name}: {'as stated' if fits else 'another'}")
         if path.suffix == ".csv":
             with path.open(encoding="utf-8", newline="") as file:
                 texts.append([row or [""] for row in csv.reader(file)])  # a null alone is an empty line
-            parts = [domain["columns"].items(), *(one["columns"].items() for one in tables)]
-            columns = dict(itertools.chain(*(parts[place % 2 :][:1] if "units" in domain else parts)))
+            columns = kinds[place % len(kinds)]
             names = [tables[0]["unit"], *columns] if tables else released["columns"]
             yield from _values(path.name, texts[-1], names, columns, table["rows"])
-    if tables and texts:
-        linked = [texts[::2], texts[1::2]] if "units" in domain else [texts, texts]
-        for first, (own, rows) in enumerate(zip(*linked, strict=True)):
-            names = sorted(str(first * document["size"] + unit) for unit in range(1, document["size"] + 1))
-            yield from _units(own, rows, tables[0], list(domain["columns"]), names)
+    for first in range(0, len(texts) if tables else 0, len(kinds)):
+        own, *rows = texts[first : first + len(kinds)]
+        start = first // len(kinds) * document["size"] + 1
+        names = sorted(str(unit) for unit in range(start, start + document["size"]))
+        for table, its_rows in zip(tables, rows or [own], strict=True):
+            yield from _units(own, its_rows, table, list(domain["columns"]), names)
 
 
-def _values(
-    name: str, texts: list[list[str]], names: list[str], columns: dict[str, Any], stated: int
-) -> Iterator[Check]:
+def _values(name: str, texts: Any, names: list[str], columns: dict[str, Any], stated: int) -> Iterator[Check]:
     """Compare the columns, the number of rows and the values of a file with what is declared."""
     header, *rows = texts
     yield Check("released.columns", AGREES if header == names else WRONG, f"{name}: {', '.join(header)}")

@@ -4,8 +4,8 @@ The TOML is what counts. A form is made of it, and what the form does not show s
 place of their column: ``3.lower`` is the lower bound of the fourth. A column is known by its file and its name; where
 there is one file, that has no name.
 
-Where a unit has several rows, a column is of the unit or of the rows. In one file, the form says which. Of two files,
-one is the table of units, and the other that of their rows.
+Where a unit has several rows, a column is of the unit or of the rows. In one file, the form says which. Of several
+files, one is the table of units, and others are tables of their rows.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Declared:
     text: str
     columns: dict[Key, dict[str, Any]]
     units: str = ""  # the table of units, where the rows have a table of their own
-    rows: dict[str, Any] = field(default_factory=dict)  # of the table of rows, with its name as table
+    tables: Sequence[dict[str, Any]] = ()  # of rows, with their names as table
     unit_keys: frozenset[Key] = frozenset()  # columns of the unit
     outcome: tuple[Key, ...] = ()
     rules: str = ""
@@ -119,6 +119,11 @@ class Declared:
     def complete(self) -> bool:
         """Whether it can be used."""
         return not self.problems and not self.missing and bool(self.columns)
+
+    @property
+    def rows(self) -> dict[str, Any]:
+        """The facts of the first table of rows; empty where there is none."""
+        return next(iter(self.tables), {})
 
     @property
     def files(self) -> list[str]:
@@ -170,7 +175,7 @@ def begun(kinds: Mapping[Key, str]) -> Declared:
     if len(names) < 2:
         return declared([*kinds], write_toml({"columns": {name: facts for (_, name), facts in columns.items()}}))
     shared = [*set.intersection(*names)]
-    return _checked(Declared([*kinds], "", columns, rows={"unit": "".join(shared[: len(shared) == 1])}))
+    return _checked(Declared([*kinds], "", columns, tables=[{"unit": "".join(shared[: len(shared) == 1])}]))
 
 
 def declared(keys: Sequence[Key], text: str) -> Declared:
@@ -179,43 +184,43 @@ def declared(keys: Sequence[Key], text: str) -> Declared:
     for key in ("columns", "tables"):
         if not isinstance(document.get(key, {}), Mapping):
             raise DomainError(f"{key} must be tables [{key}.NAME]")
-    units, rows, of_rows = str(document.pop("units", "")), dict[str, Any](), dict[Key, Any]()
+    units, tables, of_rows = str(document.pop("units", "")), list[dict[str, Any]](), dict[Key, Any]()
     for name, facts in document.pop("tables", {}).items():
-        if rows or not isinstance(facts, Mapping):
-            raise DomainError("tables must be one table of units: [tables.NAME], with unit and max_records")
-        rows = {"table": name, **facts}
-        file = units and name
-        of_rows = {(file, column): fact for column, fact in rows.pop("columns", {}).items()}
+        if (tables and not units) or not isinstance(facts, Mapping):
+            raise DomainError("tables must be [tables.NAME], with unit and max_records, and of several rows with units")
+        tables.append({"table": name, **facts})
+        of_rows |= {(units and name, column): fact for column, fact in tables[-1].pop("columns", {}).items()}
     of_unit: dict[Key, Any] = {(units, name): facts for name, facts in document.pop("columns", {}).items()}
     columns = {key: dict(facts) for key, facts in {**of_unit, **of_rows}.items() if isinstance(facts, Mapping)}
-    unit_keys = frozenset(key for key in of_unit if rows)
+    unit_keys = frozenset(of_unit if tables else ())
     outcome = document.pop(_OUTCOME, ())
     outcome = tuple((units, name) for name in listed(outcome))
     rules = write_toml(document) * bool(document)
     known = [*keys, *(key for key in columns if key not in keys)]
-    return _checked(Declared(known, text, columns, units, rows, unit_keys, outcome, rules))
+    return _checked(Declared(known, text, columns, units, tables, unit_keys, outcome, rules))
 
 
 def from_fields(before: Declared, values: Mapping[str, Sequence[str]]) -> Declared:
     """Return the declaration that a form comes to; ``before``: what it was made of."""
     problems: dict[Key | None, str] = {}
-    units, rows = _first(values, "units"), dict[str, Any]()
+    units, tables = _first(values, "units"), list[dict[str, Any]]()
     if before.files or _first(values, "rows"):
-        rows = _row_facts(before.rows, values)
-    parts: dict[bool, dict[str, Any]] = {True: {}, False: {}}  # of the unit, and of its rows
+        ends = [end for end in further_ends(before) if _first(values, f"table{end}")]
+        tables = [_row_facts(before.tables, values, end) for end in ("", *ends)]
+    unit, names = tables[0]["unit"] if tables else None, [table["table"] for table in tables]
+    parts: dict[str | None, dict[str, Any]] = {name: {} for name in (None, *names)}  # of the unit, and of its rows
     columns, unit_keys = dict[Key, dict[str, Any]](), set[Key]()
     for place, (file, name) in enumerate(before.keys):
         kind = _first(values, f"{place}.type")
-        if kind == KEEP_OUT or name == rows.get("unit") or (before.files and file not in (units, rows.get("table"))):
+        if kind == KEEP_OUT or name == unit or (before.files and file not in (units, *names)):
             continue
-        of_unit = not rows or (file == units if before.files else bool(_first(values, f"{place}.{_OWN}")))
+        of_unit = not tables or (file == units if before.files else bool(_first(values, f"{place}.{_OWN}")))
         facts = _column_facts(kind, place, values, before.columns.get((file, name), {}), of_unit=of_unit)
-        columns[file, name] = parts[of_unit][name] = facts
-        unit_keys |= {key for key in [(file, name)] if of_unit and rows}
+        columns[file, name] = parts[None if of_unit else file or names[0]][name] = facts
+        unit_keys |= {key for key in [(file, name)] if of_unit and tables}
     rules = _first(values, _RULES)
-    places = values.get(_OUTCOME, ())
-    keys = [key for place, key in enumerate(before.keys) if str(place) in places and key in columns]
-    outcome = tuple(keys * (not rows))
+    places = [] if tables else values.get(_OUTCOME, ())
+    outcome = tuple(key for place, key in enumerate(before.keys) if str(place) in places and key in columns)
     document: dict[str, Any] = {"units": units, _OUTCOME: [name for _, name in outcome]}
     document = {key: fact for key, fact in document.items() if fact}
     try:
@@ -227,19 +232,27 @@ def from_fields(before: Declared, values: Mapping[str, Sequence[str]]) -> Declar
         del listed[key]
     document |= listed
     flat = {key: part for key, part in document.items() if not isinstance(part, Mapping)}
-    document = {**flat, "columns": parts[True], **{key: document[key] for key in document if key not in flat}}
-    if rows:
-        facts = {key: fact for key, fact in rows.items() if key != "table"}
-        document["tables"] = {rows["table"]: {**facts, "columns": parts[False]}}
+    document = {**flat, "columns": parts[None], **{key: document[key] for key in document if key not in flat}}
+    if tables:
+        table_facts = [{key: fact for key, fact in table.items() if key != "table"} for table in tables]
+        document["tables"] = {
+            name: {**facts, "columns": parts[name]} for name, facts in zip(names, table_facts, strict=True)
+        }
     text = write_toml(document)
-    result = _checked(Declared(before.keys, text, columns, units, rows, frozenset(unit_keys), outcome, rules))
+    result = _checked(Declared(before.keys, text, columns, units, tables, frozenset(unit_keys), outcome, rules))
     result.problems |= problems
     return result
 
 
-def _row_facts(previous: Mapping[str, Any], values: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Return what a form says of a unit's rows, and what it does not show of them."""
-    texts = {key: _first(values, key) for key in UNIT_FIELDS}
+def further_ends(declaration: Declared) -> list[str]:
+    """Return the ends of the names of fields that ask about a second table of rows, a third, ..."""
+    return [f"-{number}" for number in range(2, len(declaration.files))]
+
+
+def _row_facts(tables: Sequence[Mapping[str, Any]], values: Mapping[str, Sequence[str]], end: str) -> dict[str, Any]:
+    """Return what a form says of one table of a unit's rows, and what it does not show of it."""
+    texts = {key: _first(values, key + end * (key != "unit")) for key in UNIT_FIELDS}
+    previous = next((table for table in tables if not end or table.get("table") == texts["table"]), {})
     facts: dict[str, Any] = {"table": texts["table"] or "rows", "unit": texts["unit"]}
     facts |= {"max_records": _number(texts["max_records"], "integer")}
     if texts["slots"] == "ordered":
@@ -314,9 +327,12 @@ def _checked(found: Declared) -> Declared:
             found.missing[key] = f"say {problem.fact}"
         except DiscreetError as problem:
             found.problems[key] = str(problem)
-    if found.files and not {found.units, found.rows.get("table")} <= {*found.files}:
+    names = [found.units, *(table.get("table") for table in found.tables)]
+    if found.files and not {*names} <= {*found.files}:
         found.missing[None] = "say which table has one row per unit, and which their rows"
-    elif found.rows and not (found.rows.get("unit") and found.rows.get("max_records")):
+    elif found.files and len({*names}) < len(names):
+        found.missing[None] = "say of each table once what it is"
+    elif not all(table.get("unit") and table.get("max_records") for table in found.tables):
         found.missing[None] = "say which column names the unit, and how many rows it keeps"
     elif not found.columns:
         found.missing[None] = "declare at least one column"

@@ -21,7 +21,7 @@ from discreet._core.files import together
 from discreet._core.text import rounded_up
 from discreet.app import requests
 from discreet.app.access import EMBEDDED, Access
-from discreet.app.declaration import ENTRIES, KEEP_OUT, Declared, Key, begun, declared, from_fields
+from discreet.app.declaration import ENTRIES, KEEP_OUT, Declared, Key, begun, declared, from_fields, further_ends
 from discreet.app.jobs import Job, Jobs, interrupt
 from discreet.app.workspace import Workspace
 from discreet.domain import KINDS, Domain
@@ -158,9 +158,9 @@ class Steps:
 
     @property
     def _rows(self) -> Any:
-        """The declared table of a unit's rows; None where each row is a record of its own."""
+        """The declared domain, where a unit has several rows; None where each row is a record of its own."""
         domain = self.workspace.domain()
-        return domain and next(iter(domain.row_tables.values()), None)
+        return domain if domain and domain.row_tables else None
 
     async def _declared(self, request: Request) -> Declared:
         """Return the declaration that is there, or one in which every column waits."""
@@ -188,6 +188,7 @@ class Steps:
             facts |= {"saved": await asyncio.to_thread(self._write, before.text)}
         facts |= {"declared": before, "file": self.workspace.domain_file.name}
         facts |= {"several": [(name, name) for name in before.files], "names": [(name, name) for name in before.names]}
+        facts |= {"ends": ["", *further_ends(before)]}
         return self.page("declare.html", "Declare what is public", step="declare", **facts)
 
     def _write(self, text: str) -> str:

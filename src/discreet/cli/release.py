@@ -80,6 +80,8 @@ def release(data: str, domain_file: str, tables: int, sampling: str | None, as_j
     if facts.released.partitions is not None:
         written += f" in {counted(facts.released.partitions, 'part')}"
     echo(f"wrote {written} to {result.path} and the certificate to {result.certificate_path}")
+    if certificate.unrelated is not None:
+        alarm(certificate.unrelated)
     if not (certificate.seeded or paid_before):
         balance = "No ledger was given, so nothing adds it to what other releases of this table cost"
         if (ledger := request["ledger"]) is not None:

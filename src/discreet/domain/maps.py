@@ -217,7 +217,9 @@ def expanded(rules: Mapping[str, Any], tables: Sequence[UnitTable]) -> dict[str,
     def versions(kind: str, entry: Any) -> list[Any]:
         concerned = [table for table in tables if not table.columns.keys().isdisjoint(_named(entry))]
         if len(concerned) > 1:
-            raise DomainError("a rule names columns of two tables of rows, of which no row has both. Leave it out")
+            columns = " and ".join([repr(min(table.columns.keys() & _named(entry))) for table in concerned[:2]])
+            reason = "of two tables of rows, and no row has both. Leave the rule out"
+            raise DomainError(f"{kind}: {columns} are {reason}")
         slots = [table.slot_names(slot) for table in concerned for slot in table._numbers()]
         return [{"implies": implied}.get(kind, renamed)(entry, names) for names in slots] or [entry]
 

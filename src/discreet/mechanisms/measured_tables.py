@@ -67,8 +67,13 @@ class MeasuredTables:
                 self.use.learn((i, j), self.noisy[i, j] / self.total, error)
             variances = choice.summed((i, j), np.full(shape, 1.0 / float(q * q)))
             self.two_way[i, j] = variances, choice.summed((i, j), self.noisy[i, j])
-        followed = self.facts.domain.dependencies
-        self.dependencies = tuple([(i, j, pair_losses.released_cells(self, i, j)) for i, j in followed])
+        domain, slot_pairs = self.facts.domain, dict[tuple[str, ...], list[Pair]]()
+        for pair in domain.dependencies:  # in all slots, which follow one map
+            slots = [0 if domain.slots is None else int(domain.slots[i]) for i in pair]
+            texts = [domain.names[i].removesuffix(f" ({k})" * (k > 0)) for i, k in zip(pair, slots, strict=True)]
+            slot_pairs.setdefault(tuple(texts), []).append(pair)
+        maps = [(pairs, pair_losses.released_cells(self, pairs)) for pairs in slot_pairs.values()]
+        self.dependencies = tuple([(*pair, cells) for pairs, cells in maps for pair in pairs])
 
     def posterior_draw(self, rng: np.random.Generator) -> MeasuredTables:
         """Return what the confidential tables may be, given the noisy ones and the choice of tables."""

@@ -149,14 +149,22 @@ def visible_dependence(facts: WideFacts, n: int) -> float:
     return min(1.0, (float(scores[gains >= least].min(initial=n)) + scatter) / n)
 
 
-def released_cells(measured: MeasuredTables, source: int, target: int) -> Integers:
-    """Return which cell of a column follows from each cell of another: the largest of their released table."""
-    choice, pair = measured.choice, (min(source, target), max(source, target))
-    cells, table = dict(zip(pair, choice.cells(pair), strict=True)), measured.noisy.get(pair, choice.expected(*pair))
-    shares, merged = measured.one_way[target].shares(measured.total), cells[target]
-    largest = [int(np.where(merged.cell_of == cell, shares, -1.0).argmax()) for cell in range(merged.count)]
-    rows: Integers = table.argmax(axis=pair.index(target))[cells[source].cell_of]
-    return np.array(largest)[rows]
+def released_cells(measured: MeasuredTables, pairs: Sequence[Pair]) -> Integers:
+    """Return which cell of a column follows from each cell of another: the largest of their released tables' sum."""
+    choice, tables = measured.choice, list[Floats]()
+    for source, target in pairs:
+        pair = min(source, target), max(source, target)
+        cells, table = (
+            dict(zip(pair, choice.cells(pair), strict=True)),
+            measured.noisy.get(pair, choice.expected(*pair)),
+        )
+        shares = {i: measured.one_way[i].shares(measured.total) for i in pair}
+        merged, rows = cells[target], cells[source].cell_of
+        largest = [int(np.where(merged.cell_of == cell, shares[target], -1.0).argmax()) for cell in range(merged.count)]
+        by_cell = np.full((len(rows), len(merged.cell_of)), float(table.min()) - 1.0)
+        by_cell[:, largest] = (table if source < target else table.T)[rows]
+        tables.append(by_cell * cells[source].within(shares[source])[:, None])
+    return np.asarray(np.sum(tables, axis=0).argmax(axis=1))
 
 
 def pair_codes(tables: MeasuredTables, measured: Sequence[Pair], *, several: bool) -> Iterator[Code]:

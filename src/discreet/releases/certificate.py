@@ -21,7 +21,7 @@ from discreet._core.boundary import sealed
 from discreet._core.errors import DiscreetError, FileProblem, ParameterError
 from discreet._core.files import require_settled
 from discreet._core.reading import SECONDS, read_json, within
-from discreet._core.text import alarm, counted, harmless, listing, paragraph, rounded_up
+from discreet._core.text import alarm, counted, full_sentence, harmless, listing, paragraph, rounded_up
 from discreet.releases.content import POOR_UTILITY, SEEDED, certified_mechanism, certified_release, utility_facts
 from discreet.releases.facts import CertificateFacts, FileFacts
 
@@ -169,6 +169,12 @@ class Certificate:
         poor = (forecast["share_not_from_data"] or 0.0) > POOR_UTILITY
         return f"Poor utility: {forecast['share_in_words']}." if poor else None
 
+    @property
+    def unrelated(self) -> str | None:
+        """That no relation between columns was kept, in a sentence; None where it is not known to be so."""
+        codes = [code for code in self.facts.released.outcome if code.name == "no-pair-measured"]
+        return full_sentence(str(codes[0])) if codes else None
+
     def to_dict(self) -> dict[str, Any]:
         """Return the document as JSON values; that of an earlier version as it was read."""
         return dict(self.facts.earlier or self.facts.to_dict())
@@ -238,17 +244,17 @@ class Certificate:
         return f"<Certificate: {harmless(self.summary)}>"
 
     def _repr_html_(self) -> str:
-        warning = alarm(self.poor or "") * bool(self.poor)
+        warning = "".join([alarm(text) for text in (self.poor, self.unrelated) if text])
         promise = paragraph(self.meaning or self.statement, strong=True)
         remarks = paragraph(self.summary), listing(self._notes()), paragraph(self.statement), paragraph(wording.SHOWS)
         return "".join([warning, promise, *remarks])
 
     def __str__(self) -> str:
-        return self.text if self.poor is None else f"{harmless(self.poor)}\n{self.text}"
+        return "\n".join([*(harmless(text) for text in (self.poor, self.unrelated) if text), self.text])
 
     @property
     def text(self) -> str:
-        """The promise, what else is to be known, and what a certificate shows: without what :attr:`poor` says first."""
+        """The promise, what else is to be known, and what a certificate shows: without what is said first."""
         promise = [self.statement]
         if self.meaning:
             promise = [
@@ -258,14 +264,13 @@ class Certificate:
         return "\n".join(map(harmless, [*promise, *(f"- {line}" for line in self._notes()), wording.SHOWS]))
 
     def _notes(self) -> list[str]:
-        """Return what an unproved promise assumes, the caveats, and what the output told where it is not said first."""
-        outcome, guarantee = self.outcome, self.facts.guarantee
-        notes = list(map(str, guarantee.caveats))
-        if guarantee.kind != "unconditional":
-            notes = [*(f"it assumes: {assumption}" for assumption in guarantee.assumptions), *notes]
-        if outcome and outcome not in (self.poor or ""):
-            notes.append(outcome)
-        return notes
+        """Return what an unproved promise assumes, what the output lost, and caveats, without what is said first."""
+        guarantee, codes = self.facts.guarantee, self.facts.released.outcome
+        assumptions = guarantee.assumptions if guarantee.kind != "unconditional" else ()
+        outcome = wording.told([code for code in codes if code.name != "no-pair-measured"])
+        losses = [outcome] if outcome and outcome not in (self.poor or "") else []
+        notes = [f"it assumes: {assumption}" for assumption in assumptions]
+        return [*notes, *losses, *map(str, guarantee.caveats)]
 
 
 def _is_earlier(document: Mapping[str, Any]) -> bool:

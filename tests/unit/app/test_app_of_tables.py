@@ -218,7 +218,7 @@ def test_a_folder_of_parts_is_one_table(tmp_path: Path, capsys: pytest.CaptureFi
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty" / "one.csv").write_text("a\n1\n")
     assert run(["app", str(tmp_path / "empty")]) == 2
-    assert "a folder of two tables" in capsys.readouterr().err
+    assert "a folder of several tables" in capsys.readouterr().err
 
 
 def test_a_released_folder_is_read_and_not_declared(tmp_path: Path) -> None:
@@ -235,3 +235,41 @@ def test_a_released_folder_is_read_and_not_declared(tmp_path: Path) -> None:
     finally:
         closed(browser)
     assert [path.name for path in tmp_path.iterdir()] == ["several"]
+
+
+def test_persons_and_cars_from_the_form_to_a_comparison(tmp_path: Path) -> None:
+    """A second table of rows is declared, paid for, released and compared like the first."""
+    where, rng, keys = tmp_path / "survey", np.random.default_rng(2), np.arange(400)
+    where.mkdir()
+    pl.DataFrame({"household": keys, "owned": rng.choice(["yes", "no"], 400)}).write_csv(where / "households.csv")
+    for name, column, most in (("cars", "doors", 2), ("persons", "age", 3)):
+        who = np.repeat(keys, rng.integers(0, most + 1, 400))
+        pl.DataFrame({"household": who, column: rng.integers(2, 6, len(who))}).write_csv(where / f"{name}.csv")
+    browser = opened(where)
+    assert browser.enter() == 200
+    text = browser.ask("/declare")[1]
+    names = [html.unescape(name) for name in re.findall(r'class="column" data-name="([^"]*)"', text)]
+    asked = {"units": "households", "unit": "household", "table": "persons", "max_records": "3"}
+    asked |= {"table-2": "cars", "max_records-2": "2", f"{names.index('owned')}.type": "boolean"}
+    asked |= {
+        f"{names.index('owned')}.{key}": key.replace("true", "yes").replace("false", "no") for key in ("true", "false")
+    }
+    for column in ("age", "doors"):
+        place = names.index(column)
+        asked |= {f"{place}.type": "integer", f"{place}.lower": "2", f"{place}.upper": "5"}
+    assert "A further table of their rows" in text
+    assert "It is complete" in browser.ask("/declare", asked)[1]
+    assert "5 records each" in browser.finish("/ledger", {"dataset": "s", "epsilon": "5", "delta": "1e-5"})
+    assert "at most 5 rows, as declared" in browser.ask("/release")[1]
+    form = {"epsilon": "4", "delta": "1e-6", "size": "400", "out": "new", "seed": "", "poor-utility": "1"}
+    made = browser.finish("/release", form)
+    assert re.search(r"wrote 400 households, [\d,]+ persons, [\d,]+ cars to", made)
+    assert "claims agree" in browser.finish("/read/new/verify", {})
+    report = browser.finish("/read/new/report", {"beside": "1"})
+    frame = re.search(r'src="(/[^"]*/jobs/\d+/page)#beside"', report)
+    assert frame is not None
+    page = browser.ask(frame[1])[1]
+    assert re.findall("<h3><bdi>(.*?)</bdi></h3>", page) == [
+        "households", "persons", "cars", "households and persons", "households and cars",
+    ]  # fmt: skip
+    closed(browser)

@@ -198,7 +198,41 @@ def test_what_is_wrong_with_rows_is_said() -> None:
         ("order_by", "born"): "order_by",
     }.items():
         assert words in from_fields(shown, sent(shown) | {change[0]: [change[1]]}).state(None)
-    with pytest.raises(DomainError, match="one table of units"):
+    with pytest.raises(DomainError, match="and of several rows with units"):
         declared(FILES[LONG], LONG + "[tables.other]\nunit = 'x'\n")
     for rule in ("units = 'x'", "[tables.x]", "outcome = 'day'"):
         assert "Leave it out of the rules" in from_fields(shown, sent(shown) | {"rules": [rule]}).state(None)
+
+
+CARS = """
+[tables.cars]
+unit = "household"
+max_records = 2
+slots = "ordered"
+order_by = "built"
+
+[tables.cars.columns.built]
+type = "integer"
+lower = 1950
+upper = 2026
+out_of_bounds = "clip"
+"""
+
+
+def test_a_unit_may_have_rows_in_several_files() -> None:
+    text = LINKED + CARS
+    keys = [*FILES[LINKED], ("cars", "household"), ("cars", "built")]
+    shown = declared(keys, text)
+    assert shown.state(None) == "Complete."
+    assert [table["table"] for table in shown.tables] == ["persons", "cars"]
+    further = {"table-2": "cars", "max_records-2": "2", "slots-2": "ordered", "order_by-2": "built"}
+    form = sent(shown) | {key: [value] for key, value in further.items()}
+    assert Domain.from_toml(from_fields(shown, form).text) == Domain.from_toml(text)
+    without = from_fields(shown, form | {"table-2": [""]})
+    assert Domain.from_toml(without.text) == Domain.from_toml(LINKED)
+    assert without.state(("cars", "built")) == ""
+    for field, value, said in (
+        ("max_records-2", "", "how many rows it keeps"), ("table-2", "persons", "of each table once"),
+        ("table-2", "households", "of each table once"),
+    ):  # fmt: skip
+        assert said in from_fields(shown, form | {field: [value]}).state(None)

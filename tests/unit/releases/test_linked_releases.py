@@ -83,6 +83,53 @@ def test_no_unit_makes_a_release_fail() -> None:
     assert "9999" not in str(found)
 
 
+CARS: dict[str, Any] = {
+    "fuel": Category(categories=["coal", "oil", "sun"]),
+    "tank": Category(categories=["large", "small", "no"]),
+    "built": Integer(lower=0, upper=9, nulls="category"),
+    "bought": Integer(lower=0, upper=9, nulls="category"),
+}
+PERSONS_AND_CARS = replace(
+    DOMAIN, tables={**DOMAIN.row_tables, "cars": UnitTable(unit="id", max_records=2, columns=CARS)}
+)
+
+
+@pytest.mark.parametrize(("kind", "rule"), [
+    ("order", [["age", "built"]]), ("nulls_together", [["built", "age"]]), ("at_most", {"age": "built"}),
+    ("determines", [["sex", "fuel"]]), ("impossible", [{"sex": "f", "fuel": "coal"}]),
+    ("possible", [{"sex": "f", "fuel": "coal"}]),
+    ("implies", [{"columns": ["sex"], "determine": "fuel", "table": {"f": "coal"}}]),
+])  # fmt: skip
+def test_a_rule_across_two_tables_of_rows_is_refused(kind: str, rule: Any) -> None:
+    with pytest.raises(DomainError, match=rf"^{kind}: '(age|sex)' and '(built|fuel)' are of two tables of rows"):
+        replace(PERSONS_AND_CARS, **{kind: rule})
+
+
+def test_rules_hold_within_one_of_several_tables_of_rows() -> None:
+    """The confidential cars break all of them. What one label determines is the same in all slots."""
+    rules: dict[str, Any] = {
+        "order": [["built", "bought"]],
+        "nulls_together": [["built", "bought"]],
+        "impossible": [{"fuel": "coal", "owned": True}],
+        "determines": [["fuel", "tank"]],
+    }
+    rng, n = np.random.default_rng(2), 2000
+    rows = {name: rng.choice(CARS[name].words, n) for name in ("fuel", "tank")}
+    years = [pl.Series(rng.integers(0, 10, n)).set(pl.Series(rng.random(n) < 0.2), None) for _ in range(2)]
+    cars = pl.DataFrame({"id": rng.integers(100, 1100, n), **rows, "built": years[0], "bought": years[1]})
+    domain = replace(PERSONS_AND_CARS, **rules)
+    made = release({**tables(1000), "cars": cars}, domain, BUDGET, size=1000, seed=1, accept={"poor-utility"}).tables
+    built, bought = pl.col("built"), pl.col("bought")
+    for broken, frame in ((True, cars.with_columns(pl.col("id") - 99)), (False, made["cars"])):
+        whole = frame.join(made["households"], on="id")
+        assert (whole.filter(pl.col("fuel") == "coal", "owned").height > 0) is broken
+        assert (whole.filter(built > bought).height > 0) is broken
+        assert (whole.filter(built.is_null() != bought.is_null()).height > 0) is broken
+        assert (whole.group_by("fuel").agg(pl.col("tank").n_unique())["tank"].max() > 1) is broken  # type: ignore[operator]
+    assert made["cars"].height > 500
+    assert made["persons"]["age"].is_in(range(10)).all()
+
+
 def test_persons_and_cars_come_in_and_go_out(tmp_path: Path) -> None:
     """With orphans, units without rows and with too many, in and out of files."""
     people, n = tables(), 600

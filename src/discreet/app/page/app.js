@@ -46,7 +46,8 @@
     const typed = (event) => {
       const column = event.target.closest(".column");
       if (column && event.target.classList.contains("type")) fit(column);
-      if (["rows", "slots"].includes(event.target.name)) form.dataset[event.target.name] = event.target.value;
+      if (event.target.name === "rows") form.dataset.rows = event.target.value;
+      if (event.target.name.startsWith("slots")) event.target.closest("[data-slots]").dataset.slots = event.target.value;
       clearTimeout(waiting);
       waiting = setTimeout(check, 250);
     };
