@@ -345,11 +345,11 @@ def attack(false_alarms: int, power: str, group: int) -> str:
 
 def budget(epsilon: float, delta: float, whose: str, *, present: bool = False) -> list[str]:
     """Return what an epsilon and a delta mean, and of whom; ``present``: whether *whose* data are in the table."""
-    facts = {"epsilon": rounded_up(epsilon, 6), "delta": rounded_up(delta), "whose": whose}
-    facts["otherwise"] = "were not there, or came in" if present else "were anything else"
-    facts["times"] = rounded_up(math.exp(min(700.0, epsilon)))
-    told = [single(name, **facts) for name in ("epsilon-means", "delta-means")[: 1 + (delta != 0.0)]]
-    return [*told, *[single("per-record")] * (whose == unit(1))]
+    otherwise = ("were anything else", "were not there, or came in")[present]
+    times = rounded_up(math.exp(min(700.0, epsilon)))
+    sentences = [single("epsilon-means", epsilon=rounded_up(epsilon, 6), times=times, whose=whose, otherwise=otherwise)]
+    sentences += [single("delta-means", delta=rounded_up(delta))] * (delta != 0.0)
+    return sentences + [single("per-record")] * (whose == unit(1))
 
 
 def promised(guarantee: Guarantee, epsilon: float, delta: float) -> list[str]:

@@ -192,7 +192,7 @@ def declared(keys: Sequence[Key], text: str) -> Declared:
         of_rows |= {(units and name, column): fact for column, fact in tables[-1].pop("columns", {}).items()}
     of_unit: dict[Key, Any] = {(units, name): facts for name, facts in document.pop("columns", {}).items()}
     columns = {key: dict(facts) for key, facts in {**of_unit, **of_rows}.items() if isinstance(facts, Mapping)}
-    unit_keys = frozenset(of_unit if tables else ())
+    unit_keys = frozenset(key for key in of_unit if tables)
     outcome = document.pop(_OUTCOME, ())
     outcome = tuple((units, name) for name in listed(outcome))
     rules = write_toml(document) * bool(document)
@@ -219,8 +219,9 @@ def from_fields(before: Declared, values: Mapping[str, Sequence[str]]) -> Declar
         columns[file, name] = parts[None if of_unit else file or names[0]][name] = facts
         unit_keys |= {key for key in [(file, name)] if of_unit and tables}
     rules = _first(values, _RULES)
-    places = [] if tables else values.get(_OUTCOME, ())
-    outcome = tuple(key for place, key in enumerate(before.keys) if str(place) in places and key in columns)
+    places = values.get(_OUTCOME, ())
+    keys = [key for place, key in enumerate(before.keys) if str(place) in places and key in columns]
+    outcome = tuple(keys * (not tables))
     document: dict[str, Any] = {"units": units, _OUTCOME: [name for _, name in outcome]}
     document = {key: fact for key, fact in document.items() if fact}
     try:

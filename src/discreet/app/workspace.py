@@ -51,8 +51,8 @@ class Workspace:
             self.tables = _tables_at(place)
         self.several = len(self.tables) > 1
         if self.data is not None and not self.several and "" not in self.tables:
-            remedy = f"give a file that ends in {READABLE}, or a folder of several tables"
-            raise FileProblem(path, "it is neither a table nor a release", remedy)
+            problem = "it is neither a table nor a release"
+            raise FileProblem(path, problem, f"give a file that ends in {READABLE}, or a folder of several tables")
 
     @property
     def domain_file(self) -> Path:

@@ -18,7 +18,6 @@ from discreet.domain.column import Column
 from discreet.domain.texts import INTEGERS, OTHER, WIDEN, Codes, Misfit, PublicFact, encodable, holds, is_text, settle
 
 _UNDECLARED = ("holds a category that is not declared", "declare it (from public knowledge), or recode beforehand")
-_TO_SEE = "to see it, run discreet domain check. Then declare it (from public knowledge), or recode beforehand"
 _IS_RESERVED = (
     "a label starts with the reserved prefix of new labels",
     "choose another prefix (from public knowledge)",
@@ -216,7 +215,9 @@ class Category(Column):
     def _codes(self, series: pl.Series, name: str | None) -> Codes:
         codes = self._looked_up(series)
         if codes.null_count():
-            raise DataError(name, f"{self._stray[0]}. Its value is withheld here on purpose", _TO_SEE)
+            problem, remedy = self._stray
+            remedy = f"to see it, run discreet domain check. Then {remedy}"
+            raise DataError(name, f"{problem}. This message does not show it, to protect the data", remedy)
         return codes.to_numpy()
 
     def _misfits(self, series: pl.Series) -> Iterator[Misfit]:

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike, NDArray
 
 from discreet._core.boundary import sealed
 from discreet._core.errors import real
@@ -30,7 +30,7 @@ class Draws:
 
     __slots__ = ("own", "own_weights", "weights")
 
-    def __init__(self, weights: Floats, own: Records | None = None, own_weights: npt.ArrayLike | None = None) -> None:
+    def __init__(self, weights: Floats, own: Records | None = None, own_weights: ArrayLike | None = None) -> None:
         self.weights, self.own = weights, own
         none = np.empty((len(weights), 0))
         self.own_weights = none if own_weights is None else np.asarray(own_weights, dtype=np.float64)
@@ -45,7 +45,7 @@ class Draws:
         return support.take(index)
 
 
-def piece_ends(column: Column, codes: npt.NDArray[Any]) -> tuple[Floats, Floats, float]:
+def piece_ends(column: Column, codes: NDArray[Any]) -> tuple[Floats, Floats, float]:
     """Return the first and last value of each record's piece, and the step between its values (0 in an interval)."""
     # Columns without an order have their codes for values, and open labels NaN for a null and 0 otherwise.
     if column.open:
@@ -60,7 +60,7 @@ def piece_ends(column: Column, codes: npt.NDArray[Any]) -> tuple[Floats, Floats,
     return low, high, float(column._stride * column._unit) if grouped else 0.0  # type: ignore[attr-defined]
 
 
-def extremes(column: Column, codes: npt.NDArray[Any]) -> tuple[Floats, Floats]:
+def extremes(column: Column, codes: NDArray[Any]) -> tuple[Floats, Floats]:
     """Return the least and the greatest value that a record of each cell may have; an interval lacks its upper edge."""
     edges = getattr(column, "_edges", None)
     if edges is None:
@@ -76,7 +76,7 @@ def extremes(column: Column, codes: npt.NDArray[Any]) -> tuple[Floats, Floats]:
 class Pieces(NamedTuple):
     """Pieces of a block of draws along one column; those that are null have weight 0."""
 
-    codes: npt.NDArray[Any]  # as the ends, shape (1, A) where all draws have the same pieces, else (D, A)
+    codes: NDArray[Any]  # as the ends, shape (1, A) where all draws have the same pieces, else (D, A)
     low: Floats
     high: Floats
     weights: Floats  # (D, A)
@@ -86,12 +86,7 @@ class Line:
     """A block of draws along one column, nulls left out; with an ``end``, the mass of each cell lies at that end."""
 
     def __init__(
-        self,
-        column: Column,
-        codes: npt.NDArray[Any],
-        draws: Draws,
-        place: int,
-        end: Literal["least", "most"] | None = None,
+        self, column: Column, codes: NDArray[Any], draws: Draws, place: int, end: Literal["least", "most"] | None = None
     ) -> None:
         self._column, self.split, codes = column, column.halves is not None, np.asarray(codes)
         own = codes[:0] if draws.own is None else np.asarray(draws.own.columns[place])
@@ -272,7 +267,7 @@ def readable(column: Column, codes: Any) -> Any:
     return column.positions(codes)
 
 
-def at_ends(column: Column, codes: npt.NDArray[Any], draws: Draws, place: int) -> tuple[Line, Line]:
+def at_ends(column: Column, codes: NDArray[Any], draws: Draws, place: int) -> tuple[Line, Line]:
     """Return draws with each cell's mass at its least and at its greatest value: one line where these are the same."""
     least = Line(column, codes, draws, place, "least")
     same = draws.own is None and np.array_equal(*extremes(column, codes), equal_nan=True)

@@ -139,12 +139,12 @@ def mechanism_posterior(
     mechanism, rng = analysed_mechanism(certificate), seeded(seed)
     likelihood: Any = known_likelihood(mechanism, certificate.facts.records)  # refused before files are read
     _check_options(mechanism.domain, strength, draws, likelihood.tree)
-    seen = _cells(release, certificate, mechanism)
-    latent = latent_counts(mechanism, seen, strength=strength, draws=draws, rng=rng, progress=progress)
-    made = population_posterior(latent, rng, of=of, within=within)
+    observation = _cells(release, certificate, mechanism)
+    latent = latent_counts(mechanism, observation, strength=strength, draws=draws, rng=rng, progress=progress)
+    population = population_posterior(latent, rng, of=of, within=within)
     if progress is not None:
         progress(len(latent.priors) + 1, len(latent.priors) + 1)
-    return made
+    return population
 
 
 def of_records(mechanism: Mechanism, n: int, numbers: Indices, draws: int, rng: np.random.Generator) -> Posterior:

@@ -62,9 +62,9 @@ class CountDraws:
     numbers: tuple[int, ...]  # how many draws, from the first on, were made under each prior
 
     @classmethod
-    def draw(cls, given: Iterable[CountPosterior], draws: int, rng: np.random.Generator) -> CountDraws:
+    def draw(cls, by_prior: Iterable[CountPosterior], draws: int, rng: np.random.Generator) -> CountDraws:
         """Return draws under each prior."""
-        posteriors = [*given]
+        posteriors = [*by_prior]
         if posteriors[0].proposed:
             return cls._accepted(posteriors, draws, rng)
         numbers = tuple(rng.multinomial(draws, _prior_probabilities(posteriors)).tolist())

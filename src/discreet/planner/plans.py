@@ -308,18 +308,18 @@ class Plan:
         if self.feasible:
             conclusion = f"Chosen: {self.why}."
         sentences = [f"{', '.join(names)}: {why}" for why, names in self._refused.items()]
-        others = ["Other mechanisms, and why not:"] * bool(sentences and self.feasible)
-        return "\n".join([*lines, *wrapped([conclusion, *self._meaning, *self.notes, *others, *sentences])])
+        sentences[:0] = ["Other mechanisms, and why not:"] * bool(sentences and self.feasible)
+        return "\n".join([*lines, *wrapped([conclusion, *self._meaning, *self.notes, *sentences])])
 
     @property
     def _promise(self) -> privacy.Guarantee | None:
         """The guarantee of the best option, where it is proved."""
-        proved = (option.guarantee for option in self.feasible[:1])
-        return next((one for one in proved if one is not None and one.kind == "unconditional"), None)
+        guarantees = [option.guarantee for option in self.feasible[:1]]
+        return next((g for g in guarantees if g is not None and g.kind == "unconditional"), None)
 
     @property
     def _whose(self) -> str:
-        """What is protected: one record, or all rows of a unit."""
+        """One record, or all rows of a unit: whom the promise is for."""
         if self.comparison.domain.row_tables:
             return "one unit with all its rows"
         return wording.unit(self.comparison.request.covered.group)
@@ -333,8 +333,8 @@ class Plan:
                 told.append(f"{sentence(wording.lost(option.forecast))}.")
             if option.w1 is not None:
                 columns = [*self.comparison.domain.columns.values()]
-                alone = len(columns) == 1 and columns[0].on_a_line
-                told.append(wording.single(f"error-in-{'unit' if alone else 'ranges'}", error=about(option.w1, 4)))
+                scale = ("ranges", "unit")[len(columns) == 1 and columns[0].on_a_line]
+                told.append(wording.single(f"error-in-{scale}", error=about(option.w1, 4)))
         if self._promise is not None:
             detection = privacy.Risk(detection=0.99, false_alarms=0.01).reached(self._promise.profile)
             told.append(wording.confirmed(detection, self._whose))

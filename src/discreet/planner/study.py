@@ -91,14 +91,11 @@ class PlannedPart:
         declared = {key: facts[key] for key in ("name", "records", "size", "max_records")}
         name, parameters = facts["mechanism"]["name"], facts["mechanism"]["parameters"]
         request = _request(**declared, mechanism=name, parameters=facts["given"])
-        domain, budget = Domain.from_dict(facts["domain"]), _budget_in(facts)
+        domain = Domain.from_dict(facts["domain"])
         sizes: dict[str, Any] = {"records": _records(request), "size": request.size}
         mechanism = named(name).from_parameters(parameters, domain=domain, **sizes)
-        return cls(
-            request=replace(request, budget=cast("Any", budget)),
-            mechanism=mechanism,
-            domain_sha256=facts["domain_sha256"],
-        )
+        request = replace(request, budget=cast("Any", _budget_in(facts)))
+        return cls(request=request, mechanism=mechanism, domain_sha256=facts["domain_sha256"])
 
 
 @dataclass(frozen=True, kw_only=True)

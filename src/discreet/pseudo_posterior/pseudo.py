@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
 from discreet._core.boundary import sealed
 from discreet._core.errors import ParameterError, Refused, RelationNotSupported, real
@@ -125,7 +126,7 @@ class PseudoPosterior(ModelPosterior):
             target = real("target_epsilon", self.target_epsilon, above=0, down=True, remedy=remedy)
             object.__setattr__(self, "target_epsilon", target)
 
-    def fit(self, columns: Columns, *, rng: np.random.Generator, progress: Progress | None = None) -> PseudoFit:
+    def fit(self, columns: Columns, *, rng: Generator, progress: Progress | None = None) -> PseudoFit:
         """Fit both posteriors and compute risks, weights and bounds.
 
         Parameters
@@ -148,9 +149,7 @@ class PseudoPosterior(ModelPosterior):
         unweighted = self.unweighted_draws(sampler, rng=rng)
         return self.refit(sampler, unweighted, Risks.from_draws(sampler, unweighted), self.weighting, rng=rng)
 
-    def calibrated_fit(
-        self, columns: Columns, *, rng: np.random.Generator, progress: Progress | None = None
-    ) -> PseudoFit:
+    def calibrated_fit(self, columns: Columns, *, rng: Generator, progress: Progress | None = None) -> PseudoFit:
         """Fit with weights solved for, so that the local epsilon meets the target with its safety.
 
         One number is solved for: (c, g) along their ratio for linear weights, the bound M for truncated ones, a factor
@@ -207,7 +206,7 @@ class PseudoPosterior(ModelPosterior):
         return sampler.data if self.unit is None else {}
 
     def synthesise(
-        self, fitted: PseudoFit, columns: Columns, *, rng: np.random.Generator, size: int | None = None
+        self, fitted: PseudoFit, columns: Columns, *, rng: Generator, size: int | None = None
     ) -> list[Arrays]:
         """Draw the synthetic tables, each from its own posterior draw: given columns as they are, sensitive ones anew.
 
@@ -266,18 +265,12 @@ class PseudoPosterior(ModelPosterior):
         data, (survey, units) = self.synthesiser.encoded(columns), self._beside(columns)
         return self._sampler(data, progress=progress, survey=survey, units=units)
 
-    def unweighted_draws(self, sampler: Sampler, *, rng: np.random.Generator) -> PosteriorDraws:
+    def unweighted_draws(self, sampler: Sampler, *, rng: Generator) -> PosteriorDraws:
         """Draw from the unweighted posterior."""
         return self._draw(sampler, np.ones(sampler.count), rng=rng)
 
     def refit(
-        self,
-        sampler: Sampler,
-        unweighted: PosteriorDraws,
-        risks: Risks,
-        weighting: Weighting,
-        *,
-        rng: np.random.Generator,
+        self, sampler: Sampler, unweighted: PosteriorDraws, risks: Risks, weighting: Weighting, *, rng: Generator
     ) -> PseudoFit:
         """Fit with another weighting, given the table's sampler, draws of its unweighted posterior and their risks.
 
@@ -307,6 +300,6 @@ class PseudoPosteriorMechanism(ModelMechanism):
     family = PseudoPosterior
     posterior: PseudoPosterior
 
-    def posterior_draws(self, columns: Columns, *, rng: np.random.Generator) -> PosteriorDraws:
+    def posterior_draws(self, columns: Columns, *, rng: Generator) -> PosteriorDraws:
         """Fit with weights that meet the target."""
         return self.posterior.calibrated_fit(columns, rng=rng, progress=self.progress).draws

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from numpy.random import Generator
 
 from discreet._core.boundary import sealed
 from discreet._core.errors import FileProblem, ParameterError, Refused, choice, integer
@@ -46,7 +47,7 @@ def held_columns(frame: pl.DataFrame, domain: Domain) -> Arrays:
     return {name: numbers_of(column, column.encode(frame[name], name=name)) for name, column in domain.columns.items()}
 
 
-Attack = Callable[[Sequence[Columns], np.random.Generator], tuple[Disclosure, ...]]
+Attack = Callable[[Sequence[Columns], Generator], tuple[Disclosure, ...]]
 """Returns the mean over synthetic tables of what an intruder reaches in each by itself."""
 
 
@@ -58,7 +59,7 @@ def attack_of(
     column: str,
     known: str | Sequence[str] | None,
     holdout: Any,
-    rng: np.random.Generator,
+    rng: Generator,
 ) -> Attack:
     """Return the attack of whom columns of a record are known to, and refuse columns by which it cannot be made."""
     if domain is None:
@@ -81,7 +82,7 @@ def _rows(frame: pl.DataFrame, domain: Domain, where: str = "") -> DistinctRows:
     return rows
 
 
-def _model_rows(columns: Columns, domain: Domain, rng: np.random.Generator) -> DistinctRows:
+def _model_rows(columns: Columns, domain: Domain, rng: Generator) -> DistinctRows:
     """Return a model's columns as rows of the domain."""
     codes = []
     for name, column in domain.columns.items():
@@ -107,7 +108,7 @@ def barycentre(samples: Sequence[npt.ArrayLike], *, size: int = 1000) -> Floats:
     return np.asarray(np.mean(quantiles, axis=0))
 
 
-def resampled(values: npt.ArrayLike, statistic: Statistic, *, rng: np.random.Generator, resamples: int = 500) -> Floats:
+def resampled(values: npt.ArrayLike, statistic: Statistic, *, rng: Generator, resamples: int = 500) -> Floats:
     """Return the resampling distribution of a statistic of one column: of samples drawn with replacement."""
     x = np.asarray(values, dtype=np.float64)
     return np.array([float(statistic(x[rng.integers(len(x), size=len(x))])) for _ in range(resamples)])
@@ -115,12 +116,7 @@ def resampled(values: npt.ArrayLike, statistic: Statistic, *, rng: np.random.Gen
 
 @sealed
 def across_tables(
-    tables: Sequence[npt.ArrayLike],
-    statistic: Statistic,
-    *,
-    rng: np.random.Generator,
-    resamples: int = 500,
-    size: int = 500,
+    tables: Sequence[npt.ArrayLike], statistic: Statistic, *, rng: Generator, resamples: int = 500, size: int = 500
 ) -> Floats:
     """Return the barycentre of a statistic's resampling distributions in several tables, as in PP22's Figures 5 to 7.
 

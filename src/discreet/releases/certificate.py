@@ -172,8 +172,8 @@ class Certificate:
     @property
     def unrelated(self) -> str | None:
         """That no relation between columns was kept, in a sentence; None where it is not known to be so."""
-        codes = [code for code in self.facts.released.outcome if code.name == "no-pair-measured"]
-        return full_sentence(str(codes[0])) if codes else None
+        outcome = self.facts.released.outcome
+        return next((full_sentence(str(code)) for code in outcome if code.name == "no-pair-measured"), None)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the document as JSON values; that of an earlier version as it was read."""
@@ -244,31 +244,32 @@ class Certificate:
         return f"<Certificate: {harmless(self.summary)}>"
 
     def _repr_html_(self) -> str:
-        warning = "".join([alarm(text) for text in (self.poor, self.unrelated) if text])
+        warning = "".join(map(alarm, self._alarms))
         promise = paragraph(self.meaning or self.statement, strong=True)
         remarks = paragraph(self.summary), listing(self._notes()), paragraph(self.statement), paragraph(wording.SHOWS)
         return "".join([warning, promise, *remarks])
 
     def __str__(self) -> str:
-        return "\n".join([*(harmless(text) for text in (self.poor, self.unrelated) if text), self.text])
+        return "\n".join([*map(harmless, self._alarms), self.text])
+
+    @property
+    def _alarms(self) -> list[str]:
+        return [text for text in (self.poor, self.unrelated) if text]
 
     @property
     def text(self) -> str:
         """The promise, what else is to be known, and what a certificate shows: without what is said first."""
         promise = [self.statement]
         if self.meaning:
-            promise = [
-                self.meaning,
-                f"As a formula, which holds for every rate and allows more than that: {self.statement}",
-            ]
+            promise = [self.meaning, wording.single("as-formula", statement=self.statement)]
         return "\n".join(map(harmless, [*promise, *(f"- {line}" for line in self._notes()), wording.SHOWS]))
 
     def _notes(self) -> list[str]:
         """Return what an unproved promise assumes, what the output lost, and caveats, without what is said first."""
         guarantee, codes = self.facts.guarantee, self.facts.released.outcome
-        assumptions = guarantee.assumptions if guarantee.kind != "unconditional" else ()
+        assumptions = guarantee.assumptions * (guarantee.kind != "unconditional")
         outcome = wording.told([code for code in codes if code.name != "no-pair-measured"])
-        losses = [outcome] if outcome and outcome not in (self.poor or "") else []
+        losses = [outcome] * bool(outcome and outcome not in (self.poor or ""))
         notes = [f"it assumes: {assumption}" for assumption in assumptions]
         return [*notes, *losses, *map(str, guarantee.caveats)]
 

@@ -12,7 +12,7 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any, Literal
 
-from discreet import releases
+from discreet import releases, wording
 from discreet._core.boundary import sealed
 from discreet._core.errors import DataError, FileProblem, MissingExtra, ParameterError, ReleaseTakenForSample
 from discreet._core.files import require_settled
@@ -39,12 +39,8 @@ def taken_for_sample(certificate: Certificate) -> ReleaseTakenForSample | None:
     mechanism = certified_mechanism(facts)
     likelihood, cells = mechanism.likelihood(), mechanism.domain.size or 0
     factor = math.sqrt(likelihood.mean_variance(released / facts.records, cells / facts.records))
-    remedy = "Take intervals from estimate or regress, which know how the records were made"
-    if likelihood.obstacle(mechanism, facts.records):
-        remedy = (
-            "This one table gives none that are right. Several that are released at once do, by estimate and regress"
-        )
-    warning = ReleaseTakenForSample(released, facts.records, remedy, factor=factor)
+    remedy = ("intervals-by-estimate", "intervals-of-several")[bool(likelihood.obstacle(mechanism, facts.records))]
+    warning = ReleaseTakenForSample(released, facts.records, wording.single(remedy), factor=factor)
     return warning if factor > _VISIBLE else None
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike, NDArray
 
 from discreet._core.boundary import sealed
 from discreet._core.errors import ParameterError, real
@@ -26,11 +26,7 @@ _LARGEST = 2**62
 
 @sealed
 def wasserstein_1d(
-    x: npt.ArrayLike,
-    y: npt.ArrayLike,
-    *,
-    x_weights: npt.ArrayLike | None = None,
-    y_weights: npt.ArrayLike | None = None,
+    x: ArrayLike, y: ArrayLike, *, x_weights: ArrayLike | None = None, y_weights: ArrayLike | None = None
 ) -> float:
     r"""Return the Wasserstein-1 distance between two weighted samples on the line.
 
@@ -73,11 +69,7 @@ def wasserstein_1d(
 
 @sealed
 def ks_distance(
-    x: npt.ArrayLike,
-    y: npt.ArrayLike,
-    *,
-    x_weights: npt.ArrayLike | None = None,
-    y_weights: npt.ArrayLike | None = None,
+    x: ArrayLike, y: ArrayLike, *, x_weights: ArrayLike | None = None, y_weights: ArrayLike | None = None
 ) -> float:
     """Return the Kolmogorov-Smirnov distance ``sup |F(t) - G(t)|``, between 0 and 1, of two weighted samples.
 
@@ -102,11 +94,7 @@ def ks_distance(
 
 @sealed
 def total_variation(
-    x: npt.ArrayLike,
-    y: npt.ArrayLike,
-    *,
-    x_weights: npt.ArrayLike | None = None,
-    y_weights: npt.ArrayLike | None = None,
+    x: ArrayLike, y: ArrayLike, *, x_weights: ArrayLike | None = None, y_weights: ArrayLike | None = None
 ) -> float:
     r"""Return the total variation distance :math:`\frac12 \sum_c |p_c - q_c|` between two weighted samples of labels.
 
@@ -136,7 +124,7 @@ def total_variation(
     return float(np.abs(difference).sum(dtype=np.float64) / (2.0 * top))
 
 
-def summary(values: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> dict[str, float]:
+def summary(values: ArrayLike, weights: ArrayLike | None = None) -> dict[str, float]:
     """Return mean, standard deviation (divisor: the total weight) and quantiles, the least values that reach them."""
     points, weight = require_sample("values", values, weights)
     order = np.argsort(points, kind="stable")
@@ -155,7 +143,7 @@ def summary(values: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> dict
     return facts | {f"p{percent}": value for percent, value in zip(QUANTILES, quantiles, strict=True)}
 
 
-def require_sample(name: str, values: npt.ArrayLike, weights: npt.ArrayLike | None) -> tuple[Floats, Weights]:
+def require_sample(name: str, values: ArrayLike, weights: ArrayLike | None) -> tuple[Floats, Weights]:
     """Return the values of a sample on the line, and their weights."""
     points = np.asarray(values, dtype=np.float64)
     weight = require_weights(name, points, weights)
@@ -164,7 +152,7 @@ def require_sample(name: str, values: npt.ArrayLike, weights: npt.ArrayLike | No
     return points, weight
 
 
-def require_weights(name: str, values: npt.NDArray[Any], weights: npt.ArrayLike | None) -> Weights:
+def require_weights(name: str, values: NDArray[Any], weights: ArrayLike | None) -> Weights:
     """Return the weights of a sample as int64 or float64; 1 each by default, in no memory of their own."""
     if values.ndim != 1 or not len(values):
         raise ParameterError(f"{name} must be a sample of at least one value, in one dimension")
@@ -181,7 +169,7 @@ def require_weights(name: str, values: npt.NDArray[Any], weights: npt.ArrayLike 
     return weight
 
 
-def signed_masses(x: Weights, y: Weights) -> tuple[npt.NDArray[Any], float]:
+def signed_masses(x: Weights, y: Weights) -> tuple[NDArray[Any], float]:
     """Return the mass of each value of ``x``, and of ``y`` negated, over a common denominator, and the denominator."""
     x_total, y_total = x.sum().item(), y.sum().item()
     if isinstance(x_total, int) and isinstance(y_total, int) and x_total * y_total < _LARGEST:
@@ -190,8 +178,8 @@ def signed_masses(x: Weights, y: Weights) -> tuple[npt.NDArray[Any], float]:
 
 
 def _gaps(
-    x: npt.ArrayLike, x_weights: npt.ArrayLike | None, y: npt.ArrayLike, y_weights: npt.ArrayLike | None
-) -> tuple[Floats, npt.NDArray[Any], float]:
+    x: ArrayLike, x_weights: ArrayLike | None, y: ArrayLike, y_weights: ArrayLike | None
+) -> tuple[Floats, NDArray[Any], float]:
     """Return the values of both in order, by how much one function is above the other between them, and their end."""
     (x_values, x_weight), (y_values, y_weight) = require_sample("x", x, x_weights), require_sample("y", y, y_weights)
     signed, top = signed_masses(x_weight, y_weight)
@@ -201,7 +189,7 @@ def _gaps(
 
 
 def _numbered_labels(
-    x: npt.ArrayLike, x_weights: npt.ArrayLike | None, y: npt.ArrayLike, y_weights: npt.ArrayLike | None
+    x: ArrayLike, x_weights: ArrayLike | None, y: ArrayLike, y_weights: ArrayLike | None
 ) -> tuple[Any, Weights, Weights]:
     """Return a number for each label of both, one after the other, and their weights."""
     x_labels, y_labels = np.asarray(x), np.asarray(y)
@@ -220,11 +208,7 @@ _MOST_BINS = 2**21
 
 @sealed
 def hellinger(
-    x: npt.ArrayLike,
-    y: npt.ArrayLike,
-    *,
-    x_weights: npt.ArrayLike | None = None,
-    y_weights: npt.ArrayLike | None = None,
+    x: ArrayLike, y: ArrayLike, *, x_weights: ArrayLike | None = None, y_weights: ArrayLike | None = None
 ) -> float:
     r"""Return the Hellinger distance between two weighted samples of labels.
 
@@ -253,7 +237,7 @@ def hellinger(
     return float(np.linalg.norm(np.sqrt(p / p.sum()) - np.sqrt(q / q.sum())) / np.sqrt(2.0))
 
 
-def bandwidth(values: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> float:
+def bandwidth(values: ArrayLike, weights: ArrayLike | None = None) -> float:
     """Return Scott's bandwidth ``n^(-1/5) s``, with divisor ``n - 1`` (1992, (6.44) without its factor 1.06)."""
     count = float(require_weights("values", np.asarray(values), weights).sum())
     if count <= 1.0:
@@ -263,12 +247,12 @@ def bandwidth(values: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> fl
 
 @sealed
 def kde_l2(
-    x: npt.ArrayLike,
-    y: npt.ArrayLike,
+    x: ArrayLike,
+    y: ArrayLike,
     *,
     width: float | None = None,
-    x_weights: npt.ArrayLike | None = None,
-    y_weights: npt.ArrayLike | None = None,
+    x_weights: ArrayLike | None = None,
+    y_weights: ArrayLike | None = None,
 ) -> float:
     r"""Return the L2 distance between two Gaussian kernel density estimates.
 

@@ -184,11 +184,8 @@ def sliced_wasserstein(
         order = np.argsort(line)
         difference = np.cumsum(signed[order])[:-1]  # F - G between neighbouring points
         distances[index] = np.sum(np.abs(difference) * np.diff(line[order])) / top
-    return Sliced(
-        value=float(distances.mean()),
-        standard_error=float(distances.std(ddof=1) / np.sqrt(directions)),
-        directions=directions,
-    )
+    error = float(distances.std(ddof=1) / np.sqrt(directions))
+    return Sliced(value=float(distances.mean()), standard_error=error, directions=directions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

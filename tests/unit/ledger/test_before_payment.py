@@ -103,7 +103,7 @@ def test_the_remedies_are_true(tmp_path: Path, capsys: pytest.CaptureFixture[str
     domain.write_text(TOWNS.to_toml())
     place = spoilt(tmp_path / "t", "x.csv", b"x")
     assert run(["domain", "check", str(place), "--domain", str(domain)]) == 2
-    assert "it holds a file that is not .parquet or .pq: x.csv. Give" in capsys.readouterr().err
+    assert "it holds a file that is not .parquet or .pq: x.csv.\nGive" in capsys.readouterr().err
     (place / "x.csv").unlink()
     released(place, ledger)  # the folder in place of a pattern
     pattern = tmp_path / "*.csv"
@@ -230,7 +230,7 @@ def test_an_interrupt_says_what_it_cost(
     command += " --accept data-dependent-refusal"
     assert run([*command.split(), "--out", f"{tmp_path}/o.csv", "--ledger", str(ledger.place)]) == 2
     told = capsys.readouterr().err
-    assert "interrupted. No file was left half-written. This try cost epsilon 1: the table had been opened" in told
+    assert "interrupted.\nNo file was left half-written.\nThis try cost epsilon 1: the table had been opened" in told
     monkeypatch.setattr(PerturbedHistogram, "kernel", failing(KeyboardInterrupt()))
     with pytest.raises(KeyboardInterrupt) as found:
         released(TABLE, ledger)

@@ -237,7 +237,7 @@ def test_a_small_survey_says_that_it_is_of_no_use() -> None:
     assert plan(domain, Budget(epsilon=4.0, delta=1e-6), records=500).feasible
     frames["persons"] = frames["persons"].with_columns(p0=pl.col("id") % 18)  # the same for all persons of a household
     passes = release(frames, domain, Budget(epsilon=4.0, delta=1e-6), size=500, mechanism="marginals", seed=1)
-    assert "no relation between columns was kept" in str(passes.certificate)
+    assert str(passes.certificate).startswith("No relation between columns was kept")
 
 
 def test_several_draws_of_linked_tables(tmp_path: Path) -> None:

@@ -270,7 +270,7 @@ def test_the_demonstration_replaces_nothing_of_others(here: Path, capsys: Any) -
     pytest.importorskip("statsmodels")
     before = contents(here)
     assert run(["demo", "--out", "."]) == 2
-    assert "there is something in it. Remove it" in capsys.readouterr().err
+    assert "there is something in it.\nRemove it" in capsys.readouterr().err
     assert contents(here) == before
     assert run(["demo", "--out", "data.csv"]) == 2
 
