@@ -216,7 +216,7 @@ def test_units_on_both_sides_and_rows_without_one_are_refused(place: Path, capsy
     assert run(both) == 2
     assert "column 'who': names units that have records both in the data and in the control" in capsys.readouterr().err
     assert run([*SPLIT, "--record", "t.json", "--unit", "where"]) == 2
-    assert "no column of that name. Write --unit" in capsys.readouterr().err
+    assert "no column of that name.\nWrite --unit" in capsys.readouterr().err
     whole.with_columns(who=pl.when(pl.col("who") < 3).then(None).otherwise("who")).write_parquet("all.parquet")
     assert run([*SPLIT, "--record", "t.json", "--unit", "who"]) == 2
     assert "column 'who': holds a null, so a row has no privacy unit" in capsys.readouterr().err

@@ -377,7 +377,7 @@ def test_a_refusal_of_form_leaves_no_trace(case: str, tmp_path: Path, monkeypatc
     told = capsys.readouterr().err
     assert problem in told
     assert "45" not in told
-    assert told.count("\n") == 1
+    assert told.count("\n") == 2  # what is wrong, and what to do
     assert not Path("o.csv").exists()
     assert Path("l.db").read_bytes() == before
 
@@ -435,7 +435,7 @@ def test_parts_of_such_a_table_are_parquet(tmp_path: Path, monkeypatch: Any, cap
     NAMED["sav"]("t.sav")
     split = ["audit", "split", "t.sav", "--record", "r.json", "--out-data"]
     assert run([*split, "a.sav", "--out-control", "b.sav"]) != 0
-    assert "must be .parquet files. Give them that ending" in capsys.readouterr().err
+    assert "must be .parquet files.\nGive them that ending" in capsys.readouterr().err
     assert run([*split, "a.parquet", "--out-control", "b.parquet"]) == 0
     assert pl.read_parquet("a.parquet").height + pl.read_parquet("b.parquet").height == 5
 

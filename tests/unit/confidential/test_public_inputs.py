@@ -35,6 +35,7 @@ DOMAIN = Domain(
     }
 )
 SENTENCE = str(NotPublic())
+LINES = SENTENCE.replace(". ", ".\n")
 
 
 def table(rows: int = 200, seed: int = 0) -> pl.DataFrame:
@@ -138,7 +139,7 @@ def test_the_file_in_the_command(
     if option == "--domain" and link in ("copy", "this format"):
         return  # a table is no TOML: that is found without comparing it
     assert run(arguments) == 2
-    assert capsys.readouterr().err == f"discreet: {SENTENCE}\n"
+    assert capsys.readouterr().err == f"discreet: {LINES}\n"
     assert not (tmp_path / "out.parquet").exists()
 
 
@@ -160,7 +161,7 @@ def test_a_domain_file_that_is_the_table_is_not_opened(
         "synthesize": [str(data), *synthesize],
     }[command]
     assert run([command, *arguments, *declared]) == 2
-    assert capsys.readouterr().err.endswith(f"discreet: {SENTENCE}\n")
+    assert capsys.readouterr().err.endswith(f"discreet: {LINES}\n")
 
 
 def test_nothing_is_opened_where_the_object_or_the_path_tells(tmp_path: Path) -> None:

@@ -278,7 +278,7 @@ def test_the_command_writes_tables_and_a_ledger_pays_what_the_theorem_states(tmp
     with discreet.Ledger(ledger, dataset="weak") as opened:
         assert opened.status().spent == {"epsilon": 16.0, "delta": 0.0}
     assert run(command(TABLE, VISITS, *paid, out="b")) == 3
-    assert "costs epsilon 16. It has epsilon 4 " in capsys.readouterr().err
+    assert "costs epsilon 16.\nIt has epsilon 4 " in capsys.readouterr().err
     assert run(["ledger", "verify", ledger, "--dataset", "weak", str(tmp_path / "a" / "certificate.json")]) == 0
     assert run(command(TABLE, VISITS, *ASKED, out="b")) == 2
     assert "--target-epsilon" in capsys.readouterr().err
