@@ -334,7 +334,7 @@ def exception(delta: float, n: int) -> str:
 
 def unit(group: int) -> str:
     """Return what is protected, the largest number of records of a unit being *group*."""
-    return "one record" if group == 1 else f"one privacy unit, of up to {counted(group, 'record')},"
+    return "one record" if group == 1 else f"one privacy unit of up to {counted(group, 'record')}"
 
 
 def attack(false_alarms: int, power: str, group: int) -> str:

@@ -523,7 +523,7 @@ def test_a_category_that_is_not_declared_is_withheld_on_purpose(
     assert run(["release", *table, "--epsilon", "1", "--size", "2", "--out", str(tmp_path / "o.csv")]) == 2
     said = capsys.readouterr().err
     assert "secret" not in said
-    assert "does not show it, to protect the data" in said
+    assert "Messages never show a value of a table" in said
     assert "To see it, run discreet domain check" in said
     assert run(["domain", "check", *table]) == 1
     assert '"secret"' in capsys.readouterr().out

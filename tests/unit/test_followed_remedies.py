@@ -618,7 +618,7 @@ def of_releases() -> Iterator[Case]:
         Case("has no outcome. Write it as 'outcome ~ column + C(column)'", lambda: posterior().regress("y"), lambda: posterior().regress("x ~ C(y)")),
         Case("Write 'outcome ~ column + C(other)'", lambda: posterior().regress("x ~ ("), lambda: posterior().regress("x ~ C(y)")),
         Case("a logistic outcome must be 0 or 1: {}. Leave the kind out", lambda: posterior(number=True).regress("n ~ x", kind="logistic"), lambda: posterior(number=True).regress("n ~ x")),
-        Case("Release several at once, such as tables=20, which cost no more than one", lambda: read(released("m.csv", **TWO)).posterior(), lambda: read(folder()).estimate(["mean"], **wide)),
+        Case("to release several at once, such as 20, which cost no more than one", lambda: read(released("m.csv", **TWO)).posterior(), lambda: read(folder()).estimate(["mean"], **wide)),
         Case("several tables are analysed together. Take discreet.read(...).estimate", lambda: read(folder()).posterior(), lambda: read(folder()).estimate(["mean"], **wide)),
         Case("Earlier tables spent their own budget", lambda: [folder(), ask(**TWO, tables=3, out="tables")], lambda: ask(**TWO, tables=3, out="more")),
         Case("end the name in .html", lambda: reported("r.txt"), reported),

@@ -86,7 +86,7 @@ def parsed_toml(text: str, *, what: str = "the domain") -> dict[str, Any]:
         remedy, names = "", [name for name in _NAME.findall(text) if not _PARTS.fullmatch("".join(name) + ".")]
         for head, key in names[:1]:
             quoted = json.dumps(head or key, ensure_ascii=False)
-            remedy = f". Quote the name: {'[columns.' * bool(head)}{quoted}{']' * bool(head)}"
+            remedy = ". Quote the name: " + (f"[columns.{quoted}]" if head else quoted)
         raise DomainError(f"{what} is not valid TOML: {problem}{remedy}") from None
     except RecursionError:
         raise DomainError(f"{what} is nested deeper than {DEPTH} tables") from None

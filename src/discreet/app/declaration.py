@@ -164,7 +164,7 @@ class Declared:
         if entry.form == "flag":
             return fact in (True, "category")
         if isinstance(fact, (list, tuple)):
-            return {"lines": "\n"}.get(entry.form, ", ").join(map(str, fact))
+            return ("\n" if entry.form == "lines" else ", ").join(map(str, fact))
         return "" if fact is None or fact == BLANK else str(fact)
 
 
@@ -187,7 +187,7 @@ def declared(keys: Sequence[Key], text: str) -> Declared:
     units, tables, of_rows = str(document.pop("units", "")), list[dict[str, Any]](), dict[Key, Any]()
     for name, facts in document.pop("tables", {}).items():
         if (tables and not units) or not isinstance(facts, Mapping):
-            raise DomainError("tables must be [tables.NAME], with unit and max_records, and of several rows with units")
+            raise DomainError("tables must be [tables.NAME], with unit and max_records. Several need units = NAME")
         tables.append({"table": name, **facts})
         of_rows |= {(units and name, column): fact for column, fact in tables[-1].pop("columns", {}).items()}
     of_unit: dict[Key, Any] = {(units, name): facts for name, facts in document.pop("columns", {}).items()}
@@ -279,7 +279,7 @@ def _column_facts(
             if text:
                 column[entry.key] = "category" if entry.key == "nulls" else True
         elif entry.form in ("lines", "list"):
-            parts = [part.strip() for part in text.split({"lines": "\n"}.get(entry.form, ","))]
+            parts = [part.strip() for part in text.split("\n" if entry.form == "lines" else ",")]
             parts = list(filter(None, parts))
             if parts:
                 column[entry.key] = _alike(parts) if entry.key != "null_values" else ["", *parts]

@@ -151,8 +151,8 @@ def progress_bar(total: int | None, quiet: bool, parts: str | None = None, *, af
     console = Console(stderr=True)
     bar = Progress(*columns, console=console, transient=True)
     clock = threading.Timer(after, bar.start)  # whether or not anything was told by then
-    (clock if after > 0.0 else bar).start()
     try:
+        (clock if after > 0.0 else bar).start()
         task = bar.add_task(parts or "records", total=total)
 
         def update(done: int, of: int | None = None) -> None:
@@ -163,6 +163,8 @@ def progress_bar(total: int | None, quiet: bool, parts: str | None = None, *, af
         yield update
     finally:
         clock.cancel()
-        if after > 0.0:
-            clock.join()
-        bar.stop()
+        try:
+            if after > 0.0:
+                clock.join()
+        finally:
+            bar.stop()

@@ -69,7 +69,7 @@ def release(data: str, domain_file: str, tables: int, sampling: str | None, as_j
         alarm(certificate.poor, err=as_json)
     if as_json:
         where = {"out": str(result.path), "certificate": str(result.certificate_path)}
-        document: dict[str, Any] = {"poor": certificate.poor, **where}
+        document: dict[str, Any] = {"poor": certificate.poor, "unrelated": certificate.unrelated, **where}
         document["rows"] = sum(table.rows for table in certificate.tables)
         document |= {name: getattr(facts, name).to_dict() for name in ("mechanism", "relation", "guarantee")}
         outcome = {"outcome": certificate.outcome, "share_from_data": facts.released.share_from_data}

@@ -93,7 +93,7 @@ class TableFinding:
     unlisted: int = 0
 
     def __str__(self) -> str:
-        rows = f" ({counted(self.rows or 0, 'row')})" * (self.rows is not None)
+        rows = "" if self.rows is None else f" ({counted(self.rows, 'row')})"
         more = [counted(self.unlisted, "other value")] * (self.unlisted > 0)
         shown = f": {', '.join([*map(str, self.examples), *more])}" * bool(self.examples)
         return f"{sentence(self.problem)}{rows}{shown}. {sentence(self.remedy)}"
@@ -155,7 +155,7 @@ class TableCheck:
         return {"confidential": True, "notice": BANNER, "fits": self.fits, "refused": self.refused, **asdict(self)}
 
     def __str__(self) -> str:
-        lines = [BANNER, *[counted(rows, "row") for rows in [self.rows] if rows is not None]]
+        lines = [BANNER, *([] if self.rows is None else [counted(self.rows, "row")])]
         if isinstance(self.units, Mapping):
             lines += [f"{harmless(name)}: {units}" for name, units in self.units.items() if units is not None]
         elif self.units is not None:

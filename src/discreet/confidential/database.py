@@ -127,7 +127,7 @@ def addressed(data: str | PathLike[str], *, table: str | None, query: str | None
     text, target = fspath(data), urlencode({"table": table} if query is None else {"query": query})
     if not text.startswith((*_SERVERS, "sqlite:///", "duckdb:///")):
         text = f"{_kind_of_file(text)}:///{quote(text)}"
-    return f"{text}{'?&'['?' in text]}{target}"
+    return f"{text}{'&' if '?' in text else '?'}{target}"
 
 
 def _kind_of_file(path: str) -> str:

@@ -397,7 +397,7 @@ def template(schema: Mapping[str, str], known: Mapping[str, Mapping[str, Any]]) 
         elif kind not in KINDS:
             lines[1] = f'type = "{BLANK}"  # one of: {_TYPES}'
         else:
-            lines += [hint for hint in [_HINTS.get(kind)] if hint]
+            lines += [_HINTS[kind]] if kind in _HINTS else []
             blanks = [fact for fact in column_type(kind).public_facts if fact.key not in facts]
             lines += [f'{fact.key} = "{BLANK}"  # {fact.description}, such as {fact.example}' for fact in blanks]
         if kind in KINDS:
@@ -424,5 +424,5 @@ def _facts_by_type() -> str:
         facts = [f"{fact.key} = {fact.example}" for fact in column_type(kind).public_facts]
         facts += [f"{fact} = {value(told)}" for fact, told in usual_fates(kind, {}).items()]
         lines.append(f"#   {kind}: {', '.join(facts)}")
-        lines += [f"#     {hint.removeprefix('# ')}" for hint in [_HINTS.get(kind)] if hint]
+        lines += [f"#     {_HINTS[kind].removeprefix('# ')}"] if kind in _HINTS else []
     return "\n".join(lines) + "\n"

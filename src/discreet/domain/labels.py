@@ -18,10 +18,7 @@ from discreet.domain.column import Column
 from discreet.domain.texts import INTEGERS, OTHER, WIDEN, Codes, Misfit, PublicFact, encodable, holds, is_text, settle
 
 _UNDECLARED = ("holds a category that is not declared", "declare it (from public knowledge), or recode beforehand")
-_IS_RESERVED = (
-    "a label starts with the reserved prefix of new labels",
-    "choose another prefix (from public knowledge)",
-)
+_RESERVED = ("a label starts with the reserved prefix of new labels", "choose another prefix (from public knowledge)")
 _TRUTHS = {"true": True, "1": True, "false": False, "0": False}
 _TYPES = {str: ("string", "category"), bool: ("boolean",), int: INTEGERS}
 _DEFAULT_TYPES = {str: "string", bool: "boolean", int: "int64"}
@@ -216,8 +213,11 @@ class Category(Column):
         codes = self._looked_up(series)
         if codes.null_count():
             problem, remedy = self._stray
-            remedy = f"to see it, run discreet domain check. Then {remedy}"
-            raise DataError(name, f"{problem}. This message does not show it, to protect the data", remedy)
+            raise DataError(
+                name,
+                f"{problem}. Messages never show a value of a table",
+                f"to see it, run discreet domain check (in Python: check_table). Then {remedy}",
+            )
         return codes.to_numpy()
 
     def _misfits(self, series: pl.Series) -> Iterator[Misfit]:
@@ -356,11 +356,11 @@ class OpenLabels(Column):
     def _codes(self, series: pl.Series, name: str | None) -> Codes:
         texts = series.cast(pl.String)
         if texts.str.starts_with(self.prefix).any():
-            raise DataError(name, *_IS_RESERVED)
+            raise DataError(name, *_RESERVED)
         return cast("Codes", texts.to_numpy().astype(object))
 
     def _misfits(self, series: pl.Series) -> Iterator[Misfit]:
-        yield Misfit(*_IS_RESERVED, series.cast(pl.String).str.starts_with(self.prefix).to_numpy())
+        yield Misfit(*_RESERVED, series.cast(pl.String).str.starts_with(self.prefix).to_numpy())
 
     def _series(self, codes: Codes, rng: np.random.Generator) -> pl.Series:
         return pl.Series(list(codes), dtype=pl.String)

@@ -190,15 +190,13 @@ def _named(entry: Any) -> set[str]:
 
 def without(rules: Mapping[str, Any], table: UnitTable) -> dict[str, Any]:
     """Return rules without those on columns of a table."""
-    remaining_rules: dict[str, Any] = {"at_most": {}}
+    remaining: dict[str, Any] = {"at_most": {}}
     for kind, entries in rules.items():
         if kind == "at_most":
-            remaining_rules[kind] = {
-                a: b for a, b in (entries or {}).items() if table.columns.keys().isdisjoint((a, b))
-            }
+            remaining[kind] = {a: b for a, b in (entries or {}).items() if table.columns.keys().isdisjoint((a, b))}
         else:
-            remaining_rules[kind] = [entry for entry in entries if table.columns.keys().isdisjoint(_named(entry))]
-    return remaining_rules
+            remaining[kind] = [entry for entry in entries if table.columns.keys().isdisjoint(_named(entry))]
+    return remaining
 
 
 def expanded(rules: Mapping[str, Any], tables: Sequence[UnitTable]) -> dict[str, Any]:

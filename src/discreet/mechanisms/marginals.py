@@ -281,8 +281,8 @@ class Marginals(WideFacts, PartsMechanism):
             return NoLikelihood(reason="several tables are analysed together. Take discreet.read(...).estimate")
         if len(self.sizes) > 1 or self.open:
             return NoLikelihood(
-                reason="none follows from one table of several columns. Release several at once, such as tables=20, "
-                "which cost no more than one and give them"
+                reason="no confidence interval follows from one table of several columns. Write tables=... to release "
+                "several at once, such as 20, which cost no more than one"
             )
         if self.given_cells or self.domain.constraints or self.domain.published:
             return NoLikelihood(

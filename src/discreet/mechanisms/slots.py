@@ -212,8 +212,8 @@ class SlotUse:
         # the kind by how much of their variance is noise, and this mean to 0. In a table alone they are shrunk to 0.
         kinds, corrected = dict[Any, list[Any]](), dict(tables)
         for (i, j), table in excess.items():
-            ranks = [np.linalg.matrix_rank(values[k]) for k in (i, j)]
-            if not self.panel or min(self.slots[[i, j]]) < 0 or max(ranks) > 1:
+            in_rows = self.panel and min(self.slots[[i, j]]) >= 0
+            if not in_rows or max(np.linalg.matrix_rank(values[k]) for k in (i, j)) > 1:
                 continue
             sides = []
             for k, share in zip((i, j), margins[i, j], strict=True):

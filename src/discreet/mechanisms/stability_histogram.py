@@ -98,9 +98,7 @@ class _SharesOfLabels(LabelReading, readings.CellReading):
         """Return the shares of the labels that remain."""
         if not self.y.distinct:
             return _BaseShares(np.zeros(0), "iid", self.mechanism.domain)
-        return readings.ListedShares(
-            self.y.frequencies.astype(np.float64), self.mechanism.sampling, self.y.records.take
-        )
+        return readings.ListedShares(self.y.frequencies.astype(float), self.mechanism.sampling, self.y.records.take)
 
 
 @dataclass(frozen=True, eq=False)

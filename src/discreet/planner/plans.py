@@ -104,7 +104,7 @@ class Plan:
     def why(self) -> str:
         """Why the best option was chosen, from public facts alone."""
         best, *rivals = self.feasible
-        missing = f". {sentence(self.missing or '')}" * bool(self.missing)
+        missing = f". {sentence(self.missing)}" if self.missing else ""
         if best.w1 is None:
             return f"{best.name}. Errors are not predicted for records that are mostly not from the data{missing}"
         better = [option for option in rivals if rank(option) < rank(best)]

@@ -19,7 +19,7 @@ from discreet._core.files import require_settled
 from discreet._core.text import counted, harmless, paragraph, sentence
 from discreet.domain import Domain
 from discreet.ledger import Output, Request, Run
-from discreet.mechanisms import REGISTRY
+from discreet.mechanisms import REGISTRY, parameter_names
 from discreet.releases.certificate import Certificate, certificate_in
 from discreet.releases.content import Progress, certified_mechanism
 from discreet.releases.writing import CERTIFICATE_KEY, certificate_path, place, write
@@ -39,7 +39,9 @@ def taken_for_sample(certificate: Certificate) -> ReleaseTakenForSample | None:
     mechanism = certified_mechanism(facts)
     likelihood, cells = mechanism.likelihood(), mechanism.domain.size or 0
     factor = math.sqrt(likelihood.mean_variance(released / facts.records, cells / facts.records))
-    remedy = ("intervals-by-estimate", "intervals-of-several")[bool(likelihood.obstacle(mechanism, facts.records))]
+    remedy = "intervals-by-estimate"
+    if likelihood.obstacle(mechanism, facts.records):
+        remedy = "intervals-of-several" if "tables" in parameter_names(type(mechanism)) else "intervals-of-others"
     warning = ReleaseTakenForSample(released, facts.records, wording.single(remedy), factor=factor)
     return warning if factor > _VISIBLE else None
 

@@ -168,7 +168,7 @@ def unmeasured_pairs(mechanism: Mechanism, outcome: Sequence[Code]) -> list[str]
     names, measured = mechanism.domain.names, {pair for pair, *_ in wording.losses_of(outcome)}
     pairs = [f"{names[i]}*{names[j]}" for i, j in getattr(mechanism, "pairs", ())]
     listed = [pair for pair in pairs if pair not in measured]
-    return listed * any(code.numbers.get("pairs") == len(listed) for code in outcome)
+    return listed * any((code.name, code.numbers.get("pairs")) == ("unmeasured-pairs", len(listed)) for code in outcome)
 
 
 def fact(value: Any) -> str:

@@ -198,7 +198,7 @@ def test_what_is_wrong_with_rows_is_said() -> None:
         ("order_by", "born"): "order_by",
     }.items():
         assert words in from_fields(shown, sent(shown) | {change[0]: [change[1]]}).state(None)
-    with pytest.raises(DomainError, match="and of several rows with units"):
+    with pytest.raises(DomainError, match="Several need units = NAME"):
         declared(FILES[LONG], LONG + "[tables.other]\nunit = 'x'\n")
     for rule in ("units = 'x'", "[tables.x]", "outcome = 'day'"):
         assert "Leave it out of the rules" in from_fields(shown, sent(shown) | {"rules": [rule]}).state(None)

@@ -280,7 +280,7 @@ def test_one_table_has_no_intervals(data: pl.DataFrame, released: Release) -> No
     one = release(data, COLUMNS, Budget(epsilon=3.0, delta=1e-6), size=100, mechanism="marginals", seed=1)
     with pytest.raises(ParameterError, match="several tables"):
         SeveralTables(one, 0.95)
-    with pytest.raises(ParameterError, match="Release several at once"):
+    with pytest.raises(ParameterError, match="to release several"):
         posterior(one)
     with pytest.raises(ParameterError, match="no column"):
         released.estimate(["mean"], column="w")

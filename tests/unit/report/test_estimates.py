@@ -59,8 +59,8 @@ def test_columns_with_an_order_have_a_picture_and_numbers(tmp_path: Path) -> Non
 def test_it_says_why_there_are_none(tmp_path: Path) -> None:
     release, found = made(tmp_path, mechanism="marginals")
     assert not found.pictures
-    assert "none follows from one table of several columns" in found.without.lower()
-    assert "Release several at once" in found.without
+    assert "no confidence interval follows from one table of several columns" in found.without.lower()
+    assert "to release several at once" in found.without
     write_report(release, tmp_path / "r.html")
     assert "No intervals are shown." in (tmp_path / "r.html").read_text()
 
