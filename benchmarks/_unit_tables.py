@@ -97,6 +97,12 @@ def variation(first: pl.DataFrame, second: pl.DataFrame) -> float:
 
 
 def pairs(true: pl.DataFrame, found: pl.DataFrame) -> dict[str, float]:
+    return {kind: float(np.mean(list(each.values()))) for kind, each in pair_variations(true, found).items()}
+
+
+def pair_variations(true: pl.DataFrame, found: pl.DataFrame) -> dict[str, dict[str, float]]:
+    """Return the total variation of every table of two columns, by what these are of."""
+
     def both(frame: pl.DataFrame) -> pl.DataFrame:
         placed = frame.with_columns(place=pl.int_range(pl.len()).over("unit")).drop(list(HOUSE))
         return placed.join(placed, on="unit", suffix=" of the other").filter(
@@ -112,7 +118,7 @@ def pairs(true: pl.DataFrame, found: pl.DataFrame) -> dict[str, float]:
         "person x person": (two, [(a, f"{b} of the other") for a, b in product(PERSON, PERSON)]),
     }
     return {
-        kind: float(np.mean([variation(*[frame.select(names) for frame in frames]) for names in columns]))
+        kind: {"*".join(names): variation(*[frame.select(names) for frame in frames]) for names in columns}
         for kind, (frames, columns) in kinds.items()
     }
 
