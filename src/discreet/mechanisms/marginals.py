@@ -90,7 +90,8 @@ class Marginals(WideFacts, PartsMechanism):
     two-way tables and again to one-way tables, by the released scores. (4) These tables get noise. Tables with an
     outcome that the domain declares need no score: they get 40 % of what is left, or 70 % if they are alone. Tables of
     ``determines`` get the part of that share that they are of an outcome's tables. Where the records allow it, (5) a
-    fifth of that share goes to coarse tables of an outcome and two other columns, of all pairs.
+    fifth of that share goes to coarse tables of an outcome and two other columns, of all pairs. An outcome that
+    ``determines`` names has none.
 
     Guarantee (theorem T20): ``units`` units are spent whatever is released, each a table in which two counts change by
     one (replacement) or one count does (add/remove), and each score changes by at most one. The profile is that of

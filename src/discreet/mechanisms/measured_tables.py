@@ -183,13 +183,14 @@ class MeasuredTables:
         if not self.posterior and (strong := pair_losses.strong_pairs(self, model, rng)):
             links = {pair: table for pair, table in strong.items() if self.last.isdisjoint(pair)}
             model = model.linked(links, [cells.cell_of for cells in self.choice.fine])
+        model = replace(model, dependencies=self.dependencies)
         if not self.posterior and self.last:
             from discreet.mechanisms.three_way_tables import with_last_columns
 
             model = with_last_columns(model, self, targets, strong, rng)
         for column, condition in facts.given_cells.items():
             model = model.where(column, condition)
-        return replace(model, dependencies=self.dependencies)
+        return model
 
     def _joint_block(self, columns: tuple[int, ...], inside: Sequence[Floats], fine: Sequence[Floats]) -> Block:
         codes = self.facts.joint.get(columns, (np.arange(self.facts.sizes[columns[0]]),))

@@ -151,7 +151,7 @@ def visible_dependence(facts: WideFacts, n: int) -> float:
 
 def released_cells(measured: MeasuredTables, pairs: Sequence[Pair]) -> Integers:
     """Return which cell of a column follows from each cell of another: the largest of their released tables' sum."""
-    choice, tables = measured.choice, list[Floats]()
+    choice, tables, masses, groups = measured.choice, list[Floats](), list[Floats](), list[Integers]()
     for source, target in pairs:
         pair = min(source, target), max(source, target)
         cells, table = (
@@ -159,12 +159,14 @@ def released_cells(measured: MeasuredTables, pairs: Sequence[Pair]) -> Integers:
             measured.noisy.get(pair, choice.expected(*pair)),
         )
         shares = {i: measured.one_way[i].shares(measured.total) for i in pair}
-        merged, rows = cells[target], cells[source].cell_of
-        largest = [int(np.where(merged.cell_of == cell, shares[target], -1.0).argmax()) for cell in range(merged.count)]
-        by_cell = np.full((len(rows), len(merged.cell_of)), float(table.min()) - 1.0)
-        by_cell[:, largest] = (table if source < target else table.T)[rows]
+        by_cell = (table if source < target else table.T)[np.ix_(cells[source].cell_of, cells[target].cell_of)]
         tables.append(by_cell * cells[source].within(shares[source])[:, None])
-    return np.asarray(np.sum(tables, axis=0).argmax(axis=1))
+        masses.append(shares[target])
+        groups.append(cells[target].cell_of)
+    # of cells that are merged in all tables, the one with the largest share
+    group_of, mass = np.unique(groups, axis=1, return_inverse=True)[1].ravel(), np.sum(masses, axis=0)
+    largest = np.sort([np.where(group_of == group, mass, -1.0).argmax() for group in range(group_of.max() + 1)])
+    return np.asarray(largest[np.sum(tables, axis=0)[:, largest].argmax(axis=1)])
 
 
 def pair_codes(tables: MeasuredTables, measured: Sequence[Pair], *, several: bool) -> Iterator[Code]:

@@ -51,8 +51,8 @@ class ThreeWayTables:
     def __init__(self, facts: WideFacts, counts: Sequence[int], records: float) -> None:
         # counts: how many merged cells each column has
         names = {facts.domain.names.index(name) for name in facts.domain.outcome}
-        joint = {i for columns in facts.joint for i in columns}
-        exceptions = joint | {totals.column for totals in facts.domain.published}
+        ruled = {i for columns in (*facts.joint, *facts.domain.dependencies) for i in columns}
+        exceptions = ruled | {totals.column for totals in facts.domain.published}
         self.outcomes = [i for i in sorted(names - exceptions) if counts[i] > 1]
         self.others = [i for i, count in enumerate(counts) if count > 1 and i not in names]
         self.number = len(self.outcomes) * math.comb(len(self.others), 2)

@@ -4,7 +4,9 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,8 @@ from discreet._core.random import seeded
 from discreet.domain import Boolean, Category, Counts, Domain, Integer, OpenLabels
 from discreet.errors import DomainError, ParameterError
 from discreet.mechanisms import Marginals
+from discreet.mechanisms.latent_classes import Merged
+from discreet.mechanisms.pair_losses import released_cells
 from discreet.planner import plan
 from discreet.privacy import Relation
 from discreet.releases import read, verify
@@ -207,3 +211,91 @@ def test_a_folder_by_what_is_determined_follows_too(tmp_path: Path) -> None:
     assert rows.height == 4000
     for first, second in CHAIN:
         assert followed(rows, first, second) == 0
+
+
+OUTCOMES = [
+    (["c0"], [["c1", "c2"]], 1),  # the pair is measured, and the outcome is drawn given what follows too
+    (["c0"], [["c1", "c2"], ["c2", "c3"]], 1),
+    (["c0"], [["c1", "c2"], ["c1", "c3"]], 1),
+    (["c2"], [["c1", "c2"]], 0),  # the outcome follows
+    (["c1"], [["c1", "c2"]], 0),  # something follows from the outcome
+    (["c2"], [["c1", "c2"], ["c2", "c3"]], 0),
+    (["c1", "c2"], [["c1", "c2"]], 0),
+    (["c0", "c2"], [["c1", "c2"]], 1),
+    (["c0", "c1"], [["c1", "c2"], ["c1", "c3"]], 1),
+    (["c0", "c1", "c4"], [["c1", "c2"]], 2),
+    (["c0", "c2", "c3"], [["c1", "c2"], ["c2", "c3"]], 1),
+]
+
+
+@pytest.mark.parametrize("relation", [Replacement(), AddRemove(records=5000)])
+@pytest.mark.parametrize(("outcome", "determines", "last"), OUTCOMES)
+def test_outcomes_and_what_follows_are_declared_together(
+    outcome: list[str], determines: list[list[str]], last: int, relation: Any
+) -> None:
+    columns = {f"c{i}": Integer(lower=0, upper=9) for i in range(5)}
+    domain = Domain(columns=columns, outcome=outcome, determines=determines)
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 10, (5000, 5))
+    codes[:, 0] = np.where(rng.random(5000) < 0.8, codes[:, 1], codes[:, 0])
+    for first, second in [[int(name[1]) for name in pair] for pair in determines]:
+        codes[:, second] = codes[:, first] // 2
+    frame = pl.DataFrame(codes, schema=list(columns), orient="row")
+    asked = {"budget": Budget(epsilon=3.0, delta=1e-6), "mechanism": "marginals", "seed": 1, "accept": {"poor-utility"}}
+    for tables in ({}, {"tables": 2}):
+        released = discreet.release(frame, domain, relation=relation, size=1500, **asked, **tables).table()
+        for rows in released if tables else [released]:
+            for first, second in determines:
+                pairs = rows.select(first, second).unique()
+                assert pairs.filter(pl.col(second) != pl.col(first) // 2).height == 0
+            if "c0" in outcome:  # 0.82 in the confidential table
+                assert float((rows["c0"] == rows["c1"]).mean()) > (0.5 if tables else 0.7)
+    measured = reading(domain, frame).measured
+    assert len(measured.last) == last  # of those, and no others, tables of three columns are measured
+    assert len(measured.choice.three_way) == (last > 0)
+    assert len(measured.model(seeded(0)).last) == last
+
+
+def slots_read(*slots: tuple[list[int], list[float], list[list[float]]]) -> list[int]:
+    """The map that is read from tables of two slots, each with groups and shares of what follows, and its table."""
+    levels: dict[int, Merged] = {}
+    one_way: dict[int, Any] = {}
+    noisy = {}
+    for slot, (groups, shares, counts) in enumerate(slots):
+        pair = (2 * slot, 2 * slot + 1)
+        levels |= {pair[0]: Merged(np.arange(2), 2), pair[1]: Merged(np.array(groups), max(groups) + 1)}
+        for i, values in zip(pair, ([0.5, 0.5], shares), strict=True):
+            one_way[i] = SimpleNamespace(shares=lambda _, values=values: np.array(values))
+        noisy[pair] = np.array(counts)
+    choice = SimpleNamespace(cells=lambda pair: [levels[i] for i in pair], expected=lambda *_: None)
+    measured: Any = SimpleNamespace(choice=choice, noisy=noisy, one_way=one_way, total=1000.0)
+    return released_cells(measured, sorted(noisy)).tolist()
+
+
+def test_slots_that_share_a_merged_cell_do_not_divide_it() -> None:
+    counts = [[100.0, 60.0, -5.0], [3.0, 50.0, 90.0]]
+    first, second = ([0, 0, 1, 2], [0.32, 0.30, 0.2, 0.18], counts), ([0, 0, 1, 2], [0.30, 0.31, 0.2, 0.19], counts)
+    assert slots_read(first) == [0, 3]
+    assert slots_read(second) == [1, 3]
+    assert slots_read(first, second) == [0, 3]  # 200 against 120, and of the two the one with the larger share in all
+    # what the one slot merges, the other may tell apart
+    parts = ([0, 1, 2, 3], [0.30, 0.31, 0.2, 0.19], [[5.0, 60.0, 70.0, 1.0], [3.0, 4.0, 5.0, 90.0]])
+    assert slots_read(first, parts) == [1, 3]
+
+
+def test_all_small_maps_are_the_largest_sums() -> None:
+    """By enumeration: three cells, every way to merge them in either slot, and random counts."""
+    shares = ([0.5, 0.3, 0.2], [0.1, 0.5, 0.4])
+    merged = [[0, 0, 0], [0, 0, 1], [0, 1, 0], [1, 0, 0], [0, 1, 2]]
+    rng = np.random.default_rng(2)
+    for groups in product(merged, repeat=2):
+        for _ in range(20):
+            counts = [rng.integers(-3, 9, (2, max(group) + 1)).astype(np.float64).tolist() for group in groups]
+            slots = list(zip(groups, shares, counts, strict=True))
+            for some in (slots[:1], slots[1:], slots):
+                mass = [sum(part[cell] for _, part, _ in some) for cell in range(3)]
+                places = [[group[cell] for group, _, _ in some] for cell in range(3)]
+                for row, cell in enumerate(slots_read(*some)):
+                    sums = [sum(c[row][group[k]] for group, _, c in some) for k in range(3)]
+                    assert sums[cell] == max(sums)
+                    assert mass[cell] == max(mass[k] for k in range(3) if places[k] == places[cell])
