@@ -164,7 +164,7 @@ def undeclarable(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]
     without["released"] = {
         **document["released"],
         "columns": [document["unit"]["column"], *domain["columns"]],
-        "tables": document["released"]["tables"][:1],
+        "tables": document["released"]["tables"][:: 1 + len(tables)],
     }
     yield "no table", without
     yield "units of no letters", beside(units="")
@@ -185,4 +185,7 @@ def undeclarable(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]
             twin["released"] = {**document["released"], "columns": listed}
             yield "a column with the name of its table", twin
     if units is not None:
-        yield "units without columns", beside(columns={})
+        twin = beside(columns={})
+        listed = [column for column in document["released"]["columns"] if column not in domain["columns"]]
+        twin["released"] = {**document["released"], "columns": listed}
+        yield "units without columns", twin
