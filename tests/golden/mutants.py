@@ -148,3 +148,44 @@ def listed(name: str) -> tuple[dict[str, Any], Path, list[tuple[Place, dict[str,
     """Return a certificate, its released file, and the certificate with each false value."""
     document, data = json.loads((CODED / f"{name}.certificate.json").read_text(encoding="utf-8")), DATA / f"{name}.csv"
     return document, data, [*mutants(document), *contradicted(document, data)]
+
+
+def undeclarable(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Give a document of units with one declaration after the other that no domain can have, and a word for each."""
+    domain = document["domain"]
+    tables, units = domain["tables"], domain.get("units")
+
+    def beside(**facts: Any) -> dict[str, Any]:
+        return changed(document, ("domain",), {**domain, **facts})
+
+    yield "no unit", {**document, "unit": None}
+    without = beside(tables={}, determines=[])
+    without["unit"] = {**document["unit"], "max_records": 0}
+    without["released"] = {
+        **document["released"],
+        "columns": [document["unit"]["column"], *domain["columns"]],
+        "tables": document["released"]["tables"][:: 1 + len(tables)],
+    }
+    yield "no table", without
+    yield "units of no letters", beside(units="")
+    for name in tables:
+        yield "units with the name of a table", beside(units=name)
+        yield "units with the name of a table", beside(units=name.upper())
+    if len(tables) > 1:
+        yield "units without a name", beside(units=None)
+        one, two = (next(iter(table["columns"])) for table in list(tables.values())[:2])
+        yield "columns of two tables", beside(determines=[[one, two]])
+        yield "columns of two tables", beside(determines=[[two, one]])
+    for name, table in tables.items():
+        if table.get("slots") in table["columns"]:  # a panel, of which a column is named as its flags are
+            *others, last = table["columns"]
+            columns = {**{other: table["columns"][other] for other in others}, name: table["columns"][last]}
+            twin = beside(tables={**tables, name: {**table, "columns": columns}})
+            listed = [name if column == last else column for column in document["released"]["columns"]]
+            twin["released"] = {**document["released"], "columns": listed}
+            yield "a column with the name of its table", twin
+    if units is not None:
+        twin = beside(columns={})
+        listed = [column for column in document["released"]["columns"] if column not in domain["columns"]]
+        twin["released"] = {**document["released"], "columns": listed}
+        yield "units without columns", twin

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from mutants import mutants, narrower
+from mutants import mutants, narrower, undeclarable
 from test_independent_verifier import _remember, program, wrong  # noqa: F401
 
 import discreet
 from discreet import AddRemove, Budget, Output, release
 from discreet.domain import Boolean, Category, Domain, Integer, Numeric, UnitTable
+from discreet.errors import DiscreetError
 
 UNITS = 240
 ROWS = {
@@ -153,6 +154,27 @@ def test_it_refuses_declarations_of_rows_that_the_file_contradicts(units: Any) -
     del twin["domain"]["tables"][name]["columns"]["pay"]["nulls"]
     found = wrong(twin, folder).get("released values")
     assert found == (program.WRONG if any(row[header.index("pay")] == "" for row in rows) else None)
+
+
+def held_by_the_library(document: dict[str, Any], folder: Path) -> bool:
+    path = folder / "certificate.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    try:
+        return all(check.agrees for check in discreet.verify(path))
+    except DiscreetError:
+        return False
+
+
+def test_it_refuses_the_declarations_that_the_library_refuses(units: Any, tmp_path: Path) -> None:
+    which, document, _, _ = units
+    words = set()
+    for word, twin in undeclarable(document):
+        words.add(word)
+        assert program.WRONG in wrong(twin).values(), word
+        assert not held_by_the_library(twin, tmp_path), word
+    assert held_by_the_library(document, tmp_path)
+    assert ({"columns of two tables", "units without a name"} <= words) == (which == "cars")
+    assert ("a column with the name of its table" in words) == (which == "panel")
 
 
 def longest(text: list[list[str]]) -> list[list[str]]:

@@ -768,6 +768,11 @@ def of_units() -> Iterator[Case]:
         lambda: Domain(columns={"z": Boolean()}, tables={"t": unit_table()}),
     )
     yield Case(
+        "{} both give the name {}. Rename one of them",
+        lambda: Domain(tables={"x": unit_table(slots="year")}),
+        lambda: Domain(tables={"t": unit_table(slots="year")}),
+    )
+    yield Case(
         "cannot be declared beside [tables.{}]. Leave it out",
         lambda: Domain(tables={"t": unit_table()}, totals=[{"source": "s", "count": 3}]),
         lambda: Domain(tables={"t": unit_table()}),

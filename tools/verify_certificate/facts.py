@@ -2,6 +2,7 @@
 
 import datetime
 import math
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -45,10 +46,16 @@ class Facts:
 
     def _take_rows(self, domain: dict[str, Any]) -> None:
         """Make one record of all rows of a unit: its own columns, and of each table its used slots and their rows."""
-        unit, most, linked = self.unit["column"], 0, "units" in domain
+        if not isinstance(self.unit, dict):
+            raise StoppedError(WRONG, "rows of units have no unit")
+        unit, most, tables, linked = self.unit["column"], 0, domain["tables"], "units" in domain
         names, self.released, self.slots = [unit, *self.columns], [unit, *self.columns], [1] * linked
-        fits = (linked or len(domain["tables"]) == 1) and not any(domain.get(key) for key in NOT_OF_ROWS)
-        for name, table in domain["tables"].items():
+        words = [x for x in (*tables, domain.get("units")) if isinstance(x, str) and re.fullmatch(r"\w[\w-]*", x)]
+        named = self.columns and len(set(map(str.casefold, words))) > len(tables)  # a table of units is another
+        fits = bool(tables and (named if linked else len(tables) == 1)) and not any(map(domain.get, NOT_OF_ROWS))
+        rows_of = [{*table["columns"]} for table in tables.values()]
+        fits = fits and all(sum(not rows.isdisjoint(pair) for rows in rows_of) <= 1 for pair in self.determines)
+        for name, table in tables.items():
             rows, panel, order = table["columns"], table.get("slots", "interchangeable"), table.get("order_by")
             own = whole(table["max_records"], "max_records", 1)
             slots = range(1, 1 + (int(cells_of(rows[panel])) if panel in rows else own))
@@ -56,9 +63,10 @@ class Facts:
             fits = fits and (panel == "ordered") == (order is not None) and max(len(slots), own) <= 100
             fits = fits and not (panel in rows and any("relative_to" in column for column in rows.values()))
             used = [f"{name} ({slot})" for slot in slots] if panel in rows else [f"number of {name}"]
-            flat = {key: {"type": "boolean"} for key in used}  # finite, which is all that counts
-            flat |= {f"{key} ({slot})": rows[key] for slot in slots for key in rows if key != panel}
-            self.columns, names, self.released = self.columns | flat, [*names, *flat, *rows], [*self.released, *rows]
+            flat = [(key, {"type": "boolean"}) for key in used]  # finite, which is all that counts
+            flat += [(f"{key} ({slot})", rows[key]) for slot in slots for key in rows if key != panel]
+            self.columns, self.released = self.columns | dict(flat), [*self.released, *rows]
+            names += [*(key for key, _ in flat), *rows]
             self.determines = [[f"{key} ({slot})" if key in rows else key for key in pair] for pair in self.determines
                                for slot in (slots if {*pair} & {*rows} else [1])]  # fmt: skip
             self.slots, most, fits = [*self.slots, len(slots)], most + own, fits and table["unit"] == unit

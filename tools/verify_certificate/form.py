@@ -27,8 +27,7 @@ def form(document: dict[str, Any], facts: Facts) -> Iterator[Check]:
         kind = place % len(facts.slots)  # units, and rows of each table; without a table of units each has a row
         least = 0 if fewer or facts.mechanism == "urn-histogram" or kind else size
         most = size * facts.slots[kind]
-        fits = least <= table["rows"] <= most
-        yield Check("released.rows", AGREES if fits else WRONG, f"{table['rows']} of {most}")
+        yield Check("released.rows", AGREES if least <= table["rows"] <= most else WRONG, f"{table['rows']} of {most}")
     tables = (facts.parameters.get("tables") or 1) * len(facts.slots)
     fits = len(released["tables"]) == tables
     yield Check("released.tables", AGREES if fits else WRONG, f"{len(released['tables'])} of {tables}")
@@ -80,10 +79,9 @@ def _unfit(value: Any, place: str, needed: str, possible: str) -> Iterator[str]:
 
 def _values(document: dict[str, Any], facts: Facts) -> Iterator[str]:
     """Yield which values are none of those that a place may have."""
-    for place, holder in (("mechanism.parameters", facts.parameters), *facts.columns.items()):
-        for name in set(known.CHOICES) & set(holder):
-            if holder[name] not in known.CHOICES[name]:
-                yield f"{place}.{name} is not known"
+    places = (("mechanism.parameters", facts.parameters), *facts.columns.items())
+    chosen = [(place, name, holder[name]) for place, holder in places for name in set(known.CHOICES) & set(holder)]
+    yield from (f"{place}.{name} is not known" for place, name, value in chosen if value not in known.CHOICES[name])
     lists = {name: column.get("categories", ()) for name, column in facts.columns.items()}
     yield from (f"{name} has a category twice" for name, values in lists.items() if len(set(values)) < len(values))
     if document["library"]["name"] != "discreet":
@@ -94,19 +92,15 @@ def _values(document: dict[str, Any], facts: Facts) -> Iterator[str]:
         yield "created is no time"
     if not all(re.fullmatch("[0-9a-f]{64}", str(text)) for text in document["public_inputs"].values()):
         yield "public_inputs has what is no hash"
-    yield from _levels(facts, facts.parameters.get("levels"))
+    if (levels := facts.parameters.get("levels")) is not None:
+        deepest = sum((int(cells) - 1).bit_length() for cells in facts.cells)
+        if not (levels == sorted(set(levels)) and 1 <= levels[0] <= levels[-1] <= deepest):
+            yield f"mechanism.parameters.levels are not from 1 to {deepest}"
     seeded = document["randomness"]
     if seeded not in known.RANDOMNESS or (document.get("identity") is None) != (seeded == "seeded"):
         yield "randomness is not known, or does not go with the identity"
     if [exact(epsilon) for epsilon, _ in document["guarantee"]["profile"]] != known.PROFILE:
         yield "the profile is at other epsilons"
-
-
-def _levels(facts: Facts, levels: list[int] | None) -> Iterator[str]:
-    if levels is not None:
-        deepest = sum((int(cells) - 1).bit_length() for cells in facts.cells)
-        if not (levels == sorted(set(levels)) and 1 <= levels[0] <= levels[-1] <= deepest):
-            yield f"mechanism.parameters.levels are not from 1 to {deepest}"
 
 
 def _assumptions(assumptions: list[dict[str, Any]], facts: Facts) -> Iterator[Check]:

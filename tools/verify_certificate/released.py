@@ -46,13 +46,11 @@ def _values(name: str, texts: Any, names: list[str], columns: dict[str, Any], st
     """Compare the columns, the number of rows and the values of a file with what is declared."""
     header, *rows = texts
     yield Check("released.columns", AGREES if header == names else WRONG, f"{name}: {', '.join(header)}")
-    fits = len(rows) == stated
-    yield Check("released.rows", AGREES if fits else WRONG, f"{name}: {len(rows)} rows, stated {stated}")
+    yield Check("released.rows", AGREES if len(rows) == stated else WRONG, f"{name}: {len(rows)} rows of {stated}")
     for key, column in columns.items():
         bounds = [end for end in (f"{key}_from", f"{key}_to", key) if end in header]
         stray = sum(not _held(row[header.index(end)], column) for row in rows for end in bounds)
-        said = f"{key}: {stray} of {len(rows)} values are outside" if stray else f"{key}: all values are within"
-        yield Check("released values", WRONG if stray else AGREES, said)
+        yield Check("released values", WRONG if stray else AGREES, f"{key}: {stray} of {len(rows)} values are outside")
 
 
 def _units(own: Any, rows: Any, table: dict[str, Any], columns: list[str], stated: list[str]) -> Iterator[Check]:
@@ -84,8 +82,7 @@ def span(text: str) -> datetime.timedelta:
 
 READ: dict[str, Callable[[Any], Any]] = {
     "integer": lambda text: int(str(text)),
-    "numeric": lambda text: Fraction(str(text)),
-    "decimal": lambda text: Fraction(str(text)),
+    **dict.fromkeys(("numeric", "decimal"), lambda text: Fraction(str(text))),
     "date": lambda text: datetime.date.fromisoformat(str(text)),
     "datetime": lambda text: datetime.datetime.fromisoformat(str(text)),
     "time": lambda text: datetime.datetime.fromisoformat(f"1900-01-01T{text}"),

@@ -144,6 +144,9 @@ class UnitTable:
             flat = {f"{table} ({slot})": Boolean() for slot in self._numbers()}
         for slot in self._numbers():
             for name, flat_name in self.slot_names(slot).items():
+                if flat_name in flat:
+                    both = f"column {name!r} and [tables.{table}]"
+                    raise DomainError(f"{both} both give the name {flat_name!r}. Rename one of them")
                 coded = slot > 1 and name in self._codings
                 flat[flat_name] = self._codings[name].cells if coded else self.columns[name]
         return flat

@@ -202,6 +202,8 @@ def test_what_is_declared_wrongly_is_refused(change: dict[str, Any], words: str)
         ({"tables": {"a": {"unit": "who"}}}, "max_records"),
         ({"tables": {"a": TABLE}, "columns": {"days": Boolean()}}, "Rename"),
         ({"tables": {"a": TABLE}, "columns": {"who": Boolean()}}, "Rename"),
+        ({"tables": {"ward": replace(TABLE, slots="days")}}, r"'ward' and \[tables.ward\].*'ward \(1\)'. Rename"),
+        ({"tables": {"a (1)": replace(TABLE, columns={"number of a": Boolean()})}}, r"'number of a' and \[tables.a "),
         ({"tables": {"a": TABLE}, "metric_weights": {"days (1)": 2.0}}, "Leave it out"),
         ({"tables": {"a": TABLE}, "outcome": "days (1)"}, "Leave it out"),
         ({"tables": {"a": TABLE}, "totals": [{"source": "x", "count": 3}]}, "Leave it out"),
