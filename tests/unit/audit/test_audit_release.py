@@ -362,4 +362,4 @@ def test_counts_of_undeclared_labels_are_refused_with_a_reason(
     capsys.readouterr()
     assert run(asked) == 2
     said = capsys.readouterr().err
-    assert "since column 'label' declares no cells that records of the control could be counted in. Audit" in said
+    assert "since column 'label' declares no cells that records of the control could be counted in.\nAudit" in said

@@ -382,5 +382,5 @@ def test_a_plan_says_what_its_numbers_mean() -> None:
         assert "W1" not in text
     assert "\nDelta 1e-06: " in alone
     assert "Delta " not in wide  # which is 0
-    assert "in the column's unit" in alone
+    assert "in the column's unit" in " ".join(alone.split())
     assert "as shares of each column's range" in " ".join(wide.split())
