@@ -101,7 +101,7 @@ class UnitTable:
 
     def _check_slots(self) -> None:
         if (self.order_by is not None) != (self.slots == ORDERED):
-            raise DomainError('order_by is for slots = "ordered", which needs it. Write shared or neither')
+            raise DomainError('order_by is for slots = "ordered", which needs it. Write both or neither')
         words = {"slots": (INTERCHANGEABLE, ORDERED), "order_by": (LISTED, None)}
         for key, allowed in words.items():
             name = getattr(self, key)
@@ -145,8 +145,8 @@ class UnitTable:
         for slot in self._numbers():
             for name, flat_name in self.slot_names(slot).items():
                 if flat_name in flat:
-                    shared = f"column {name!r} and [tables.{table}]"
-                    raise DomainError(f"{shared} shared give the name {flat_name!r}. Rename one of them")
+                    sources = f"column {name!r} and [tables.{table}]"
+                    raise DomainError(f"{sources} both give the name {flat_name!r}. Rename one of them")
                 coded = slot > 1 and name in self._codings
                 flat[flat_name] = self._codings[name].cells if coded else self.columns[name]
         return flat
