@@ -235,7 +235,7 @@ def test_chains_of_the_censored_form_are_published_only_where_that_is_accepted(t
 def test_a_printed_epsilon_is_never_below_the_true_one(tmp_path) -> None:
     mechanism = CensoredPosterior(POISSON, bound=1 / 6, tables=3, grid=GRID, size=7)
     made = release(CLOSED, mechanism=mechanism, out=tmp_path / "out")
-    assert "with probability at most e^1 a." in str(made)
+    assert "with probability at most e^1 a, where a is" in str(made)
     assert "- 0.333334 for each of 3 tables" in str(made)
     whole = made.certificate.to_dict()
     assert whole["guarantee"]["epsilon_each"] >= 1 / 3
@@ -448,7 +448,7 @@ def test_released_categories_have_their_declared_types(tmp_path) -> None:
     ("options", "said"),
     [
         (("--warm-up", "-1"), "warm_up"),
-        (("--tables", "1000"), "got 60. Raise draws"),
+        (("--tables", "1000"), "got 60.\nRaise draws"),
         (("--clusters", "3"), "no clusters"),
         (("--sensitive", "visits"), "named twice"),
     ],
