@@ -202,5 +202,6 @@ def test_a_message_has_a_line_for_each_sentence(sentences: list[str]) -> None:
 
 
 def test_a_number_or_dots_end_no_sentence() -> None:
-    for text in ("1.5 Records", "write --tables ... More is no better", "a.B c", "U.S"):
+    names = ("column 'St. Louis': is missing", 'a "Dr. No" b')
+    for text in ("1.5 Records", "write --tables ... More is no better", "a.B c", "U.S", *names):
         assert sentences_of(text) == [text]

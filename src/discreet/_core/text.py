@@ -5,6 +5,8 @@ from __future__ import annotations
 import html
 import math
 import re
+import shutil
+import textwrap
 from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from functools import partial
@@ -97,7 +99,15 @@ def sentence(text: str) -> str:
 
 def sentences_of(text: str) -> list[str]:
     """Return the sentences of a message: what is wrong, and on a line of its own each, what to do about it."""
-    return re.split(r"(?<=[^\s.]\.) (?=[A-Z])", text)
+    text = re.sub(r"""(?<!\w)(['"]).+?\1(?!\w)""", lambda name: name[0].replace(" ", "\0"), text)  # names in quotes
+    return [part.replace("\0", " ") for part in re.split(r"(?<=[^\s.]\.) (?=[A-Z])", text)]
+
+
+def lines_of(sentences: Iterable[str], indent: str = "") -> list[str]:
+    """Return the lines of sentences, each begun on a new one, no wider than the terminal: 100 columns in a file."""
+    columns = max(40, shutil.get_terminal_size((100, 24)).columns)
+    wrapper = textwrap.TextWrapper(columns, indent, indent + "  ", break_on_hyphens=False)
+    return [line for text in sentences for line in wrapper.wrap(text)]
 
 
 def full_sentence(text: str) -> str:

@@ -9,10 +9,9 @@ from typing import Any
 import click
 
 from discreet._core.boundary import explained
-from discreet._core.text import harmless, sentences_of
+from discreet._core.text import harmless, lines_of, sentences_of
 from discreet.cli.console import Commands, echo
 from discreet.cli.ledger import ledger
-from discreet.cli.options import planner
 from discreet.cli.release import calibrate, domain, plan, privacy, release
 from discreet.cli.released import app, audit, compare, demo, describe, estimate, regress, report, unseen, verify
 from discreet.cli.synthesize import synthesize
@@ -68,5 +67,5 @@ def _status_of(error: BaseException, arguments: list[str] | None) -> int:
 
 def _complain(message: str, status: int) -> int:
     lines = sentences_of("discreet: " + harmless(message.replace("\n\t", " ")))
-    echo("\n".join(planner.wrapped(lines) if sys.stderr.isatty() else lines), err=True)
+    echo("\n".join(lines_of(lines) if sys.stderr.isatty() else lines), err=True)
     return status

@@ -14,7 +14,7 @@ import click
 import discreet
 from discreet import wording
 from discreet._core.errors import BudgetError, FileProblem, Infeasible, ParameterError, real
-from discreet._core.text import aligned, as_written, counted, percent, rounded_up
+from discreet._core.text import aligned, as_written, counted, lines_of, percent, rounded_up
 from discreet.cli import options as common
 from discreet.cli.console import Commands, alarm, echo, in_options, progress_bar, show, tell
 from discreet.cli.options import LEDGER, PATH, SOURCE, command, confidential, mechanisms, option, planner, shared
@@ -187,7 +187,7 @@ def _compare_slots(
     )
     if not shares:
         notes.append("Rows cut: discreet domain check tells the custodian")
-    for line in [*aligned(rows, left=0), *planner.wrapped(notes)]:
+    for line in [*aligned(rows, left=0), *lines_of(notes)]:
         echo(line)
 
 
@@ -209,7 +209,7 @@ def _plan_together(study: str, out: str | None, as_json: bool, options: dict[str
 
 def _tell_plan(verdict: list[str], text: str, file: str | None) -> None:
     """Print a plan, what has to be seen first before it, and the file that it went to."""
-    for line in planner.wrapped([in_options(sentence, release) for sentence in verdict]):
+    for line in lines_of([in_options(sentence, release) for sentence in verdict]):
         alarm(line)
     echo(text)
     if file is not None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         with_units,
     )
     from discreet.planner.options import UNIT, Option, PlanRequest
-    from discreet.planner.plans import Plan, plan, planned, wrapped
+    from discreet.planner.plans import Plan, plan, planned
     from discreet.planner.predicted import Reference, predicted_w1, width_error
     from discreet.planner.study import Together, plan_together, read_study
 

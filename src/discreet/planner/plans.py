@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
-import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +12,7 @@ from typing import Any, cast
 from discreet import privacy, wording
 from discreet._core.boundary import sealed
 from discreet._core.errors import Infeasible
-from discreet._core.text import about, alarm, aligned, counted, listing, percent, rounded_up, sentence, table
+from discreet._core.text import about, alarm, aligned, counted, lines_of, listing, percent, rounded_up, sentence, table
 from discreet.domain import Domain
 from discreet.ledger import Ledger, Replacement, Request
 from discreet.mechanisms import Mechanism, shown_cells
@@ -26,8 +24,6 @@ from discreet.releases import poor_utility
 
 _HEADER = ("mechanism", "", "lost", "predicted error", "times a sample's", "largest size", "parameters")
 _UNLIKE = 0.05  # of the range of a column
-_TERMINAL = (100, 24)  # where the output goes to a file or another program
-_NARROWEST = 40
 
 _MOVED = {
     "epsilon": "Budget(epsilon=...), the second argument",
@@ -285,7 +281,7 @@ class Plan:
         return (_HEADER[0], ("delta", "epsilon")[self.comparison.request.attack is not None], *_HEADER[2:])
 
     def __str__(self) -> str:
-        return "\n".join([*wrapped(self.advice), self.text])
+        return "\n".join([*lines_of(self.advice), self.text])
 
     @property
     def text(self) -> str:
@@ -293,23 +289,23 @@ class Plan:
         comparison, rows = self.comparison, self.rows()
         noun = ("record", "unit")[bool(comparison.domain.tables)]
         size, cells = counted(comparison.size, noun), _cells(comparison.domain)
-        lines = wrapped([f"{size} from {comparison.n:,}, {comparison.budget}, {cells}"])
+        lines = lines_of([f"{size} from {comparison.n:,}, {comparison.budget}, {cells}"])
         if self._promise is not None and comparison.request.attack is None:
-            lines += wrapped(wording.budget(comparison.budget.epsilon, comparison.budget.delta, self._whose))
+            lines += lines_of(wording.budget(comparison.budget.epsilon, comparison.budget.delta, self._whose))
         calibrated, header = [row for row in rows if any(row[1:-1])], self._header
         heading, *beside = aligned([row[:-1] for row in (header, *calibrated)], left=len(header))
-        fits = max(map(len, [heading, *beside])) <= _width()
+        fits = len(lines_of([max(heading, *beside, key=len)])) == 1
         lines += [heading] * (fits and bool(calibrated))
         for row, line in zip(calibrated, beside, strict=True):
             numbers = [f"{name} {cell}" for name, cell in zip(header[1:-1], row[1:-1], strict=True) if cell]
-            lines += [line] if fits else [row[0], *wrapped([", ".join(numbers)], "    ")]
-            lines += wrapped([row[-1]], "    ")
+            lines += [line] if fits else [row[0], *lines_of([", ".join(numbers)], "    ")]
+            lines += lines_of([row[-1]], "    ")
         conclusion = "No mechanism meets this request."
         if self.feasible:
             conclusion = f"Chosen: {self.why}."
         sentences = [f"{', '.join(names)}: {why}" for why, names in self._refused.items()]
         sentences[:0] = ["Other mechanisms, and why not:"] * bool(sentences and self.feasible)
-        return "\n".join([*lines, *wrapped([conclusion, *self._meaning, *self.notes, *sentences])])
+        return "\n".join([*lines, *lines_of([conclusion, *self._meaning, *self.notes, *sentences])])
 
     @property
     def _promise(self) -> privacy.Guarantee | None:
@@ -442,13 +438,3 @@ def _shown(value: Any) -> str:
 
 def _cells(domain: Domain) -> str:
     return "no finite cells" if domain.size is None else shown_cells(domain.size)
-
-
-def wrapped(sentences: Iterable[str], indent: str = "") -> list[str]:
-    """Return the lines of sentences, each begun on a new one, no wider than the terminal."""
-    wrapper = textwrap.TextWrapper(_width(), indent, indent + "  ", break_on_hyphens=False)
-    return [line for text in sentences for line in wrapper.wrap(text)]
-
-
-def _width() -> int:
-    return max(_NARROWEST, shutil.get_terminal_size(_TERMINAL).columns)

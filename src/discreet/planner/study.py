@@ -20,13 +20,13 @@ from typing import Any, Self, cast
 from discreet._core.errors import DiscreetError, FileProblem, Infeasible, ParameterError, Refused, integer, real, unfit
 from discreet._core.numeric import least_real
 from discreet._core.reading import SECONDS, bounded_text, first_wrong, parsed_toml, read_json, within
-from discreet._core.text import aligned, as_written, counted, rounded_down, rounded_up
+from discreet._core.text import aligned, as_written, counted, lines_of, rounded_down, rounded_up
 from discreet.domain import Domain
 from discreet.ledger import Replacement, Request
 from discreet.mechanisms import Mechanism, named, require_kept
 from discreet.planner.cells import calibrated, with_cells, with_sampling
 from discreet.planner.options import UNIT, PlanRequest, numbers_of
-from discreet.planner.plans import planned, wrapped
+from discreet.planner.plans import planned
 from discreet.privacy import AnyBudget, AttackBudget, Budget, Guarantee, Profile, Unit, compose
 from discreet.releases import POOR_UTILITY, as_json, poor_utility
 
@@ -179,7 +179,7 @@ class Together:
             "each with the mechanism, budget and size above. They were fixed before any of them is seen. None may be "
             "added, or changed, by looking at one of the others."
         )
-        return "\n".join([*aligned(rows, left=2), *wrapped([satisfied])])
+        return "\n".join([*aligned(rows, left=2), *lines_of([satisfied])])
 
 
 def read_study(path: str | os.PathLike[str]) -> tuple[list[Request], list[float]]:

@@ -108,7 +108,8 @@ def test_the_column_of_units_is_not_released(tmp_path) -> None:
     with pytest.raises(ParameterError, match="a model's claim about units cannot be audited"):
         claimed(tmp_path / "out")
     assert facts["guarantee"]["epsilon"] == 2.0
-    assert "which of two sets of values the records with one value of house have detects" in Certificate.read(folder).statement
+    statement = Certificate.read(folder).statement
+    assert "which of two sets of values the records with one value of house have detects" in statement
     assert all(check.agrees for check in verify(folder))
 
 
