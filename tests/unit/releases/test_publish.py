@@ -190,7 +190,7 @@ def test_what_an_urn_will_drop_is_said_before_and_refused_where_nothing_is_left(
     facts = {"domain": AGES, "mechanism": "urn-histogram", "watch": discreet.Watch(announce=said.append)}
     budget, accept = Budget(epsilon=1, delta=0.01), {"weak-promise"}
     made = discreet.release(FRAME, budget=budget, size=100, accept=accept, **facts)  # type: ignore[arg-type]
-    assert "about 20.2 of 100 draws are expected to be released" in said
+    assert "About 20.2 of 100 draws are expected to be released" in said
     assert 0 < len(made.records) < 100  # about 20 are expected; none, with probability below e^-19
     little = Budget(epsilon=1, delta=1e-4)
     with pytest.raises(PoorUtility, match=r"0\.2 of 100 draws would be released"):
