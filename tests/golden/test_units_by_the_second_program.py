@@ -227,6 +227,20 @@ SPOILT: dict[Callable[[dict[str, list[list[str]]], str], None], str] = {
 }
 
 
+def test_a_file_that_is_not_there_is_named_and_the_other_draws_are_checked(units: Any) -> None:
+    which, document, texts, folder = units
+    kept = [check.what for check in program.verify(json.dumps(document), folder)].count("released units")
+    lost = (folder / next(iter(texts))).rename(folder / "elsewhere")
+    try:
+        checks = program.verify(json.dumps(document), folder)
+        said = {check.detail for check in checks if check.status == program.CANNOT}
+        assert {check.status for check in checks} == {program.AGREES, program.CANNOT}
+        assert said == {f"there is no file {next(iter(texts))}, or no hash of it"}
+        assert sum(check.what == "released units" for check in checks) == kept - kept // (1 + (which in SEVERAL))
+    finally:
+        lost.rename(folder / next(iter(texts)))
+
+
 @pytest.mark.parametrize("spoil", SPOILT)
 def test_it_refuses_files_that_contradict_their_units(units: Any, spoil: Any) -> None:
     """With hashes and numbers of rows that fit: what is wrong are the rows."""

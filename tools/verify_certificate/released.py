@@ -16,7 +16,7 @@ from verify_certificate.answers import AGREES, CANNOT, WRONG, Check
 
 def files(document: dict[str, Any], data: Path | None) -> Iterator[Check]:
     """Compare the released file, or the tables of a folder, with their hashes, and text files with the domain."""
-    released, domain, texts = document.get("released", document), document["domain"], list[list[list[str]]]()
+    released, domain, texts = document.get("released", document), document["domain"], dict[int, list[list[str]]]()
     tables = list(domain.get("tables", {}).values())
     kinds = [domain["columns"], *(one["columns"] for one in tables)]  # of the files of one draw
     kinds = kinds if "units" in domain else [{name: column for kind in kinds for name, column in kind.items()}]
@@ -30,12 +30,13 @@ def files(document: dict[str, Any], data: Path | None) -> Iterator[Check]:
         yield Check("released.sha256", AGREES if fits else WRONG, f"{path.name}: {'as stated' if fits else 'another'}")
         if path.suffix == ".csv":
             with path.open(encoding="utf-8", newline="") as file:
-                texts.append([row or [""] for row in csv.reader(file)])  # a null alone is an empty line
+                texts[place] = [row or [""] for row in csv.reader(file)]  # a null alone is an empty line
             columns = kinds[place % len(kinds)]
             names = [tables[0]["unit"], *columns] if tables else released["columns"]
-            yield from _values(path.name, texts[-1], names, columns, table["rows"])
-    for first in range(0, len(texts) if tables else 0, len(kinds)):
-        own, *rows = texts[first : first + len(kinds)]
+            yield from _values(path.name, texts[place], names, columns, table["rows"])
+    draws = [range(place, place + len(kinds)) for place in texts if tables and place % len(kinds) == 0]
+    for first, *others in [draw for draw in draws if {*draw} <= {*texts}]:
+        own, *rows = (texts[place] for place in (first, *others))
         start = first // len(kinds) * document["size"] + 1
         names = sorted(str(unit) for unit in range(start, start + document["size"]))
         for table, its_rows in zip(tables, rows or [own], strict=True):
