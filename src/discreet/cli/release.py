@@ -169,7 +169,7 @@ def _compare_slots(
     if as_json:
         show({"plans": [{"max_records": most, **plans[most].to_dict(), "share_cut": cuts[most]} for most in plans]})
         return
-    notes, rows = list[str](), [["max records", "columns", "not from data", "error of a value", "rows cut"]]
+    notes, rows = list[str](), [["max records", "columns", "lost", "error of a value", "rows cut"]]
     for most, result in plans.items():
         comparison, best = result.comparison, next(iter(result.feasible), None)
         table = next(iter(comparison.domain.row_tables.values()), None)
