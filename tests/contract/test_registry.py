@@ -202,19 +202,24 @@ def test_law_sums_to_one(item: Case) -> None:
     check_law_sums_to_one(item.mechanism, item.table)
 
 
-@pytest.mark.parametrize("item", EACH)
+SAMPLED = [  # what check_law has not: values without atoms, uneven weights, more cells, the other noise
+    *CASES["dirichlet-process"], *CASES["pitman-yor"], CASES["dirichlet-multinomial"][1],
+    CASES["smoothed-histogram"][1], CASES["perturbed-histogram"][1], CASES["signed-measure"][0],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("item", SAMPLED)
 def test_kernel_follows_its_law_and_neither_tilted_one(item: Case) -> None:
     # False-fail rate 3e-6 in all; 1e-6 to miss a parameter off by 10 %, or any law at total variation 0.15.
     check_kernel_follows_law(item.sampled(), item.table, alternatives=item.tilts(), distance=0.15, seed=11)
 
 
-@pytest.mark.parametrize("item", EACH)
-@pytest.mark.parametrize("side", [0, pytest.param(1, marks=pytest.mark.exhaustive)])
-def test_a_tilted_kernel_is_rejected_on_both_sides(item: Case, side: int) -> None:
-    with pytest.raises(AssertionError):
-        check_kernel_follows_law(
-            item.sampled(), item.table, alternatives=item.tilts(), kernel=item.tilts()[side], seed=12
-        )
+@pytest.mark.parametrize("name", ["pitman-yor", "smoothed-histogram", "perturbed-histogram", "stability-histogram"])
+def test_a_tilted_kernel_is_rejected_on_both_sides(name: str) -> None:
+    item = CASES[name][0]
+    for kernel in item.tilts():
+        with pytest.raises(AssertionError):
+            check_kernel_follows_law(item.sampled(), item.table, alternatives=item.tilts(), kernel=kernel, seed=12)
 
 
 @pytest.mark.parametrize(

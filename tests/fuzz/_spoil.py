@@ -21,18 +21,19 @@ cells = 4
 type = "category"
 categories = ["a", "=b", "c"]
 """
-RELEASED = {
-    "dirichlet-process": ["--size", "3", "--param", "strength=1"],
-    "perturbed-histogram": ["--counts"],
-    "dirichlet-multinomial": ["--size", "4"],
-    "smoothed-histogram": ["--size", "4"],
-    "hierarchical-histogram": ["--size", "20"],
-    "stability-histogram": ["--size", "9"],
-    "gaussian-smoothed-histogram": ["--size", "9"],
-    "subsampled-randomised-response": ["--size", "4"],
+RELEASED: dict[str, dict[str, Any]] = {
+    "dirichlet-process": {"size": 3, "strength": 1.0},
+    "perturbed-histogram": {"counts": True},
+    "dirichlet-multinomial": {"size": 4},
+    "smoothed-histogram": {"size": 4},
+    "hierarchical-histogram": {"size": 20},
+    "stability-histogram": {"size": 9},
+    "gaussian-smoothed-histogram": {"size": 9},
+    "subsampled-randomised-response": {"size": 4},
 }
 ASKED = ("--epsilon", 5, "--delta", 0.01, "--size", 5)
 WRITTEN = ("new.csv", "new.certificate.json")
+BUDGET = ("--epsilon", "5", "--delta", "0.1", "--accept-poor-utility", "--accept-weak-promise")
 EVOLUTION = ["--size", "5", "--param", "steps=2", "--param", "population=6"]
 
 

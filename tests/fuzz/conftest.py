@@ -1,7 +1,7 @@
 """Fuzzing: each case is a seed; what it did, and how to repeat it, is printed where it fails.
 
-``DISCREET_FUZZ_CASES`` multiplies the number of cases (``nox -s fuzz`` runs ten times as many), and
-``DISCREET_FUZZ_FIRST`` is the first seed. A case is repeated by its name, such as
+``DISCREET_FUZZ_CASES`` multiplies the number of cases, a third of them by default (``nox -s fuzz`` runs ten times as
+many as are listed), and ``DISCREET_FUZZ_FIRST`` is the first seed. A case is repeated by its name, such as
 ``pytest "tests/fuzz/test_odd_declarations.py::test_toml[seed17]"``.
 """
 
@@ -19,14 +19,14 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from _spoil import CANARIES, DOMAIN, EVOLUTION, NUMBER, RELEASED, Attempt
+from _spoil import BUDGET, CANARIES, DOMAIN, EVOLUTION, NUMBER, RELEASED, Attempt
 
-from discreet import release
+from discreet import Budget, release
 from discreet.cli.entry import run
 from discreet.domain import Domain, Integer
 from discreet.pseudo_posterior import CensoredPosterior, PoissonMean
 
-TIMES = float(os.environ.get("DISCREET_FUZZ_CASES", "1"))
+TIMES = float(os.environ.get("DISCREET_FUZZ_CASES", "0.33"))
 FIRST = int(os.environ.get("DISCREET_FUZZ_FIRST", "0"))
 CASES = {
     "test_parquet": 130,
@@ -73,14 +73,14 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pl.DataFrame({"x": values}).write_parquet(folder / "smooth.parquet")
     (folder / "domain.toml").write_text(DOMAIN)
     (folder / "smooth.toml").write_text(SMOOTH)
-    given = ["--epsilon", "5", "--delta", "0.1", "--accept-poor-utility", "--accept-weak-promise"]
-    for mechanism, options in RELEASED.items():
+    budget, accept = Budget(epsilon=5.0, delta=0.1), {"poor-utility", "weak-promise"}
+    for mechanism, asked in RELEASED.items():
         data, domain = ("smooth", "smooth") if mechanism == "dirichlet-process" else ("data", "domain")
-        ending = "csv" if mechanism == "dirichlet-multinomial" else "parquet"
-        made = ["release", str(folder / f"{data}.parquet"), "--domain", str(folder / f"{domain}.toml"), *given]
-        assert run([*made, "--mechanism", mechanism, *options, "--out", str(folder / f"{mechanism}.{ending}")]) == 0
+        out = folder / f"{mechanism}.{'csv' if mechanism == 'dirichlet-multinomial' else 'parquet'}"
+        files = folder / f"{data}.parquet", folder / f"{domain}.toml"
+        release(*files, budget, mechanism=mechanism, out=out, accept=accept, **asked)
     evolution = ["--mechanism", "private-evolution", *EVOLUTION, "--checkpoint", str(folder / "steps.npz")]
-    assert run(["release", str(folder / "data.parquet"), "--domain", str(folder / "domain.toml"), *given, *evolution,
+    assert run(["release", str(folder / "data.parquet"), "--domain", str(folder / "domain.toml"), *BUDGET, *evolution,
                 "--out", str(folder / "evolved.parquet")]) == 0  # fmt: skip
     grid = {"mean": np.linspace(1.0, 50.0, 50)}
     model = CensoredPosterior(PoissonMean(column="y"), bound=0.5, grid=grid)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 import pyarrow as pa
-from _spoil import EVOLUTION, NUMBER, ODD_TEXTS, RELEASED, TEXT, Attempt, as_json, spoilt_bytes, spoilt_document
+from _spoil import BUDGET, EVOLUTION, NUMBER, ODD_TEXTS, RELEASED, TEXT, Attempt, as_json, spoilt_bytes, spoilt_document
 
 from discreet import Replacement
 from discreet.cli.entry import run
@@ -19,8 +19,6 @@ from discreet.errors import DiscreetError, Fault
 from discreet.ledger import Request
 from discreet.planner.study import Together, plan_together
 from discreet.privacy import Budget
-
-BUDGET = ("--epsilon", 5, "--delta", 0.1, "--accept-poor-utility", "--accept-weak-promise")
 
 
 def released_with(mechanism: str, out: Path) -> tuple[object, ...]:

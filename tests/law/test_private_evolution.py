@@ -309,11 +309,11 @@ def whole_loop(mechanism: PrivateEvolution, x: Counts) -> dict[tuple[Any, ...], 
 
 def test_candidates_that_depend_on_noisy_votes_cost_nothing_more() -> None:
     """Every neighbouring pair of a circle of three cells: the whole transcript stays within the composed profile."""
-    mechanism = evolution(3, PrivateEvolution, Next, steps=2, scale=0.25)
-    tables, left, right = neighbouring_pairs(2, 3)
+    mechanism = evolution(3, PrivateEvolution, Next, records=1, steps=2, scale=0.25)
+    tables, left, right = neighbouring_pairs(1, 3)
     laws = [whole_loop(mechanism, table_on(mechanism.domain, counts)) for counts in tables]
     assert all(math.isclose(sum(law.values()), 1.0, abs_tol=1e-9) for law in laws)
-    guarantee, twin = mechanism.guarantee(n=2), replace(mechanism, steps=1).guarantee(n=2)
+    guarantee, twin = mechanism.guarantee(n=1), replace(mechanism, steps=1).guarantee(n=1)
     epsilon, worst = 1.0, 0.0
     for i, j in zip(left.tolist(), right.tolist(), strict=True):
         worst = max(worst, sum(max(0.0, p - math.exp(epsilon) * laws[j].get(o, 0.0)) for o, p in laws[i].items()))
@@ -401,8 +401,7 @@ def points(n: int, seed: int = 3) -> pl.DataFrame:
     return pl.DataFrame({"x": rng.beta(2, 8, n), "y": rng.beta(8, 2, n)})
 
 
-@pytest.mark.parametrize("variant", ["projection", "practical"])
-@pytest.mark.parametrize("sampling", ["iid", "stratified"])
+@pytest.mark.parametrize(("variant", "sampling"), [("projection", "iid"), ("practical", "stratified")])
 def test_it_moves_towards_the_table(variant: str, sampling: str) -> None:
     from scipy.stats import wasserstein_distance
 
