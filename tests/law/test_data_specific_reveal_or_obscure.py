@@ -29,8 +29,8 @@ from discreet.testing import (
     neighbouring_pairs,
 )
 
-EPSILONS = (0.001, 0.05, 0.3, 0.7, 1.5, 3.0)
-UNIVERSES = [(k, n) for k, most in ((2, 16), (3, 11), (4, 9), (5, 8)) for n in range(1, most)]
+EPSILONS = (0.001, 0.3, 1.5)
+UNIVERSES = [(k, n) for k, most in ((2, 10), (3, 10), (4, 9), (5, 7)) for n in range(1, most)]
 
 
 def made(k: int, epsilon: float, **facts: Any) -> DataSpecificRevealOrObscure:
@@ -196,7 +196,7 @@ def least_feasible(n: int, k: int, epsilon: float) -> Floats:
     )
 
 
-@pytest.mark.parametrize(("k", "n"), [(2, 3), (2, 8), (2, 13), (3, 5), (3, 9), (3, 11), (4, 8), (4, 10), (5, 7)])
+@pytest.mark.parametrize(("k", "n"), [(2, 3), (2, 8), (3, 5), (3, 9), (4, 8), (5, 7)])
 def test_the_schedule_is_the_least_of_all(k: int, n: int) -> None:
     for epsilon in (0.02, 0.2, 0.5, 1.2):
         np.testing.assert_allclose(made(k, epsilon).probabilities(n), least_feasible(n, k, epsilon), atol=2e-8)

@@ -63,20 +63,19 @@ UNEQUAL: dict[int, list[tuple[int, ...]]] = {
     2: [(1, 3)],
     3: [(1, 2, 5), (2, 2, 3), (1, 4, 4)],
     4: [(1, 2, 3, 4), (3, 1, 1, 3)],
-    5: [(1, 5, 2, 3, 4)],
 }
 UNIVERSES = [
     (weights, prior, n, m)
-    for k in (2, 3, 4, 5)
+    for k in (2, 3, 4)
     for weights in [(1,) * k, *UNEQUAL[k]]
-    for prior in (0.05, 0.25, 0.5, 1.0, 5.0, 40.0)
+    for prior in (0.05, 0.5, 5.0, 40.0)
     for n, m in ((1, 2), (2, 1), (2, 3), (3, 4), (4, 2), (5, 3), (3, 6))
     if math.comb(n + k - 1, n) * math.comb(m + k - 1, m) < 9000
 ]
 
 
-@pytest.mark.parametrize("prior", [0.05, 0.25, 0.5, 1.0, 5.0, 40.0])
-@pytest.mark.parametrize("cells", [2, 3, 4, 5])
+@pytest.mark.parametrize("prior", [0.05, 0.5, 5.0, 40.0])
+@pytest.mark.parametrize("cells", [2, 3, 4])
 def test_one_record(cells: int, prior: float) -> None:
     for weights, mean, n, m in UNIVERSES:
         if len(weights) != cells or mean != prior:

@@ -49,22 +49,19 @@ def distance(loss: str, q: tuple[float, ...], p: tuple[float, ...]) -> float:
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize(("k", "n", "m"), UNIVERSES)
 def test_no_neighbours_exceed_the_guarantee(loss: str, k: int, n: int, m: int) -> None:
-    for e in (0.25, 1.0, 4.0):
+    for e, group in ((0.25, 1), (4.0, 1), (1.0, 2), (1.0, 3)):
         mechanism = made(k, m, e, loss)
         check_law_sums_to_one(mechanism, table_of(np.array([n] + [0] * (k - 1))))
-        for group in (1, 2, 3):
-            epsilons = [0.0, 0.1 * e, 0.3 * e, 0.6 * e, 0.9 * e, e, 1.5 * e, 2.0 * e]
-            check_guarantee(mechanism, n=n, group=group, epsilons=epsilons)
-            guarantee = mechanism.guarantee(Relation(group=group), n=n)
-            assert not guarantee.exact
-            assert guarantee.theorem == "T10"
-            # the bound is not an idle one: some neighbours reach a third of it
-            brute = brute_force_profile(mechanism, n=n, group=group, epsilons=[0.0])
-            assert brute[0] >= 0.3 * guarantee.delta(0.0)
+        epsilons = [share * e for share in (0.0, 0.1, 0.3, 0.6, 0.9, 1.0, 1.5, 2.0)]
+        check_guarantee(mechanism, n=n, group=group, epsilons=epsilons)
+        guarantee = mechanism.guarantee(Relation(group=group), n=n)
+        assert (guarantee.exact, guarantee.theorem) == (False, "T10")
+        (total,) = brute_force_profile(mechanism, n=n, group=group, epsilons=[0.0])
+        assert total >= 0.3 * guarantee.delta(0.0)  # the bound is not an idle one
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize(("k", "n", "m"), [(2, 3, 6), (3, 2, 4), (3, 3, 3), (4, 3, 3), (2, 4, 4), (3, 4, 4), (3, 3, 4)])
+@pytest.mark.parametrize(("k", "n", "m"), [(2, 3, 6), (3, 2, 4), (4, 3, 3), (3, 4, 4), (3, 3, 4)])
 def test_the_sensitivity_is_the_largest_change_of_the_distance(loss: str, k: int, n: int, m: int) -> None:
     for group in (1, 2, 3):
         tables, left, right = neighbouring_pairs(n, k, group=group)
@@ -193,7 +190,7 @@ def test_listed_weights_are_as_near_as_stated(loss: str, n: int) -> None:
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize(("k", "m"), [(2, 100), (3, 60), (4, 40)])
-@pytest.mark.parametrize("e", [0.2, 1.0, 5.0])
+@pytest.mark.parametrize("e", [0.2, 5.0])
 def test_the_share_of_noise_is_an_upper_estimate(loss: str, k: int, m: int, e: float) -> None:
     mechanism = made(k, m, e, loss)
     vectors = compositions(m, k)

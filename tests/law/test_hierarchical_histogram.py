@@ -47,8 +47,8 @@ def made(domain: Domain, scale: float, noise: str = "gaussian", n: int = 2, **fa
 TINY = [  # the number of outcomes grows with the power of the number of nodes
     (made(square(2), 0.4), 3),
     pytest.param(made(square(3), 0.2), 1, marks=pytest.mark.exhaustive),
-    (made(square(3), 0.2, "laplace", levels=(2,)), 2),
-    (made(square(2, 2), 0.25, levels=(2,)), 1),
+    (made(square(3), 0.2, "laplace", levels=(2,)), 1),
+    (made(square(2, 2), 0.2, levels=(2,)), 1),
     (made(square(4), 0.5, "laplace", levels=1), 2),
 ]
 
@@ -103,11 +103,11 @@ def divergence(noise: str, scale: float, change: npt.NDArray[np.int64], epsilons
     return hockey_stick(log_p, log_p - loss[live], epsilons)
 
 
-@pytest.mark.parametrize("group", [1, 2])
-@pytest.mark.parametrize(("noise", "scale"), [("laplace", 0.7), ("laplace", 3.0), ("gaussian", 0.5), ("gaussian", 2.2)])
 @pytest.mark.parametrize(
-    ("sizes", "levels"),
-    [((3,), (1, 2)), ((5,), (1, 2, 3)), ((5,), (1, 3)), ((2, 3), (1, 2, 3)), ((2, 2, 2), (1, 2, 3))],
+    ("noise", "scale", "group"), [("laplace", 0.7, 1), ("laplace", 3.0, 2), ("gaussian", 0.5, 2), ("gaussian", 2.2, 1)]
+)
+@pytest.mark.parametrize(
+    ("sizes", "levels"), [((3,), (1, 2)), ((5,), (1, 3)), ((2, 3), (1, 2, 3)), ((2, 2, 2), (1, 2, 3))]
 )
 def test_every_pair_of_neighbours(
     sizes: tuple[int, ...], levels: tuple[int, ...], noise: str, scale: float, group: int

@@ -64,7 +64,7 @@ def universes(most: int) -> Iterator[tuple[Records, npt.NDArray[np.int64]]]:
 @pytest.mark.parametrize(("theta", "sigma"), [(1.0, 0.0), (0.375, 0.0), (2.0, 0.5), (-0.25, 0.5), (0.0, 0.875)])
 def test_every_small_table_of_the_urns(theta: float, sigma: float) -> None:
     for kind in (PitmanYor, UrnHistogram):
-        for values, row in universes(4):
+        for values, row in universes(3):
             for m in (1, 3):
                 mechanism = kind(domain=UNIT, size=m, strength=theta, discount=sigma)
                 for epsilon in LEVELS:

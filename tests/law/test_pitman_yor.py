@@ -113,9 +113,9 @@ def test_t1_is_attained_at_every_epsilon(theta: float, group: int) -> None:
 
 
 @pytest.mark.parametrize("group", [1, 2, 3])
-@pytest.mark.parametrize("sigma", [0.1, 0.25, 0.5, 0.75, 0.9])
+@pytest.mark.parametrize("sigma", [0.1, 0.5, 0.9])
 def test_t2_dominates_and_its_lower_bound_is_reached(sigma: float, group: int) -> None:
-    for theta in (-sigma / 2, 0.0, 1.0, 6.0):
+    for theta in (-sigma / 2, 0.0, 6.0):
         for n, m in SIZES:
             if group == 3 and n > 3:
                 continue
@@ -222,19 +222,22 @@ def test_less_opening_mass_and_a_rarer_value_reveal_more(sigma: float) -> None:
                 assert order(common, epsilon).hockey_stick <= most
 
 
-@pytest.mark.parametrize("sigma", [0.1, 0.5, 0.9])
-def test_the_bound_for_many_draws_is_above_and_near(sigma: float, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("sigma", "n", "theta"),
+    [(0.1, 300, 1000.0), (0.1, 1200, 40.0), (0.5, 1200, -0.495), (0.5, 10_000, 1.0), (0.9, 1200, 0.5),
+     (0.9, 10**6, 1e6)],
+)  # fmt: skip
+def test_the_bound_for_many_draws_is_above_and_near(
+    sigma: float, n: int, theta: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Just beyond what is followed, where it is widest: against all 1,200 draws, followed."""
-    for n, theta in ((300, 1000.0), (1200, -0.99 * sigma), (1200, 0.5), (1200, 40.0), (10_000, 1.0), (10**6, 1e6)):
-        sizes: dict[str, Any] = {"size": 1200, "n": n, "strength": theta, "discount": sigma}
-        bound = PitmanYorPairs(**sizes)
-        claimed = np.array([bound.delta(e) for e in EPSILONS])
-        assert not bound.exact
-        with monkeypatch.context() as patch:
-            patch.setattr(pitman_yor, "_FOLLOWED", 1200)
-            true = np.array([PitmanYorPairs(**sizes).delta(e) for e in EPSILONS])
-        assert np.all(claimed >= true * (1 - 1e-12))
-        assert np.all(claimed <= true * 1.055), (n, theta)
+    bound = PitmanYorPairs(size=1200, n=n, strength=theta, discount=sigma)
+    claimed = np.array([bound.delta(e) for e in EPSILONS])
+    assert not bound.exact
+    monkeypatch.setattr(pitman_yor, "_FOLLOWED", 1200)
+    true = np.array([replace(bound).delta(e) for e in EPSILONS])
+    assert np.all(claimed >= true * (1 - 1e-12))
+    assert np.all(claimed <= true * 1.055)
 
 
 def test_the_bound_for_many_draws_holds_for_few(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,8 +27,8 @@ def brute_force(q: float, k: int, n: int, m: int, group: int, epsilons: list[flo
 
 
 @pytest.mark.parametrize("group", [1, 2, 3])
-@pytest.mark.parametrize("cells", [2, 3, 4, 5])
-@pytest.mark.parametrize("q", [0.001, 0.05, 0.25, 0.5, 0.9])
+@pytest.mark.parametrize("cells", [2, 3, 4])
+@pytest.mark.parametrize("q", [0.001, 0.25, 0.9])
 def test_all_neighbours(q: float, cells: int, group: int) -> None:
     given, q = q, math.ceil(Fraction(q) * 2**32) / 2**32  # what the kernel draws with
     for n, m in ((1, 3), (2, 2), (3, 1), (3, 4), (4, 3), (5, 2), (3, 6)):

@@ -24,7 +24,7 @@ from discreet.papers.pe25 import stability_histogram_proposition_4_1
 from discreet.planner.predicted import released_shares
 from discreet.privacy import Budget, Relation
 from discreet.privacy.noise import ThresholdedLaplace
-from discreet.testing import assert_law, check_guarantee, check_law_sums_to_one, hockey_stick
+from discreet.testing import assert_law, check_law_sums_to_one, hockey_stick
 from discreet.testing.contract import sample_size_for_distance
 from discreet.testing.enumeration import partitions
 from discreet.testing.facts import RATE
@@ -78,9 +78,7 @@ def changes(n: int, group: int, most: int) -> Iterator[tuple[list[int], list[int
 
 @pytest.mark.parametrize(
     ("group", "threshold", "scale"),
-    [(1, t, s) for t in (2, 3, 5) for s in (0.3, 0.7, 1.5)]
-    + [(2, t, s) for t in (2, 3) for s in (0.25, 0.5)]
-    + [(3, 2, 0.2)],
+    [(1, 2, 0.3), (1, 2, 1.5), (1, 3, 0.7), (1, 5, 0.3), (1, 5, 1.5), (2, 2, 0.25), (2, 3, 0.5), (3, 2, 0.2)],
 )
 def test_all_neighbours(group: int, threshold: int, scale: float) -> None:
     n = 2 * threshold - 2 + group
@@ -143,9 +141,12 @@ def test_the_papers_threshold_is_about_twice_too_safe(epsilon: float, delta: flo
 SMALL = StabilityHistogram(domain=line(2), scale=0.5, threshold=2)
 
 
-def test_contract() -> None:
-    check_law_sums_to_one(replace(SMALL, domain=WORDS), words({"a": 1, "b": 4}))
-    check_guarantee(replace(SMALL, domain=line(3), scale=0.3), n=3)
+@pytest.mark.parametrize("mechanism", [
+    StabilityHistogram(domain=WORDS, scale=0.5, threshold=2),
+    StabilisedPitmanYor(domain=WORDS, records=5, scale=0.5, threshold=3),
+])  # fmt: skip
+def test_the_law_of_open_labels_sums_to_one(mechanism: StabilityHistogram) -> None:
+    check_law_sums_to_one(mechanism, words({"a": 1, "b": 4}))
 
 
 class InTheTablesOrder(StabilityHistogram):
@@ -173,18 +174,18 @@ def test_labels_come_in_an_order_that_says_nothing() -> None:
 
 @pytest.mark.parametrize(("kind", "fixed"), [(StabilityHistogram, {}), (StabilisedPitmanYor, {"discount": 0.25})])
 def test_a_label_of_one_person_never_appears(kind: Any, fixed: dict[str, float]) -> None:
-    """Each of 20 planted labels appears with probability 7.8e-10: over 1,000 releases this fails at rate 1.6e-5."""
+    """Each of 20 planted labels appears with probability 7.8e-10: over 50 releases this fails at rate 7.8e-7."""
     mechanism = kind.calibrated(Budget(epsilon=1.0, delta=1e-9), domain=WORDS, n=720, **fixed)
     alone = {f"only person {i}": 1 for i in range(20)}
     table = words({"many": 500, "some": 200, **alone})
     rng = secure()
     released: Counter[str] = Counter()
-    for _ in range(1000):
+    for _ in range(50):
         kept = mechanism.kernel(table, rng=rng)
         for chunk in mechanism.reading(kept, n=720).draw(720, rng=rng):
             released.update(set(chunk.columns[0].tolist()))
-    assert released["many"] == released["some"] == 1000
-    assert (released["new_category_1"] > 900) == bool(fixed)  # the urn opens new values in their place
+    assert released["many"] == released["some"] == 50
+    assert (released["new_category_1"] > 40) == bool(fixed)  # the urn opens new values in their place
     assert not released.keys() & alone.keys()
     loose = replace(mechanism, threshold=2)  # without a threshold to speak of they do
     assert {*loose.kernel(table, rng=rng).records.columns[0].tolist()} & alone.keys()
@@ -295,15 +296,6 @@ def test_the_certificate_says_how_much_of_the_table_was_kept() -> None:
 
 # -- the stabilised urn: the same private step, and Algorithm 1 in public ---------------------------------------------
 
-URN = StabilisedPitmanYor(domain=line(2), records=5, scale=0.5, threshold=3)
-
-
-def test_the_law_of_open_labels_sums_to_one() -> None:
-    check_law_sums_to_one(replace(URN, domain=WORDS), words({"a": 1, "b": 4}))
-
-
-# -- the public step -------------------------------------------------------------------------------------------------
-
 
 def sequence_probability(word: tuple[str, ...], held: dict[str, float], opening: float, sigma: float) -> float:
     """Algorithm 1, draw by draw, from noisy counts and what opens a new value."""
@@ -343,17 +335,6 @@ def test_records_follow_the_urn_on_noisy_counts_and_the_missing_mass(
         (chunk,) = mechanism.reading(kept, n=mechanism.records).draw(3, rng=rng)
         seen[place[tuple(chunk.columns[0].tolist())]] += 1
     assert_law(seen, probability, distance=0.1, rate=RATE)
-
-
-def test_the_missing_mass_is_made_of_public_numbers() -> None:
-    """The same noisy counts give the same records, whatever the table they came from."""
-    mechanism = StabilisedPitmanYor(domain=WORDS, records=1000, scale=2.0, threshold=42)
-    kept = words({"a": 300, "b": 100})
-    drawn = [Records.concatenate(mechanism.reading(kept, n=1000).draw(5000, rng=seeded(1))) for _ in range(2)]
-    assert drawn[0].columns[0].tolist() == drawn[1].columns[0].tolist()
-    new = sum(value.startswith("new_category_") for value in drawn[0].columns[0])
-    # The share of new values is Beta(601, 400): standard deviation 0.0155; of 5,000 draws 0.0069 more.
-    assert abs(new / 5000 - 0.6) < 0.12
 
 
 @pytest.mark.parametrize(("strength", "discount"), [(0.0, 0.0), (3.0, 0.0), (0.0, 0.75)])

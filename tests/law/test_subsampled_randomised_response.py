@@ -34,11 +34,8 @@ class WithReplacement(SubsampledRandomisedResponse):
     log_prob = Mixture.log_prob
 
 
-@pytest.mark.parametrize(
-    ("k", "n", "size"), [(2, 4, 2), (2, 3, 3), (3, 4, 2), (3, 3, 3), (3, 5, 4), (4, 3, 2), (4, 4, 4), (5, 3, 3)]
-)
-@pytest.mark.parametrize("mixing", [0.05, 0.5])
-@pytest.mark.parametrize("group", [1, 2])
+@pytest.mark.parametrize(("k", "n", "size"), [(2, 4, 2), (2, 3, 3), (3, 4, 2), (3, 5, 4), (4, 3, 2), (4, 4, 4)])
+@pytest.mark.parametrize(("mixing", "group"), [(0.05, 1), (0.5, 1), (0.05, 2)])
 def test_every_pair_of_neighbours(k: int, n: int, size: int, mixing: float, group: int) -> None:
     mechanism = SubsampledRandomisedResponse(domain=line(k), size=size, mixing=mixing)
     pure = mechanism.guarantee(n=n).epsilon(0.0)
