@@ -48,7 +48,7 @@ TINY = [  # the number of outcomes grows with the power of the number of nodes
     (made(square(2), 0.4), 3),
     pytest.param(made(square(3), 0.2), 1, marks=pytest.mark.exhaustive),
     (made(square(3), 0.2, "laplace", levels=(2,)), 1),
-    (made(square(2, 2), 0.2, levels=(2,)), 1),
+    (made(square(2, 2), 0.15, levels=(2,)), 1),
     (made(square(4), 0.5, "laplace", levels=1), 2),
 ]
 
@@ -58,7 +58,7 @@ def test_enumeration_of_every_output(mechanism: HierarchicalHistogram, n: int) -
     mechanism = replace(mechanism, records=n)
     assert mechanism.guarantee(n=n).exact
     check_law_sums_to_one(mechanism, table_on(mechanism.domain, [n]))
-    check_guarantee(mechanism, n=n, epsilons=EPSILONS)
+    check_guarantee(mechanism, n=n, epsilons=(*EPSILONS, 25.0, 40.0, 60.0))
 
 
 def node_sums(sizes: tuple[int, ...], tree: Tree, levels: tuple[int, ...]) -> npt.NDArray[np.int64]:
@@ -136,18 +136,18 @@ def test_every_pair_of_neighbours(
 
 
 def test_kernel_follows_law() -> None:
+    x = table_on(square(2, 2), [2, 0, 1])
+    narrow = made(square(2, 2), 0.8, n=3, levels=(1,))  # two nodes: few enough outcomes to list
+    check_kernel_follows_law(narrow, x, alternatives=[replace(narrow, scale=0.8 * f) for f in (0.8, 1.25)])
     for mechanism in (made(square(3), 0.6, "laplace", n=3), made(square(2, 2), 0.8, n=3)):
-        x = table_on(mechanism.domain, [2, 0, 1])
-        narrow = replace(mechanism, levels=(1,))  # two nodes: few enough outcomes to list
-        check_kernel_follows_law(narrow, x, alternatives=[replace(narrow, scale=narrow.scale * f) for f in (0.8, 1.25)])
-        rng = seeded(4)
-        draws = np.array([mechanism.kernel(x, rng=rng) for _ in range(4000)]) - mechanism._counts(x)
+        x, rng = table_on(mechanism.domain, [2, 0, 1]), seeded(4)
+        draws = np.array([mechanism.kernel(x, rng=rng) for _ in range(2000)]) - mechanism._counts(x)
         # the mean absolute noise of each node, to five standard errors; a halved or missing noise is twice that away
         z = np.arange(-60, 61)
         expected = np.abs(z) @ np.exp(law_named(mechanism.noise).log_pmf(mechanism.scale, z))
         found = np.abs(draws).mean(axis=0)
-        assert np.all(np.abs(found - expected) < 5 * draws.std(axis=0) / math.sqrt(4000)), found
-        assert np.abs(np.corrcoef(draws.T) - np.eye(draws.shape[1])).max() < 0.1  # 6 standard errors
+        assert np.all(np.abs(found - expected) < 5 * draws.std(axis=0) / math.sqrt(2000)), found
+        assert np.abs(np.corrcoef(draws.T) - np.eye(draws.shape[1])).max() < 0.14  # 6 standard errors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,15 +160,13 @@ class NoiseMissing(HierarchicalHistogram):
 
 
 def test_broken_twins_are_caught() -> None:
-    leaves = made(square(3), 0.5, "laplace", n=1, levels=(2,))
-    check_twin_is_caught(leaves, replace(leaves, scale=0.25), n=1)
-    gaussian = made(square(2, 2), 0.4, levels=(2,))
-    check_twin_is_caught(gaussian, replace(gaussian, scale=0.2), n=2)
+    leaves = made(square(3), 0.3, n=1, levels=(2,))
+    check_twin_is_caught(leaves, replace(leaves, scale=0.15), n=1)
     halves = made(square(2), 0.6)
     check_twin_is_caught(halves, NoiseMissing(domain=square(2), records=2, scale=0.6), n=2)
     # one level more than is accounted for: the guarantee of one level does not cover the law of two
-    two = made(square(3), 0.2, n=1)
-    check_twin_is_caught(replace(two, levels=(2,)), two, n=1, epsilons=(1.0, 30.0))
+    two = made(square(3), 0.1, n=1)
+    check_twin_is_caught(replace(two, levels=(2,)), two, n=1, epsilons=(1.0, 150.0))
 
 
 # -- estimates ----------------------------------------------------------------------------------------------------

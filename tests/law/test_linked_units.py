@@ -39,8 +39,8 @@ Unit = tuple[tuple[bool, ...], tuple[tuple[int, str], ...]]
 EVERY: list[Unit] = [
     (own, rows)
     for own in ((), (False,), (True,), (False, True))
-    for number in range(4)
-    for rows in combinations_with_replacement(ROWS, number)
+    for some in [[rows for number in range(3) for rows in combinations_with_replacement(ROWS, number)]]
+    for rows in [*some, (*ROWS[:3],), (*ROWS[1:],), (ROWS[0],) * 3]
 ]
 
 

@@ -261,9 +261,14 @@ def test_the_urn(size: int, prior: float, n: int, k: int) -> None:
     assert true <= mp.mpf(repr(profile.pure)) <= true * (1 + mp.mpf("1e-15"))
 
 
-@pytest.mark.parametrize("a", [1e-18, 1e-12, 1e-8, 1e-4, 1.0, 300.0])
-@pytest.mark.parametrize("b", [1e-18, 1e-9, 0.3, 1000.0])
-@pytest.mark.parametrize("rest", [0.0, 1e-9, 1e3])
+@pytest.mark.parametrize(
+    ("a", "b", "rest"),
+    [
+        (a, b, (0.0, 1e-9, 1e3)[(i + j) % 3])
+        for i, a in enumerate((1e-18, 1e-12, 1e-8, 1e-4, 1.0, 300.0))
+        for j, b in enumerate((1e-18, 1e-9, 0.3, 1000.0))
+    ],
+)
 def test_urns_with_masses_of_all_sizes(a: float, b: float, rest: float) -> None:
     for size in (1, 6):
         holds(UrnPair(size=size, a=a, b=b, rest=rest), urn(size, Fraction(a), Fraction(b), Fraction(rest)))
@@ -273,7 +278,7 @@ def test_urns_with_masses_of_all_sizes(a: float, b: float, rest: float) -> None:
 def test_urns_far_into_their_tail(a: float, b: float) -> None:
     """Deltas down to 1e-300: two dozen draws in cells that hold one part in 1e12."""
     profile, truth = UrnPair(size=40, a=a, b=b, rest=1e12), urn(40, Fraction(a), Fraction(b), Fraction(10**12))
-    for draws in range(1, 26):  # next to the losses, and between them
+    for draws in (1, 2, 7, 16, 25):  # next to the losses, and between them
         for share in (-1e-9, 0.0, 1e-9, 0.3):
             epsilon = math.log1p((draws + share) / a)
             true, found = truth(mp.mpf(repr(epsilon))), mp.mpf(profile.delta(epsilon))

@@ -50,8 +50,8 @@ GAUSSIAN_SCALES = (0.25, 0.6, 0.75, 1.6, 1.9999, 2.0, 3.1)
 GAUSSIAN_COUNTS = ((1, 1), (1, 2), (1, 4), (1, 10), (2, 5), (2, 6), (3, 2))
 LAPLACE_COUNTS = ((1, 1), (1, 2), (1, 4), (1, 7), (1, 12), (3, 2), (3, 6))
 CASES = [
-    *((DiscreteGaussianPair, gaussian, *one) for one in product(GAUSSIAN_SCALES, GAUSSIAN_COUNTS)),
-    *((DiscreteLaplacePair, laplace, *one) for one in product((0.25, 0.6, 2.5, 12.0), LAPLACE_COUNTS)),
+    *((DiscreteGaussianPair, gaussian, *one) for one in [*product(GAUSSIAN_SCALES, GAUSSIAN_COUNTS)][::2]),
+    *((DiscreteLaplacePair, laplace, *one) for one in [*product((0.25, 0.6, 2.5, 12.0), LAPLACE_COUNTS)][::2]),
 ]
 
 
