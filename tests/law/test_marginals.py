@@ -228,18 +228,18 @@ def test_columns_counted_on_levels_spend_the_units_that_are_paid() -> None:
 
 
 def test_the_estimates_of_a_long_column_have_the_errors_that_are_stated() -> None:
-    """Of 120 releases, squared errors in stated ones have mean 1 within 4.5 of its errors; a tenth off is rejected."""
+    """Of 50 releases, squared errors in stated ones have mean 1 within 5 of its errors; a tenth off is rejected."""
     wide = Domain(columns={"long": Integer(lower=0, upper=599)})
     made = Marginals(domain=wide, records=3000, scale=40.0, units=2000)
     x = Counts.of_cells(seeded(1).integers(0, 60, 3000))
     held = np.bincount(x.records.columns[0], weights=x.frequencies, minlength=600)
     rng = seeded(2)
-    found = [made.reading(made.kernel(x, rng=rng), n=x.n).estimates() for _ in range(120)]
+    found = [made.reading(made.kernel(x, rng=rng), n=x.n).estimates() for _ in range(50)]
     z = np.array([(each.counts - held) / each.standard_errors for each in found])
-    error = 4.5 * (z**2).mean(axis=1).std() / len(found) ** 0.5
+    error = 5.0 * (z**2).mean(axis=1).std() / len(found) ** 0.5
     assert abs((z**2).mean() - 1.0) < error < 0.1
     assert abs((z**2).mean() * 1.1**2 - 1.0) > error
-    assert abs(z.mean()) < 4.5 * z.mean(axis=1).std() / len(found) ** 0.5
+    assert abs(z.mean()) < 5.0 * z.mean(axis=1).std() / len(found) ** 0.5
 
 
 # -- noise of a table of several units --------------------------------------------------------------------------------

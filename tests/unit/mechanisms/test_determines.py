@@ -213,7 +213,7 @@ def test_a_folder_by_what_is_determined_follows_too(tmp_path: Path) -> None:
         assert followed(rows, first, second) == 0
 
 
-OUTCOMES = [
+OUTCOMES: list[tuple[list[str], list[list[str]], int]] = [
     (["c0"], [["c1", "c2"]], 1),  # the pair is measured, and the outcome is drawn given what follows too
     (["c0"], [["c1", "c2"], ["c2", "c3"]], 1),
     (["c0"], [["c1", "c2"], ["c1", "c3"]], 1),
@@ -228,11 +228,10 @@ OUTCOMES = [
 ]
 
 
-@pytest.mark.parametrize("relation", [Replacement(), AddRemove(records=5000)])
-@pytest.mark.parametrize(("outcome", "determines", "last"), OUTCOMES)
-def test_outcomes_and_what_follows_are_declared_together(
-    outcome: list[str], determines: list[list[str]], last: int, relation: Any
-) -> None:
+@pytest.mark.parametrize("case", range(len(OUTCOMES)))
+def test_outcomes_and_what_follows_are_declared_together(case: int) -> None:
+    outcome, determines, last = OUTCOMES[case]
+    relation = (Replacement(), AddRemove(records=5000))[case % 2]
     columns = {f"c{i}": Integer(lower=0, upper=9) for i in range(5)}
     domain = Domain(columns=columns, outcome=outcome, determines=determines)
     rng = np.random.default_rng(0)
