@@ -82,7 +82,7 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
     evolution = ["--mechanism", "private-evolution", *EVOLUTION, "--checkpoint", str(folder / "steps.npz")]
     assert run(["release", str(folder / "data.parquet"), "--domain", str(folder / "domain.toml"), *BUDGET, *evolution,
                 "--out", str(folder / "evolved.parquet")]) == 0  # fmt: skip
-    grid = {"mean": np.linspace(1.0, 50.0, 50)}
+    grid = {"mean": np.linspace(1.0, 50.0, 8)}
     model = CensoredPosterior(PoissonMean(column="y"), bound=0.5, grid=grid)
     counts = Domain(columns={"y": Integer(lower=0, upper=9)})
     release(pl.DataFrame({"y": [1, 2, 3]}), counts, mechanism=model, out=folder / "tables")

@@ -102,8 +102,8 @@ def test_one_record(cells: int, prior: float) -> None:
     ],
 )
 def test_groups_are_dominated_and_exact_ones_attained(group: int, prior: float) -> None:
-    for weights in [(1, 1), (1, 3), (1, 1, 1), (1, 2, 5), (1, 1, 1, 1), (1, 2, 3, 4)]:
-        for n, m in ((1, 2), (2, 3), (3, 3), (4, 2), (5, 2)):
+    for weights in [(1, 1), (1, 3), (1, 1, 1), (1, 2, 5), (1, 2, 3, 4)]:
+        for n, m in ((1, 2), (2, 3), (4, 2)):
             mechanism = DirichletMultinomial(domain=domain(weights), size=m, prior=prior)
             alpha = drawn(prior, weights)
             guarantee = mechanism.guarantee(Relation(group=group), n=n)
