@@ -210,8 +210,8 @@ SAMPLED = [  # what check_law has not: values without atoms, uneven weights, mor
 
 @pytest.mark.parametrize("item", SAMPLED)
 def test_kernel_follows_its_law_and_neither_tilted_one(item: Case) -> None:
-    # False-fail rate 3e-6 in all; 1e-6 to miss a parameter off by 10 %, or any law at total variation 0.15.
-    check_kernel_follows_law(item.sampled(), item.table, alternatives=item.tilts(), distance=0.15, seed=11)
+    # False-fail rate 3e-6 in all; 1e-6 to miss a parameter off by 10 %, or any law at total variation 0.25.
+    check_kernel_follows_law(item.sampled(), item.table, alternatives=item.tilts(), distance=0.25, seed=11)
 
 
 @pytest.mark.parametrize("name", ["pitman-yor", "smoothed-histogram", "perturbed-histogram", "stability-histogram"])

@@ -154,7 +154,7 @@ def neighbours_in_floating_point(x: float) -> list[float]:
     return [math.nextafter(below, 0.0), below, x, math.nextafter(x, math.inf)]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     size=st.sampled_from([1, 2, 5, 20]),
     a=st.floats(1e-3, 1e4),
@@ -173,7 +173,7 @@ def test_urn_is_never_below_where_a_loss_meets_epsilon(
         assert UrnPair(size=size, a=a, b=b, rest=rest).delta(epsilon) >= truth or truth < mp.mpf("1e-300")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(size=st.sampled_from([1, 2, 5, 20, 60]), base=st.floats(1e-6, 0.1), moved=st.floats(1e-6, 0.1), data=st.data())
 def test_mixture_is_never_below_where_a_loss_meets_epsilon(
     size: int, base: float, moved: float, data: st.DataObject
