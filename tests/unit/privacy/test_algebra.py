@@ -9,8 +9,6 @@ import mpmath
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.special import gammaln
 
@@ -86,10 +84,7 @@ def test_two_different_urns_by_product_enumeration() -> None:
     (p1, q1), (p2, q2) = urn_law(**first), urn_law(**second)  # type: ignore[arg-type]
     truth = hockey_stick(np.add.outer(p1, p2).ravel(), np.add.outer(q1, q2).ravel(), EPSILONS)
     profiles = [UrnPair(**first), UrnPair(**second)]  # type: ignore[arg-type]
-    composed, other = compose(profiles), compose(profiles[::-1])
-    assert_accurate(composed, dict(zip(EPSILONS, truth.tolist(), strict=True)))
-    for e in EPSILONS:  # the order does not matter
-        assert composed.delta(e) == pytest.approx(other.delta(e), rel=1e-6, abs=1e-13)
+    assert_accurate(compose(profiles), dict(zip(EPSILONS, truth.tolist(), strict=True)))
 
 
 def test_unequal_priors_compose_above_every_choice_of_orders() -> None:
@@ -138,9 +133,9 @@ PROFILES = [
 ]
 
 
-@settings(max_examples=5, deadline=None)
-@given(profile=st.sampled_from(PROFILES), times=st.integers(1, 6), epsilon=st.floats(0, 6))
-def test_power_is_composition_with_itself(profile: Profile, times: int, epsilon: float) -> None:
+@pytest.mark.parametrize(("place", "times"), [(0, 2), (1, 1), (3, 5), (4, 3)])
+def test_power_is_composition_with_itself(place: int, times: int) -> None:
+    profile, epsilon = PROFILES[place], 0.7
     assert power(profile, times).delta(epsilon) == compose([profile] * times).delta(epsilon)
     if times > 1:  # equal, not identical, profiles are recognised too
         again = compose([power(profile, 1), *[profile] * (times - 1)])
@@ -148,11 +143,9 @@ def test_power_is_composition_with_itself(profile: Profile, times: int, epsilon:
         assert not again.exact
 
 
-@settings(max_examples=3, deadline=None)
-@given(parts=st.lists(st.sampled_from(PROFILES), min_size=2, max_size=3), data=st.data())
-def test_composition_ignores_order_and_grows(parts: list[Profile], data: st.DataObject) -> None:
-    shuffled = data.draw(st.permutations(parts))
-    composed, other = compose(parts), compose(shuffled)
+def test_composition_ignores_order_and_grows() -> None:
+    parts = PROFILES[2:]
+    composed, other = compose(parts), compose(parts[::-1])
     deltas = [composed.delta(e) for e in EPSILONS]
     assert deltas == pytest.approx([other.delta(e) for e in EPSILONS], rel=1e-4, abs=1e-12)
     assert all(late <= early * (1 + 1e-9) for early, late in pairwise(deltas))
