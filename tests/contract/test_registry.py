@@ -35,7 +35,7 @@ from discreet.testing.contract import CHECKS
 from discreet.testing.facts import small_mechanism, variants
 
 STEP = 2.0**-32
-VALUES = np.array([0.125, 0.25, 0.5, 0.75, 0.875])
+VALUES = np.array([0.125, 0.25, 0.5, 0.75])
 
 
 def cells(k: int, weights: list[int] | None = None) -> Domain:
@@ -104,7 +104,7 @@ def urn(tilted: str, held: int, **parameters: Any) -> Case:
         "one more draw": replace(mechanism, size=mechanism.size + 1),
         "double mass": DoubleMassUrn(domain=UNIT, **parameters),
     }
-    return case(mechanism, tilted, [0.25] * held, 8, 3, twins, values=Records(columns=(VALUES,)), groups=(1, 2))
+    return case(mechanism, tilted, [0.25] * held, 8, 2, twins, values=Records(columns=(VALUES,)), groups=(1, 2))
 
 
 def dirichlet(domain: Domain, prior: float, held: int) -> Case:

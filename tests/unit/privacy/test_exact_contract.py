@@ -341,8 +341,11 @@ def test_one_draw_of_a_schedule(n: int, k: int, epsilon: float) -> None:
     holds(of(mechanism, n), one_draw(n, k, mechanism.probabilities(n)))
 
 
-@pytest.mark.parametrize("prior", [0.05, 1.0, pytest.param(0.01, marks=pytest.mark.exhaustive)])
-@pytest.mark.parametrize(("size", "k", "n", "group"), [(1, 7, 3, 3), (3, 5, 3, 2), (2, 7, 3, 3)])
+@pytest.mark.parametrize(
+    ("prior", "size", "k", "n", "group"),
+    [(0.05, 1, 7, 3, 3), (1.0, 1, 7, 3, 3), (0.05, 3, 5, 3, 2), (1.0, 3, 5, 3, 2)]
+    + [pytest.param(prior, 2, 7, 3, 3, marks=pytest.mark.exhaustive) for prior in (0.01, 0.05, 1.0)],
+)
 def test_groups_of_the_urn(prior: float, size: int, k: int, n: int, group: int) -> None:
     alpha = Fraction(math.ceil(Fraction(prior) * 2**20), 2**20)
     profile = of(DirichletMultinomial(domain=cells(k), size=size, prior=prior), n, group)
