@@ -1,5 +1,6 @@
 """Releases of urns: posteriors and what they do not show, by enumeration, closed forms and simulated worlds."""
 
+import functools
 import math
 import time
 from fractions import Fraction
@@ -151,22 +152,30 @@ def _urn(counts: Counts | None, size: int, theta: float, sigma: float, seed: int
     return pl.DataFrame({"x": drawn.columns[0]})
 
 
-def _ranks(theta: float, sigma: float, n: int, m: int, *, known: bool, worlds: int = 400) -> dict[str, np.ndarray]:
-    """Return, per functional, the rank of the truth among 19 posterior draws in each world."""
-    names, ties = ("mean", "q50", "P(>0.75)"), seeded(99)
-    ranks: dict[str, list[int]] = {name: [] for name in names}
-    for world in range(worlds):
+NAMES, WORLDS = ("mean", "q50", "P(>0.75)"), 200
+
+
+@functools.cache
+def _worlds(theta: float, sigma: float, n: int, m: int) -> list[tuple[list[float], pl.DataFrame]]:
+    """Return functionals of a population, and what was released of a sample of it, for each of 200 worlds."""
+    found = []
+    for world in range(WORLDS):
         x = _urn(None, n, theta, sigma, 10_000 * world + 1)
         truth = process_posterior(x, UNIT, strength=theta, discount=sigma, draws=1, seed=world)
         values, frequencies = np.unique(x["x"].to_numpy(), return_counts=True)
-        z = _urn(
-            Counts(records=Records(columns=(values,)), frequencies=frequencies), m, theta, sigma, 10_000 * world + 5
-        )
-        posterior = process_posterior(
-            z, UNIT, strength=theta, discount=sigma, n=n if known else None, draws=19, seed=world + 7
-        )
-        for name in names:
-            true, found = truth.evaluate(name)[0], posterior.evaluate(name)
+        counts = Counts(records=Records(columns=(values,)), frequencies=frequencies)
+        found.append(([truth.evaluate(name)[0] for name in NAMES], _urn(counts, m, theta, sigma, 10_000 * world + 5)))
+    return found
+
+
+def _ranks(theta: float, sigma: float, n: int, m: int, *, known: bool) -> dict[str, np.ndarray]:
+    """Return, per functional, the rank of the truth among 19 posterior draws in each world."""
+    ranks: dict[str, list[int]] = {name: [] for name in NAMES}
+    ties, held = seeded(99), n if known else None
+    for world, (truths, z) in enumerate(_worlds(theta, sigma, n, m)):
+        posterior = process_posterior(z, UNIT, strength=theta, discount=sigma, n=held, draws=19, seed=world + 7)
+        for name, true in zip(NAMES, truths, strict=True):
+            found = posterior.evaluate(name)
             below, equal = int((found < true).sum()), int((found == true).sum())  # a median is often a shared value
             ranks[name].append(below + int(ties.integers(equal + 1)))
     return {name: np.array(found) for name, found in ranks.items()}
@@ -206,7 +215,7 @@ def test_partition_probabilities_sum_to_one() -> None:
 
 def test_learned_parameters_rank_evenly() -> None:
     rng, ranks = seeded(11), {"strength": [], "discount": []}
-    for world in range(250):
+    for world in range(150):
         u, sigma = rng.random(), rng.random()
         theta = u / (1.0 - u) - sigma
         _, sizes = _seated(40, theta, sigma, rng)

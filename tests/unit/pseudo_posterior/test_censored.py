@@ -105,7 +105,7 @@ def test_on_a_grid_draws_follow_the_exact_law() -> None:
 def test_chains_agree_with_the_law_on_a_fine_grid() -> None:
     y = seeded(3).poisson(6.0, size=60)
     mechanism = CensoredPosterior(
-        PoissonMean(column="y", shape=1.0, rate=0.1), bound=3.0, draws=1500, warm_up=500, chains=2,
+        PoissonMean(column="y", shape=1.0, rate=0.1), bound=3.0, draws=600, warm_up=300, chains=2,
         convergence=Convergence(divergent=0.01),
     )  # fmt: skip
     drawn = mechanism.fit({"y": y}, rng=seeded(4))
@@ -127,7 +127,7 @@ def test_a_record_without_a_finite_density_says_minus_the_bound_and_stops_no_cha
     The mean within five standard errors (a right chain fails once in a million) and the spread within a tenth.
     """
     y, bound = np.array([0.0, 0.6, math.nan, 1.1, 2.0]), 1.0
-    few = {"draws": 1000, "warm_up": 500, "chains": 2, "convergence": Convergence(divergent=0.01)}
+    few = {"draws": 700, "warm_up": 300, "chains": 2, "convergence": Convergence(divergent=0.01)}
     drawn = CensoredPosterior(gamma_model, sensitive=("y",), bound=bound, **few).fit({"y": y}, rng=seeded(6))
     assert drawn.divergent <= 0.01
     fine = np.linspace(0.02, 15.0, 6000)
@@ -246,7 +246,7 @@ def test_a_table_of_no_records_gives_a_draw_from_the_prior_under_add_remove() ->
     found = np.array([(means <= t + 1e-6).mean() for t in THETAS])
     assert np.abs(found - np.cumsum(prior / prior.sum())).max() < hoeffding(count, len(THETAS))
 
-    chains = CensoredPosterior(model, bound=0.5, size=5, draws=1000, warm_up=500, chains=2)
+    chains = CensoredPosterior(model, bound=0.5, size=5, draws=600, warm_up=300, chains=2)
     drawn = chains.fit(none, rng=seeded(8))
     exact = stats.gamma(2.0, scale=2.0).cdf(THETAS)
     found = np.array([(drawn.values["mean"] <= t).mean() for t in THETAS])
