@@ -13,7 +13,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from forms import TEXT, Hostile, in_form
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet import Unit
@@ -249,7 +249,6 @@ def tables(draw: st.DrawFn) -> dict[str, list[Any]]:
     return {name: draw(st.lists(columns[name], min_size=rows, max_size=rows)) for name in names}
 
 
-@settings(max_examples=150)
 @given(
     table=tables(),
     form=st.sampled_from(["polars", "lazy", "pandas", "pyarrow", "csv", "parquet"]),

@@ -11,8 +11,7 @@ import pytest
 
 import discreet
 from discreet import Budget, Ledger
-from discreet._core.formats import DelimitedFile, format_of
-from discreet.cli.entry import run
+from discreet._core.formats import format_of
 from discreet.confidential import check_table, confidential, reveal_to_custodian, tables
 from discreet.confidential.closed import reveal
 from discreet.confidential.tables import open_source
@@ -135,19 +134,6 @@ def test_endings(name: str, raw: bytes, problem: str, tmp_path: Path) -> None:
         open_source(tmp_path / name)
 
 
-def test_a_remedy_followed(tmp_path: Path) -> None:
-    """What is told to be renamed or named otherwise is then read."""
-    path = tmp_path / "t.csv"
-    pl.DataFrame({"a": [1]}).write_parquet(path)
-    with pytest.raises(FileProblem, match="End its name in .parquet"):
-        open_source(path)
-    assert open_source(path.rename(tmp_path / "t.parquet")).names == ("a",)
-    path.write_bytes("a,b\n1,ü\n".encode("latin-1"))
-    assert open_source(DelimitedFile(str(path), encoding="latin-1")).names == ("a", "b")
-    path.write_bytes(gzip.compress(b"a,b\n1,2\n"))
-    assert open_source(path.rename(tmp_path / "u.csv.gz")).names == ("a", "b")
-
-
 def test_lines_and_rows_are_those_of_another_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Python's csv, on random records, in blocks of a few bytes. A count of commas without the quotes fails here."""
     monkeypatch.setattr(tables, "_BLOCK", 5)
@@ -204,20 +190,3 @@ def test_a_release_of_one_column_is_read_with_its_nulls(tmp_path: Path, capsys: 
     assert format_of(out) is not None
     with pytest.raises(FileProblem, match="is empty"):
         open_source(out.rename(tmp_path / "other.csv"))
-
-
-def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Init, check, release and compare take one file, which has a mark, an index and empty lines at the end."""
-    rows = [("", "age", "kind"), *((str(i), str(i % 90), "pq"[i % 2]) for i in range(600))]
-    data, domain = tmp_path / "t.csv", tmp_path / "d.toml"
-    data.write_text(written(rows, end="\r\n") + "\r\n\r\n", encoding="utf-8-sig")
-    assert run(["domain", "init", str(data)]) == 0
-    assert "[columns.age]" in capsys.readouterr().out
-    domain.write_text('[columns.age]\ntype = "integer"\nlower = 0\nupper = 99\n[columns.kind]\ntype = "category"\n'
-                      'categories = ["p", "q"]\n', encoding="utf-8-sig")  # fmt: skip
-    asked = ["--domain", str(domain)]
-    assert run(["domain", "check", str(data), *asked]) == 0
-    assert "600 rows" in capsys.readouterr().out
-    out = str(tmp_path / "o.csv")
-    assert run(["release", str(data), *asked, "--epsilon", "8", "--delta", "1e-6", "--size", "100", "--out", out]) == 0
-    assert run(["compare", str(data), out, *asked, "--resamples", "2"]) == 0

@@ -150,11 +150,14 @@ FUNCTIONS = {
 
 @functools.cache
 def modules() -> dict[str, ast.Module]:
+    """The modules whose text has any of these words."""
+    texts = {path: path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")}
     return {
         ".".join(["discreet", *path.relative_to(SOURCE).with_suffix("").parts]).removesuffix(".__init__"): ast.parse(
-            path.read_text(encoding="utf-8")
+            text
         )
-        for path in SOURCE.rglob("*.py")
+        for path, text in texts.items()
+        if any(word in text for word in OPENS)
     }
 
 

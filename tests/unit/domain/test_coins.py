@@ -1,6 +1,7 @@
 """A coin splits each cell: the mean of what coins say is that of the values, and each record has a coin of its own."""
 
 import datetime as dt
+import functools
 import itertools
 import json
 import math
@@ -142,6 +143,7 @@ def test_equal_values_have_a_coin_each(form: str, tmp_path: Path) -> None:
 
 TOY = Domain(columns={"x": Numeric(lower=0, upper=1, cells=1, coin=True)})
 VALUES = (0.0, 0.25, 0.5, 1.0)
+MECHANISM = HierarchicalHistogram(domain=TOY, records=3, scale=2.0)
 
 
 def own_coins(values: Sequence[float]) -> list[tuple[float, int]]:
@@ -157,17 +159,21 @@ def common_coin(values: Sequence[float]) -> list[tuple[float, int]]:
     return [(1.0, len(values) * (sum(values) > len(values) / 2))]
 
 
-def worst(mechanism: HierarchicalHistogram, epsilon: float, changed: int, coins: Any, values: Sequence[float]) -> float:
+@functools.cache
+def kernel() -> Any:
+    """The probabilities of all outputs, given that none, one, two or all three records are coded as ones."""
+    outputs = [np.array(y) for y in itertools.product(range(-12, 16), repeat=2)]
+    tables = [Counts(records=Records(columns=(np.arange(2),)), frequencies=np.array([3 - i, i])) for i in range(4)]
+    return np.exp([[MECHANISM.log_prob(y, table) for y in outputs] for table in tables])
+
+
+def worst(epsilon: float, changed: int, coins: Any, values: Sequence[float]) -> float:
     """The largest hockey-stick divergence over all tables of three records that differ in some of them.
 
     The law of a release is the mixture of the kernel's laws, which are given codes, over the coins.
     """
-    records = Records(columns=(np.arange(2),))
-    tables = [Counts(records=records, frequencies=np.array([3 - ones, ones])) for ones in range(4)]
-    outputs = [np.array(y) for y in itertools.product(range(-12, 16), repeat=2)]
-    kernel = np.exp([[mechanism.log_prob(y, table) for y in outputs] for table in tables])
-    listed = list(itertools.combinations_with_replacement(values, 3))
-    laws = {table: sum(weight * kernel[ones] for weight, ones in coins(table)) for table in listed}
+    listed, given = list(itertools.combinations_with_replacement(values, 3)), kernel()
+    laws = {table: sum(weight * given[ones] for weight, ones in coins(table)) for table in listed}
     largest = 0.0
     for x, y in itertools.permutations(laws, 2):
         alike = max(sum(a == b for a, b in zip(x, other, strict=True)) for other in itertools.permutations(y))
@@ -180,13 +186,12 @@ def worst(mechanism: HierarchicalHistogram, epsilon: float, changed: int, coins:
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.5])
 def test_no_neighbours_exceed_the_guarantee_and_edges_attain_it(epsilon: float, group: int) -> None:
     """Whatever values the others have; a coin that depends on another record is caught."""
-    mechanism = HierarchicalHistogram(domain=TOY, records=3, scale=2.0)
-    delta = mechanism.guarantee(Relation(group=group), n=3).profile.delta(epsilon)
-    largest = worst(mechanism, epsilon, group, own_coins, VALUES)
+    delta = MECHANISM.guarantee(Relation(group=group), n=3).profile.delta(epsilon)
+    largest = worst(epsilon, group, own_coins, VALUES)
     assert largest == pytest.approx(delta, abs=1e-6)
-    assert worst(mechanism, epsilon, group, own_coins, (0.0, 1.0)) == pytest.approx(largest, abs=1e-6)
-    assert worst(mechanism, epsilon, group, own_coins, (0.25, 0.5)) < largest / 2
-    assert worst(mechanism, epsilon, group, common_coin, VALUES) > delta + 0.02
+    assert worst(epsilon, group, own_coins, (0.0, 1.0)) == pytest.approx(largest, abs=1e-6)
+    assert worst(epsilon, group, own_coins, (0.25, 0.5)) < largest / 2
+    assert worst(epsilon, group, common_coin, VALUES) > delta + 0.02
 
 
 # -- releases ----------------------------------------------------------------------------------------------------------

@@ -291,29 +291,27 @@ def test_what_lies_in_hidden_cells_alone_does_not_become_null() -> None:
     assert rows["P(=2)"] == pytest.approx((2 / 3, 1.0))
 
 
-def covered(hidden: bool) -> int:
-    """How often, of sixty noisy tables that fill the first eight of 64 cells, a 95 % interval holds the spread."""
-    domain, rng, found = Domain(columns={"x": Integer(lower=0, upper=63)}), seeded(1), 0
-    shares = np.append(0.5 ** np.arange(1.0, 9.0), np.zeros(56))
-    for seed in range(60):
+def test_a_long_empty_tail_does_not_add_up() -> None:
+    """Forty noisy tables that fill the first eight of 64 cells: the 95 % intervals of the spread hold it.
+
+    By draws of the prior alone hardly any does.
+    """
+    domain, rng = Domain(columns={"x": Integer(lower=0, upper=63)}), seeded(1)
+    shares, held = np.append(0.5 ** np.arange(1.0, 9.0), np.zeros(56)), {"bounds": 0, "draws": 0}
+    for seed in range(40):
         counts = rng.multinomial(2000, shares / shares.sum())
         seen = counts + np.rint(rng.laplace(0.0, 6.7, 64))
         made = noisy_counts_posterior(
-            seen, domain=domain, n=2000, noise="laplace", scale=6.7, draws=300, seed=seed, of="table"
+            seen, domain=domain, n=2000, noise="laplace", scale=6.7, draws=200, seed=seed, of="table"
         )
         assert any("cannot tell some neighbouring cells from empty ones" in note for note in made.notes)
         truth = math.sqrt(counts @ np.arange(64) ** 2 / 2000 - (counts @ np.arange(64) / 2000) ** 2)
         low, high = np.quantile(made.evaluate("sd"), (0.025, 0.975))
         (row,) = made.summary(["sd"]).rows
-        low, high = (row.lower, row.upper) if hidden else (low, high)
-        found += bool(low - 1e-9 <= truth <= high + 1e-9)
-    return found
-
-
-def test_a_long_empty_tail_does_not_add_up() -> None:
-    """Held in every one; by draws of the prior alone in hardly any."""
-    assert covered(hidden=True) >= 55  # at a true 98 %, fewer have a rate of 1e-3
-    assert covered(hidden=False) <= 5
+        held["bounds"] += row.lower - 1e-9 <= truth <= row.upper + 1e-9
+        held["draws"] += low - 1e-9 <= truth <= high + 1e-9
+    assert held["bounds"] >= 35  # at a true 98 %, fewer have a rate of 2e-4; of this seed, none is missed
+    assert held["draws"] <= 5
 
 
 def test_no_strength_of_ones_own_has_these_bounds() -> None:
@@ -429,16 +427,16 @@ def test_intervals_of_releases_hold_where_the_prior_would_be_wrong() -> None:
     codes, frequencies = np.unique(domain.columns["x"].encode(pl.Series(held)), return_counts=True)
     counts = Counts(records=domain.unflat(codes), frequencies=frequencies)
     truth, within = held.mean(), {"bounds": 0, "even": 0}
-    for seed in range(8):
+    for seed in range(5):
         rng = seeded(seed)
         estimates = mechanism.reading(mechanism.kernel(counts, rng=rng), n=counts.n).estimates()
         seen = np.full(100, np.nan)
         seen[domain.flat(estimates.records)] = estimates.counts
         assert np.isnan(seen[80:]).all()
+        latent = latent_counts(mechanism, ReleasedCounts(1000, seen), strength=None, draws=200, rng=rng)
         for kind in within:
-            latent = latent_counts(mechanism, ReleasedCounts(1000, seen), strength=None, draws=200, rng=rng)
             made = population_posterior(latent, rng, of="table", within=kind)
             (row,) = made.summary(["mean"]).rows
             within[kind] += row.lower <= truth <= row.upper
             assert any("nothing was released of cells" in note for note in made.notes) is (kind == "bounds")
-    assert within == {"bounds": 8, "even": 0}
+    assert within == {"bounds": 5, "even": 0}

@@ -1,5 +1,6 @@
 """Mechanism-aware posteriors against exact enumeration, through the mechanisms' own laws and a certificate."""
 
+import functools
 import itertools
 import math
 from pathlib import Path
@@ -125,22 +126,39 @@ def test_counts_of_flat_histograms(kind, facts):
     check(fitted(release), 4, law(mechanism, counted(release).astype(int)))
 
 
+def noises(mechanism, exact, c, width):
+    """All vectors of noise within ``width`` that are not next to impossible, and their probabilities.
+
+    Each number has the same noise: what it is, the mechanism's own law tells, and that law is compared with it.
+    """
+    exact, each = np.array(exact), np.arange(-width, width + 1)
+    most = law(mechanism, exact)(c)
+    moved = [law(mechanism, np.append(exact[0] + d, exact[1:]))(c) for d in each]
+    one = np.array(moved) - most * (1.0 - 1.0 / len(exact))
+    every = np.array(list(itertools.product(each, repeat=len(exact))))
+    logs = one[every + width].sum(axis=1)
+    for d, log in zip(every[:: len(every) // 9], logs[:: len(every) // 9], strict=True):
+        assert law(mechanism, exact + d)(c) == pytest.approx(log)
+    likely = logs > most - 10.0
+    return every[likely], np.exp(logs[likely])
+
+
 def through_noise(mechanism, z, width):
     """``log P(z | C)``: the noisy counts within ``width`` of the counts are summed over, by the mechanism's own law."""
+    every, weights = noises(mechanism, [2, 1, 1], [2, 1, 1], width)
+
+    @functools.cache
+    def given(*y):
+        p = mechanism.probabilities(np.array(y))
+        if mechanism.sampling == "iid":
+            return math.prod(p**z)
+        # the offsets at which systematic draws give these sums: a fine grid of them
+        u = (np.arange(400) + 0.5) / 400
+        sums = np.ceil(z.sum() * np.cumsum(p)[:-1, None] - u - 1e-12)
+        return (np.maximum(sums, 0) == np.cumsum(z)[:-1, None]).all(axis=0).mean()
 
     def likelihood(c):
-        total = 0.0
-        for noise in itertools.product(range(-width, width + 1), repeat=len(c)):
-            y = np.array(c) + noise
-            p = mechanism.probabilities(y)
-            if mechanism.sampling == "iid":
-                given = math.prod(p**z)
-            else:  # the offsets at which systematic draws give these sums: a fine grid of them
-                u = (np.arange(400) + 0.5) / 400
-                sums = np.ceil(z.sum() * np.cumsum(p)[:-1, None] - u - 1e-12)
-                given = (np.maximum(sums, 0) == np.cumsum(z)[:-1, None]).all(axis=0).mean()
-            if given:
-                total += given * math.exp(law(mechanism, y)(c))
+        total = weights @ [given(*y) for y in (every + np.array(c)).tolist()]
         return math.log(total) if total else -math.inf
 
     return likelihood
@@ -192,13 +210,14 @@ def test_records_of_a_hierarchical_histogram():
     mechanism = HierarchicalHistogram(domain=domain(3), records=3, scale=0.6, noise="gaussian")
     release = released(mechanism, [1, 3, 3], size=3)
 
+    def exact(c):
+        return mechanism._counts(counts_of(mechanism.domain, c))
+
+    every, weights = noises(mechanism, exact([1, 1, 1]), [1, 1, 1], 2)
+
     def likelihood(c):
-        exact = mechanism._counts(counts_of(mechanism.domain, c))
-        total = 0.0
-        for noise in itertools.product(range(-2, 3), repeat=len(exact)):
-            given = math.prod(mechanism.probabilities(exact + noise) ** drawn(release))
-            total += given * math.exp(law(mechanism, exact + noise)(c))
-        return math.log(total)
+        given = [math.prod(mechanism.probabilities(y) ** drawn(release)) for y in exact(c) + every]
+        return math.log(weights @ given)
 
     check(fitted(release), 3, likelihood, within=0.25)
 
@@ -215,16 +234,20 @@ def test_records_of_a_stability_histogram():
     cells = domain(3)
     mechanism = StabilityHistogram(domain=cells, scale=0.8, threshold=2, sampling="iid")
     release = released(mechanism, [2, 2, 3, 3, 3, 1], size=3)
-    useful = []
-    for kept in mechanism.outputs(*[counts_of(cells, c) for c in tables(3, 6)]).values:
-        y = np.zeros(3)
-        y[cells.flat(kept.records)] = kept.frequencies
-        share = math.prod((y / y.sum() if y.any() else prior(cells) / STRENGTH) ** drawn(release))
-        if share > 1e-12 and kept.n < 20:
-            useful.append((kept, share))
+    kept = np.array([0, *range(2, 16)])  # of a cell, whose law is that of a table with no other one
+
+    def log_law(y, c):
+        return law(mechanism, counts_of(cells, y))(c)
+
+    each = np.exp([[log_law([y, 0, 0], [count, 0, 0]) for y in kept] for count in range(7)])
+    assert math.exp(log_law([4, 0, 2], [3, 1, 2])) == pytest.approx(each[3, 3] * each[1, 0] * each[2, 1])
+    every = np.array(list(itertools.product(range(len(kept)), repeat=3)))
+    y = kept[every].astype(float)
+    y[~y.any(axis=1)] = prior(cells)
+    shares = np.prod((y / y.sum(axis=1, keepdims=True)) ** drawn(release), axis=1)
 
     def likelihood(c):
-        total = sum(share * math.exp(law(mechanism, kept)(c)) for kept, share in useful)
+        total = shares @ np.prod([each[count, every[:, cell]] for cell, count in enumerate(c)], axis=0)
         return math.log(total) if total else -math.inf
 
     check(fitted(release), 6, likelihood)
@@ -285,7 +308,7 @@ def test_intervals_of_the_table_are_those_of_its_counts():
 
 def test_counts_that_are_followed_in_steps():
     """With noise of 96 records counts are followed in steps of 8; one by one they have the same moments."""
-    n, noisy = 3000, np.array([1000.0, 40.0, 1960.0])
+    n, noisy = 1500, np.array([500.0, 20.0, 980.0])
     posterior = noisy_counts_posterior(
         noisy, domain=domain(3), n=n, noise="gaussian", scale=96.0, strength=STRENGTH, draws=20_000, of="table"
     )

@@ -19,12 +19,8 @@ from discreet.mechanisms.likelihood import NoisyCellCounts, known_likelihood
 from discreet.mechanisms.noise import LAPLACE
 
 
-def test_cells_without_records_belong_to_the_nearest_with_some() -> None:
+def test_a_run_lies_on_one_side_of_the_nearest_cell_with_records() -> None:
     assert _nearest_held(np.array([0, 3, 0, 0, 1, 2, 0, 0, 0])).tolist() == [0, 0, 0, 1, 1, 2, 2, 2, 2]
-    assert _nearest_held(np.array([5])).tolist() == [0]
-
-
-def test_a_run_lies_on_one_side_of_a_cell_with_records() -> None:
     drawn = np.array([0, 0, 3, 0, 0, 0, 1, 2, 0])
     assert _nearest_held(drawn).tolist() == [0, 0, 0, 0, 1, 1, 1, 2, 2]
     assert _runs(drawn, _nearest_held(drawn)).tolist() == [0, 0, 1, 2, 3, 3, 4, 5, 6]

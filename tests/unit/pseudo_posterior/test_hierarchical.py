@@ -64,7 +64,7 @@ def test_the_log_density_of_a_record_is_the_normals_around_its_groups_level() ->
 
 def test_chains_have_the_law_of_the_hierarchical_posterior() -> None:
     """Six means within 5 standard errors of importance sampling; levels without groups are far off."""
-    draws = prior(400_000)
+    draws = prior(150_000)
     logs = np.clip(log_likelihoods(draws), -BOUND, 0.0).sum(axis=1)
     masses = np.exp(logs - logs.max())
     masses /= masses.sum()

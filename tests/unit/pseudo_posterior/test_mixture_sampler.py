@@ -100,7 +100,7 @@ def test_the_chain_has_the_law_of_the_weighted_clipped_posterior(weights: str, m
     """
     monkeypatch.setattr(chain_module, "_POWERS", (1.0, 0.5, 0.1))
     model = replace(MODEL, weights=weights)
-    draws = prior_draws(seeded(1), 300_000, weights)
+    draws = prior_draws(seeded(1), 120_000, weights)
     logs, means = log_likelihoods(draws)
     found = statistics(draws, logs, means)
 

@@ -160,7 +160,7 @@ def test_nuts_draws_from_the_posterior_with_weights_that_the_model_does_not_see(
             numpyro.sample("y", dist.Poisson(mean), obs=data["y"])
 
     few, bound = {name: values[:40] for name, values in TABLE.items()}, 4.0
-    settings = {"draws": 1000, "warm_up": 300, "chains": 2, "convergence": Convergence(r_hat=1.05, divergent=0.01)}
+    settings = {"draws": 500, "warm_up": 200, "chains": 2, "convergence": Convergence(r_hat=1.05, divergent=0.01)}
     mechanism = CensoredPosterior(model, bound, ("y",), survey_weight="w", survey_mean=MEAN, **settings)
     made = mechanism.fit(few, rng=seeded(5))
     assert seen == {"y"}

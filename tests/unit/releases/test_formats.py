@@ -11,9 +11,11 @@ import pyarrow.feather
 import pytest
 
 import discreet
+from discreet._core import formats
 from discreet._core.formats import format_of, with_ending
 from discreet.cli.entry import run
 from discreet.confidential import confidential
+from discreet.confidential.closed import reveal
 from discreet.domain import Boolean, Category, Date, Datetime, Decimal, Domain, Duration, Integer, Numeric
 from discreet.errors import FileProblem, MissingExtra
 from discreet.inference import ReleaseTakenForSample
@@ -22,7 +24,7 @@ from discreet.privacy import Budget
 from discreet.releases.table import file_text
 from discreet.releases.writing import CERTIFICATE_KEY, IDENTITY_KEY, write_table
 
-ENDINGS = (".parquet", ".pq", ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".feather", ".arrow", ".ipc")
+ENDINGS = formats.ENDINGS.replace(" or ", ", ").split(", ")
 DOMAIN = Domain(
     columns={
         "x": Numeric(lower=0, upper=1, cells=2, nulls="category"),
@@ -54,6 +56,7 @@ def test_written_verified_and_read(ending: str, tmp_path: Path) -> None:
     read = discreet.read(out)
     with pytest.warns(ReleaseTakenForSample):
         assert read.table().equals(made.records)
+    assert reveal(confidential(out.rename(tmp_path / f"T{ending.upper()}"), DOMAIN)).n == 50
     assert format_of(out) == format_of(f"x{ending.upper()}")
 
 

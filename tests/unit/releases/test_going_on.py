@@ -145,12 +145,6 @@ def test_a_ledger_pays_once(here: Path, death: Death, out: Any, declared: bool) 
         assert ledger.recover() == []
 
 
-def test_a_run_that_goes_on_opens_no_table(here: Path, death: Death) -> None:
-    death.of(OSError("no room"), mechanism="perturbed-histogram")
-    Path("data.csv").write_text("x,y\n99,nobody\n")
-    assert go(mechanism="perturbed-histogram").certificate.facts.records == 400
-
-
 def test_an_interrupt_says_how_to_go_on(here: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     command = ["release", "data.csv", "--domain", "d.toml", "--epsilon", "1", "--delta", "1e-6", "--size", "40"]
     command += ["--mechanism", "perturbed-histogram", "--accept-poor-utility", "--out", "r.csv"]

@@ -56,7 +56,6 @@ def released(out: Path, **asked: Any) -> Path:
 def wrong(certificate: Path, data: Path | None, column: str, facts: dict[str, Any]) -> dict[str, Any]:
     """Return what does not agree where a certificate declares other facts of a column."""
     document = json.loads(certificate.read_text(encoding="utf-8"))
-    assert [check for check in verify(certificate, data=data) if not check.agrees] == []
     declared = document["domain"]["columns"][column] | facts
     document["domain"]["columns"][column] = {key: value for key, value in declared.items() if value is not None}
     checks = verify(Certificate.from_dict(document), data=data or certificate.parent)
@@ -66,8 +65,9 @@ def wrong(certificate: Path, data: Path | None, column: str, facts: dict[str, An
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_a_declaration_that_a_file_contradicts_is_refused_and_no_value_quoted(ending: str, tmp_path: Path) -> None:
     out = released(tmp_path / f"r{ending}")
+    assert all(check.agrees for check in verify(tmp_path / "r.certificate.json", data=out))
     texts = ending.startswith((".csv", ".tsv"))
-    for column, facts in CONTRADICTED:
+    for column, facts in CONTRADICTED if ending in (".parquet", ".csv") else CONTRADICTED[::3]:
         if texts and IN_TEXTS & facts.keys():
             continue
         found = wrong(tmp_path / "r.certificate.json", out, column, facts)
@@ -86,6 +86,7 @@ def test_folders_are_compared_table_by_table(
     folder = tmp_path / "out"
     out = folder if options else discreet.Output(folder, partitions=2, partition_by="s")
     discreet.release(TABLE, DOMAIN, size=400, out=out, **ASKED, **options)
+    assert all(check.agrees for check in verify(folder))
     for column, facts in (("i", {"upper": 30}), ("s", {"nulls": "error"}), ("u", {"step": "10m"})):
         found = wrong(folder / name, None, column, facts)
         assert {f"{each}.values of {column} (in the file)" for each in names} <= found.keys()
@@ -97,6 +98,7 @@ def test_counts_are_of_the_cells_of_the_domain(column: str, ending: str, tmp_pat
     domain, out = Domain(columns={column: COLUMNS[column], "b": Boolean()}), tmp_path / f"c{ending}"
     asked = {"budget": Budget(epsilon=5.0), "mechanism": "perturbed-histogram", "counts": True}
     discreet.release(TABLE.select(column, "b"), domain, out=out, accept={"poor-utility"}, **asked)
+    assert all(check.agrees for check in verify(tmp_path / "c.certificate.json", data=out))
     ends = {"x": 2, "i": 44, "d": "2025-02-01", "u": "2h", "m": "19.9"}
     found = wrong(tmp_path / "c.certificate.json", out, column, {"upper": ends[column]})
     assert found.keys() == {f"released.values of {column} (in the file)"}
