@@ -55,6 +55,7 @@ def release_arguments(folder: Path, **changes: str | None) -> list[str]:
         "delta": "1e-6",
         "size": "500",
         "out": str(folder / "out.parquet"),
+        "mechanism": "perturbed-histogram",
     }
     data = changes.pop("data", None) or str(folder / "data.parquet")
     options |= changes
@@ -79,7 +80,7 @@ def test_release_verify_and_compare_in_real_processes(files: Path) -> None:
         program = [sys.executable, "-c", "from discreet.cli import main; main()", *arguments]
         return subprocess.run(program, capture_output=True, text=True, check=False, cwd=files)
 
-    made = command(*release_arguments(files), "--json")
+    made = command(*release_arguments(files, mechanism=None), "--json")
     assert made.returncode == 0, made.stderr
     facts = json.loads(made.stdout)
     assert facts["rows"] == 500
@@ -110,9 +111,10 @@ def test_compare_with_measures_and_a_holdout(files: Path, capsys: pytest.Capture
     assert "unknown measure 'nonsense'" in answer(capsys, *arguments, "--measures", "nonsense", status=2)
 
 
-@pytest.mark.parametrize("ending", ["parquet", "csv"])
-@pytest.mark.parametrize("mechanism", [name for name in REGISTRY if name != "private-evolution"])
-def test_every_mechanism_releases_to_every_format(files: Path, mechanism: str, ending: str) -> None:
+@pytest.mark.parametrize(("place", "mechanism"), [*enumerate(sorted({*REGISTRY} - {"private-evolution"}))])
+def test_every_mechanism_releases_a_file(files: Path, place: int, mechanism: str) -> None:
+    """To one format or the other: the writer knows no mechanism."""
+    ending = ["parquet", "csv"][place % 2]
     out = str(files / f"out.{ending}")
     delta = "0.01" if named(mechanism).traits.verbatim else "1e-6"
     asked = release_arguments(files, mechanism=mechanism, out=out, delta=delta, size="5")
@@ -258,7 +260,6 @@ def test_plan_reads_no_data_and_lists_every_mechanism(files: Path, capsys: pytes
     feasible = [o for o in planned["options"] if o["parameters"] is not None]
     assert chosen["predicted_w1"] == min(o["predicted_w1"] for o in feasible)
     assert all(o["delta"] <= 1e-6 for o in feasible)
-    assert "Chosen:" in answer(capsys, *base, "--size", "500")
 
 
 def test_domain_init_writes_a_template_that_asks(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -272,7 +273,7 @@ def test_domain_init_writes_a_template_that_asks(files: Path, capsys: pytest.Cap
 
 
 def test_verify_finds_what_was_changed(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(release_arguments(files)) == 0
+    assert run(release_arguments(files, mechanism="dirichlet-multinomial", size="50")) == 0
     certificate = files / "out.certificate.json"
     whole = json.loads(certificate.read_text())
     for change in (  # those that no false value in tests/golden stands for
@@ -288,7 +289,7 @@ def test_verify_finds_what_was_changed(files: Path, capsys: pytest.CaptureFixtur
     certificate.write_text(json.dumps(whole))
     answer(capsys, "verify", certificate)
     released = files / "out.parquet"
-    pl.read_parquet(released).head(499).write_parquet(released)
+    pl.read_parquet(released).head(49).write_parquet(released)
     said = answer(capsys, "verify", certificate, "--data", released, status=1)
     assert "sha256" in said
     assert "rows" in said
@@ -446,7 +447,7 @@ def test_faults_of_the_program_show_their_kind_and_not_their_text(
 
 
 def test_under_add_remove_the_plan_chooses_among_those_that_have_it(files: Path) -> None:
-    assert run([*release_arguments(files), "--relation", "add-remove", "--records", "3000"]) == 0
+    assert run([*release_arguments(files, mechanism=None), "--relation", "add-remove", "--records", "3000"]) == 0
     facts = json.loads((files / "out.certificate.json").read_text())
     assert facts["relation"]["name"] == "add-remove"
     assert facts["records"] == 3000
@@ -455,7 +456,7 @@ def test_under_add_remove_the_plan_chooses_among_those_that_have_it(files: Path)
 
 def test_an_outcome_is_declared_in_the_file_or_asked_for(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The option goes before the file, also in a plan, and an output that is the domain's file is refused."""
-    given = [*release_arguments(files), "--mechanism", "marginals", "--param", "units=40"]
+    given = [*release_arguments(files, mechanism="marginals"), "--param", "units=40"]
     for declared, asked, outcome in (("", [], None), ('outcome = "region"', [], ["region"]),
                                      ('outcome = "region"', ["income", "region"], ["income", "region"])):  # fmt: skip
         (files / "domain.toml").write_text(declared + DOMAIN)
@@ -464,38 +465,32 @@ def test_an_outcome_is_declared_in_the_file_or_asked_for(files: Path, capsys: py
         facts = json.loads((files / "out.certificate.json").read_text())
         assert facts["domain"].get("outcome") == outcome
         assert run(["verify", str(files / "out.certificate.json")]) == 0
-        plan = [
-            "plan", "--domain", str(files / "domain.toml"), "--records", "3000", "--epsilon", "1", "--delta", "1e-6",
-        ]  # fmt: skip
-        planned = document(capsys, *plan, *options)
-        assert {o["mechanism"] for o in planned["options"]} == set(REGISTRY) - {"pitman-yor"}
+    plan = ["plan", "--domain", str(files / "domain.toml"), "--records", "3000", "--epsilon", "1", "--delta", "1e-6"]
+    planned = document(capsys, *plan, "--outcome", "income")
+    assert {o["mechanism"] for o in planned["options"]} == set(REGISTRY) - {"pitman-yor"}
     assert run([*given, "--outcome", "wage"]) == 2
     assert "outcome names 'wage', which is not a column of the domain" in complaint(capsys)
     domain = str(files / "domain.toml")
     assert run([*given, "--certificate", domain, "--outcome", "income"]) != 0
     assert (files / "domain.toml").read_text() == 'outcome = "region"' + DOMAIN
     closed = confidential(table(), Domain.read(domain))
+    asked = {"budget": Budget(epsilon=1.0, delta=1e-6), "size": 500, "mechanism": "marginals"}
     with pytest.raises(ParameterError, match="Leave the outcome out"):
-        discreet.release(closed, budget=Budget(epsilon=1.0, delta=1e-6), size=500, outcome="income")
-    result = discreet.release(closed, budget=Budget(epsilon=1.0, delta=1e-6), size=500)
+        discreet.release(closed, outcome="income", **asked)
+    result = discreet.release(closed, **asked)
     assert result.certificate.facts.domain["outcome"] == ["region"]
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
+def test_options_that_belong_together(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for options, said in (
         (["--relation", "add-remove"], "Write --records ..."),
         (["--relation", "add-remove", "--records", "0"], "records must be an integer from 1"),
         (["--redraw"], "Name it with --checkpoint"),
         (["--mechanism", "perturbed-histogram", "--param", "group=2"], "'group' is no parameter of"),
-    ],
-)
-def test_options_that_belong_together(
-    options: list[str], said: str, files: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run([*release_arguments(files), *options]) == 2
-    assert said in complaint(capsys)
-    assert not (files / "out.parquet").exists()
+    ):
+        assert run([*release_arguments(files, mechanism=None), *options]) == 2
+        assert said in complaint(capsys)
+        assert leftovers(files) == set()
 
 
 def test_the_remedy_of_a_refusal_has_a_line_of_its_own(

@@ -50,15 +50,8 @@ def test_counts_of_a_histogram_are_undone(tmp_path: Path, capsys: pytest.Capture
     values = np.random.default_rng(2).beta(2, 5, 5000)
     (tmp_path / "d.toml").write_text(CONTINUOUS + "cells = 20\n")
     options = ("--mechanism", "perturbed-histogram", "--counts", "--seed", 1)
-    asked = [
-        "estimate",
-        estimable(tmp_path, capsys, {"x": values}, *options),
-        "--functional",
-        "mean,P(>0.5)",
-        "--draws",
-        400,
-    ]
-    mean, share = document(capsys, *asked)["estimates"]
+    out = estimable(tmp_path, capsys, {"x": values}, *options)
+    mean, share = document(capsys, "estimate", out, "--functional", "mean,P(>0.5)", "--draws", 400)["estimates"]
     assert mean["lower"] < 2 / 7 < mean["upper"]
     assert share["lower"] < 7 / 64 < share["upper"]  # of a Beta(2, 5)
     assert mean["r_hat"] is None  # the draws are independent

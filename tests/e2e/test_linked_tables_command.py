@@ -25,8 +25,10 @@ upper = 9
 """
 
 
-def write_survey() -> None:
+@pytest.fixture(autouse=True)
+def _survey(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Write a declaration, and the tables of 600 households, into the working folder."""
+    monkeypatch.chdir(tmp_path)
     Path("d.toml").write_text(DOMAIN)
     Path("in").mkdir()
     rng = np.random.default_rng(0)
@@ -35,11 +37,7 @@ def write_survey() -> None:
     pl.DataFrame({"id": who, "age": rng.integers(0, 10, len(who))}).write_csv("in/persons.csv")
 
 
-def test_a_folder_and_named_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_survey()
+def test_a_folder_and_named_files(capsys: pytest.CaptureFixture[str]) -> None:
     budget = ["--domain", "d.toml", "--epsilon", "2", "--delta", "1e-6", "--size", "600"]
     answer(capsys, "release", "in", *budget, "--out", "synthetic")
     Path("in/persons.csv").rename("p.csv")
@@ -57,18 +55,11 @@ def test_a_folder_and_named_files(
     assert "above, what is the same in all of its rows" in page  # a household with its own row
     assert "has the tables" in answer(capsys, "report", "named", "--data", "p.csv", "--out", "q.html", status=2)
     compared = answer(capsys, "compare", ".", *named, "named", "--domain", "d.toml", "--resamples", "5")
-    assert [line for line in compared.splitlines() if line in ("households", "persons", "households and persons")] == [
-        "households",
-        "persons",
-        "households and persons",
-    ]
+    parts = ["households", "persons", "households and persons"]
+    assert [line for line in compared.splitlines() if line in parts] == parts
     assert "number of persons" in compared
     assert "CONFIDENTIAL" in answer(capsys, "report", "named", "--data", ".", *named, "--out", "q.html")
-    assert re.findall("<h3><bdi>(.*?)</bdi></h3>", Path("q.html").read_text()) == [
-        "households",
-        "persons",
-        "households and persons",
-    ]
+    assert re.findall("<h3><bdi>(.*?)</bdi></h3>", Path("q.html").read_text()) == parts
     ids = re.findall(' id="([^"]+)"', Path("q.html").read_text())
     assert len(ids) == len(set(ids))
     answer(capsys, "describe", "named", "--as", "croissant", "--out", "named/about.json")
@@ -77,11 +68,7 @@ def test_a_folder_and_named_files(
     assert fields == {"households": ["id", "owned"], "persons": ["id", "age"]}
 
 
-def test_that_no_relation_was_kept_is_said_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_survey()
+def test_that_no_relation_was_kept_is_said_first(capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["--domain", "d.toml", "--epsilon", "0.5", "--delta", "1e-6", "--size", "600", "--accept-poor-utility"]
     lines = answer(capsys, "release", "in", *asked, "--out", "synthetic").splitlines()
     (wrote,) = [place for place, line in enumerate(lines) if line.startswith("wrote ")]
@@ -98,11 +85,7 @@ def test_that_no_relation_was_kept_is_said_first(
     assert discreet.read("kept").certificate.unrelated is None
 
 
-def test_several_draws_in_csv(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_survey()
+def test_several_draws_in_csv(capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["--domain", "d.toml", "--epsilon", "2", "--delta", "1e-6", "--size", "600", "--tables", "3"]
     said = answer(capsys, "release", "in", *asked, "--out-format", "csv", "--out", "synthetic")
     assert "wrote 3 draws of 600 households, " in said
@@ -111,13 +94,11 @@ def test_several_draws_in_csv(
         functional = "P(=true)" if column == "owned" else "mean"
         said = answer(capsys, "estimate", "synthetic", "--column", column, "--functional", functional)
         assert "3 tables of 600 units" in said
-    assert "there is no column" in answer(
-        capsys, "estimate", "synthetic", "--column", "cars", "--functional", "mean", status=2
-    )
+    asked = ["estimate", "synthetic", "--column", "cars", "--functional", "mean"]
+    assert "there is no column" in answer(capsys, *asked, status=2)
     assert "Intercept" in answer(capsys, "regress", "synthetic", "age ~ owned")
-    assert "households and persons" in answer(
-        capsys, "compare", "in", "synthetic", "--domain", "d.toml", "--resamples", "0"
-    )
+    asked = ["compare", "in", "synthetic", "--domain", "d.toml", "--resamples", "0"]
+    assert "households and persons" in answer(capsys, *asked)
     assert "age" in answer(capsys, "compare", "in/persons.csv", "synthetic/persons-02.csv", "--domain", "d.toml")
     answer(capsys, "report", "synthetic", "--data", "in", "--out", "r.html")
     answer(capsys, "describe", "synthetic", "--as", "croissant", "--out", "synthetic/about.json")

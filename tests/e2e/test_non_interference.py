@@ -203,10 +203,19 @@ def leaks(custodian: Custodian, form: str, records: list[tuple[Any, Any]]) -> se
     return names
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_one_record_changes_no_byte(form: str, custodian: Custodian) -> None:
-    """What equals the first table's is equal for any two: 45 pairs of tables."""
-    assert leaks(custodian, form, [*FITTING, *UNFIT]) == set()
+SOME = [FITTING[0], FITTING[1], FITTING[-1], UNFIT[0], ("three", "d")]
+"""Of each kind one, and a record of which neither value fits."""
+
+
+@pytest.mark.parametrize(
+    ("form", "records"),
+    [*((form, SOME) for form in FORMS if form not in ("records", "refusing")),
+     *((form, [*FITTING, *UNFIT]) for form in ("records", "refusing")),
+     *(pytest.param(form, [*FITTING, *UNFIT], marks=pytest.mark.exhaustive) for form in FORMS)],
+)  # fmt: skip
+def test_one_record_changes_no_byte(form: str, records: list[tuple[Any, Any]], custodian: Custodian) -> None:
+    """What equals the first table's is equal for any two of them."""
+    assert leaks(custodian, form, records) == set()
 
 
 def test_one_record_changes_no_report(custodian: Custodian) -> None:

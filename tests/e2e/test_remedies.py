@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import cast
 
@@ -54,6 +55,7 @@ def texts(path: Path) -> Iterator[str]:
             yield node.value
 
 
+@cache
 def library() -> dict[str, list[str]]:
     """Return the texts of every module but the command's, and the page's, whose every answer is a command."""
     return {

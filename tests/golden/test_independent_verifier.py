@@ -189,17 +189,14 @@ def fresh(which: str, folder: Path, **changes: Any) -> tuple[str, Path]:
     return (folder / "c.json").read_text(encoding="utf-8"), out
 
 
-@pytest.mark.parametrize("name", ["perturbed-histogram", "smoothed-histogram", "exponential-histogram"])
 @pytest.mark.parametrize(
-    "limit",
-    [
-        discreet.Risk(detection=0.05, false_alarms=0.01),
-        discreet.Risk(detection=0.56, false_alarms=0.5),
-        discreet.Advantage(0.05),
-        discreet.Success(0.62, prior=0.4),
-    ],
+    ("limit", "name"),
+    [(discreet.Risk(detection=0.05, false_alarms=0.01), "smoothed-histogram"),
+     (discreet.Risk(detection=0.05, false_alarms=0.01), "exponential-histogram"),
+     (discreet.Risk(detection=0.56, false_alarms=0.5), "perturbed-histogram"),
+     (discreet.Advantage(0.05), "perturbed-histogram"), (discreet.Success(0.62, prior=0.4), "smoothed-histogram")],
     ids=str,
-)
+)  # fmt: skip
 def test_it_computes_what_an_attacker_reaches(limit: Any, name: str) -> None:
     cells = Domain(columns={"cell": Integer(lower=0, upper=19)})
     table = golden.pl.DataFrame({"cell": [1, 2, 3, 4] * 250})
@@ -277,7 +274,12 @@ def below(stated: float, true: Any, attained: bool) -> float:
     return stated * 0.999 if attained else min(stated, float(true)) * 0.999
 
 
-@pytest.mark.parametrize("path", NEWEST + CODED, ids=name)
+OF_CODED = {name(path).partition("/")[2] for path in CODED}
+
+
+@pytest.mark.parametrize(
+    "path", CODED + [path for path in NEWEST if name(path).partition("/")[2] not in OF_CODED], ids=name
+)
 def test_it_refuses_smaller_numbers(path: Path) -> None:
     facts = json.loads(path.read_text(encoding="utf-8"))
     guarantee, promise = facts["guarantee"], remembered(facts)

@@ -95,14 +95,9 @@ def test_no_certificate_of_tables_with_a_false_value_is_confirmed() -> None:
 def test_no_certificate_of_units_with_a_false_value_is_confirmed(tmp_path: Path) -> None:
     table = pl.DataFrame({"age": np.arange(900) % 50, "person": np.arange(900) // 3})
     domain = Domain(columns={"age": Integer(lower=0, upper=99, cells=10, nulls="category")})
-    asked = {
-        "size": 50,
-        "accept": {"poor-utility", "weak-promise"},
-        "mechanism": "smoothed-histogram",
-        "out": tmp_path / "r.csv",
-    }
-    budget, unit = Budget(epsilon=2.0, delta=1e-3), Unit("person", max_records=4)
-    made = discreet.release(table, domain, budget, unit=unit, **asked)
+    budget, accept = Budget(epsilon=2.0, delta=1e-3), {"poor-utility", "weak-promise"}
+    asked = {"size": 50, "accept": accept, "mechanism": "smoothed-histogram", "out": tmp_path / "r.csv"}
+    made = discreet.release(table, domain, budget, unit=Unit("person", max_records=4), **asked)
     document = made.certificate.to_dict()
     assert document["randomness"] == "operating-system"
     assert survivors(document, tmp_path / "r.csv") == []

@@ -49,7 +49,9 @@ def test_refusals_are_sentences() -> None:
     ]
     found = []
     for path in SOURCE.rglob("*.py"):
-        for line, text in refusals(ast.parse(path.read_text(encoding="utf-8"))):
+        if not CHAINED.search(whole := path.read_text(encoding="utf-8")):
+            continue
+        for line, text in refusals(ast.parse(whole)):
             if CHAINED.search(text) and text != "; ":
                 found.append((path.relative_to(SOURCE).as_posix(), line, text))
     assert found == []

@@ -39,35 +39,29 @@ def site(folder: Path, body: str, css: str = "") -> list[str]:
     return found
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        '<script src="https://cdn.example/x.js"></script>',
-        '<script src="//cdn.example/x.js"></script>',
-        '<link rel="stylesheet" href="https://fonts.example/x.css">',
-        '<link rel="preconnect" href="https://fonts.example">',
-        '<img src="http://example.org/p.png">',
-        '<img srcset="p.png 1x, https://example.org/p.png 2x">',
-        '<iframe src="https://example.org"></iframe>',
-        "<style>@import 'https://fonts.example/x.css';</style>",
-        '<p style="background: url(https://example.org/p.png)"></p>',
-        '<svg><image href="https://example.org/p.png"/></svg>',
-        '<img src="absent.png">',
-        '<a href="absent.html">x</a>',
-        '<a href="other.html#absent">x</a>',
-        '<a href="#absent">x</a>',
-        '<p role="heading">x</p> <p role="heading">y</p>',
-    ],
-)
-def test_a_fault_of_a_site_is_found(tmp_path: Path, body: str) -> None:
-    assert len(site(tmp_path, body)) == 1
+FAULTS = [
+    '<script src="https://cdn.example/x.js"></script>',
+    '<script src="//cdn.example/x.js"></script>',
+    '<link rel="stylesheet" href="https://fonts.example/x.css">',
+    '<link rel="preconnect" href="https://fonts.example">',
+    '<img src="http://example.org/p.png">',
+    '<img srcset="p.png 1x, https://example.org/p.png 2x">',
+    '<iframe src="https://example.org"></iframe>',
+    "<style>@import 'https://fonts.example/x.css';</style>",
+    '<p style="background: url(https://example.org/p.png)"></p>',
+    '<svg><image href="https://example.org/p.png"/></svg>',
+    '<img src="absent.png">',
+    '<a href="absent.html">x</a>',
+    '<a href="other.html#absent">x</a>',
+    '<a href="#absent">x</a>',
+    '<p role="heading">x</p> <p role="heading">y</p>',
+]
+FAULTS_OF_STYLE = ["@font-face { src: url('https://example.org/f.woff2'); }", "p { src: url(absent.png) }"]
 
 
-@pytest.mark.parametrize(
-    "css", ["@font-face { src: url('https://example.org/f.woff2'); }", "p { src: url(absent.png) }"]
-)
-def test_a_fault_of_a_style_sheet_is_found(tmp_path: Path, css: str) -> None:
-    assert len(site(tmp_path, "", css)) == 1
+def test_each_fault_of_a_site_or_a_style_sheet_is_found(tmp_path: Path) -> None:
+    for body, css in [*((body, "") for body in FAULTS), *(("", css) for css in FAULTS_OF_STYLE)]:
+        assert len(site(tmp_path, body, css)) == 1, (body, css)
 
 
 def test_what_is_harmless_passes(tmp_path: Path) -> None:
@@ -81,7 +75,7 @@ def test_what_is_harmless_passes(tmp_path: Path) -> None:
     assert site(tmp_path, body, "p { background: url(p.png) url('data:image/svg+xml,x') }") == []
 
 
-def test_the_table_of_mechanisms_has_a_row_for_each() -> None:
+def test_the_table_of_mechanisms_has_a_row_for_each_and_says_what_is_known() -> None:
     tables = loaded("tables")
     rows = {row.name: row for row in tables.rows()}
     assert list(rows) == list(REGISTRY)
@@ -92,22 +86,7 @@ def test_the_table_of_mechanisms_has_a_row_for_each() -> None:
     lines = tables.mechanisms_table()
     assert len(lines) == len(REGISTRY) + 2
     assert len({line.count("|") for line in lines}) == 1
-
-
-def test_the_table_of_estimates_holds_the_notes_of_each_kind_of_question() -> None:
-    notes = loaded("tables").estimate_notes()
-    assert {source for _, source in notes} >= {"hierarchical-histogram", "perturbed-histogram", "urns"}
-    assert len({question for question, _ in notes}) >= 12
-    coins = {
-        question for (question, _), texts in notes.items() if any("coins of the records" in text for text in texts)
-    }
-    assert coins == {"mean, sd, quantile, share, of a column with a coin"}
-    assert all(texts and all(texts) for texts in notes.values())
-
-
-def test_the_table_of_mechanisms_says_what_is_known() -> None:
-    """Facts that stand elsewhere: in the theory's index, and in the how-to of wide tables."""
-    rows = {row.name: row for row in loaded("tables").rows()}
+    # facts that stand elsewhere: in the theory's index, and in the how-to of wide tables
     said = {
         "dirichlet-process": ("exact", "T1", "replacement", "records", "yes"),
         "pitman-yor": ("exact", "T21", "replacement", "records", "yes"),
@@ -121,6 +100,17 @@ def test_the_table_of_mechanisms_says_what_is_known() -> None:
         row = rows[name]
         assert row.guarantee == f"unconditional, {sharp}"
         assert (row.theorem, row.relations, row.gives, row.intervals) == (theorem, relations, gives, intervals)
+
+
+def test_the_table_of_estimates_holds_the_notes_of_each_kind_of_question() -> None:
+    notes = loaded("tables").estimate_notes()
+    assert {source for _, source in notes} >= {"hierarchical-histogram", "perturbed-histogram", "urns"}
+    assert len({question for question, _ in notes}) >= 12
+    coins = {
+        question for (question, _), texts in notes.items() if any("coins of the records" in text for text in texts)
+    }
+    assert coins == {"mean, sd, quantile, share, of a column with a coin"}
+    assert all(texts and all(texts) for texts in notes.values())
 
 
 def test_a_table_of_names_has_all_functions_and_classes() -> None:

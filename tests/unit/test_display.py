@@ -79,11 +79,7 @@ def test_a_wide_domain_shows_its_first_columns() -> None:
 def test_a_release_shows_its_first_rows_and_what_it_is_not() -> None:
     text = SHOWN["Release"]._repr_html_()
     assert text.count("<table") == 1
-    whole = discreet.release(
-        pl.DataFrame({"x": [1, 2] * 50}),
-        Domain(columns={"x": Integer(lower=1, upper=2)}),
-        Budget(epsilon=4.0, delta=1e-3),
-        size=100,
-        mechanism="dirichlet-multinomial",
-    )
+    table, domain = pl.DataFrame({"x": [1, 2] * 50}), Domain(columns={"x": Integer(lower=1, upper=2)})
+    asked = {"size": 100, "mechanism": "dirichlet-multinomial"}
+    whole = discreet.release(table, domain, Budget(epsilon=4.0, delta=1e-3), **asked)
     assert "1.41 times as wide" in whole._repr_html_()

@@ -2,8 +2,6 @@
 
 import inspect
 
-import pytest
-
 from discreet import errors
 from discreet.errors import (
     ConfidentialAccessError,
@@ -38,24 +36,16 @@ def test_messages_name_the_facts_and_the_remedy() -> None:
     assert "replacement" in str(RelationNotSupported("pitman-yor", "add-remove", "n is public"))
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "written"),
-    [
-        ("delta >=", 3.1234561e-9, "3.12346e-09"),
-        ("size <=", 123_456_789, "123,456,789"),
-        ("epsilon >=", 1.0000001, "1.00001"),
-        ("strength <=", 1.9999999, "1.99999"),
-    ],
-)
-def test_infeasible_rounds_outwards(name: str, value: float, written: str) -> None:
-    refused = Infeasible("epsilon 1 at size 5", {name: value})
-    assert refused.nearest == {name: value}
-    text = str(refused).rsplit(" ", 1)[1]
-    assert text == written
-    number = float(text.replace(",", ""))
-    assert number <= value if name.endswith("<=") else number >= value
-
-
-def test_infeasible_without_anything_near() -> None:
+def test_infeasible_rounds_outwards_and_names_what_promises_something() -> None:
+    for name, value, written in (
+        ("delta >=", 3.1234561e-9, "3.12346e-09"), ("size <=", 123_456_789, "123,456,789"),
+        ("epsilon >=", 1.0000001, "1.00001"), ("strength <=", 1.9999999, "1.99999"),
+    ):  # fmt: skip
+        refused = Infeasible("epsilon 1 at size 5", {name: value})
+        assert refused.nearest == {name: value}
+        text = str(refused).rsplit(" ", 1)[1]
+        assert text == written
+        number = float(text.replace(",", ""))
+        assert number <= value if name.endswith("<=") else number >= value
     assert str(Infeasible("epsilon 0", {})) == "epsilon 0 cannot be met"
     assert str(Infeasible("epsilon 0", {"delta >=": 0.5})) == "epsilon 0 cannot be met"  # which promises nothing

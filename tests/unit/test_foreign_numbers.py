@@ -17,12 +17,12 @@ import pytest
 import discreet
 from discreet import AddRemove, Ledger, Replacement, Unit
 from discreet._core.errors import flag, integer, plain, real
-from discreet.domain import Boolean, Category, Column, Date, Datetime, Domain, Duration, Integer, Numeric, OpenLabels
+from discreet.domain import Boolean, Category, Date, Datetime, Domain, Duration, Integer, Numeric
 from discreet.domain import Decimal as DecimalColumn
 from discreet.errors import BudgetError, DiscreetError, DomainError
 from discreet.ledger import Request
 from discreet.papers.py26 import laplace_histogram_scale
-from discreet.privacy import Budget, Relation
+from discreet.privacy import Budget
 
 DOMAIN = Domain(columns={"a": Integer(lower=0, upper=3)})
 TABLE = pl.DataFrame({"a": [0, 1, 2, 3] * 100})
@@ -117,43 +117,18 @@ def test_a_budget_too_small_for_a_float_is_none() -> None:
 # -- releases ---------------------------------------------------------------------------------------------------------
 
 
-def released(**given: Any) -> str:
-    budget = Budget(epsilon=given.pop("epsilon", 1.0), delta=given.pop("delta", 2.0**-20))
-    made = discreet.release(TABLE, DOMAIN, budget, **{"size": 400, "seed": 3, "accept": {"poor-utility"}, **given})
-    facts = {name: value for name, value in made.certificate.to_dict().items() if name != "created"}
-    return json.dumps([facts, made.records.to_dicts()])
-
-
-@pytest.mark.parametrize(
-    ("name", "python", "foreign", "others"),
-    [
-        *(("epsilon", 1.0, one, {}) for one in ONES[::2]),
-        ("delta", 2.0**-20, np.float32(2.0**-20), {}),
-        ("delta", 1e-6, Decimal("1e-6"), {}),
-        ("size", 400, np.int64(400), {}),
-        ("seed", 3, np.int64(3), {}),
-        ("counts", True, np.True_, {}),
-        ("relation", Replacement(records=400), Replacement(records=np.uint16(400)), {}),
-        ("accept", {"poor-utility"}, {np.str_("poor-utility")}, {}),
-        ("relation", AddRemove(records=400), AddRemove(records=np.int64(400)), {"mechanism": "marginals"}),
-        ("mechanism", "marginals", np.str_("marginals"), {}),
-        ("sampling", "iid", np.str_("iid"), {}),
-        *(("scale", 2.5, kind(2.5), {"mechanism": "perturbed-histogram"}) for kind in (np.float32, Fraction, Decimal)),
-        ("projection", "simplex", np.str_("simplex"), {"mechanism": "perturbed-histogram"}),
-        ("noise", "gaussian", np.str_("gaussian"), {"mechanism": "perturbed-histogram"}),
-        ("mixing", 0.5, np.float16(0.5), {"mechanism": "smoothed-histogram", "size": 4}),
-        ("discount", 0.25, np.float32(0.25), {"mechanism": "pitman-yor", "size": 4}),
-        ("threshold", 40, np.int32(40), {"mechanism": "stability-histogram"}),
-        ("steps", 2, np.int64(2), {"mechanism": "private-evolution"}),
-        ("population", 50, np.int64(50), {"mechanism": "private-evolution"}),
-    ],
-    ids=lambda value: kind(value) if not isinstance(value, str) else value,
-)  # fmt: skip
-def test_certificates_and_records_are_those_of_plain_numbers(
-    name: str, python: Any, foreign: Any, others: dict[str, Any]
-) -> None:
-    asked = {"delta": 0.0} if name == "mixing" else {}
-    assert released(**others, **{**asked, name: foreign}) == released(**others, **{**asked, name: python})
+def test_certificates_and_records_are_those_of_plain_numbers() -> None:
+    python = {"epsilon": 1.0, "delta": 1e-6, "size": 400, "seed": 3, "relation": Replacement(records=400)}
+    foreign = {"epsilon": np.float16(1), "delta": Decimal("1e-6"), "size": np.int64(400), "seed": np.uint8(3),
+               "relation": Replacement(records=np.uint16(400))}  # fmt: skip
+    found = []
+    for asked, text in ((python, str), (foreign, np.str_)):
+        budget = Budget(epsilon=asked.pop("epsilon"), delta=asked.pop("delta"))
+        made = discreet.release(TABLE, DOMAIN, budget, mechanism=text("perturbed-histogram"), sampling=text("iid"),
+                                accept={text("poor-utility")}, **asked)  # fmt: skip
+        facts = {name: value for name, value in made.certificate.to_dict().items() if name != "created"}
+        found.append(json.dumps([facts, made.records.to_dicts()]))
+    assert found[0] == found[1]
 
 
 def test_units_of_several_records() -> None:
@@ -181,10 +156,6 @@ def test_a_ledger_holds_plain_numbers(one: Any, tmp_path: Path) -> None:
     assert written(tmp_path / "a.db", one, np.int64) == written(tmp_path / "b.db", 1.0, int)
 
 
-def test_relations() -> None:
-    same(Relation(name=np.str_("add-remove"), group=np.int64(2)), Relation(name="add-remove", group=2))
-
-
 @pytest.mark.parametrize("number", [np.float32(0.5), np.float16(0.5), Fraction(1, 2), Decimal("0.5")], ids=kind)
 def test_what_only_computes_takes_a_number(number: Any) -> None:
     """Nothing there is written down."""
@@ -199,43 +170,14 @@ def test_what_only_computes_takes_a_number(number: Any) -> None:
 # -- domains ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("found", "wanted"),
-    [
-        (
-            lambda: Numeric(lower=np.float32(0), upper=np.int64(5), cells=np.int16(5), within=np.str_("midpoint"),
-                            dtype=np.str_("float32"), out_of_bounds=np.str_("clip"), nulls=np.str_("category")),
-            Numeric(lower=0.0, upper=5.0, cells=5, within="midpoint", dtype="float32", out_of_bounds="clip",
-                    nulls="category"),
-        ),
-        (lambda: Numeric(lower=Fraction(1, 2), upper=Decimal("5.1"), step=np.float16(0.5)),
-         Numeric(lower=0.5, upper=5.1, step=0.5)),
-        (lambda: Numeric(lower=0, upper=9, grid=np.array([1, 2, 5])), Numeric(lower=0, upper=9, grid=[1, 2, 5])),
-        (lambda: Numeric(lower=0, upper=9, grid=[np.float32(1), Fraction(5, 2), Decimal("2.6")]),
-         Numeric(lower=0, upper=9, grid=[1, 2.5, 2.6])),
-        (lambda: Integer(lower=np.int64(0), upper=np.uint8(5), cells=np.int16(2)), Integer(lower=0, upper=5, cells=2)),
-        (lambda: DecimalColumn(lower=np.float64(0), upper=np.int64(5), digits=np.int64(1)),
-         DecimalColumn(lower="0", upper="5", digits=1)),
-        (lambda: Date(lower=np.datetime64("2020-01-01"), upper=np.datetime64("2020-01-09"), cells=np.int64(3)),
-         Date(lower="2020-01-01", upper="2020-01-09", cells=3)),
-        (lambda: Datetime(lower=np.datetime64("2020-01-01T00"), upper=np.datetime64("2020-01-02", "ns"),
-                          step=np.timedelta64(1, "h")),
-         Datetime(lower="2020-01-01", upper="2020-01-02", step="1h")),
-        (lambda: Duration(lower=np.timedelta64(0, "s"), upper=np.timedelta64(10**10, "ns"),
-                          step=np.timedelta64(1, "s")),
-         Duration(lower="0s", upper="10s", step="1s")),
-        (lambda: Boolean(nulls=np.str_("category"),
-                         base={np.str_("weights"): [np.float32(1), np.int64(3), Decimal(2)]}),
-         Boolean(nulls="category", base={"weights": [1, 3, 2]})),
-        (lambda: OpenLabels(prefix=np.str_("new_")), OpenLabels(prefix="new_")),
-        (lambda: Category(categories=["x", "y"], ordered=np.True_, dtype=np.str_("category")),
-         Category(categories=["x", "y"], ordered=True, dtype="category")),
-    ],
-    ids=kind,
-)  # fmt: skip
-def test_columns_are_plain(found: Callable[[], Column], wanted: Column) -> None:
-    same(found(), wanted)
-    assert repr(found().to_dict()) == repr(wanted.to_dict())
+def test_a_grid_and_weights_are_plain() -> None:
+    for grid in (np.array([1, 2.5, 5]), [np.float32(1), Fraction(5, 2), Decimal(5)]):
+        same(Numeric(lower=0, upper=9, grid=grid), Numeric(lower=0, upper=9, grid=[1, 2.5, 5]))
+    weights = {np.str_("weights"): [np.float32(1), np.int64(3), Decimal(2)]}
+    same(Boolean(nulls="category", base=weights), Boolean(nulls="category", base={"weights": [1, 3, 2]}))
+    days = [np.datetime64("2020-01-01"), np.datetime64("2020-01-09")]
+    same(Date(lower=days[0], upper=days[1]), Date(lower="2020-01-01", upper="2020-01-09"))
+    same(DecimalColumn(lower=np.float64(0), upper=np.int64(5), digits=1), DecimalColumn(lower="0", upper="5", digits=1))
 
 
 @pytest.mark.parametrize("wanted", [["u", "v"], [5, 7], [True, False]], ids=lambda value: kind(value[0]))
@@ -250,7 +192,9 @@ def test_categories_come_from_any_list(make: Callable[[list[Any]], Any], wanted:
     domain = Domain(columns={"c": column})
     assert domain.to_toml() == Domain(columns={"c": plainly}).to_toml()
     repr(domain)
-    made = discreet.release(pl.DataFrame({"c": wanted * 200}), domain, Budget(epsilon=1, delta=1e-6), size=100)
+    made = discreet.release(
+        pl.DataFrame({"c": wanted * 200}), domain, Budget(epsilon=1), size=100, mechanism="perturbed-histogram"
+    )
     assert set(made.records["c"].to_list()) <= set(wanted)
 
 
@@ -265,21 +209,10 @@ def test_categories_without_an_order_are_refused(given: Any) -> None:
         Category(categories=given)
 
 
-def test_names_and_declared_facts_are_plain() -> None:
-    text, whole = np.str_, np.int64
-    columns = {"a": Category(categories=["x", "y"]), "b": Integer(lower=0, upper=3)}
-    found = Domain(
-        columns={text(name): column for name, column in columns.items()},
-        metric_weights={text("b"): np.float32(2)},
-        impossible=[{text("a"): text("x"), text("b"): {text("below"): whole(2)}}],
-        totals=[{text("count"): whole(100), text("source"): text("the register")}],
-    )
-    wanted = Domain(
-        columns=columns,
-        metric_weights={"b": 2.0},
-        impossible=[{"a": "x", "b": {"below": 2}}],
-        totals=[{"count": 100, "source": "the register"}],
-    )
-    same(found, wanted)
-    same(found.to_dict(), wanted.to_dict())
-    assert [type(name) for name in found.columns] == [str, str]
+def test_names_are_plain() -> None:
+    text = np.str_
+    totals = [{text("count"): np.int64(100), text("source"): text("the register")}]
+    found = Domain(columns={text("a"): DOMAIN.columns["a"]}, metric_weights={text("a"): np.float32(2)}, totals=totals)
+    same(found, Domain(columns=DOMAIN.columns, metric_weights={"a": 2.0},
+                       totals=[{"count": 100, "source": "the register"}]))  # fmt: skip
+    assert [type(name) for name in found.columns] == [str]

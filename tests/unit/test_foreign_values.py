@@ -1,5 +1,7 @@
 """Whatever library a value is of: each argument of each public callable takes it as Python's own, or refuses it there.
 
+Numbers, texts, truth values and times of NumPy, fractions and decimals are taken wherever Python's own are.
+
 The callables and their parameters are found by the names of the public packages, so that a new one is tried too.
 """
 
@@ -76,7 +78,8 @@ CALLS: dict[str, dict[str, Any]] = {
     "plan": {"domain": DOMAIN, "budget": BUDGET, "records": 200, "size": 20, "mechanisms": ["perturbed-histogram"],
              "largest_sizes": False},
     "release": {"data": TABLE, "domain": DOMAIN, "budget": BUDGET, "size": 20, "counts": False, "seed": 3,
-                "mechanism": "perturbed-histogram", "accept": ["poor-utility"], "scale": 2.0, "noise": "laplace"},
+                "mechanism": "perturbed-histogram", "accept": ["poor-utility"], "scale": 2.0, "noise": "laplace",
+                "projection": "simplex"},
     "check_table": {"data": TABLE, "domain": DOMAIN, "accept": ["other-columns"], "examples": 2},
     "confidential": {"data": TABLE, "domain": DOMAIN, "accept": ["other-columns"], "empty": True, "by_unit": False},
     "confidential_rows": {"data": TABLE, "domain": DOMAIN, "accept": ["other-columns"], "empty": True},
@@ -185,6 +188,18 @@ def tried(call: Callable[..., Any], arguments: dict[str, Any]) -> str | None:
     return deep(value)
 
 
+NUMBERS = (np.float16, np.float32, np.float64, np.longdouble, Fraction, Decimal)
+TIMES = (np.datetime64, np.timedelta64)
+
+
+def taken(value: Any, other: Any) -> bool:
+    """Return whether a value of another library is taken for one of Python, and not only never taken for another."""
+    kinds: tuple[Any, ...] = (np.bool_, np.int16, np.int64, np.uint16, np.str_)
+    kinds += NUMBERS * isinstance(value, float) + TIMES * isinstance(value, (dt.datetime, dt.timedelta))
+    kinds += (tuple,) * isinstance(value, list)
+    return isinstance(other, kinds) and not any(other is odd for odd in ODD)
+
+
 def faults(name: str, call: Callable[..., Any], arguments: dict[str, Any]) -> Iterator[str]:
     plainly = tried(call, arguments)
     assert plainly is not None, name
@@ -194,6 +209,8 @@ def faults(name: str, call: Callable[..., Any], arguments: dict[str, Any]) -> It
         for other in [*foreign(value), *ODD]:
             try:
                 found = tried(call, {**arguments, key: other})
+                if found is None and taken(value, other):
+                    yield f"{name}({key}={other!r} {type(other).__name__}) is refused"
                 exact = name == "MixturePair" and isinstance(other, Fraction)  # kept as it is
                 if found not in (None, plainly) and not exact and not any(other is odd for odd in ODD):
                     yield f"{name}({key}={other!r} {type(other).__name__}) is another value"

@@ -14,13 +14,23 @@ def test_a_name_is_the_librarys_own() -> None:
     assert lazy.pl.Series is polars.Series
 
 
-def test_nothing_is_loaded_by_importing_or_inspecting_them() -> None:
+def test_nothing_is_loaded_by_importing_or_inspecting_them_or_by_a_look_at_annotations() -> None:
     program = """
+from __future__ import annotations
 import inspect, sys
 from discreet._core import lazy
 for name in set(lazy.__all__) - {"Lazy"}:
     inspect.unwrap(getattr(lazy, name)), repr(getattr(lazy, name)), hasattr(getattr(lazy, name), "__wrapped__")
 print(*sorted({"jax", "narwhals", "numpyro", "polars", "torch"} & set(sys.modules)))
+
+from discreet._core.boundary import _wrong_argument
+from discreet._core.lazy import pl
+
+def read(values: pl.Series, rows: int) -> None: ...
+
+assert _wrong_argument(read, (3, "many"), {}) == "rows must be an integer, got str"
+assert _wrong_argument(read, (3, 3), {}) is None  # with the library, the first would be wrong
+assert "polars" not in sys.modules
 assert lazy.pl.Series is not None and "polars" in sys.modules
 """
     made = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -31,22 +41,6 @@ def test_a_missing_library_is_told_by_the_first_use_of_it() -> None:
     missing = lazy.Lazy("no_library_has_this_name")
     with pytest.raises(ModuleNotFoundError, match="no_library_has_this_name"):
         _ = missing.anything
-
-
-def test_a_look_at_annotations_loads_nothing() -> None:
-    program = """
-from __future__ import annotations
-import sys
-from discreet._core.boundary import _wrong_argument
-from discreet._core.lazy import pl
-
-def read(values: pl.Series, rows: int) -> None: ...
-
-assert _wrong_argument(read, (3, "many"), {}) == "rows must be an integer, got str"
-assert _wrong_argument(read, (3, 3), {}) is None  # with the library, the first would be wrong
-assert "polars" not in sys.modules
-"""
-    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_a_release_loads_nothing_that_it_does_not_use(tmp_path: Path) -> None:

@@ -50,59 +50,40 @@ def test_secure_generators_are_neither_pickled_nor_copied(act: object) -> None:
             act(generator)  # type: ignore[operator]
 
 
-def printed(program: str) -> str:
-    """Run a program in an interpreter of its own: libraries with threads, which other tests load, warn of forks."""
-    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-
-
 FORKED = """
-import os
-from discreet._core.random import secure
-from discreet.errors import RandomnessError
-
-generator = secure()
-child = os.fork()
-try:
-    generator.integers(10)
-    outcome = "drew"
-except RandomnessError:
-    outcome = "refused"
-if child:
-    os.waitpid(child, 0)
-print("parent" if child else "child", outcome, flush=True)
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
-def test_secure_generators_refuse_a_forked_child() -> None:
-    assert printed(FORKED).split("\n")[:2] == ["child refused", "parent drew"]
-
-
-TAKEN_OUT = """
 import os
 import numpy as np
 from discreet._core.random import secure
+from discreet.errors import RandomnessError
 
 generator = secure()
 method, bits = generator.integers, generator.bit_generator
 first = method(0, 2**62)
 reading, writing = os.pipe()
 child = os.fork()
+drawn = [int(method(0, 2**62, dtype=np.uint64)), *map(int, bits.random_raw(3))]
+try:
+    generator.integers(10)
+    drawn.append("drew")
+except RandomnessError:
+    drawn.append("refused")
 if not child:
-    drawn = [int(method(0, 2**62, dtype=np.uint64)), *map(int, bits.random_raw(3))]
     os.write(writing, " ".join(map(str, drawn)).encode())
     os._exit(0)
 os.waitpid(child, 0)
-theirs = os.read(reading, 1000).decode().split()
-ours = [int(method(0, 2**62, dtype=np.uint64)), *map(int, bits.random_raw(3))]
-print(len(theirs), len(set(theirs) & set(map(str, ours))))
+print(os.read(reading, 1000).decode())
+print(*drawn)
 """
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
-def test_what_was_taken_out_of_a_generator_does_not_replay_in_a_fork() -> None:
-    """Equal by chance with probability below 2^-55."""
-    assert printed(TAKEN_OUT).split() == ["4", "0"]
+def test_secure_generators_refuse_a_forked_child_and_what_was_taken_out_of_them_does_not_replay() -> None:
+    """In an interpreter of its own, since libraries with threads warn of forks. Equal with probability below 2^-55."""
+    done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, check=True)
+    (*theirs, child), (*ours, parent) = (line.split() for line in done.stdout.splitlines())
+    assert (child, parent) == ("refused", "drew")
+    assert len(theirs) == len(ours) == 4
+    assert not set(theirs) & set(ours)
 
 
 def test_public_generators_follow_their_parent() -> None:

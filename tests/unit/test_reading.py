@@ -86,19 +86,16 @@ def test_paths_that_are_none(path: str) -> None:
         bounded_text(path, missing="check it", remedy="check it")
 
 
+UNIT = {"type": "numeric", "lower": 0, "upper": 1}
+
+
 @pytest.mark.parametrize(
     "declared",
     [
         lambda: Numeric(lower=0, upper=1, cells=10**9),
         lambda: Integer(lower=0, upper=10**9, cells=MOST_CELLS + 1),
         lambda: Date(lower="0001-01-01", upper="9999-01-01", cells=10**8),
-        lambda: Domain.from_dict(
-            {
-                "columns": {
-                    f"c{i}": {"type": "numeric", "lower": 0, "upper": 1, "cells": MOST_CELLS // 2} for i in range(9)
-                }
-            }
-        ),
+        lambda: Domain.from_dict({"columns": {name: {**UNIT, "cells": MOST_CELLS // 2} for name in "abcde"}}),
         lambda: Domain.from_dict({"columns": {f"c{i}": {"type": "boolean"} for i in range(MOST_COLUMNS + 1)}}),
     ],
 )
@@ -114,10 +111,8 @@ def test_cells_and_columns_are_bounded_before_they_are_allocated(declared: Any) 
 
 def test_a_small_certificate_with_many_cells_is_refused_at_once(tmp_path: Path) -> None:
     domain = Domain(columns={"x": Numeric(lower=0, upper=1, cells=4)})
-    out = Output(tmp_path / "o.parquet")
-    release(
-        pl.DataFrame({"x": [0.5] * 500}), domain, Budget(epsilon=1), size=9, mechanism="perturbed-histogram", out=out
-    )
+    table, asked = pl.DataFrame({"x": [0.5] * 500}), {"size": 9, "mechanism": "perturbed-histogram"}
+    release(table, domain, Budget(epsilon=1), out=Output(tmp_path / "o.parquet"), **asked)
     path = tmp_path / "o.certificate.json"
     facts = json.loads(path.read_text())
     facts["domain"]["columns"]["x"]["cells"] = 100_000_000

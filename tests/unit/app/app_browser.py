@@ -22,6 +22,7 @@ class Browser:
     port: int
     token: str
     cookie: str = ""
+    given: str = ""  # the header that sets it
     base: str = ""  # the path of all pages but the first
     headers: dict[str, str] = field(default_factory=dict)
 
@@ -49,7 +50,8 @@ class Browser:
         """Exchange the token for the cookie."""
         status, text, headers = self.ask("/enter", {"token": self.token})
         self.base = json.loads(text)["next"].removesuffix("/home") if status == 200 else self.base
-        self.cookie = headers.get("set-cookie", "").partition(";")[0] or self.cookie
+        self.given = headers.get("set-cookie", "")
+        self.cookie = self.given.partition(";")[0] or self.cookie
         return status
 
     def finish(self, path: str, fields: dict[str, str]) -> str:

@@ -27,7 +27,7 @@ for package in ("starlette", "uvicorn", "jinja2"):
     pytest.importorskip(package)
 
 HOSTILE = '<img src=x onerror=alert(1)> "&.csv'
-COLUMNS = {"age": ("integer", {"lower": "18", "upper": "90"}), "sex": ("category", {"categories": "f\nm"})}
+COLUMNS = {"age": ("integer", {"lower": "18", "upper": "21"}), "sex": ("category", {"categories": "f\nm"})}
 BUDGET = {"epsilon": "1", "delta": "1e-6", "size": "500"}
 
 
@@ -35,7 +35,7 @@ BUDGET = {"epsilon": "1", "delta": "1e-6", "size": "500"}
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     where = tmp_path_factory.mktemp("app")
     rng = np.random.default_rng(1)
-    frame = pl.DataFrame({"age": rng.integers(18, 91, 3000), "sex": rng.choice(["f", "m"], 3000)})
+    frame = pl.DataFrame({"age": rng.integers(18, 22, 3000), "sex": rng.choice(["f", "m"], 3000)})
     frame.write_csv(where / HOSTILE)
     return where
 
@@ -61,10 +61,12 @@ def test_strangers_are_not_answered(page: Browser) -> None:
     stranger.cookie = f"discreet-{page.port}=guessed"
     assert stranger.ask("/home")[0] == 403
     assert page.ask("/home")[0] == 200
-    assert page.ask("/home", Host="evil.example")[0] == 403  # DNS rebinding
-    assert page.ask("/home", Host=f"127.0.0.1:{page.port + 1}")[0] == 403
-    for site in ("cross-site", "same-site"):  # other ports of the machine are the same site
-        assert page.ask("/home", Sec_Fetch_Site=site)[0] == 403
+    for address in ("/home", "/declare", "/check", "/release", "/read/x"):
+        assert stranger.ask(address)[0] == 403
+        for host in ("evil.example", f"127.0.0.1:{page.port + 1}"):  # the first is DNS rebinding
+            assert page.ask(address, Host=host)[0] == 403
+        for site in ("cross-site", "same-site"):  # other ports of the machine are the same site
+            assert page.ask(address, Sec_Fetch_Site=site)[0] == 403
     for origin in ("http://evil.example", "null", "", f"http://127.0.0.1:{page.port + 1}"):
         assert page.ask("/ledger", {"dataset": "x", "epsilon": "1", "delta": "0"}, Origin=origin)[0] == 403
     status, text, headers = stranger.ask("/")  # what everybody may see
@@ -76,13 +78,7 @@ def test_strangers_are_not_answered(page: Browser) -> None:
 def test_a_second_tab_has_the_cookie_and_it_is_out_of_reach(page: Browser) -> None:
     """Browsers send a cookie to all ports of a host: this one is for a path that no other server is asked for."""
     assert page.ask("/home", Sec_Fetch_Site="same-origin")[0] == 200
-    assert page.cookie.startswith(f"discreet-{page.port}=")
-    browser = opened(Path(page.process.args[-2]))  # type: ignore[index]
-    try:
-        header = browser.ask("/enter", {"token": browser.token})[2]["set-cookie"]
-        assert re.search(r"HttpOnly; Path=/[\w-]{20,}; SameSite=strict", header)
-    finally:
-        closed(browser)
+    assert re.match(rf"discreet-{page.port}=\S+; .*HttpOnly; Path=/[\w-]{{20,}}; SameSite=strict", page.given)
 
 
 def test_the_token_is_in_no_argument_of_a_process(page: Browser) -> None:
@@ -93,23 +89,22 @@ def test_the_token_is_in_no_argument_of_a_process(page: Browser) -> None:
     assert page.cookie.partition("=")[2] not in Path(f"/proc/{page.process.pid}/environ").read_text()
 
 
-@pytest.mark.parametrize("name", ["localhost", "127.0.0.1"])
-def test_a_browser_outside_comes_by_either_name(tmp_path: Path, name: str) -> None:
+def test_a_browser_outside_comes_by_either_name(tmp_path: Path) -> None:
     """The terminal tells the address where no browser is found (WSL, a tunnel), and one elsewhere uses it."""
     pl.DataFrame({"age": [1, 2, 3]}).write_csv(tmp_path / "t.csv")
     nothing = {"PATH": str(tmp_path), "BROWSER": "", "DISPLAY": "", "WAYLAND_DISPLAY": ""}
     browser = opened(tmp_path / "t.csv", "--json", **nothing)
     try:
-        browser.headers = {"Host": f"{name}:{browser.port}", "Origin": f"http://{name}:{browser.port}"}
-        assert browser.ask("/")[0] == 200
-        assert browser.enter() == 200
-        assert browser.ask("/home")[0] == 200
-        assert browser.ask("/declare", {"0.type": "integer", "0.lower": "1", "0.upper": "9"})[0] == 200
-        other = {"localhost": "127.0.0.1", "127.0.0.1": "localhost"}[name]
-        for origin in (f"http://{other}:{browser.port}", f"http://{name}:{browser.port + 1}"):
-            assert browser.ask("/declare", {"0.type": "integer"}, Origin=origin)[0] == 403
-        status, text, _ = browser.ask("/home", Host=f"{name}:{browser.port + 1}")  # a tunnel from another port
-        assert (status, f"with the port {browser.port}" in text) == (403, True)
+        for name, other in (("localhost", "127.0.0.1"), ("127.0.0.1", "localhost")):
+            browser.headers = {"Host": f"{name}:{browser.port}", "Origin": f"http://{name}:{browser.port}"}
+            assert browser.ask("/")[0] == 200
+            assert browser.cookie or browser.enter() == 200  # the token is good for one exchange
+            assert browser.ask("/home")[0] == 200
+            assert browser.ask("/declare", {"0.type": "integer", "0.lower": "1", "0.upper": "9"})[0] == 200
+            for origin in (f"http://{other}:{browser.port}", f"http://{name}:{browser.port + 1}"):
+                assert browser.ask("/declare", {"0.type": "integer"}, Origin=origin)[0] == 403
+            status, text, _ = browser.ask("/home", Host=f"{name}:{browser.port + 1}")  # a tunnel from another port
+            assert (status, f"with the port {browser.port}" in text) == (403, True)
     finally:
         closed(browser)
 
@@ -119,7 +114,8 @@ def test_a_browser_is_opened_without_the_token_and_never_waited_for(tmp_path: Pa
     pl.DataFrame({"age": [1, 2, 3]}).write_csv(tmp_path / "t.csv")
     told, program = tmp_path / "told", tmp_path / "browser"
     program.write_text(
-        f'#!/bin/sh\nstat -c %a "${{1#file://}}" > {told}\necho "$@" >> {told}\nexec sleep 30 >/dev/null 2>&1\n'
+        f'#!/bin/sh\nexec 2>/dev/null >{told}\nstat -c %a "${{1#file://}}"\necho "$@"\n'
+        f"until [ -e {tmp_path}/ended ]; do sleep 0.1; done\n"
     )
     program.chmod(0o700)
     browser = opened(tmp_path / "t.csv", "--json", BROWSER=f"{program} %s")
@@ -132,6 +128,7 @@ def test_a_browser_is_opened_without_the_token_and_never_waited_for(tmp_path: Pa
         assert re.fullmatch(r"600\nfile://\S+/open.html\n", told.read_text())
         assert browser.enter() == 200
     finally:
+        (tmp_path / "ended").touch()
         closed(browser)
 
 
@@ -187,12 +184,8 @@ def test_from_a_file_to_a_report(page: Browser, folder: Path) -> None:
 
     arguments = shlex.split(html.unescape(command[1]))[1:]
     arguments[arguments.index("trial.parquet")] = "again.parquet"
-    here = Path.cwd()
-    try:
-        os.chdir(folder)
+    with contextlib.chdir(folder):
         assert run(arguments) == 0
-    finally:
-        os.chdir(here)
     assert pl.read_parquet(folder / "again.parquet").equals(pl.read_parquet(folder / "trial.parquet"))
     made = page.finish("/release", {**BUDGET, "out": "synthetic"})  # Parquet by default
     rows = dict(re.findall(r'<tr><th scope="row">(\w+)</th><td>(.*?)</td>', made))
@@ -213,29 +206,13 @@ def test_from_a_file_to_a_report(page: Browser, folder: Path) -> None:
     assert 'role="alert"' in page.finish("/read/synthetic.parquet/question", {"functional": "mean", "column": "x"})
     assert page.ask("/read/synthetic.parquet?answer=x")[0] == 404
     assert "claims agree" in page.finish("/read/synthetic.parquet/verify", {})
-    for beside in ({}, {"beside": "1"}):
-        text = page.finish("/read/synthetic.parquet/report", beside)
-        assert ("Confidential: for you alone" in text) == bool(beside)
-        frame = re.search(r'src="(/[^"#]*/jobs/\d+/page)', text)
-        assert frame is not None
-        status, report, headers = page.ask(frame[1])
-        assert (status, "Privacy report" in report) == (200, True)
-        assert "frame-ancestors 'self'" in headers["content-security-policy"]
-
-
-def test_files_elsewhere_are_out_of_reach(page: Browser, folder: Path, tmp_path: Path) -> None:
-    """No name leads out of the folder, neither by dots nor by a symbolic link."""
-    secret = tmp_path / "secret.parquet"
-    secret.write_text("kept")
-    (folder / "linked.parquet").symlink_to(secret)
-    for out in ("../out", "../out.parquet", "/etc/out.parquet", ".hidden.parquet", "--seed", ""):
-        status, text, _ = page.ask("/release", {**BUDGET, "out": out})
-        assert (status, "no folder in it" in text) == (400, True)
-    page.finish("/release", {**BUDGET, "out": "linked.parquet", "seed": "1"})
-    assert secret.read_text() == "kept"
-    for name in ("linked.parquet", "..%2Fsecret", "%2Fetc%2Fpasswd", "survey.csv"):
-        assert page.ask(f"/read/{name}")[0] == 404
-    assert page.ask("/jobs/999")[0] == 404
+    text = page.finish("/read/synthetic.parquet/report", {})
+    assert "Confidential: for you alone" not in text
+    frame = re.search(r'src="(/[^"#]*/jobs/\d+/page)', text)
+    assert frame is not None
+    status, report, headers = page.ask(frame[1])
+    assert (status, "Privacy report" in report) == (200, True)
+    assert "frame-ancestors 'self'" in headers["content-security-policy"]
 
 
 _TABLES = (("several", ".gz"), ("s", ""), ("t", ""))
@@ -285,16 +262,22 @@ def test_the_format_is_chosen_and_no_name_is_used_twice(page: Browser, folder: P
     assert value_of(page.ask("/release")[1], "out") == "synthetic-3"
 
 
+def begun(where: Path, unit: Unit | None = None, **environment: str) -> Browser:
+    """Open a page about ages that are declared, beside a ledger that was made in a shell."""
+    columns = {"age": np.arange(2000) % 4 + 18} | ({} if unit is None else {"id": np.arange(2000) // 2})
+    pl.DataFrame(columns).write_csv(where / "t.csv")
+    domain = Domain(columns={"age": Integer(lower=18, upper=21, out_of_bounds="clip")})
+    (where / "t.toml").write_text(domain.to_toml())
+    Ledger.create(where / "t.ledger", dataset="d", epsilon=3.0, delta=1e-5, unit=unit).close()
+    browser = opened(where / "t.csv", **environment)
+    assert browser.enter() == 200
+    return browser
+
+
 def test_a_ledger_of_persons_says_who_is_protected(tmp_path: Path) -> None:
-    """Made in a shell, for rows that the declaration does not join: the release asks for its unit, unasked."""
-    pl.DataFrame({"id": np.arange(2000) // 2, "age": np.arange(2000) % 80}).write_csv(tmp_path / "t.csv")
-    domain = Domain(columns={"age": Integer(lower=0, upper=99, out_of_bounds="clip")})
-    (tmp_path / "t.toml").write_text(domain.to_toml())
-    covered = Unit("id", max_records=2)
-    Ledger.create(tmp_path / "t.ledger", dataset="d", epsilon=3.0, delta=1e-5, unit=covered).close()
-    browser = opened(tmp_path / "t.csv")
+    """The rows are not joined by the declaration: the release asks for the ledger's unit, unasked."""
+    browser = begun(tmp_path, Unit("id", max_records=2))
     try:
-        assert browser.enter() == 200
         assert "with at most 2 rows, as the ledger covers" in browser.ask("/release")[1]
         shown = browser.ask("/release", {**BUDGET, "out": "x", "show": "1"})[1]
         assert "--unit id --max-records 2" in shown
@@ -307,7 +290,6 @@ def test_a_ledger_of_persons_says_who_is_protected(tmp_path: Path) -> None:
 def test_what_is_too_much_or_wrong_is_refused_in_a_sentence(page: Browser) -> None:
     assert page.ask("/release", {**BUDGET, "epsilon": "much", "out": "x.parquet"})[0] == 400
     assert page.ask("/plan", {"records": "many", "epsilon": "1"})[0] == 400
-    assert page.ask("/declare/check", {"x": "y" * 2**21})[0] == 413
     assert "not allow" in page.finish("/release", {**BUDGET, "epsilon": "9", "out": "dear.parquet"})
 
 
@@ -326,7 +308,7 @@ def test_it_ends_with_its_last_window(tmp_path: Path) -> None:
             window.sendall(asked.encode())
             assert window.recv(12) == b"HTTP/1.1 200"
         windows[0].close()
-        time.sleep(5)
+        time.sleep(3)
         assert browser.ask("/home")[0] == 200
         windows[1].close()
         out, _ = browser.process.communicate(timeout=60)
@@ -339,13 +321,9 @@ def test_it_ends_with_its_last_window(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_it_leaves_nothing_and_spends_nothing_however_it_ends(tmp_path: Path, number: int) -> None:
     """A release that just began, and a page with numbers of the table: neither outlives the server."""
-    pl.DataFrame({"age": np.arange(2000) % 80 + 18}).write_csv(tmp_path / "t.csv")
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    browser = opened(tmp_path / "t.csv", TMPDIR=str(scratch))
-    assert browser.enter() == 200
-    browser.ask("/declare", {"0.type": "integer", "0.lower": "18", "0.upper": "99"})
-    browser.finish("/ledger", {"dataset": "s", "epsilon": "3", "delta": "1e-5"})
+    browser = begun(tmp_path, TMPDIR=str(scratch))
     assert browser.ask("/release", {**BUDGET, "out": "x.parquet"})[0] == 303
     browser.process.send_signal(number)
     browser.process.communicate(timeout=30)
@@ -382,13 +360,8 @@ def test_a_certificate_of_a_stranger_disables_nothing(page: Browser, folder: Pat
 
 def test_a_cancelled_release_costs_what_the_ledger_says(tmp_path: Path) -> None:
     """Cancelled before it was paid, nothing is spent and nothing is written; the page goes on."""
-    frame = pl.DataFrame({"age": np.arange(2000) % 80 + 18})
-    frame.write_csv(tmp_path / "t.csv")
-    browser = opened(tmp_path / "t.csv")
+    browser = begun(tmp_path)
     try:
-        assert browser.enter() == 200
-        browser.ask("/declare", {"0.type": "integer", "0.lower": "18", "0.upper": "99"})
-        browser.finish("/ledger", {"dataset": "s", "epsilon": "3", "delta": "1e-5"})
         _, _, headers = browser.ask("/release", {**BUDGET, "out": "x.parquet"})
         job = headers["location"]
         assert browser.ask(f"{job}/cancel", {})[0] == 303

@@ -6,7 +6,7 @@ import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 import numpy as np
 import polars as pl
@@ -109,11 +109,11 @@ def test_every_form_refuses_a_body_that_is_too_large(page: Browser, folder: Path
     assert names(folder) == before
 
 
-@pytest.mark.parametrize("change", [{"out": "../x"}, {"out": "a/b"}, {"out": "..", "tables": "3"}, {"out": "/tmp/x"}])
-def test_the_name_of_a_release_leads_nowhere(page: Browser, folder: Path, change: dict[str, str]) -> None:
+def test_the_name_of_a_release_leads_nowhere(page: Browser, folder: Path) -> None:
     before = names(folder)
-    status, text, _ = page.ask("/release", {**ASKED, **change})
-    assert (status, "no folder in it" in text) == (400, True)
+    for out in ("../x", "../x.parquet", "a/b", "..", "/tmp/x", "/etc/x.parquet", ".hidden.parquet", "--seed", ""):
+        status, text, _ = page.ask("/release", {**ASKED, "out": out})
+        assert (status, "no folder in it" in text) == (400, True)
     assert names(folder) == before
 
 
@@ -128,8 +128,9 @@ def test_no_other_field_is_a_path(page: Browser, folder: Path) -> None:
     page.finish("/ledger", {**LEDGER, "place": "../l.ledger", "ledger": "../l.ledger", "out": "../l.ledger"})
     assert (folder / "t.ledger").exists()
     assert not (folder.parent / "l.ledger").exists()
-    for name in ("first%00", "..", ".", "t.csv", "t.toml", "t.ledger", quote("../own/t.csv", safe="")):
+    for name in ("first%00", "..", ".", "t.csv", "t.toml", "t.ledger", "%2Fetc%2Fpasswd", "..%2Fown%2Ft.csv"):
         assert page.ask(f"/read/{name}")[0] == 404
+    assert page.ask("/jobs/999")[0] == 404
 
 
 def test_names_of_columns_labels_and_data_sets_are_text(page: Browser) -> None:
@@ -153,6 +154,7 @@ def test_links_are_not_written_through(page: Browser, folder: Path) -> None:
     (folder / "linked.parquet").symlink_to(elsewhere / "kept.parquet")
     page.finish("/release", {**ASKED, "out": "several", "tables": "2"})
     page.finish("/release", {**ASKED, "out": "linked"})
+    assert page.ask("/read/linked.parquet")[0] == 404
     declaration = (folder / "t.toml").read_text()
     (folder / "t.toml").unlink()
     (folder / "t.toml").symlink_to(elsewhere / "kept.toml")

@@ -16,12 +16,7 @@ N = 2000
 AGES = pl.DataFrame({"age": [i % 100 for i in range(N)]})
 DOMAIN = Domain(columns={"age": Integer(lower=0, upper=99, out_of_bounds="clip")})
 BUDGET = Budget(epsilon=1.0, delta=1e-6)
-SQUARE = Domain(
-    columns={
-        "x": Numeric(lower=0.0, upper=1.0, out_of_bounds="clip"),
-        "y": Numeric(lower=0.0, upper=1.0, out_of_bounds="clip"),
-    }
-)
+SQUARE = Domain(columns=dict.fromkeys("xy", Numeric(lower=0.0, upper=1.0, out_of_bounds="clip")))
 STEPS: dict[str, Any] = {"steps": 2, "population": 20, "api": "box", "variant": "practical"}
 
 

@@ -24,14 +24,8 @@ DOMAIN = Domain(columns={"age": Integer(lower=0, upper=99, out_of_bounds="clip")
 AGES = pl.DataFrame({"age": [34, 35, 36, 37] * 500})
 
 # Names and choices of the registry, schemas/deployments-schema.yaml of 15 July 2026.
-PRODUCTS = (
-    "Summary statistics",
-    "Machine learning model",
-    "Dataset",
-    "Synthetic data",
-    "Interactive API",
-    "SQL queries",
-)
+PRODUCTS = {"Summary statistics", "Machine learning model", "Dataset", "Synthetic data", "Interactive API",
+            "SQL queries"}  # fmt: skip
 MODELS = {"Local", "Central", "Shuffle", "Federated", "Varies"}
 FIELDS: dict[str, Any] = {
     "url_slug": str,
@@ -42,7 +36,7 @@ FIELDS: dict[str, Any] = {
             **dict.fromkeys(("name", "intended_use", "description", "publication_date"), str),
             **dict.fromkeys(("data_product_region", "data_product_sector"), str),
             "data_curators": list,
-            "data_product_type": set(PRODUCTS),
+            "data_product_type": PRODUCTS,
         },
         "dp_variant": {
             "variant_name": {"Pure DP", "Approximate DP", "Zero-concentrated DP", "Renyi DP", "Custom"},

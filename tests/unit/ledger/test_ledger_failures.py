@@ -51,7 +51,7 @@ def test_sixteen_writers_at_once_never_overspend(tmp_path) -> None:
     assert int(killed("at once", tmp_path, 1)) == 12
 
 
-@pytest.mark.parametrize("room", range(0, 45_000, 5_000))
+@pytest.mark.parametrize("room", range(0, 45_000, 9_000))
 def test_a_full_disk_loses_nothing(tmp_path, room) -> None:
     """A process that may write no file beyond so many bytes: nothing is overspent, and what was opened is spent."""
     place = tmp_path / "l.db"

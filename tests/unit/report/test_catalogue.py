@@ -22,7 +22,7 @@ DOMAIN = Domain(columns={"age": Integer(lower=0, upper=99)})
 @pytest.fixture
 def released(tmp_path: Path) -> Path:
     out = tmp_path / "ages.parquet"
-    release(AGES, DOMAIN, Budget(epsilon=1, delta=1e-6), size=5000, out=out)
+    release(AGES, DOMAIN, Budget(epsilon=1, delta=1e-6), size=5000, mechanism="perturbed-histogram", out=out)
     return out
 
 
@@ -103,7 +103,8 @@ def test_texts_can_stand_in_a_page_and_on_a_terminal(tmp_path: Path) -> None:
     odd = '</script><b x="&">{title!h}\x1b[31m\u202e'
     domain = Domain(columns={odd: Category(categories=("<a>", "b"))})
     out = tmp_path / "odd.csv"
-    release(pl.DataFrame({odd: ["<a>", "b"] * 500}), domain, Budget(epsilon=1, delta=1e-6), size=100, out=out)
+    table, asked = pl.DataFrame({odd: ["<a>", "b"] * 500}), {"size": 100, "mechanism": "perturbed-histogram"}
+    release(table, domain, Budget(epsilon=1), out=out, **asked)
     for form in ("croissant", "dcat"):
         text = as_text(describe(out, form, title=odd, publisher=odd))
         assert not set(text) & set("<>&\x1b\u202e")

@@ -42,15 +42,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         columns={HOSTILE: Integer(lower=0, upper=99, cells=20), "job": Category(categories=["nurse", "cook", HOSTILE])}
     )
     (where / "domain.toml").write_text(domain.to_toml(), encoding="utf-8")
-    discreet.release(
-        frame,
-        domain,
-        Budget(epsilon=1, delta=1e-7),
-        size=800,
-        mechanism="smoothed-histogram",
-        out=where / "new.csv",
-        accept={"poor-utility"},
-    )
+    asked = {"size": 800, "mechanism": "smoothed-histogram", "accept": {"poor-utility"}}
+    discreet.release(frame, domain, Budget(epsilon=1, delta=1e-7), out=where / "new.csv", **asked)
     return where
 
 
@@ -61,9 +54,8 @@ def public(folder: Path) -> Page:
 
 @pytest.fixture(scope="module")
 def own(folder: Path) -> Page:
-    made = write_report(
-        folder / "new.csv", folder / "own.html", data=folder / "private.parquet", domain=folder / "domain.toml"
-    )
+    private = {"data": folder / "private.parquet", "domain": folder / "domain.toml"}
+    made = write_report(folder / "new.csv", folder / "own.html", resamples=10, **private)
     assert made.confidential
     assert made.agrees
     return Page(made.path.read_text(encoding="utf-8"))
@@ -125,9 +117,8 @@ def test_planted_values_are_in_the_confidential_report_only(tmp_path: Path) -> N
         columns={"x": Numeric(lower=0, upper=1000, cells=10), "kind": Category(categories=["a", "b", "planted"])}
     )
     frame.write_parquet(tmp_path / "private.parquet")
-    discreet.release(
-        frame, domain, Budget(epsilon=0.5), size=500, mechanism="perturbed-histogram", out=tmp_path / "z.parquet"
-    )
+    asked = {"size": 500, "mechanism": "perturbed-histogram", "out": tmp_path / "z.parquet"}
+    discreet.release(frame, domain, Budget(epsilon=0.5), **asked)
     public = reported(tmp_path / "z.parquet", tmp_path / "public.html").source
     own = reported(tmp_path / "z.parquet", tmp_path / "own.html", data=tmp_path / "private.parquet", resamples=2).source
     planted = ("11.56 %", "0.749014", "876.5", "88.44 %")
@@ -152,11 +143,9 @@ def test_a_confidential_report_is_marked_everywhere(own: Page, public: Page) -> 
 def test_several_releases_are_composed(tmp_path: Path) -> None:
     frame = pl.DataFrame({"age": np.arange(5000) % 50})
     domain = Domain(columns={"age": Integer(lower=0, upper=49)})
+    asked = {"size": 9, "mechanism": "perturbed-histogram"}
     for name, epsilon in (("a", 1.0), ("b", 0.5)):
-        out = tmp_path / f"{name}.csv"
-        discreet.release(
-            frame, domain, Budget(epsilon=epsilon, delta=1e-9), size=9, mechanism="perturbed-histogram", out=out
-        )
+        discreet.release(frame, domain, Budget(epsilon=epsilon, delta=1e-9), out=tmp_path / f"{name}.csv", **asked)
     second = tmp_path / "b.certificate.json"
     words = reported(tmp_path / "a.csv", tmp_path / "r.html", also=[second]).words
     both = [Certificate.read(path) for path in (tmp_path / "a.certificate.json", second)]
@@ -175,15 +164,8 @@ def test_several_releases_are_composed(tmp_path: Path) -> None:
 def test_units_of_different_sizes_are_not_composed(folder: Path, tmp_path: Path) -> None:
     frame = pl.DataFrame({"who": np.arange(900) // 2, "age": np.arange(900) % 50})
     domain = Domain(columns={"age": Integer(lower=0, upper=49, nulls="category")})
-    discreet.release(
-        frame,
-        domain,
-        Budget(epsilon=2),
-        unit=Unit("who", max_records=2),
-        out=tmp_path / "u.csv",
-        size=200,
-        accept={"poor-utility"},
-    )
+    asked = {"unit": Unit("who", max_records=2), "size": 200, "accept": {"poor-utility"}}
+    discreet.release(frame, domain, Budget(epsilon=2), mechanism="perturbed-histogram", out=tmp_path / "u.csv", **asked)
     words = reported(tmp_path / "u.csv", tmp_path / "u.html").words
     assert "450 units (each one who) with 2 records each" in words
     assert "Everything that the table holds about any one who, up to 2 records together" in words
@@ -239,15 +221,8 @@ def test_seeded_counts_with_their_own_words(tmp_path: Path) -> None:
 def test_verbatim_records_are_said_with_their_number(tmp_path: Path) -> None:
     frame = pl.DataFrame({"drug": [f"drug {i % 40}" for i in range(2000)], "dose": np.linspace(0, 1, 2000)})
     domain = Domain(columns={"drug": OpenLabels(), "dose": Numeric(lower=0, upper=1)})
-    discreet.release(
-        frame,
-        domain,
-        Budget(epsilon=1, delta=0.02),
-        size=20,
-        mechanism="dirichlet-process",
-        out=tmp_path / "v.csv",
-        accept={"weak-promise"},
-    )
+    asked = {"size": 20, "mechanism": "dirichlet-process", "accept": {"weak-promise"}}
+    discreet.release(frame, domain, Budget(epsilon=1, delta=0.02), out=tmp_path / "v.csv", **asked)
     words = reported(tmp_path / "v.csv", tmp_path / "v.html").words
     assert "are expected to be confidential records verbatim. Each is one with probability" in words
     assert "which is large for so many records" in words
@@ -265,7 +240,8 @@ def test_nothing_is_written_over_an_input(folder: Path, tmp_path: Path) -> None:
         write_report(release, tmp_path / "none" / "r.html")
     other = Domain(columns={"age": Integer(lower=0, upper=9)})
     frame = pl.DataFrame({"age": np.arange(300) % 10})
-    discreet.release(frame, other, Budget(epsilon=2), size=50, out=tmp_path / "other.csv")
+    asked = {"size": 50, "mechanism": "perturbed-histogram", "out": tmp_path / "other.csv"}
+    discreet.release(frame, other, Budget(epsilon=2), **asked)
     with pytest.raises(FileProblem, match="does not fit"):
         certificate = tmp_path / "other.certificate.json"
         write_report(folder / "private.parquet", tmp_path / "r.html", certificate=certificate)
@@ -387,3 +363,20 @@ def test_forty_bins_hold_whole_cells_and_negative_counts_are_no_shares() -> None
     weights[:25] = -3.0
     assert bins.shares(values, weights).bins[0] == 0.0
     assert bins.shares(values, weights).bins.sum() == pytest.approx(1.0)
+
+
+def test_all_of_sixteen_categories_are_shown_however_rare() -> None:
+    names = [f"carrier {i}" for i in range(16)]
+    bins = bins_of(Category(categories=names), pl.Series([names[0]]), np.ones(1))
+    assert list(bins.names) == names
+    shares = bins.shares(pl.Series(names[:2]), np.array([1.0, 3.0]))  # one that no released record has is counted too
+    assert shares.bins[:2].tolist() == [0.25, 0.75]
+    assert shares.beyond == 0.0
+
+
+def test_of_sixty_categories_the_forty_most_frequent_are_shown_and_the_others_summed() -> None:
+    names = [f"carrier {i}" for i in range(60)]
+    weights = np.arange(60, 0, -1.0)
+    bins = bins_of(Category(categories=names), pl.Series(names), weights)
+    assert list(bins.names) == names[:40]
+    assert bins.shares(pl.Series(names), weights).beyond == pytest.approx(weights[40:].sum() / weights.sum())

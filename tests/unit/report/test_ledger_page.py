@@ -34,17 +34,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     where = folder / "visits.ledger"
     Ledger.create(where, dataset="visits <b>", epsilon=2.0, delta=1e-5)
     with Ledger(where) as ledger:
+        asked = {"size": 50, "mechanism": "perturbed-histogram", "ledger": ledger, "accept": {"poor-utility"}}
         for number in (1, 2):
-            release(
-                AGES,
-                DOMAIN,
-                Budget(epsilon=0.5, delta=1e-6),
-                size=50,
-                mechanism="perturbed-histogram",
-                ledger=ledger,
-                out=folder / f"ages-{number}.csv",
-                accept={"poor-utility"},
-            )
+            release(AGES, DOMAIN, Budget(epsilon=0.5, delta=1e-6), out=folder / f"ages-{number}.csv", **asked)
         ledger.pay(Request(budget=Budget(epsilon=0.1), out=(folder / "given-up.csv",))).cancel()
         request = Request(budget=Budget(epsilon=0.25), out=(folder / NASTY,))
         with pytest.raises(ZeroDivisionError), ledger.pay(request):
@@ -124,20 +116,14 @@ def test_many_entries_make_a_short_page(place: Path) -> None:
 
 
 def test_what_paid_for_an_entry_is_told() -> None:
-    rows = entry_rows(
-        [
-            Entry(name="a", what="plan", cost=Cost(), parts=("x", "y")),
-            Entry(name="b", cost=Cost(), part="x"),
-            Entry(name="c", cost=Cost(), continues="b"),
-            Entry(name="d", cost=Cost()),
-        ]
-    )
-    assert [row["what"] for row in reversed(rows)] == [
-        "plan of x, y",
-        "release x of a plan, which paid",
-        "release, goes on with b, which paid",
-        "release",
-    ]
+    facts = {
+        "plan of x, y": {"what": "plan", "parts": ("x", "y")},
+        "release x of a plan, which paid": {"part": "x"},
+        "release, goes on with b, which paid": {"continues": "b"},
+        "release": {},
+    }
+    rows = entry_rows([Entry(name="a", cost=Cost(), **said) for said in facts.values()])
+    assert [row["what"] for row in reversed(rows)] == [*facts]
 
 
 def test_an_empty_ledger_and_the_other_currency(tmp_path: Path) -> None:
@@ -180,10 +166,8 @@ def test_the_report_of_a_release_shows_its_ledger(place: Path, tmp_path: Path) -
 
 
 def test_a_release_that_is_not_in_the_ledger_is_told(place: Path, tmp_path: Path) -> None:
-    out = tmp_path / "ages.csv"
-    release(
-        AGES, DOMAIN, Budget(epsilon=1.0), size=50, mechanism="dirichlet-multinomial", out=out, accept={"poor-utility"}
-    )
+    out, asked = tmp_path / "ages.csv", {"size": 50, "mechanism": "dirichlet-multinomial", "accept": {"poor-utility"}}
+    release(AGES, DOMAIN, Budget(epsilon=1.0), out=out, **asked)
     text = reported(out, tmp_path / "r.html", ledger=place).words
     assert "Do not rely on these sums." in text
     assert "discreet ledger verify" in text

@@ -18,9 +18,8 @@ pytest.importorskip("matplotlib")
 
 def test_the_picture_is_marked_when_it_shows_confidential_values(tmp_path: Path) -> None:
     frame = pl.DataFrame({"age": np.arange(3000) % 60})
-    released = discreet.release(
-        frame, Domain(columns={"age": Integer(lower=0, upper=99)}), Budget(epsilon=1, delta=1e-6), size=500
-    )
+    domain, asked = Domain(columns={"age": Integer(lower=0, upper=99)}), {"mechanism": "perturbed-histogram"}
+    released = discreet.release(frame, domain, Budget(epsilon=1), size=500, **asked)
     public = picture(released.records, released.certificate, tmp_path / "public.svg").read_text()
     marked = picture(released.records, released.certificate, tmp_path / "own.svg", confidential=frame).read_text()
     assert "CONFIDENTIAL" in marked

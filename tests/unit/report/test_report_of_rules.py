@@ -13,11 +13,7 @@ from discreet.domain import Domain, Integer
 from discreet.report import write_report
 from discreet.wording import losses_of
 
-RULES = {
-    "impossible": [{"a": 0, "b": 3}, {"b": 0, "c": 3}],
-    "order": ["d", "e"],
-    "determines": [("f", "g")],
-}
+RULES = {"impossible": [{"a": 0, "b": 3}, {"b": 0, "c": 3}], "order": ["d", "e"], "determines": [("f", "g")]}
 
 
 def test_rules_and_pairs_that_were_not_measured_are_listed(tmp_path: Path) -> None:

@@ -37,12 +37,8 @@ def model(data: Any) -> None:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Release:
     """Two tables whose visits are drawn on a grid, and whose sexes are published as they are."""
-    posterior = CensoredPosterior(
-        FromModel(function=model, sensitive=("visits",), given=("sex",)),
-        bound=0.25,
-        tables=2,
-        grid={"mean": np.linspace(1.0, 50.0, 50)},
-    )
+    synthesiser, grid = FromModel(function=model, sensitive=("visits",), given=("sex",)), np.linspace(1.0, 50.0, 50)
+    posterior = CensoredPosterior(synthesiser, bound=0.25, tables=2, grid={"mean": grid})
     return release(confidential(TABLE, DOMAIN), mechanism=posterior, out=tmp_path_factory.mktemp("report") / "tables")
 
 

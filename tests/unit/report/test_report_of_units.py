@@ -27,15 +27,8 @@ def example(path: Path, domain: Domain) -> Any:
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_a_unit_of_the_commonest_number_of_rows_is_drawn(tmp_path: Path, ending: str) -> None:
-    rows = [
-        (1, True, 1, "f"),
-        (2, False, 2, "f"),
-        (2, False, 3, "m"),
-        (3, True, 4, "m"),
-        (3, True, 5, "f"),
-        (4, True, 6, "m"),
-    ]
-    table = pl.DataFrame(rows, schema=["home", "own", "age", "sex"], orient="row")
+    own = [True, False, False, True, True, True]
+    table = pl.DataFrame({"home": [1, 2, 2, 3, 3, 4], "own": own, "age": range(1, 7), "sex": list("ffmmfm")})
     getattr(table, f"write_{ending}")(tmp_path / f"homes.{ending}")
     facts, first, second = example(tmp_path / f"homes.{ending}", HOME)
     assert facts == ("", {"own": "false"})

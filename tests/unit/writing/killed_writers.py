@@ -138,9 +138,9 @@ def fresh(where: Path, *, apart: bool, old: bytes | None = None) -> Pair:
     return pair
 
 
-def kills(prepared: Callable[[], Pair], act: Callable[[Pair], None]) -> Iterator[Pair]:
+def kills(prepared: Callable[[], Pair], act: Callable[[Pair], None], stride: int = 1) -> Iterator[Pair]:
     """Kill an act before each of its steps, each time on a new pair, which is yielded; the last time it lives."""
-    for number in itertools.count():
+    for number in itertools.count(step=stride):
         pair = prepared()
         died = killed_at(number, lambda pair=pair: act(pair))
         yield pair
@@ -158,7 +158,7 @@ def every_step(where: Path) -> Iterator[None]:
             yield
 
 
-def every_step_of_a_recovery(where: Path) -> Iterator[None]:
+def every_step_of_a_recovery(where: Path, stride: int) -> Iterator[None]:
     """Kill writers, then those who finish or undo what they left, then let another writer sweep the folder."""
     for old in (None, b"old"):
         first, died = 0, True
@@ -176,7 +176,7 @@ def every_step_of_a_recovery(where: Path) -> Iterator[None]:
                 second += 1
                 if again:
                     yield
-            first += 2
+            first += 2 * stride
 
 
 def every_step_of_a_folder(where: Path) -> Iterator[None]:
@@ -233,7 +233,7 @@ def renamed_one_after_the_other(made: Sequence[Path], finals: Sequence[Path], **
             os.replace(one, final)
 
 
-def every_step_of_a_release(where: Path) -> Iterator[None]:
+def every_step_of_a_release(where: Path, stride: int) -> Iterator[None]:
     """Kill the main job at every step, over a release that is there. Nothing here may start Polars's threads."""
     import opendp.measurements  # noqa: F401  # loaded once, not in every child
     import polars as pl  # noqa: F401
@@ -246,21 +246,14 @@ def every_step_of_a_release(where: Path) -> Iterator[None]:
     (where / "data.csv").write_text("x\n" + "".join(f"{i % 7}\n" for i in range(2000)))
 
     def act() -> None:
-        release(
-            where / "data.csv",
-            domain,
-            Budget(epsilon=1, delta=1e-6),
-            size=50,
-            mechanism="perturbed-histogram",
-            out=pair[0],
-        )
+        release(where / "data.csv", domain, Budget(epsilon=1), size=50, mechanism="perturbed-histogram", out=pair[0])
 
     def agrees() -> None:
         hashes = [hashlib.sha256(path.read_bytes()).hexdigest() for path in pair]
         assert f'"sha256": "{hashes[0]}"'.encode() in pair[1].read_bytes()
 
     assert not killed_at(10**6, act)
-    for _ in kills(lambda: pair, lambda _: act()):
+    for _ in kills(lambda: pair, lambda _: act(), stride):
         if not any(map(refused, pair)):
             agrees()
         recover(pair[1])
@@ -268,20 +261,19 @@ def every_step_of_a_release(where: Path) -> Iterator[None]:
         yield
 
 
-def main(what: str, where: Path) -> None:
+def main(what: str, where: Path, stride: int) -> None:
     """Write the numbers that the tests look at."""
     os.fsync = lambda _: None  # a killed process loses nothing of what it wrote: only a machine does
     if what == "planted":
         files._move = renamed_one_after_the_other
-    if what == "releases":
-        sys.stdout.write(str(sum(1 for _ in every_step_of_a_release(where))))
-        return
     if what == "at once":
         sys.stdout.write(str(at_once(where, rounds=40, writers=3)))
         return
-    steps = (every_step, every_step_of_a_recovery, every_step_of_a_folder)
-    sys.stdout.write(" ".join(str(sum(1 for _ in one(where))) for one in steps))
+    killed = [every_step(where), every_step_of_a_recovery(where, stride), every_step_of_a_folder(where)]
+    if what == "releases":
+        killed = [every_step_of_a_release(where, stride)]
+    sys.stdout.write(" ".join(str(sum(1 for _ in one)) for one in killed))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]))
