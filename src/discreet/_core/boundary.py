@@ -351,9 +351,7 @@ def _wrong_argument(function: Callable[..., Any], args: tuple[Any, ...], kwargs:
                 return f"{key} {odd}"
             kind: Any = type(value)
             if not _fits(value, annotation):
-                several = isinstance(value, _ELEMENTS) and {type(part).__name__ for part in islice(value, _LOOKED_AT)}
-                elements = f" of {', '.join(sorted(several or ()))}" * bool(several)
-                return f"{key} must be {_wanted(annotation)}, got {kind.__name__}{elements}"
+                return f"{key} must be {_wanted(annotation)}, got {_type_text(value)}"
             # Of a value of the library, such as an output or a watch, also what it was made of.
             facts = getattr(kind, "__dataclass_params__", None)
             if facts is not None and facts.init and _is_ours(kind) and name != "self":
@@ -407,6 +405,14 @@ def _wanted(annotation: str) -> str:
     if _PATH[0] in words:  # which a text is
         words = [word for word in words if word != _KINDS["str"][0]]
     return " or ".join(dict.fromkeys(words))
+
+
+def _type_text(value: Any) -> str:
+    """Name the type of a value, and those of the elements of a list or set."""
+    if isinstance(value, _ELEMENTS) and value:
+        parts = {type(part).__name__ for part in islice(value, _LOOKED_AT)}
+        return f"{type(value).__name__} of {', '.join(sorted(parts))}"
+    return type(value).__name__
 
 
 def _oddity(value: Any, depth: int = 0) -> str | None:

@@ -200,7 +200,7 @@ def unpacked(path: Path, form: Format) -> BinaryIO:
 
 def stored_index(names: Sequence[str], metadata: str | None) -> frozenset[str]:
     """Return which of all columns are the index of a pandas table, by what pandas stored under the key "pandas"."""
-    listed = json.loads(metadata or '{"index_columns": []}')["index_columns"]
+    listed = json.loads(metadata or "{}").get("index_columns", ())
     return frozenset(name for name in names if name in listed or _INDEX.fullmatch(name))
 
 

@@ -123,7 +123,15 @@ def written(value: float) -> Fraction:
 
 def not_above(value: float) -> float:
     """Return the float itself, or its lower neighbour where its binary value exceeds the decimal it is written as."""
-    return math.nextafter(value, -math.inf) if Decimal(value) > Decimal(repr(value)) else value
+    return float_at_most(Decimal(repr(value)))
+
+
+def float_at_most(exact: Fraction | Decimal) -> float:
+    """Return the largest float that is at most a number."""
+    nearest = float(exact)
+    if nearest > exact:
+        return math.nextafter(nearest, -math.inf)
+    return nearest
 
 
 def above(value: Fraction) -> float:

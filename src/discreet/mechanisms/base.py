@@ -262,7 +262,7 @@ def twin_of(mechanism: Twin, size: int | None) -> Twin:
     # of a user's own generator a twin has what was stated of it
     names = [item.name for item in fields(twin) if hasattr(getattr(twin, item.name), "stated")]
     generators: dict[str, Any] = {name: getattr(mechanism, name) for name in names}
-    return replace(twin, **generators) if generators else twin
+    return replace(twin, **generators)
 
 
 def public_inputs(mechanism: Mechanism) -> dict[str, Records]:
@@ -344,8 +344,9 @@ def numbered_cells(domain: Domain, name: str, *, most: float = MOST_CELLS) -> in
 
 def shown_cells(cells: int) -> str:
     """Write a number of cells, by its order of magnitude where it is long."""
-    digits = len(str(cells)) if cells < 10**300 else round(cells.bit_length() * math.log10(2.0))
-    return counted(cells, "cell") if digits <= 16 else f"about 1e{digits - 1} cells"
+    if cells < 10**16:
+        return counted(cells, "cell")
+    return f"about 1e{math.floor(math.log10(cells))} cells"
 
 
 def held_frequencies(domain: Domain, x: Counts, cells: Integers) -> Floats:

@@ -98,7 +98,9 @@ def bounded_lipschitz_projection(
     else:
         remains, cost, price = _between_groups(masses, points, created, metric)
     probabilities = remains / remains.sum() if remains.any() else np.full(len(masses), 1.0 / len(masses))
-    height = diameter - (2.0 * diameter - price.max() if created > 0.0 else 0.0)
+    height = diameter
+    if created > 0.0:
+        height -= 2.0 * diameter - price.max()
     potential = np.clip(height - price, -diameter, diameter)
     # of distances and sums
     rounding = (points.shape[1] + 40) * np.finfo(np.float64).eps * diameter * (1.0 + size)

@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from discreet._core.errors import Infeasible, ParameterError
-from discreet._core.numeric import least_integer, least_real, written
+from discreet._core.numeric import float_at_most, least_integer, least_real, written
 from discreet._core.text import as_written, rounded_up
 from discreet.mechanisms.noise import LAPLACE, LAWS, NoiseLaw, law_named
 from discreet.privacy import AnyBudget, Budget, Guarantee, Profile, Relation, ThresholdedLaplace
@@ -33,8 +33,10 @@ class Free:
     relative: float = 1e-6  # how near to the optimum
     usual: float | None = None  # the value for which a refusal names a delta; by default the most private one
 
-    def bound(self, value: float) -> dict[str, float]:
-        """Return a value as what a refusal names: the parameter is to be at least, or at most, that."""
+    def bound(self, value: float | None) -> dict[str, float]:
+        """Return a value, if any, as what a refusal names: the parameter is to be at least, or at most, that."""
+        if value is None:
+            return {}
         return {f"{self.name} {('<=', '>=')[self.rising]}": value}
 
     def solution(self, excess: Callable[[Any], float]) -> Any:
@@ -154,7 +156,7 @@ def least_scale(search: Search) -> Any:
         if not (guarantee := search.guarantee()).meets(budget):
             least = scale_solution(law_named(name), budget, search.guarantee)
             request = f"{budget} with {name} noise of scale {as_written(scale)}"
-            require_budget(guarantee, budget, request, **({} if least is None else SCALE.bound(least)))
+            require_budget(guarantee, budget, request, **SCALE.bound(least))
         return search.mechanism()
     solutions = []
     for name, search in searches:
@@ -174,15 +176,14 @@ def scale_solution(law: NoiseLaw, budget: AnyBudget, promise: Callable[..., Guar
     # A pure epsilon is a rational number divided by the scale: the least is the float next above a quotient.
     free = replace(SCALE, high=law.largest_scale)
     if not isinstance(budget, Budget) or budget.delta > 0.0:
-        least: float | None = free.solution(lambda scale: budget.excess(promise(scale=scale).profile))
-        return least
+        solution: float | None = free.solution(lambda scale: budget.excess(promise(scale=scale).profile))
+        return solution
     if not law.pure:
         return None
-    exact = Fraction(promise(scale=1.0).profile.pure) / written(budget.epsilon)
-    above = float(exact)
-    if Fraction(above) < exact:
-        above = math.nextafter(above, math.inf)
-    return max(free.low, above) if above <= free.high else None
+    least = max(free.low, -float_at_most(-Fraction(promise(scale=1.0).profile.pure) / written(budget.epsilon)))
+    if least > free.high:
+        return None
+    return least
 
 
 def least_threshold(search: Search, *, composed: bool = False) -> Any:
@@ -209,7 +210,7 @@ def least_threshold(search: Search, *, composed: bool = False) -> Any:
     if search.parameters.get("threshold") is None:
         search = search.with_parameters(threshold=enough or THRESHOLD.high)
     guarantee, scale, threshold = search.guarantee(), search.parameters["scale"], search.parameters["threshold"]
-    nearest = SCALE.bound(least) if enough is None else THRESHOLD.bound(enough)
+    nearest = THRESHOLD.bound(enough) or SCALE.bound(least)
     request = f"{budget} with scale {rounded_up(scale, 6)} and threshold {threshold:,}"
     require_budget(guarantee, budget, request, **nearest)
     return search.mechanism()

@@ -29,9 +29,12 @@ Statistic: TypeAlias = Callable[[Iterator[Any]], Any]
 
 def sums(x: Any, closed: Any, columns: Sequence[int], statistic: Statistic) -> Any:
     """Return a statistic of a table on a :func:`closed_domain`, made where its parts are. Confidential."""
-    mapped = columns or (closed and closed.differences)
-    work = partial(_closed_sums, closed, columns, statistic) if mapped else statistic
-    return x.sums(work) if hasattr(x, "sums") else work(x.parts())
+    work = statistic
+    if columns or (closed and closed.differences):
+        work = partial(_closed_sums, closed, columns, statistic)
+    if hasattr(x, "sums"):
+        return x.sums(work)
+    return work(x.parts())
 
 
 def _closed_sums(closed: Domain, columns: Sequence[int], statistic: Statistic, parts: Iterator[Counts]) -> Any:
@@ -307,7 +310,7 @@ class ChosenTables:
 
     def cells(self, pair: Pair) -> tuple[Merged, Merged]:
         """Return the cells of each column on which a pair is measured."""
-        level = self.fine if pair in self.clear else self.merged
+        level = (self.merged, self.fine)[pair in self.clear]
         return level[pair[0]], level[pair[1]]
 
     @cached_property

@@ -124,7 +124,9 @@ class DataSpecificRevealOrObscure(MixtureDraws):
             largest = float(weights[0])
             pairs = MinimumPairs(n=n, cells=cells, weights=weights, size=self.size)
             if pairs.loss > 0.0:  # else every record is obscured
-                profile = pairs if group == 1 and not (quick and self.size > 1) else pairs.chord(group)
+                profile = pairs
+                if group > 1 or (quick and self.size > 1):
+                    profile = pairs.chord(group)
         chosen, caveat = ("cells", "schedule"), Code("uniform-at-most", {"share": largest})
         return Guarantee.proved(profile, relation=relation, n=n, theorem="T7", chosen=chosen, caveats=(caveat,))
 

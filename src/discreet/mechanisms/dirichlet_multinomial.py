@@ -14,7 +14,7 @@ import numpy as np
 from discreet import privacy
 from discreet._core.boundary import sealed
 from discreet._core.errors import ParameterError, positive_size, real
-from discreet._core.numeric import Floats, log_rising
+from discreet._core.numeric import Floats, float_at_most, log_rising
 from discreet.domain import Commonness, Counts, Records
 from discreet.mechanisms.base import MOST_CELLS, NEIGHBOURS, held_frequencies, require_neighbours
 from discreet.mechanisms.calibration import SIZE, Free, Search, one_solution
@@ -84,9 +84,8 @@ class DirichletMultinomial(HeldMechanism):
         object.__setattr__(self, "size", positive_size("size", self.size))
         if not 1e-12 <= self.prior <= 2**40 / cells:
             raise ParameterError(f"prior must be at least 1e-12 per cell and at most 2^40 in total, got {self.prior!r}")
-        exact = Fraction(self.strength_units, cells * UNIT)
-        rounded = float(exact)  # down, so that it gives the total again
-        object.__setattr__(self, "prior", math.nextafter(rounded, 0.0) if Fraction(rounded) > exact else rounded)
+        # rounded down, so that it gives the total again
+        object.__setattr__(self, "prior", float_at_most(Fraction(self.strength_units, cells * UNIT)))
 
     @cached_property
     def strength_units(self) -> int:
@@ -132,7 +131,7 @@ class DirichletMultinomial(HeldMechanism):
     def _promise(self, relation: Relation, n: int, *, quick: bool) -> Guarantee:
         """Return the guarantee; quickly, with chains for every group, an upper bound."""
         cells, (n, group) = self._cells, require_neighbours(self, relation, n)
-        profile = self._single(n) if cells > 1 else ConstantProfile(value=0.0)
+        profile = self._single(n)
         if group > 1 and cells > 1:
             profile = ChainProfile(single=profile, group=group)
             if self._uniform and not quick:
@@ -144,6 +143,8 @@ class DirichletMultinomial(HeldMechanism):
 
     def _single(self, n: int) -> Profile:
         cells = self._cells
+        if cells == 1:
+            return ConstantProfile(value=0.0)
         strength = Fraction(self.strength_units, UNIT)
         least, next_least = (strength * w for w in self.domain.least_weights())
         orders = sorted({(least, next_least), (next_least, least)})
@@ -154,7 +155,9 @@ class DirichletMultinomial(HeldMechanism):
             tight = cells > 2 or n == 1
             remainder = float(n + strength - least - next_least - 1)
             pairs = [UrnPair(size=self.size, a=float(a), b=float(b), rest=remainder, tight=tight) for a, b in orders]
-        return pairs[0] if len(pairs) == 1 else privacy.LargestProfile(profiles=pairs)
+        if len(pairs) == 1:
+            return pairs[0]
+        return privacy.LargestProfile(profiles=pairs)
 
     def held_table(self, x: Counts) -> HeldTable:
         """Return the cells' masses."""

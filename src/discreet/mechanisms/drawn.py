@@ -302,7 +302,7 @@ class PitmanYorUrn(HeldMechanism):
     def _most_new(self, n: int) -> float:
         """Return that probability for a table of as many distinct values as it can have."""
         theta, sigma = self.strength, self.discount
-        distinct = n if self.domain.size is None else min(n, self.domain.size)
+        distinct = min(n, self.domain.size or n)
         return max(0.0, theta + sigma * distinct) / (theta + n)
 
     @classmethod

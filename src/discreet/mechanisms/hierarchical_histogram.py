@@ -239,7 +239,7 @@ def _levels(levels: Any, *, deepest: int) -> tuple[int, ...]:
         levels = [int(part) if part.strip().isdecimal() else part for part in levels.strip("[]").split(",")]
     levels = plain(levels)
     if isinstance(levels, int) and not isinstance(levels, bool):
-        levels = range(1, levels + 1) if levels <= deepest else [levels]
+        levels = range(1, min(levels, deepest + 1) + 1)
     numbers = tuple(map(plain, levels)) if isinstance(levels, Sequence) else (None,)
     whole = [level for level in numbers if isinstance(level, int) and not isinstance(level, bool)]
     rising = all(a < b for a, b in pairwise([0, *whole, deepest + 1]))

@@ -70,7 +70,9 @@ class DrawnFromCounts(Likelihood):
         cells = np.arange(tables.shape[1])
         drawn = np.bincount(domain.flat(output), minlength=len(cells))
         logs = np.array([self.log_weight(int(row.sum()), cells, row, drawn).sum() for row in tables])
-        return logs if self.log_held is None else logs + self.log_held((tables > 0).sum(axis=1), int(drawn.sum()))
+        if self.log_held is not None:
+            logs += self.log_held((tables > 0).sum(axis=1), int(drawn.sum()))
+        return logs
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -160,7 +160,9 @@ class Marginals(WideFacts, PartsMechanism):
         closed = self.closed(labels)
         table = partial(chosen_tables.sums, x, closed.domain, self.open)
         tables, _ = closed._stages(table, lambda exact, scale, _: exact + GAUSSIAN.draw(scale, len(exact), rng=rng))
-        return LabelledTables(labels, tables) if self.open else tables
+        if self.open:
+            return LabelledTables(labels, tables)
+        return tables
 
     def log_prob(self, y: CellCounts | LabelledTables, x: Parts) -> float:
         """Return the log-probability of an output: of discrete Gaussian masses, tables chosen by what came before."""

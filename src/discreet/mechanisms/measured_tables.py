@@ -363,8 +363,10 @@ class MarginalsReading(Reading):
         labels: dict[str, list[str | None]] = {name: [] for name in (TABLE, *domain.names)}
         for columns, places, counts, _ in tables:
             labels[TABLE] += [", ".join(domain.names[i] for i in columns)] * len(counts)
-            level = texts if len(columns) == 1 else coarse
-            if columns in choice.clear:
+            level = coarse
+            if len(columns) == 1:
+                level = texts
+            elif columns in choice.clear:
                 level = fine
             words: dict[int, list[Any]] = {i: level[i] for i in columns}
             for i, groups in groups_of.get(columns, []):

@@ -103,7 +103,9 @@ class NoisyCounts(Mechanism):
     def contents(self, n: int, *, counts: bool = False) -> readings.Contents:
         """Return any number of records, or the count of every cell."""
         contents = super().contents(n, counts=counts)
-        return replace(contents, rows=range(self.cells.count, self.cells.count + 1)) if counts else contents
+        if counts:
+            return replace(contents, rows=range(self.cells.count, self.cells.count + 1))
+        return contents
 
     def reading(self, y: CellCounts, *, n: int) -> readings.Reading:
         """Return records drawn from the noisy counts, and these themselves."""

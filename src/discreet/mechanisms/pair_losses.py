@@ -154,12 +154,12 @@ def released_cells(measured: MeasuredTables, pairs: Sequence[Pair]) -> Integers:
     choice, tables, masses, groups = measured.choice, list[Floats](), list[Floats](), list[Integers]()
     for source, target in pairs:
         pair = min(source, target), max(source, target)
-        cells, table = (
-            dict(zip(pair, choice.cells(pair), strict=True)),
-            measured.noisy.get(pair, choice.expected(*pair)),
-        )
+        cells = dict(zip(pair, choice.cells(pair), strict=True))
+        table = measured.noisy.get(pair, choice.expected(*pair))
+        if source > target:
+            table = table.T
         shares = {i: measured.one_way[i].shares(measured.total) for i in pair}
-        by_cell = (table if source < target else table.T)[np.ix_(cells[source].cell_of, cells[target].cell_of)]
+        by_cell = table[np.ix_(cells[source].cell_of, cells[target].cell_of)]
         tables.append(by_cell * cells[source].within(shares[source])[:, None])
         masses.append(shares[target])
         groups.append(cells[target].cell_of)
@@ -180,7 +180,7 @@ def pair_codes(tables: MeasuredTables, measured: Sequence[Pair], *, several: boo
     if not measured and pairs:
         yield Code("no-pair-measured")
     elif len(pairs) < 2:
-        yield Code("only-pair-measured" if pairs else "one-column")
+        yield Code(("one-column", "only-pair-measured")[len(pairs)])
     elif not several:
         yield Code("pairs-measured", numbers)
     else:

@@ -11,7 +11,7 @@ from discreet._core.errors import ParameterError, choice
 from discreet.mechanisms.base import numbered_cells
 from discreet.mechanisms.calibration import Search, least_scale
 from discreet.mechanisms.noisy_counts import NoisyCounts
-from discreet.mechanisms.projections import PROJECTIONS, W1, NumberedCells, Projection
+from discreet.mechanisms.projections import PROJECTIONS, W1, NumberedCells, Projection, Simplex
 from discreet.mechanisms.reading import READING_ONLY
 
 
@@ -83,5 +83,6 @@ class PerturbedHistogram(NoisyCounts):
         """Solve for the least scale, with the projection that suits the domain unless one is given."""
         if "projection" not in search.parameters:
             cells = NumberedCells(search.domain, numbered_cells(search.domain, cls.name))
-            search = search.with_parameters(projection="simplex" if W1.unsuited(cells) else W1.name)
+            projections = [projection for projection in (W1, Simplex) if not projection.unsuited(cells)]
+            search = search.with_parameters(projection=projections[0].name)
         return least_scale(search)

@@ -213,7 +213,9 @@ class SignedMeasure(NoisyCounts):
     @cached_property
     def cells(self) -> NumberedCells:
         """The domain's cells, or those around the points."""
-        return super().cells if self.points is None else CellsAround(self.domain, self.points.count, self.points)
+        if self.points is None:
+            return super().cells
+        return CellsAround(self.domain, self.points.count, self.points)
 
     @cached_property
     def projector(self) -> BoundedLipschitz:
@@ -246,7 +248,9 @@ class SignedMeasure(NoisyCounts):
     def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
         """Return the bound, and that fewer points would lower it, where they are given; each draw is projected."""
         noise = super().forecast(n)
-        work = 1 if self.cells.coordinates == 1 else self.cells.coordinates * self.cells.count**2
+        work = 1
+        if self.cells.coordinates > 1:
+            work = self.cells.coordinates * self.cells.count**2
         noise = replace(noise, draws=max(2, min(32, _PREDICTED_WORK // work)))
         if self.points is None:
             return noise

@@ -44,7 +44,9 @@ class StableCounts(Mechanism):
         """Return the log-probability of labels and noisy counts, whatever their order, and of the others' absence."""
         released = dict(zip(y.records.rows(), y.frequencies.tolist(), strict=True))
         noisy = [released.pop(row, 0) for row in x.records.rows()]
-        return -math.inf if released else LAPLACE.log_thresholded(self.scale, x.frequencies, noisy, self.threshold)
+        if released:
+            return -math.inf
+        return LAPLACE.log_thresholded(self.scale, x.frequencies, noisy, self.threshold)
 
     def outputs(self, *tables: Counts) -> Outputs:
         """Return every set of the tables' labels with every noisy count that all but 1e-14 of the noise gives."""

@@ -123,7 +123,9 @@ class SubsampledRandomisedResponse(Mixture):
         if self.size == 1:
             return super()._profile(n, group)
         profile = SubsampledPair(n=n, size=self.size, cells=self._cells, mixing=self.mixing)
-        return ChainProfile(single=profile, group=group) if group > 1 else profile
+        if group == 1:
+            return profile
+        return ChainProfile(single=profile, group=group)
 
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return theorem T13 for a table of ``n`` records."""

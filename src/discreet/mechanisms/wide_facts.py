@@ -279,8 +279,9 @@ class WideFacts:
             raise ParameterError(f"scale must be at least {as_written(LEAST_SCALE)}, got {as_written(self.scale)}")
         choice("sampling", self.sampling, SAMPLINGS)
         if self.tables is not None:
-            tables = integer("tables", self.tables, least=1, most=MOST_TABLES)
-            object.__setattr__(self, "tables", tables if tables > 1 else None)
+            object.__setattr__(self, "tables", integer("tables", self.tables, least=1, most=MOST_TABLES))
+        if self.tables == 1:
+            object.__setattr__(self, "tables", None)
         if self.tables is not None:
             object.__setattr__(self, "sampling", "iid")  # the combining rules take records for independent
             if self.given is not None:

@@ -111,9 +111,8 @@ class Plan:
         elif better:
             compared = "that keep rare records, repeat none verbatim and meet"
         if best.times_sampling is not None:
-            times, records = about(best.times_sampling, 2), counted(self.comparison.size, "record")
-            times = {"1": "about"}.get(times, f"{times} times")
-            notes.append(f"It is {times} that of a sample of {records} without privacy")
+            sample = f"that of a sample of {counted(self.comparison.size, 'record')} without privacy"
+            notes.append(f"It is {about(best.times_sampling, 2)} times {sample}".replace(" 1 times ", " about "))
         for option in rivals[:1]:
             notes.append(f"The next is {option.name} ({_estimate(option.w1, none='not predicted')})")
         if best.poor:

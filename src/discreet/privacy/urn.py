@@ -246,8 +246,9 @@ class UrnPair(SamplingPair):
         total = self.a + self.b + 1.0 + self.rest
         share = (self.a + self.b + 1.0) / total
         mean = self.size * share
-        variance = mean * (1.0 - share) * (self.size + total) / (total + 1.0)
-        return mean, math.sqrt(variance * (self.rest > 0))
+        if self.rest <= 0.0:  # all draws are of the two
+            return mean, 0.0
+        return mean, math.sqrt(mean * (1.0 - share) * (self.size + total) / (total + 1.0))
 
     def _ratio(self, u: int) -> float:
         if self.rest < 1.0:
