@@ -43,6 +43,13 @@ class FormField:
     more: bool = False  # whether it is rarely needed
     rows: bool = False  # whether it is of a unit's rows only
 
+    @property
+    def mark(self) -> str:
+        """What stands between several values."""
+        if self.form == "lines":
+            return "\n"
+        return ", "
+
 
 ENTRIES = (
     FormField("lower", "Smallest value that can occur", (*_NUMBERS, *_TIMES), "such as 0, or 1990-01-31"),
@@ -164,8 +171,10 @@ class Declared:
         if entry.form == "flag":
             return fact in (True, "category")
         if isinstance(fact, (list, tuple)):
-            return ("\n" if entry.form == "lines" else ", ").join(map(str, fact))
-        return "" if fact is None or fact == BLANK else str(fact)
+            return entry.mark.join(map(str, fact))
+        if fact in (None, BLANK):
+            return ""
+        return str(fact)
 
 
 def begun(kinds: Mapping[Key, str]) -> Declared:
@@ -267,30 +276,36 @@ def _first(values: Mapping[str, Sequence[str]], key: str) -> str:
     return next(iter(values.get(key, ())), "").strip()
 
 
+def _fact(entry: FormField, text: str, kind: str) -> Any:
+    """Return the fact that the text of a field states; None where it states none."""
+    if not text:
+        return None
+    if entry.form == "flag":
+        return "category" if entry.key == "nulls" else True
+    if entry.form not in ("lines", "list"):
+        return text if entry.key in ("format", "true", "false") else _number(text, kind)
+    parts = [part for part in map(str.strip, text.split(entry.mark.strip(" "))) if part]
+    if parts and entry.key == "null_values":
+        return ["", *parts]
+    return _alike(parts) or None
+
+
 def _column_facts(
     kind: str, place: int, values: Mapping[str, Sequence[str]], before: Mapping[str, Any], *, of_unit: bool
 ) -> dict[str, Any]:
     """Return the facts of a column: those of the form, and those that it does not show and the type still has."""
     column: dict[str, Any] = {"type": kind} if kind else {}
     entries = [entry for entry in ENTRIES if kind in entry.kinds and not (entry.rows and of_unit)]
-    for entry in entries:
-        text = _first(values, f"{place}.{entry.key}")
-        if entry.form == "flag":
-            if text:
-                column[entry.key] = "category" if entry.key == "nulls" else True
-        elif entry.form in ("lines", "list"):
-            parts = [part.strip() for part in text.split("\n" if entry.form == "lines" else ",")]
-            parts = list(filter(None, parts))
-            if parts:
-                column[entry.key] = _alike(parts) if entry.key != "null_values" else ["", *parts]
-        elif text:
-            column[entry.key] = _number(text, kind) if entry.key not in ("format", "true", "false") else text
+    facts = {entry.key: _fact(entry, _first(values, f"{place}.{entry.key}"), kind) for entry in entries}
+    column |= {key: fact for key, fact in facts.items() if fact is not None}
     if kind:
         column |= usual_fates(kind, column)
     relative = {key: column.pop(f"relative_to.{key}", "") for key in ("row", "lower", "upper")}
     if relative["row"]:
         relative = {key: part for key, part in relative.items() if part != ""}
-        column["relative_to"] = relative["row"] if len(relative) == 1 else relative
+        column["relative_to"] = relative
+        if len(relative) == 1:
+            column["relative_to"] = relative["row"]
     if before.get("type") == kind:
         shown = {entry.key for entry in ENTRIES if kind in entry.kinds} | {"relative_to"}
         column |= {key: fact for key, fact in before.items() if key not in shown and key != "type"}

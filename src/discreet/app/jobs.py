@@ -45,7 +45,9 @@ class Job:
     @property
     def command(self) -> str:
         """The command, as one writes it in a shell; a page of its own has a name that may be copied."""
-        name = "confidential.html" if self.confidential else f"{self.arguments[0]}.html"  # never that of a public one
+        name = f"{self.arguments[0]}.html"
+        if self.confidential:  # never that of a public one
+            name = "confidential.html"
         shown = [name if self.page is not None and part == str(self.page) else part for part in self.arguments]
         return shlex.join(["discreet", *shown])
 

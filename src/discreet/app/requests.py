@@ -113,7 +113,9 @@ def ledger_request(values: Mapping[str, Any], place: str) -> tuple[list[str], st
 
 def report_python(released: str, data: str = "", domain: str = "") -> str:
     """Return the report of a release in Python."""
-    page = "confidential.html" if data else "report.html"
+    page = "report.html"
+    if data:
+        page = "confidential.html"
     written = _call("write_report", released, page, data=data, domain=domain)
     return f"from discreet.report import write_report\n\n{written}"
 
@@ -144,9 +146,14 @@ class Expression(str):
 
 def _call(function: str, *arguments: str, **keywords: str) -> str:
     """Write a call; keywords without a text are left out."""
-    listed = [argument if isinstance(argument, Expression) else json.dumps(argument) for argument in arguments]
-    texts = {key: text if isinstance(text, Expression) else json.dumps(text) for key, text in keywords.items() if text}
-    return f"{function}({', '.join([*listed, *(f'{key}={text}' for key, text in texts.items())])})"
+    named = [f"{key}={_literal(text)}" for key, text in keywords.items() if text]
+    return f"{function}({', '.join([*map(_literal, arguments), *named])})"
+
+
+def _literal(argument: str) -> str:
+    if isinstance(argument, Expression):
+        return argument
+    return json.dumps(argument)
 
 
 def _program(text: str) -> str:

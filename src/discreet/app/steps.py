@@ -154,13 +154,17 @@ class Steps:
         if self.workspace.data is None:
             raise HTTPException(404)
         name = self.workspace.data.name
-        return f"./{name}" if name.startswith("-") else name
+        if name.startswith("-"):
+            return f"./{name}"
+        return name
 
     @property
     def _rows(self) -> Any:
         """The declared domain, where a unit has several rows; None where each row is a record of its own."""
         domain = self.workspace.domain()
-        return domain if domain and domain.row_tables else None
+        if domain and domain.row_tables:
+            return domain
+        return None
 
     async def _declared(self, request: Request) -> Declared:
         """Return the declaration that is there, or one in which every column waits."""
@@ -353,7 +357,9 @@ class Steps:
         with suppress(DiscreetError):
             release = self.workspace.release(job.form["out"])
             cost = {key: rounded_up(getattr(release.certificate, key), 6) for key in ("epsilon", "delta")}
-            ledger = self.workspace.ledger() if "ledger" in job.form else None
+            ledger = None
+            if "ledger" in job.form:
+                ledger = self.workspace.ledger()
             return {"release": release, "cost": cost, "ledger": ledger}
         return None
 

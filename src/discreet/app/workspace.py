@@ -45,10 +45,9 @@ class Workspace:
         if not place.exists():
             raise FileProblem(path, "there is no such file", "check the path")
         self.folder, self.released = place.parent, _release_at(place)
-        self.data = None if self.released is not None else place
-        self.tables: dict[str, Path] = {}
-        if self.data is not None:
-            self.tables = _tables_at(place)
+        self.data, self.tables = None, dict[str, Path]()
+        if self.released is None:
+            self.data, self.tables = place, _tables_at(place)
         self.several = len(self.tables) > 1
         if self.data is not None and not self.several and "" not in self.tables:
             problem = "it is neither a table nor a release"
@@ -114,13 +113,17 @@ class Workspace:
         """Return the name of a release, with an ending unless it has one. Raises ParameterError for a path."""
         if not name or name != Path(name).name or name.startswith(("-", ".")):
             raise ParameterError("the name of a release must have no folder in it. Write a name such as synthetic")
-        return name if not ending or format_of(name) is not None else f"{name}.{ending}"
+        if not ending or format_of(name) is not None:
+            return name
+        return f"{name}.{ending}"
 
 
 def _tables_at(place: Path) -> dict[str, Path]:
     """Return the tables at a place, by name; one has none. Links in a folder are left aside, and no row is read."""
+    if not place.is_dir() and format_of(place) is None:
+        return {}
     if not place.is_dir():
-        return {} if format_of(place) is None else {"": place}
+        return {"": place}
     with contextlib.suppress(DiscreetError):
         if open_source(place).names:  # a folder of Parquet files
             return {"": place}
@@ -137,7 +140,8 @@ def _release_of(entry: Path) -> ReleasedFile | None:
             return None
         certificate = Certificate.read(entry)
         path = entry.with_name(Path(str(certificate.tables[0].file)).name)
-        return ReleasedFile(path, certificate, entry) if path.is_file() else None
+        if path.is_file():
+            return ReleasedFile(path, certificate, entry)
     return None
 
 

@@ -120,7 +120,10 @@ class Density:
     def draw(self, count: int, rng: np.random.Generator) -> Floats:
         """Draw values by inversion."""
         share = self.edges[0] + (self.edges[1] - self.edges[0]) * rng.random(count)
-        values = self.distribution.isf(share) if self.upper_tail else self.distribution.ppf(share)
+        inverse = self.distribution.ppf
+        if self.upper_tail:
+            inverse = self.distribution.isf
+        values = inverse(share)
         return np.clip(np.asarray(values, dtype=np.float64), self.lower, self.upper)
 
     def log_density(self, values: npt.NDArray[Any]) -> Floats:

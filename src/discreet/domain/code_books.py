@@ -67,9 +67,10 @@ class CodeBook:
         known = "give a Table Schema, metadata of SDV or SmartNoise, or a domain of dpsynth"
         document = _parsed(path, known)
         readers = {"fields": _table_schema, "resources": _data_package, "METADATA_SPEC_VERSION": _sdv, "tables": _sdv}
-        reader = next((reader for key, reader in readers.items() if key in document), None)
-        if reader is None:
-            reader = _sdv if "columns" in document else _dpsynth if _attributes(document) else _smartnoise
+        readers["columns"] = _sdv
+        reader = next((reader for key, reader in readers.items() if key in document), _smartnoise)
+        if reader is _smartnoise and _attributes(document):
+            reader = _dpsynth
         try:
             book = reader(document)
         except (AttributeError, KeyError, TypeError, ValueError):
@@ -120,7 +121,9 @@ def _facts(kind: str | None, **facts: Any) -> dict[str, Any]:
 
 def _data_package(document: Mapping[str, Any]) -> CodeBook:
     schemas = [part["schema"] for part in document["resources"] if "schema" in part]
-    return _table_schema(schemas[0]) if len(schemas) == 1 else CodeBook()
+    if len(schemas) != 1:
+        return CodeBook()
+    return _table_schema(schemas[0])
 
 
 def _table_schema(schema: Mapping[str, Any]) -> CodeBook:
@@ -141,15 +144,17 @@ def _field(column: Mapping[str, Any], limits: Mapping[str, Any], missing: list[A
         each["value"] if isinstance(each, Mapping) else each for each in column.get("categories", ())
     ]
     kind = _KINDS.get(column.get("type", "string"))
-    if labels and kind != "boolean":
-        kind = "category" if kind in ("category", "integer") else None
-    facts = _facts(
-        kind,
-        categories=labels if kind == "category" else None,
-        ordered=column.get("categoriesOrdered") or None if kind == "category" else None,
-        null_values=["", *missing] if missing else None,
-        nulls=None if limits.get("required") else "category",
-    )
+    if labels and kind == "integer":
+        kind = "category"
+    elif labels and kind not in ("category", "boolean"):
+        kind = None
+    facts = _facts(kind)
+    if kind == "category":
+        facts |= _facts(kind, categories=labels, ordered=column.get("categoriesOrdered") or None)
+    if missing:
+        facts["null_values"] = ["", *missing]
+    if not limits.get("required"):
+        facts["nulls"] = "category"
     if kind in ("integer", "numeric", "date", "datetime", "time", "duration"):
         facts |= _facts(kind, lower=limits.get("minimum"), upper=limits.get("maximum"))
     if kind in ("integer", "numeric"):
@@ -166,7 +171,7 @@ def _field(column: Mapping[str, Any], limits: Mapping[str, Any], missing: list[A
 
 
 def _sdv(document: Mapping[str, Any]) -> CodeBook:
-    tables = [*document["tables"].values()] if "tables" in document else [document]
+    tables = list(document.get("tables", {"": document}).values())
     if len(tables) != 1:
         return CodeBook()
     book, (table,) = CodeBook(), tables
@@ -176,11 +181,13 @@ def _sdv(document: Mapping[str, Any]) -> CodeBook:
         if name in keys or kind not in ("numerical", "categorical", "boolean", "datetime", "unknown"):
             book.left_out[name] = _IDENTIFIER
         elif kind == "numerical":
-            stored = str(column.get("computer_representation", "")).lower()
-            book.columns[name] = _facts("integer" if "int" in stored else "numeric")
+            book.columns[name] = _facts("numeric")
+            if "int" in str(column.get("computer_representation", "")).lower():
+                book.columns[name] = _facts("integer")
+        elif kind == "datetime" and form is not None and not any(part in form for part in _CLOCK):
+            book.columns[name] = _facts("date", format=form)
         elif kind == "datetime":
-            timed = form is None or any(part in form for part in _CLOCK)
-            book.columns[name] = _facts("datetime" if timed else "date", format=form)
+            book.columns[name] = _facts("datetime", format=form)
         else:
             book.columns[name] = _facts({"categorical": "category", "unknown": None}.get(kind, kind))
     return book.with_unit(table.get("sequence_key"))
@@ -193,10 +200,9 @@ def _attributes(document: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the attributes of a domain of dpsynth; none where it is something else."""
     listed = document.get("attributes", document)
     marks = {"possible_values", "min_value", "max_tokens", "default_value"}
-    found = isinstance(listed, Mapping) and all(
-        isinstance(each, Mapping) and marks & set(each) for each in listed.values()
-    )
-    return listed if found else {}
+    if isinstance(listed, Mapping) and all(isinstance(each, Mapping) and marks & set(each) for each in listed.values()):
+        return listed
+    return {}
 
 
 def _dpsynth(document: Mapping[str, Any]) -> CodeBook:
@@ -205,14 +211,17 @@ def _dpsynth(document: Mapping[str, Any]) -> CodeBook:
         if "max_tokens" in facts:
             book.left_out[name] = _TEXT
         elif "possible_values" in facts:
-            fate = "other" if isinstance(facts["possible_values"][0], str) else None
-            book.columns[name] = _facts("category", categories=facts["possible_values"], out_of_bounds=fate)
+            book.columns[name] = _facts("category", categories=facts["possible_values"])
+            if isinstance(facts["possible_values"][0], str):
+                book.columns[name]["out_of_bounds"] = "other"
         elif "min_value" in facts:
-            whole = facts.get("dtype") == "int"
-            ends = [int(facts[key]) if whole else facts[key] for key in ("min_value", "max_value")]
-            clipped = facts.get("clip_to_range", True)
-            fates = {"out_of_bounds": "clip"} if clipped else {"out_of_bounds": "null", "nulls": "category"}
-            book.columns[name] = _facts("integer" if whole else "numeric", lower=ends[0], upper=ends[1], **fates)
+            kind, lower, upper = "numeric", facts["min_value"], facts["max_value"]
+            if facts.get("dtype") == "int":
+                kind, lower, upper = "integer", int(lower), int(upper)
+            fates = {"out_of_bounds": "clip"}
+            if not facts.get("clip_to_range", True):
+                fates = {"out_of_bounds": "null", "nulls": "category"}
+            book.columns[name] = _facts(kind, lower=lower, upper=upper, **fates)
         else:
             book.columns[name] = _facts("open_labels")
     return book
@@ -240,8 +249,9 @@ def _smartnoise(document: Mapping[str, Any]) -> CodeBook:
     for name, facts in table.items():
         if not isinstance(facts, Mapping):
             continue
-        unit = name if facts.get("private_id") else unit
-        nulls = "category" if facts.get("nullable") else None
-        known = _facts(kinds[facts["type"]], lower=facts.get("lower"), upper=facts.get("upper"), nulls=nulls)
-        book.columns[name] = known
+        if facts.get("private_id"):
+            unit = name
+        book.columns[name] = _facts(kinds[facts["type"]], lower=facts.get("lower"), upper=facts.get("upper"))
+        if facts.get("nullable"):
+            book.columns[name]["nulls"] = "category"
     return book.with_unit(unit, table.get("max_ids"))

@@ -152,9 +152,9 @@ class Column(ABC):
         """
         if not self.nullable:
             self._refuse('nulls are not declared. Write: nulls = "category"')
-        if self.finite:
-            return self.values
-        return None if self.open else np.nan
+        if self.open:
+            return None
+        return self.values if self.finite else np.nan
 
     @property
     def misfit_code(self) -> Any:

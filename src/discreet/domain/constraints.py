@@ -31,9 +31,10 @@ class CellReader:
     """Reads the conditions on one column. Raises DomainError when it has not finitely many cells."""
 
     def __init__(self, name: str, column: Column) -> None:
+        if column.open:
+            raise DomainError(f"column {name!r} has no cells. Declare its labels as a category")
         if column.size is None:
-            remedy = "its labels as a category" if column.open else "cells, a grid or categories"
-            raise DomainError(f"column {name!r} has no cells. Declare {remedy}")
+            raise DomainError(f"column {name!r} has no cells. Declare cells, a grid or categories")
         self.name, self.column = name, column
         self._cells = {(type(label), label): code for code, label in enumerate(column.labels or ())}
 

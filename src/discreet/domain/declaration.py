@@ -39,7 +39,9 @@ def frozen(plain: Any) -> Any:
     """Return lists as tuples, and dictionaries that cannot be changed."""
     if isinstance(plain, dict):
         return Frozen({key: frozen(value) for key, value in plain.items()})
-    return tuple(map(frozen, plain)) if isinstance(plain, list) else plain
+    if isinstance(plain, list):
+        return tuple(map(frozen, plain))
+    return plain
 
 
 def plain_entries(table: str, entries: Any) -> list[dict[str, Any]]:
@@ -57,7 +59,9 @@ def plain_entries(table: str, entries: Any) -> list[dict[str, Any]]:
 
 def plain_outcome(outcome: Any, columns: Container[str]) -> tuple[str, ...]:
     """Return the columns that are an outcome. Raises DomainError when they are none of these, or more than three."""
-    names = (outcome,) if isinstance(outcome, str) else outcome
+    names = outcome
+    if isinstance(outcome, str):
+        names = (outcome,)
     if not isinstance(names, (list, tuple)) or len(names) > _MOST_OUTCOMES or len(set(map(repr, names))) != len(names):
         form = f"a column or up to {_MOST_OUTCOMES} different columns, such as {_OUTCOME}"
         raise unfit("outcome", form, outcome, error=DomainError)
@@ -331,8 +335,10 @@ def _column(name: str, declared: Any) -> Column:
         if "type" in inner:
             raise DomainError(f"column {name!r} has no type. Quote a name with a dot: [columns.{key(dotted)}]")
         raise MissingPublicFact(name, "its type", f'type = "numeric"  # or {_TYPES}')
-    if kind == "string":
-        kind = "open_labels" if "prefix" in facts and "categories" not in facts else "category"
+    if kind == "string" and "prefix" in facts and "categories" not in facts:
+        kind = "open_labels"
+    elif kind == "string":
+        kind = "category"
     if not isinstance(kind, str) or kind not in KINDS:
         raise DomainError(f"column {name!r}: unknown type {kind!r}. Known types: {_TYPES}")
     _check_keys(name, kind, facts)
@@ -397,7 +403,7 @@ def template(schema: Mapping[str, str], known: Mapping[str, Mapping[str, Any]]) 
         elif kind not in KINDS:
             lines[1] = f'type = "{BLANK}"  # one of: {_TYPES}'
         else:
-            lines += [_HINTS[kind]] if kind in _HINTS else []
+            lines += filter(None, [_HINTS.get(kind)])
             blanks = [fact for fact in column_type(kind).public_facts if fact.key not in facts]
             lines += [f'{fact.key} = "{BLANK}"  # {fact.description}, such as {fact.example}' for fact in blanks]
         if kind in KINDS:
@@ -414,7 +420,9 @@ def usual_fates(kind: str, facts: Mapping[str, Any]) -> dict[str, str]:
     closed = facts.get("ordered") or not all(isinstance(label, str) for label in labels)  # to further labels
     if form == "other" and closed and "other" not in labels:
         form = "null"
-    return {"out_of_bounds": form} | ({"nulls": "category"} if form == "null" else {})
+    if form == "null":
+        return {"out_of_bounds": "null", "nulls": "category"}
+    return {"out_of_bounds": form}
 
 
 def _facts_by_type() -> str:
@@ -424,5 +432,6 @@ def _facts_by_type() -> str:
         facts = [f"{fact.key} = {fact.example}" for fact in column_type(kind).public_facts]
         facts += [f"{fact} = {value(told)}" for fact, told in usual_fates(kind, {}).items()]
         lines.append(f"#   {kind}: {', '.join(facts)}")
-        lines += [f"#     {_HINTS[kind].removeprefix('# ')}"] if kind in _HINTS else []
+        if kind in _HINTS:
+            lines.append(f"#     {_HINTS[kind].removeprefix('# ')}")
     return "\n".join(lines) + "\n"

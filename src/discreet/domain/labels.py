@@ -241,7 +241,9 @@ class Category(Column):
         if self._type is not str:
             return pl.Series(np.array(self.categories, dtype=np.dtype(self.dtype.replace("boolean", "bool")))[codes])
         labels = pl.Series(self.categories, dtype=pl.String).gather(np.asarray(codes, dtype=np.int64))
-        return labels.cast(pl.Enum(self.categories)) if self.dtype == "category" else labels
+        if self.dtype == "category":
+            return labels.cast(pl.Enum(self.categories))
+        return labels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -174,8 +174,9 @@ class Numeric(Column):
     def _set_grid(self, grid: Any) -> None:
         if self.cells is not None or self.step is not None or self.spacing != "linear":
             self._refuse("a grid cannot be combined with cells, spacing or step. Leave them out")
-        listed = hasattr(grid, "__len__") and not isinstance(grid, str)
-        points = tuple(map(as_float, grid)) if listed else ()
+        points: tuple[float, ...] = ()
+        if hasattr(grid, "__len__") and not isinstance(grid, str):
+            points = tuple(map(as_float, grid))
         if not points or not all(map(math.isfinite, points)):
             self._refuse("grid must be a list of numbers")
         if not self.lower <= points[0] <= points[-1] <= self.upper or any(a >= b for a, b in pairwise(points)):
@@ -405,7 +406,9 @@ class Numeric(Column):
         if self._lattice is not None:
             index = np.clip(self._index_near(x), low[codes], high[codes])
             return np.where(low[codes] > high[codes], x, self._points(index))
-        return np.clip(x, low[codes], high[codes], out=x) if self._overshoots else x
+        if self._overshoots:
+            np.clip(x, low[codes], high[codes], out=x)
+        return x
 
     def _middles(self, codes: Integers) -> Floats:
         if self._ends is None:

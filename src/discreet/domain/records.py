@@ -264,8 +264,10 @@ def _column_shares(column: Column, place: int) -> tuple[Floats, float]:
 
 def first_and_last(column: Column) -> tuple[float, float]:
     """Return the positions of an ordered column's first and last cells, or the bounds of a continuous one."""
-    ends = np.array([0, column.values - 1]) if column.values is not None else np.array([column.lower, column.upper])  # type: ignore[attr-defined]
-    low, high = column.positions(ends).tolist()
+    ends = column.lower, column.upper  # type: ignore[attr-defined]
+    if column.values is not None:
+        ends = 0, column.values - 1
+    low, high = column.positions(np.array(ends)).tolist()
     return low, high
 
 

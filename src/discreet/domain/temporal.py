@@ -116,9 +116,11 @@ class _SteppedColumn(LatticeColumn):
         return duration
 
     def _to_units(self, series: pl.Series) -> tuple[Integers, Sequence[Misfit]]:
-        factor = 1000 if series.dtype != pl.Date else 86_400 * 10**6
-        if series.dtype != pl.Date and series.dtype.time_unit != "ms":  # type: ignore[attr-defined]
-            return series.dt.cast_time_unit("us").to_physical().to_numpy(), ()
+        factor = 86_400 * 10**6
+        if series.dtype != pl.Date:
+            if series.dtype.time_unit != "ms":  # type: ignore[attr-defined]
+                return series.dt.cast_time_unit("us").to_physical().to_numpy(), ()
+            factor = 1000
         farthest = (2**63 - 1) // factor  # as near as 64 bits can tell
         return (series.to_physical().cast(pl.Int64).clip(-farthest, farthest) * factor).to_numpy(), ()
 
@@ -179,8 +181,8 @@ class Datetime(_SteppedColumn):
         self._set_points(self._units("lower", lower), self._units("upper", upper), self.step // _MICROSECOND)
 
     def _units(self, name: str, value: Any) -> int:
-        epoch = _EPOCH if self.time_zone is None else _EPOCH.replace(tzinfo=dt.UTC)
-        return (self._moment(name, value) - epoch) // _MICROSECOND
+        moment = self._moment(name, value)
+        return (moment - _EPOCH.replace(tzinfo=moment.tzinfo)) // _MICROSECOND
 
     def _moment(self, name: str, value: Any) -> dt.datetime:
         try:
@@ -195,7 +197,9 @@ class Datetime(_SteppedColumn):
             if moment.tzinfo is not None:
                 self._refuse(f"{name} has a time zone. Declare time_zone, or leave out the offset")
             return moment
-        return (moment if moment.tzinfo else moment.replace(tzinfo=ZoneInfo(self.time_zone))).astimezone(dt.UTC)
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=ZoneInfo(self.time_zone))
+        return moment.astimezone(dt.UTC)
 
     def parse(self, texts: pl.Series) -> pl.Series:
         """Read the declared format, or ISO 8601; with a time zone, without an offset as clock times in that zone."""
@@ -339,4 +343,6 @@ def moment_text(kind: str, position: float, *, sep: str = "T", timespec: str = "
     if kind == "date":
         return (_EPOCH + dt.timedelta(days=position)).date().isoformat()
     moment = _EPOCH + dt.timedelta(seconds=position)
-    return moment.time().isoformat(timespec) if kind == "time" else moment.isoformat(sep, timespec)
+    if kind == "time":
+        return moment.time().isoformat(timespec)
+    return moment.isoformat(sep, timespec)

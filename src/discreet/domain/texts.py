@@ -68,7 +68,9 @@ def toml_value(value: Any) -> Any:
         return {key: toml_value(part) for key, part in value.items()}
     if isinstance(value, (Exact, dt.time)):
         return str(value)
-    return list(map(toml_value, value)) if isinstance(value, tuple) else value
+    if isinstance(value, tuple):
+        return list(map(toml_value, value))
+    return value
 
 
 def holds(dtype: str, low: float, high: float) -> bool:
@@ -98,7 +100,9 @@ _WRITE, _READ = f"^('*{_FIRST})", f"^'('*{_FIRST})"
 
 def escaped(text: str) -> str:
     """Write one text."""
-    return text if re.fullmatch(_NUMBER, text) else re.sub(_WRITE, r"'\1", text)
+    if re.fullmatch(_NUMBER, text):
+        return text
+    return re.sub(_WRITE, r"'\1", text)
 
 
 def unescaped(text: str) -> str:
@@ -136,7 +140,9 @@ def unescaped_series(texts: pl.Series) -> pl.Series:
 def missing_in(values: pl.Series) -> pl.Series:
     """Return which values are null or NaN."""
     missing = values.is_null()
-    return missing | values.is_nan().fill_null(value=False) if values.dtype.is_float() else missing
+    if values.dtype.is_float():
+        missing |= values.is_nan().fill_null(value=False)
+    return missing
 
 
 def type_text(dtype: pl.DataType) -> str:
@@ -144,7 +150,7 @@ def type_text(dtype: pl.DataType) -> str:
     name = dtype.base_type().__name__
     if name != "Datetime":
         return name
-    return f"{name} (with a time zone)" if getattr(dtype, "time_zone", None) else f"{name} (without a time zone)"
+    return f"{name} ({'with' if getattr(dtype, 'time_zone', None) else 'without'} a time zone)"
 
 
 _KINDS = {"Float": "numeric", "Int": "integer", "UInt": "integer", "String": "string", "Categorical": "string"}

@@ -115,7 +115,9 @@ class UnitTable:
 
     @property
     def _key_column(self) -> Column | None:
-        return self.columns.get(self.slots) if self.slots not in (INTERCHANGEABLE, ORDERED) else None
+        if self.slots in (INTERCHANGEABLE, ORDERED):
+            return None
+        return self.columns.get(self.slots)
 
     @property
     def listed(self) -> bool:

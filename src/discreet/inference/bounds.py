@@ -201,7 +201,9 @@ def hidden(
         counts = each * values
     cells = np.empty(len(values), dtype=bool)
     cells[order] = CellEstimates(counts[order], noise, sets, each, stratified, least).hidden()
-    return UnseenCells(cells) if cells.any() else None
+    if not cells.any():
+        return None
+    return UnseenCells(cells)
 
 
 # Shapes within cells: nothing was seen of them, so they are draws of the prior.

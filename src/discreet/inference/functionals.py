@@ -266,4 +266,6 @@ def _text(value: Any) -> str:
         return "null"
     if isinstance(value, bool):
         return str(value).lower()
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return str(value)

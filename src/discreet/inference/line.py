@@ -31,9 +31,9 @@ class Draws:
     __slots__ = ("own", "own_weights", "weights")
 
     def __init__(self, weights: Floats, own: Records | None = None, own_weights: ArrayLike | None = None) -> None:
-        self.weights, self.own = weights, own
-        none = np.empty((len(weights), 0))
-        self.own_weights = none if own_weights is None else np.asarray(own_weights, dtype=np.float64)
+        self.weights, self.own, self.own_weights = weights, own, np.empty((len(weights), 0))
+        if own_weights is not None:
+            self.own_weights = np.asarray(own_weights, dtype=np.float64)
 
     def sample(self, support: Records, row: int, size: int, rng: np.random.Generator) -> Records:
         """Return independent records from one draw."""
@@ -54,10 +54,10 @@ def piece_ends(column: Column, codes: NDArray[Any]) -> tuple[Floats, Floats, flo
     if column.labels is not None:
         values = np.where(np.asarray(codes) == column.values, np.nan, codes).astype(np.float64)
         return values, values, 0.0
-    ends = cell_span(column, np.asarray(codes))
-    low, high = column.ends(ends[0])[0], column.ends(ends[1])[1]
-    grouped = getattr(column, "_groups", None) is not None
-    return low, high, float(column._stride * column._unit) if grouped else 0.0  # type: ignore[attr-defined]
+    ends, step = cell_span(column, np.asarray(codes)), 0.0
+    if getattr(column, "_groups", None) is not None:
+        step = float(column._stride * column._unit)  # type: ignore[attr-defined]
+    return column.ends(ends[0])[0], column.ends(ends[1])[1], step
 
 
 def extremes(column: Column, codes: NDArray[Any]) -> tuple[Floats, Floats]:
@@ -159,7 +159,9 @@ class Line:
 
         def reached(distance: Floats) -> Floats:
             """Return how many of the points 0, 1, ... lie within a distance."""
-            return np.ceil(distance) if strict else np.floor(distance) + 1.0
+            if strict:
+                return np.ceil(distance)
+            return np.floor(distance) + 1.0
 
         def share(pieces: Pieces) -> Floats:
             length, distance = pieces.high - pieces.low, value - pieces.low
@@ -270,8 +272,9 @@ def readable(column: Column, codes: Any) -> Any:
 def at_ends(column: Column, codes: NDArray[Any], draws: Draws, place: int) -> tuple[Line, Line]:
     """Return draws with each cell's mass at its least and at its greatest value: one line where these are the same."""
     least = Line(column, codes, draws, place, "least")
-    same = draws.own is None and np.array_equal(*extremes(column, codes), equal_nan=True)
-    return least, least if same else Line(column, codes, draws, place, "most")
+    if draws.own is None and np.array_equal(*extremes(column, codes), equal_nan=True):
+        return least, least
+    return least, Line(column, codes, draws, place, "most")
 
 
 def variances(least: Line, most: Line) -> tuple[Floats, Floats]:

@@ -223,7 +223,9 @@ def _atoms(domain: Domain, leaf: Indices, starts: Indices | None) -> Booleans | 
     if len(domain.columns) > 1 or not atoms:
         return None
     leaves = np.isin(np.arange(leaf.max() + 1), leaf[column.encode(list(atoms))])
-    return leaves if starts is None else np.logical_or.reduceat(leaves, starts)
+    if starts is None:
+        return leaves
+    return np.logical_or.reduceat(leaves, starts)
 
 
 def _is_condensed(domain: Domain, tree: Tree | None) -> bool:

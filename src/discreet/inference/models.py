@@ -197,7 +197,8 @@ class FormulaDesign:
     def _frame(self, records: Records, levels: dict[str, Any] | None) -> Any:
         import pandas as pd
 
-        levels = self._level_names if levels is None else levels
+        if levels is None:
+            levels = self._level_names
         values, aliases = {}, {name: alias for alias, name in self._aliases.items()}
         codes_of = {name: np.asarray(records.columns[self.domain.names.index(name)]) for name in self.used}
         fit = np.ones(len(records), dtype=np.bool_)

@@ -393,7 +393,9 @@ class Posterior:
 
     def __repr__(self) -> str:
         chains = f" in {counted(self.chains, 'chain')}" * bool(self.chains)
-        pieces = counted(len(self.support), "record") if len(self.support) else "records of their own"
+        pieces = "records of their own"
+        if len(self.support):
+            pieces = counted(len(self.support), "record")
         return f"<Posterior: {counted(self.draws, 'draw')}{chains} on {pieces}, columns {', '.join(self.domain.names)}>"
 
     def _repr_html_(self) -> str:
@@ -460,4 +462,6 @@ class Posterior:
                     own = readable(kind, draws.own.columns[place]).reshape(draws.own_weights.shape)
                     values[name] = np.concatenate((values[name], own), axis=1)
         weights = np.concatenate((draws.weights, draws.own_weights), axis=1)
-        return (values if len(values) > 1 else next(iter(values.values()))), weights
+        if len(values) > 1:
+            return values, weights
+        return next(iter(values.values())), weights

@@ -107,15 +107,18 @@ class Positive:
         for side in (-1, 1):  # outwards as far as there is any weight
             while logs[at := max(logs, key=lambda i: side * i)] > logs[0] - _LEFT and abs(at) < _MOST_NODES:
                 value = best + (at + side) * width
-                logs[at + side] = self._log(value) if low <= value <= high else -math.inf
+                logs[at + side] = -math.inf
+                if low <= value <= high:
+                    logs[at + side] = self._log(value)
         largest = max(logs.values())
         weights = np.exp(np.array([logs[i] for i in sorted(logs)]) - largest)
         mass = float(weights.sum())
         return best + width * np.array(sorted(logs)), weights / mass, largest + math.log(mass * width)
 
     def _sums(self, value: float) -> Sums:
-        rescaled = self._likelihood.surplus == "rescaled"
-        total, shift = (math.exp(value), 0.0) if rescaled else (float(self._records), value)
+        total, shift = float(self._records), value
+        if self._likelihood.surplus == "rescaled":
+            total, shift = math.exp(value), 0.0
         ratio = total / self._size
         sums = self._lattice.sums(
             self._drawn.tolist(), lambda count: self._told(count, ratio, shift, self._noise), tilt=self._tilt
@@ -161,9 +164,10 @@ class Positive:
         """Return the log-likelihood of released records of a cell, where so many are expected."""
         if self._stratified:
             return np.asarray((expected - count) ** 2 / (-2.0 * (_ROUNDING**2 + (_WHOLE / ratio) ** 2)))
+        if count == 0:
+            return -expected
         with np.errstate(divide="ignore"):
-            log = count * np.log(expected / count) + count if count else np.zeros(len(expected))
-        return np.asarray(log - expected)
+            return np.asarray(count * np.log(expected / count) + count - expected)
 
 
 class Moved(Positive):
@@ -210,7 +214,9 @@ class Moved(Positive):
 
     def _wide(self, size: int) -> Noise:
         """Return the noise of the sum of so many noisy counts."""
-        return self._noise if size == 1 else Noise("gaussian", self._noise.spread * math.sqrt(size))
+        if size == 1:
+            return self._noise
+        return Noise("gaussian", self._noise.spread * math.sqrt(size))
 
     @cached_property
     def _unseen(self) -> float:
@@ -227,28 +233,26 @@ class Moved(Positive):
         lattice, (numbers, logs) = self._lattice, table
         if size > 1:
             most = lattice.numbers(0.0, self._unseen + self._wide(size).reach)
-            if empty:
-                numbers, logs = most, self._hidden(size)(most) if run == 1 else np.zeros(len(most))
-            else:
-                numbers = np.arange(max(0, int(numbers[0]) - 2 * int(most[-1])), int(numbers[-1]) + 1)
-                logs = np.zeros(len(numbers))
+            if not empty:
+                most = np.arange(max(0, int(numbers[0]) - 2 * int(most[-1])), int(numbers[-1]) + 1)
+            numbers, logs = most, np.zeros(len(most))
+            if empty and run == 1:
+                logs = self._hidden(size)(most)
         return numbers, logs
 
     def _tree(self, runs: list[LogWeights], blocks: list[LogWeights]) -> list[Level]:
         """Return the sets whose sums have weights: those of the prior, and those that are told of."""
         weighted = {len(functions): functions for functions in (runs, blocks) if 1 < len(functions) < len(self._drawn)}
-        levels, starts = [], np.arange(len(self._drawn))
-        for part in (self._run, self._block):  # the levels where the prior has none
+        levels, starts = list(self._lattice.levels), np.arange(len(self._drawn))
+        for i, level in enumerate(levels):
+            if (further := weighted.get(len(level.log_weights))) is not None:
+                levels[i] = level._replace(log_weights=list(map(both, level.log_weights, further)))
+        for part in (self._run, self._block) * (not levels):  # the levels where the prior has none
             number = int(part[-1]) + 1
             if number in weighted and number < len(starts):
                 levels.append(Level(part[starts], weighted[number]))
                 starts = np.searchsorted(part, np.arange(number))
-        return [
-            level._replace(log_weights=list(map(both, level.log_weights, weighted[len(level.log_weights)])))
-            if len(level.log_weights) in weighted
-            else level
-            for level in self._lattice.levels
-        ] or levels
+        return levels
 
 
 def _nearest_held(counts: Integers) -> Integers:

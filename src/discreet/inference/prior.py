@@ -133,7 +133,8 @@ class Prior:
     ) -> Prior:
         """Return the tree of sets, the last of which is all, or of halves; base and atoms are in the tree's order."""
         sets = sets or _halves(len(base))
-        order = np.arange(len(base)) if order is None else order
+        if order is None:
+            order = np.arange(len(base))
         mass, layers, heaps = base, [], atoms
         for depth, parent in zip(reversed(range(len(sets))), sets, strict=True):
             sums = np.asarray(np.bincount(parent, weights=mass), dtype=np.float64)
@@ -352,7 +353,9 @@ class Lattice:
         weights += by_function([priors[cell] for cell, _ in pairs], np.concatenate(numbers), lengths)
         parts = zip(pairs, numbers, np.split(weights, np.cumsum(lengths)[:-1]), strict=True)
         laws = {pair: IntegerLaw.from_logarithms(int(own[0]), part) for pair, own, part in parts}
-        return Sums([laws[key] for key in keys], self.total, self.levels if levels is None else levels, tilt=tilt)
+        if levels is None:
+            levels = self.levels
+        return Sums([laws[key] for key in keys], self.total, levels, tilt=tilt)
 
     def _log_prior(self, alpha: float, rate: float, numbers: Integers) -> Floats:
         return log_prior(alpha, self.counts(numbers), self.step, rate)

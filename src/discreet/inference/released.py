@@ -38,7 +38,9 @@ class Released:
     @property
     def drawn(self) -> float:
         """How many independent draws the table is made of: units, or records."""
-        return self.size if self.units is None else float(self.units.shape[0])
+        if self.units is None:
+            return self.size
+        return float(self.units.shape[0])
 
     def resampled(self, number: int, *, rng: np.random.Generator) -> Floats:
         """Return the shares of records in bootstrap samples, a row each: of records, or of units with all rows."""
@@ -115,13 +117,17 @@ def analysed_mechanism(certificate: releases.Certificate) -> Mechanism:
 
 
 def _file_or_table(release: Any) -> Any:
-    return release._source if isinstance(release, releases.Release) else release
+    if isinstance(release, releases.Release):
+        return release._source
+    return release
 
 
 def released_table(release: Any) -> pl.LazyFrame:
     """Return the released rows, which are read when they are collected."""
     source = _file_or_table(release)
-    return releases.scanned(source) if isinstance(source, (str, os.PathLike)) else releases.as_polars(source).lazy()
+    if isinstance(source, (str, os.PathLike)):
+        return releases.scanned(source)
+    return releases.as_polars(source).lazy()
 
 
 def _distinct(release: Any, keys: list[str], weights: str | None) -> pl.DataFrame:

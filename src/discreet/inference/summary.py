@@ -75,7 +75,9 @@ def _split(x: Floats) -> Floats:
     if x.ndim != 2 or not x.size or not np.isfinite(x).all():
         raise ParameterError("chains must be finite numbers, one row per chain")
     half = x.shape[1] // 2
-    return np.concatenate((x[:, :half], x[:, x.shape[1] - half :])) if half >= 2 else x
+    if half < 2:
+        return x
+    return np.concatenate((x[:, :half], x[:, x.shape[1] - half :]))
 
 
 def _normal_scores(x: Floats) -> Floats:

@@ -56,8 +56,9 @@ class IntegerLaw:
     def log(self, number: int) -> float:
         """Return the logarithm of a number's weight."""
         place = number - self.low
-        inside = 0 <= place < len(self.weights) and self.weights[place] > 0.0
-        return self.scale + math.log(self.weights[place]) if inside else -math.inf
+        if 0 <= place < len(self.weights) and self.weights[place] > 0.0:
+            return self.scale + math.log(self.weights[place])
+        return -math.inf
 
 
 LogWeights = Callable[[Integers], Floats]
@@ -102,7 +103,10 @@ class Sums:
             distance, variance = self._whole.apart(total)
             if abs(distance) <= 3.0 * math.sqrt(variance) or high - low < _SAME:
                 break
-            low, high = (self.tilt, high) if distance > 0.0 else (low, self.tilt)  # the weights of sets moved the sum
+            if distance > 0.0:  # the weights of sets moved the sum
+                low = self.tilt
+            else:
+                high = self.tilt
             spread = math.sqrt(max(variance, 1.0))
             further = self.tilt + max(-10.0, min(10.0, distance / spread)) / spread
             self.tilt = further if low < further < high else 0.5 * (low + high)

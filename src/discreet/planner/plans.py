@@ -69,8 +69,10 @@ class Plan:
     def missing(self) -> str | None:
         """Which mechanisms were not compared because an extra of this package is not installed."""
         extras = {option.name: option.extra for option in self.options if option.extra is not None}
+        if not extras:
+            return None
         install = f"pip install 'discreet[{','.join(sorted(set(extras.values())))}]'"
-        return f"not compared: {', '.join(extras)}. Install what they need: {install}" if extras else None
+        return f"not compared: {', '.join(extras)}. Install what they need: {install}"
 
     @property
     def feasible(self) -> list[Option]:
@@ -432,7 +434,9 @@ def _shown(value: Any) -> str:
         return str(value.get("name", value))
     if isinstance(value, list) and len(value) > 3:
         return f"{_shown(value[0])}..{_shown(value[-1])}"
-    return about(value, 4) if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return about(value, 4)
+    return str(value)
 
 
 def _cells(domain: Domain) -> str:

@@ -85,6 +85,8 @@ class Reference:
 
 def _with_absence(domain: Domain, records: Records, shares: Floats) -> tuple[Records, Floats]:
     """Return records of units in which slots have the code of what is not there where the number of rows says so."""
+    if not domain.tables:
+        return records, shares
     columns = list(records.columns[: len(domain.own_columns)])
     sizes = domain.parts([column.size or 0 for column in domain.columns.values()])
     for name, codes in domain.parts(records.columns).items():
@@ -92,7 +94,7 @@ def _with_absence(domain: Domain, records: Records, shares: Floats) -> tuple[Rec
         uses = table.used(codes, least=int(domain.units is None))
         parts = zip(table.slot_numbers.tolist(), codes, sizes[name], strict=True)
         columns += [x if slot < 1 else np.where(uses[slot - 1], x, size) for slot, x, size in parts]
-    return (Records(columns=tuple(columns)), shares) if domain.tables else (records, shares)
+    return Records(columns=tuple(columns)), shares
 
 
 def _tally(records: Records, weights: Any = None) -> tuple[Records, Any]:
@@ -206,8 +208,10 @@ def _continued(
     """Return the shares of records that are the table's but for the share that is lost; those of an urn are drawn."""
     law, remainder = (1.0 - forecast.lost) * shares, forecast.lost
     if len(support) == domain.size:
-        law += remainder * (1.0 / len(support) if forecast.rest == "uniform" else np.exp(domain.log_base(support)))
-        remainder = 0.0
+        base: Any = 1.0 / len(support)
+        if forecast.rest != "uniform":
+            base = np.exp(domain.log_base(support))
+        law, remainder = law + remainder * base, 0.0
     if math.isfinite(forecast.urn):
         weights = rng.standard_gamma(forecast.urn * np.append(law, remainder))
         law = weights[:-1] / weights.sum()

@@ -122,7 +122,9 @@ class Risk(AttackBudget):
     def excess(self, profile: Profile) -> float:
         """Return by what log-ratio more is detected than may be; the bound of epsilon 0, where that is enough."""
         quick = (self.false_alarms + profile.delta(0.0)) * (1.0 + 1e-12)
-        return log_ratio(quick, self.detection) if quick <= self.detection else super(Risk, self).excess(profile)
+        if quick <= self.detection:
+            return log_ratio(quick, self.detection)
+        return super(Risk, self).excess(profile)
 
 
 @sealed

@@ -142,7 +142,9 @@ class GroupUrn(Profile):
     @property
     def pure(self) -> float:
         """The largest loss over all splits, rounded up; the bound's for groups above 3."""
-        return self.bound.pure if self._end is None else self._end.ceiling()
+        if self._end is None:
+            return self.bound.pure
+        return self._end.ceiling()
 
     @cached_property
     def _end(self) -> LogRatio | None:
@@ -166,8 +168,10 @@ class GroupUrn(Profile):
             return self.bound.delta(epsilon)
         epsilon = not_above(epsilon)
         slack = math.exp(log_error(self.size, self.n + self.prior * self.cells)) * (1.0 + 1e-9)
-        exact = max(pair.delta(epsilon) for pair in self._pairs)
-        return up(exact * slack) if self.exact else min(self.bound.delta(epsilon), up(exact * slack))
+        delta = up(max(pair.delta(epsilon) for pair in self._pairs) * slack)
+        if self.exact:
+            return delta
+        return min(self.bound.delta(epsilon), delta)
 
 
 class _SplitPair(NamedTuple):

@@ -129,7 +129,9 @@ class AttackBudget(ABC):
     def nearest(self, profile: Profile, parts: int = 1) -> dict[str, float]:
         """Return the limit that a profile meets in its part, as a refusal names it; nothing where that is none."""
         limit = self.guessing + parts * (self.reached(profile) - self.guessing)
-        return {f"{self.limit[0]} >=": limit} if limit < 1.0 else {}
+        if limit >= 1.0:
+            return {}
+        return {f"{self.limit[0]} >=": limit}
 
     def part(self, parts: int) -> Self:
         """Return what the noise may add to guessing, where others of the parts add next to nothing."""
@@ -292,8 +294,9 @@ class Guarantee:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what does not depend on a budget, as JSON values; an infinite pure epsilon is None."""
-        pure = self.profile.pure
-        facts = {"pure_epsilon": pure if math.isfinite(pure) else None, "kind": self.kind, "theorem": self.theorem}
+        facts: dict[str, Any] = {"pure_epsilon": None, "kind": self.kind, "theorem": self.theorem}
+        if math.isfinite(self.profile.pure):
+            facts["pure_epsilon"] = self.profile.pure
         codes = {name: [code.to_dict() for code in getattr(self, name)] for name in ("assumptions", "caveats")}
         return {**facts, "exact": self.exact, **codes}
 

@@ -109,7 +109,9 @@ class HeldTable:
 
     def value(self, i: int) -> str:
         """Describe a value of the i-th mass."""
-        return _held(int(self.frequencies[i])) if len(self.frequencies) else f"a cell of mass {about(self.mass[i], 6)}"
+        if len(self.frequencies):
+            return _held(int(self.frequencies[i]))
+        return f"a cell of mass {about(self.mass[i], 6)}"
 
     def may_pair(self, i: int, j: int) -> bool:
         """Return whether a record can leave a value of the i-th mass for another one of the j-th."""
@@ -230,7 +232,9 @@ def _tail_probability(size: int, mass: float, total: float, first: int) -> float
     if first > size:
         return 0.0
     s = np.arange(max(first, low), high + 1, dtype=np.float64)
-    law = log_beta_binomial(s, float(size), mass, total - mass) if total > mass else np.where(s == size, 0.0, -np.inf)
+    law = np.where(s == size, 0.0, -np.inf)
+    if total > mass:
+        law = log_beta_binomial(s, float(size), mass, total - mass)
     return min(1.0, up(float(np.exp(law).sum()) * math.exp(log_error(size, total))) + 1e-45)
 
 
@@ -249,7 +253,10 @@ def _moved_event(size: int, a: float, b: float, total: float, epsilon: float) ->
     other = log_rising(b, t) - log_rising(1.0, t)
     used = np.arange(int(s[0] + t[0]), min(size, int(s[-1] + t[-1])) + 1, dtype=np.float64)
     left = size - used
-    outside = (log_rising(rest, left) if rest > 0.0 else np.where(left == 0.0, 0.0, -np.inf)) - log_rising(1.0, left)
+    outside = np.where(left == 0.0, 0.0, -np.inf)
+    if rest > 0.0:
+        outside = log_rising(rest, left)
+    outside -= log_rising(1.0, left)
     outside += log_rising(1.0, float(size)) - log_rising(total, float(size))
     # For each s, the largest t that still exceeds: b (a + s) > e^eps a (b + t).
     last = np.floor(b * ((a + s) / a * math.exp(-epsilon) - 1.0) + 1e-9 * (1.0 + b))

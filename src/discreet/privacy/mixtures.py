@@ -82,7 +82,9 @@ class MinimumPairs(Profile):
         if self.size == 1:
             return self._one(not_above(epsilon))
         bound = self.chord().delta(epsilon)
-        return min(bound, self._composed.delta(epsilon)) if self.size <= _COMPOSED else bound
+        if self.size > _COMPOSED:
+            return bound
+        return min(bound, self._composed.delta(epsilon))
 
     @cached_property
     def _composed(self) -> Profile:

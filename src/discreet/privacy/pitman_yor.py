@@ -205,8 +205,13 @@ def beta_binomial_range(size: int, mass: float, remainder: float) -> tuple[int, 
     def edge(inside: int, outside: int) -> int:
         """Return a number from which on, away from the middle, nothing is dense."""
         while abs(outside - inside) > max(16, inside // 64):
-            probe = (inside + outside) // 2 if outside < 4 * inside + 4096 else 2 * inside + 1024
-            inside, outside = (probe, outside) if dense(probe) else (inside, probe)
+            probe = 2 * inside + 1024
+            if outside < 4 * inside + 4096:
+                probe = (inside + outside) // 2
+            if dense(probe):
+                inside = probe
+            else:
+                outside = probe
         return outside
 
     # The law is unimodal for masses of at least 1; below that it also rises towards an end, and nothing is left out.
@@ -262,7 +267,9 @@ class PitmanYorPairs(Profile):
     @cached_property
     def _move(self) -> UrnPair | None:
         least, remainder = 1.0 - self.discount, self.strength + self._held - 3.0 + 2.0 * self.discount
-        return UrnPair(size=self.size, a=least, b=least, rest=remainder) if self._held >= 3 else None
+        if self._held < 3:
+            return None
+        return UrnPair(size=self.size, a=least, b=least, rest=remainder)
 
     @cached_property
     def _orders(self) -> list[_Order | None]:

@@ -53,7 +53,9 @@ class Profile(ABC):
     @property
     def pure(self) -> float:
         """The least epsilon with delta = 0, rounded up; infinity where there is none."""
-        return math.inf if (end := self._end) is None else end.ceiling()
+        if (end := self._end) is None:
+            return math.inf
+        return end.ceiling()
 
     @property
     def _end(self) -> LogRatio | None:
@@ -147,7 +149,9 @@ class Profile(ABC):
             return self.pure
         high = min(self.pure, self.furthest)
         solution = least_real(lambda e: log_ratio(self.delta(e), delta), 0.0, high, relative=1e-10, absolute=1e-12)
-        return self.pure if solution is None else solution
+        if solution is None:
+            return self.pure
+        return solution
 
 
 @sealed

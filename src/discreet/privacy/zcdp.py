@@ -30,12 +30,16 @@ def approximate_zcdp(profile: Profile, *, cut: float) -> tuple[float, float]:
     # infinite where there is neither floor nor end.
     pure, floor = profile.pure, profile.delta(math.inf)
     whole = _largest_rho(profile, pure, 0.0) if pure <= 700.0 else math.inf
+    if cut == 0.0 and math.isinf(pure) and profile.delta(0.0) <= floor:
+        return 0.0, floor
     if cut == 0.0:
-        return (0.0, floor) if math.isinf(pure) and profile.delta(0.0) <= floor else (whole, 0.0)
+        return whole, 0.0
     reach = fallen_to(profile, min(1.0, floor + cut), relative=1e-3)
     lost = profile.delta(reach)
     rho = _largest_rho(profile, reach, lost)
-    return (whole, 0.0) if whole <= _PURE_COSTS * rho else (rho, lost)
+    if whole <= _PURE_COSTS * rho:
+        return whole, 0.0
+    return rho, lost
 
 
 def _largest_rho(profile: Profile, reach: float, lost: float) -> float:

@@ -281,8 +281,9 @@ def _is_earlier(document: Mapping[str, Any]) -> bool:
 
 def certificate_in(folder: Path) -> Path:
     """Return where the certificate of a folder is."""
-    parts = folder / PARTS_CERTIFICATE
-    return parts if parts.is_file() else folder / FOLDER_CERTIFICATE
+    if (folder / PARTS_CERTIFICATE).is_file():
+        return folder / PARTS_CERTIFICATE
+    return folder / FOLDER_CERTIFICATE
 
 
 def share(value: Any) -> float | None:

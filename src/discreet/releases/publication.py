@@ -167,8 +167,10 @@ def _promised(run: Run, offer: Offer, facts: Provenance, *, seeded: bool) -> Cer
     mechanism, guarantee, request = offer.mechanism, offer.guarantee, run.request
     relation, unit, randomness = guarantee.relation, request.column, mechanism.traits.randomness
     epsilon = content.headline(guarantee, request.budget)
-    if seeded or facts.seeded:
-        randomness = "seeded" if seeded else "seeded-cut"
+    if seeded:
+        randomness = "seeded"
+    elif facts.seeded:
+        randomness = "seeded-cut"
     promised = CertificateFacts(
         discreet_certificate=SCHEMA,
         library=fields.LibraryFacts(name="discreet", version=version("discreet")),

@@ -45,7 +45,9 @@ def scanned(path: str | os.PathLike[str]) -> pl.LazyFrame:
         raise FileProblem(path, "there is no such file", "check the path")
     form = _format_of(path)
     scan = quietly(lambda: formats.scanned(path, form), unreadable())
-    return quietly(lambda: unescaped_frame(scan), unreadable()) if form.texts else scan
+    if form.texts:
+        return quietly(lambda: unescaped_frame(scan), unreadable())
+    return scan
 
 
 def file_text(path: str | os.PathLike[str], key: str) -> str | None:
@@ -146,7 +148,9 @@ def _problem(file: Path, part: FileFacts, contents: dict[str | None, str], ident
     metadata, rows = quietly(lambda: (formats.texts(file, formats.PARQUET), formats.parquet_rows(file)), broken)
     if metadata.get(IDENTITY_KEY) != identity:
         return "it is from another release than the certificate"
-    return None if rows == part.rows else "it has another number of rows than its list says"
+    if rows != part.rows:
+        return "it has another number of rows than its list says"
+    return None
 
 
 def _readable(folder: Path) -> set[str]:

@@ -78,7 +78,9 @@ def place(
 
 def certificate_path(out: Path, certificate: str | os.PathLike[str] | None) -> Path:
     """Return where the certificate of a release goes: beside it by default."""
-    return with_ending(out, ".certificate.json") if certificate is None else Path(certificate)
+    if certificate is None:
+        return with_ending(out, ".certificate.json")
+    return Path(certificate)
 
 
 def require_whole_pair(path: Path, where: Path) -> None:
@@ -170,7 +172,9 @@ def save_output(file: Path, digest: str, output: Any, document: Certificate, run
             archive.writestr("output.json", json.dumps(values, default=partial(_packed, archive)))
         draft.flush()
         run.note_output(file, Path(draft.name))
-    return read_output(file, digest)[1] if isinstance(output, Iterator) else output
+    if isinstance(output, Iterator):
+        return read_output(file, digest)[1]
+    return output
 
 
 def _packed(archive: ZipFile, value: Any) -> Any:
