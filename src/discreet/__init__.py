@@ -16,23 +16,9 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
-    "AddRemove",
-    "Advantage",
-    "Budget",
-    "Checkpoint",
-    "Ledger",
-    "Output",
-    "Replacement",
-    "Risk",
-    "Success",
-    "Unit",
-    "Watch",
-    "__version__",
-    "plan",
-    "read",
-    "release",
-    "verify",
-]
+    "AddRemove", "Advantage", "Budget", "Checkpoint", "Ledger", "Output", "Replacement", "Risk", "Success", "Unit",
+    "Watch", "__version__", "plan", "read", "release", "verify",
+]  # fmt: skip
 
 _load, __dir__ = door(__name__)
 

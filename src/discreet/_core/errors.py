@@ -22,25 +22,10 @@ import numpy as np
 from discreet._core.text import about, as_written, counted, harmless, rounded_down, rounded_up, sentence, with_article
 
 __all__ = [
-    "BudgetError",
-    "ConfidentialAccessError",
-    "DataError",
-    "DiscreetError",
-    "DomainError",
-    "Fault",
-    "FileProblem",
-    "GuaranteeKindError",
-    "Infeasible",
-    "LawNotAvailable",
-    "MissingExtra",
-    "MissingPublicFact",
-    "NotPublic",
-    "ParameterError",
-    "PoorUtility",
-    "RandomnessError",
-    "Refused",
-    "RelationNotSupported",
-]
+    "BudgetError", "ConfidentialAccessError", "DataError", "DiscreetError", "DomainError", "Fault", "FileProblem",
+    "GuaranteeKindError", "Infeasible", "LawNotAvailable", "MissingExtra", "MissingPublicFact", "NotPublic",
+    "ParameterError", "PoorUtility", "RandomnessError", "Refused", "RelationNotSupported",
+]  # fmt: skip
 
 
 class DiscreetError(Exception):

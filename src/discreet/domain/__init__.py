@@ -46,20 +46,8 @@ if TYPE_CHECKING:
     from discreet.domain.unit_tables import UnitTable
 
 __all__ = [
-    "Boolean",
-    "Category",
-    "Counts",
-    "Date",
-    "Datetime",
-    "Decimal",
-    "Domain",
-    "Duration",
-    "Integer",
-    "Numeric",
-    "OpenLabels",
-    "Records",
-    "Time",
-    "UnitTable",
-]
+    "Boolean", "Category", "Counts", "Date", "Datetime", "Decimal", "Domain", "Duration", "Integer", "Numeric",
+    "OpenLabels", "Records", "Time", "UnitTable",
+]  # fmt: skip
 
 __getattr__, __dir__ = door(__name__)

@@ -12,16 +12,8 @@ if TYPE_CHECKING:
     from discreet.evolution.table import Ball, Box, Resampling, Table, api_from
 
 __all__ = [
-    "API",
-    "Ball",
-    "Box",
-    "Callables",
-    "ContinuedTexts",
-    "DiffusionImages",
-    "MaskedTexts",
-    "Resampling",
-    "Table",
+    "API", "Ball", "Box", "Callables", "ContinuedTexts", "DiffusionImages", "MaskedTexts", "Resampling", "Table",
     "measured_property",
-]
+]  # fmt: skip
 
 __getattr__, __dir__ = door(__name__)

@@ -17,16 +17,8 @@ if TYPE_CHECKING:
     from discreet.inference.urn import process_posterior
 
 __all__ = [
-    "NotConverged",
-    "Posterior",
-    "ReleaseTakenForSample",
-    "combine",
-    "fit",
-    "mechanism_posterior",
-    "noisy_counts_posterior",
-    "posterior",
-    "process_posterior",
-    "unseen",
-]
+    "NotConverged", "Posterior", "ReleaseTakenForSample", "combine", "fit", "mechanism_posterior",
+    "noisy_counts_posterior", "posterior", "process_posterior", "unseen",
+]  # fmt: skip
 
 __getattr__, __dir__ = door(__name__)

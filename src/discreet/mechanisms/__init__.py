@@ -92,30 +92,11 @@ if TYPE_CHECKING:
     from discreet.mechanisms.wide_facts import check_columns
 
 __all__ = [
-    "REGISTRY",
-    "CellCounts",
-    "DataSpecificRevealOrObscure",
-    "DirichletMultinomial",
-    "ExponentialHistogram",
-    "Forecast",
-    "GaussianSmoothedHistogram",
-    "HierarchicalHistogram",
-    "LaplaceProjectionSampler",
-    "Marginals",
-    "Mechanism",
-    "PerturbedHistogram",
-    "PitmanYor",
-    "PrivateEvolution",
-    "Reading",
-    "RevealOrObscure",
-    "SignedMeasure",
-    "SmoothedHistogram",
-    "StabilisedPitmanYor",
-    "StabilityHistogram",
-    "SubsampledRandomisedResponse",
-    "Traits",
-    "UrnHistogram",
-    "named",
-]
+    "REGISTRY", "CellCounts", "DataSpecificRevealOrObscure", "DirichletMultinomial", "ExponentialHistogram", "Forecast",
+    "GaussianSmoothedHistogram", "HierarchicalHistogram", "LaplaceProjectionSampler", "Marginals", "Mechanism",
+    "PerturbedHistogram", "PitmanYor", "PrivateEvolution", "Reading", "RevealOrObscure", "SignedMeasure",
+    "SmoothedHistogram", "StabilisedPitmanYor", "StabilityHistogram", "SubsampledRandomisedResponse", "Traits",
+    "UrnHistogram", "named",
+]  # fmt: skip
 
 __getattr__, __dir__ = door(__name__)

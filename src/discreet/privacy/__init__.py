@@ -33,18 +33,8 @@ if TYPE_CHECKING:
     from discreet.privacy.zcdp import approximate_zcdp, pair_as_zcdp, zcdp_budget, zcdp_epsilon
 
 __all__ = [
-    "Budget",
-    "Code",
-    "ConstantProfile",
-    "DiscreteGaussianPair",
-    "DiscreteLaplacePair",
-    "Guarantee",
-    "MixturePair",
-    "Profile",
-    "Relation",
-    "Unit",
-    "UrnPair",
-    "compose",
-]
+    "Budget", "Code", "ConstantProfile", "DiscreteGaussianPair", "DiscreteLaplacePair", "Guarantee", "MixturePair",
+    "Profile", "Relation", "Unit", "UrnPair", "compose",
+]  # fmt: skip
 
 __getattr__, __dir__ = door(__name__)

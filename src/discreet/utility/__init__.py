@@ -22,15 +22,8 @@ if TYPE_CHECKING:
     from discreet.utility.transport import sliced_wasserstein, transport_distance
 
 __all__ = [
-    "compare",
-    "hellinger",
-    "kde_l2",
-    "ks_distance",
-    "pmse",
-    "sliced_wasserstein",
-    "total_variation",
-    "transport_distance",
-    "wasserstein_1d",
-]
+    "compare", "hellinger", "kde_l2", "ks_distance", "pmse", "sliced_wasserstein", "total_variation",
+    "transport_distance", "wasserstein_1d",
+]  # fmt: skip
 
 __getattr__, __dir__ = door(__name__)
