@@ -157,8 +157,7 @@ def _numbers(columns: Sequence[pl.Series]) -> Floats | None:
         parts.append(values.to_numpy())
     numbers = np.concatenate(parts)
     finite = np.isfinite(numbers)
-    lowest = numbers[finite].min() if finite.any() else 0.0
-    return np.where(finite, numbers, lowest - 1.0)
+    return np.where(finite, numbers, numbers.min(where=finite, initial=0.0) - 1.0)
 
 
 @dataclass(frozen=True, slots=True)

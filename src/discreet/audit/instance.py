@@ -116,8 +116,7 @@ def _opened(draws: Integers, opening: float, discount: float, rng: np.random.Gen
     longest = draws[order]
     for i in range(int(draws.max(initial=0))):
         live = int(np.searchsorted(-longest, -i, side="left"))  # those with more than i draws
-        chance = (opening + opened[:live] * discount) / (opening + i)
-        opened[:live] += rng.random(live) < chance
+        opened[:live] += rng.random(live) < (opening + opened[:live] * discount) / (opening + i)
     return opened[np.argsort(order)]
 
 

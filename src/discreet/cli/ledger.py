@@ -130,8 +130,7 @@ def report(book: discreet.Ledger, certificates: tuple[str, ...], out: str | None
 
     That it was rolled back shows only with the CERTIFICATES of releases. The exit status is 1 where anything is wrong.
     """
-    name = re.sub(r"[^\w-]", "-", book.dataset)
-    page = out or f"{name}.ledger.html"
+    page = out or re.sub(r"[^\w-]", "-", book.dataset) + ".ledger.html"
     problems = reports.write_ledger_report(book, page, certificates=certificates)
     document = {"out": page, "ok": not problems, "problems": problems, "rollback_checked": bool(certificates)}
     answer(as_json, document, f"wrote {page}")

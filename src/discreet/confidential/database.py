@@ -149,8 +149,7 @@ def open_table(data: str) -> Source:
     path = str(where.path)
     if where.kind == "duckdb":
         table = quietly(lambda: nw.from_native(duckdb_table(where)), where.broken)
-        types_of_table = table.head(0).collect().to_polars().schema
-        returned = as_polars(types_of_table)
+        returned = as_polars(table.head(0).collect().to_polars().schema)
         return replace(source_of(table, where.broken), kind="database", path=path, returned=returned)
     if where.kind == "postgresql":
         path = where.text

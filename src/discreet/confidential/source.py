@@ -331,8 +331,7 @@ def encoded(
     """Return a batch's encoded records and their frequencies, None where each row is one."""
     # rng: the source of coins. Each record has its own, whatever the others are.
     frequencies = batch[FREQUENCY].to_numpy() if FREQUENCY in batch.columns else None
-    texts = [texts_of(batch[name], column, source) for name, column in domain.columns.items()]
-    table = pl.DataFrame(texts)
+    table = pl.DataFrame([texts_of(batch[name], column, source) for name, column in domain.columns.items()])
     records = domain.encode(table)
     if rng is None or not domain.coin_columns:
         return records, frequencies

@@ -422,8 +422,7 @@ class Numeric(Column):
             return np.searchsorted((points[:-1] + points[1:]) / 2, x, side="left").astype(np.int64, copy=False)
         assert self._lattice is not None
         assert self.step is not None
-        index = np.rint((x - self.lower) / self.step).astype(np.int64)
-        return np.clip(index, 0, self._lattice[2] - 1)
+        return np.clip(np.rint((x - self.lower) / self.step).astype(np.int64), 0, self._lattice[2] - 1)
 
     def _points(self, index: Integers) -> Floats:
         """Return public points, those of a step each the float64 nearest to its decimal value."""

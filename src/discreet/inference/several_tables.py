@@ -198,8 +198,7 @@ def regress_tables(
     shifts = dependence.shifts(coefficients_of, emptied=True)
     codes = dependence.codes()
     labels = [(Functional(name), {"codes": codes}) for name in coefficients.names]
-    notes = [*coefficients.notes, *several.notes(used, tables)]
-    return several.summary(numbers, labels, shifts, notes=notes)
+    return several.summary(numbers, labels, shifts, notes=[*coefficients.notes, *several.notes(used, tables)])
 
 
 def _variances_over(samples: Floats) -> Floats:

@@ -302,8 +302,7 @@ class PitmanYorUrn(HeldMechanism):
     def _most_new(self, n: int) -> float:
         """Return that probability for a table of as many distinct values as it can have."""
         theta, sigma = self.strength, self.discount
-        distinct = min(n, self.domain.size or n)
-        return max(0.0, theta + sigma * distinct) / (theta + n)
+        return max(0.0, theta + sigma * min(n, self.domain.size or n)) / (theta + n)
 
     @classmethod
     def _solution(cls, search: Search) -> Any:

@@ -111,8 +111,7 @@ class SubsampledRandomisedResponse(Mixture):
             factors = [math.comb(drawn, j) * math.perm(held, j) for j in range(min(drawn, held) + 1)]
             ways = np.convolve(ways, np.array(factors, dtype=object))
         logs = [math.log(w) - math.log(math.perm(x.n, j)) + xlogy(j, 1.0 - q) for j, w in enumerate(ways)]
-        replaced = self.size - np.arange(len(ways))
-        return float(np.logaddexp.reduce(logs + replaced * math.log(q / self._cells)))
+        return float(np.logaddexp.reduce(logs + (self.size - np.arange(len(ways))) * math.log(q / self._cells)))
 
     def likelihood(self) -> ExactLaw:
         """Return the law itself: distinct records have no factors of single cells."""

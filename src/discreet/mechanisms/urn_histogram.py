@@ -100,19 +100,11 @@ class UrnHistogram(PitmanYorUrn):
         """Return theorem T12 for a table of ``n`` records."""
         n, group = require_neighbours(self, relation, n)
         delta = moved_mass(self.size, self.strength, n, group) * (self.domain.size != 1)
-        return Guarantee(
-            relation=relation,
-            n=n,
-            profile=ConstantProfile(value=delta, tight=self.discount == 0 or delta == 0.0),
-            kind="unconditional",
-            theorem="T12",
-            assumptions=(Code("chosen-without-data", {"what": ["strength", "discount"]}),),
-            caveats=(
-                Code("all-verbatim", {"expected": self.expected_size(n), "at_most": self.discount != 0}),
-                Code("delta-constant"),
-                Code("random-number", {"size": self.size}),
-            ),
-        )
+        profile = ConstantProfile(value=delta, tight=self.discount == 0 or delta == 0.0)
+        verbatim = Code("all-verbatim", {"expected": self.expected_size(n), "at_most": self.discount != 0})
+        codes = {"assumptions": (Code("chosen-without-data", {"what": ["strength", "discount"]}),)}
+        codes["caveats"] = (verbatim, Code("delta-constant"), Code("random-number", {"size": self.size}))
+        return Guarantee(relation=relation, n=n, profile=profile, kind="unconditional", theorem="T12", **codes)
 
     def held_table(self, x: Counts) -> HeldTable:
         """Return what the law at a table depends on: new values are dropped."""

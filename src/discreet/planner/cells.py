@@ -284,8 +284,7 @@ def chosen_mechanism(request: Request, facts: PublicFacts) -> tuple[Mechanism, s
     """Return the mechanism of a request for a table of ``facts.n`` records, and why it is this one."""
     if request.mechanism is None:
         return _chosen_by_plan(request, facts)
-    mechanism_type = named(request.mechanism)
-    parameters = with_sampling(mechanism_type, request.parameters)
+    parameters = with_sampling(named(request.mechanism), request.parameters)
     if isinstance(parameters.get("points"), (str, os.PathLike)):
         parameters["points"] = public_table(os.fspath(parameters["points"]), facts.domain)
     sizes = {"n": facts.n, "budget": request.required_budget(), "size": request.size, "group": request.group}

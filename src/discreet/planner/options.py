@@ -136,7 +136,7 @@ class Option:
     @property
     def share_not_from_data(self) -> float | None:
         """Share of the released records that carries nothing of the data, as forecast."""
-        return None if self.forecast is None else self.forecast.lost
+        return self.forecast and self.forecast.lost
 
     @property
     def poor(self) -> bool:
@@ -172,12 +172,12 @@ class Option:
     @cached_property
     def epsilon(self) -> float | None:
         """The budget's; where that says what an attacker may reach, what the mechanism costs."""
-        return None if self.guarantee is None else headline(self.guarantee, self.comparison.request.budget)
+        return self.guarantee and headline(self.guarantee, self.comparison.request.budget)
 
     @cached_property
     def delta(self) -> float | None:
         """The exact guarantee at this epsilon."""
-        return None if self.guarantee is None else self.guarantee.delta(self.epsilon or 0.0)
+        return self.guarantee and self.guarantee.delta(self.epsilon or 0.0)
 
     @property
     def caveats(self) -> tuple[str, ...]:
@@ -288,8 +288,7 @@ def rank(option: Option) -> float:
 def considered(name: str, comparison: PlanRequest, fixed: dict[str, Any], *, sized: bool) -> Option:
     """Calibrate a mechanism and predict its error with a few draws of its noise, or say why not."""
     if comparison.mechanisms is None and not (comparison.declares_more or comparison.suits(name)):
-        least = named(name).traits.least_columns
-        why = f"is for tables of {least} columns or more. Ask for it by name"
+        why = f"is for tables of {named(name).traits.least_columns} columns or more. Ask for it by name"
         return Option(name=name, comparison=comparison, refused=why)
     try:
         mechanism = calibrated(name, comparison.domain, fixed, **comparison.sizes)

@@ -342,8 +342,7 @@ def _largest_budgets(
     too_large = max(minimum, feasible / _STEP)
     while too_large < feasible and excess(too_large) <= 0.0:
         feasible, too_large = too_large, max(minimum, too_large / _STEP)
-    solution = least_real(excess, too_large, feasible, relative=_PRECISION)
-    return budgets(solution or feasible)
+    return budgets(least_real(excess, too_large, feasible, relative=_PRECISION) or feasible)
 
 
 def _part_budget(total: AnyBudget, share: float, factor: float) -> AnyBudget:

@@ -260,8 +260,7 @@ def compose(profiles: Sequence[Profile]) -> Profile:
     counts = [profiles.count(profile) for profile in distinct]
     reaches = []  # beyond them at most a negligible delta, or the profile's constant floor, remains
     for profile in distinct:
-        floor = profile.delta(math.inf) * (1.0 + 1e-12)
-        reaches.append(fallen_to(profile, floor + _NEGLIGIBLE, relative=1e-3))
+        reaches.append(fallen_to(profile, profile.delta(math.inf) * (1.0 + 1e-12) + _NEGLIGIBLE, relative=1e-3))
         if profile.delta(reaches[-1]) > 1.0 - 1e-9:
             return ConstantProfile(value=1.0, tight=False)  # one of them reveals everything
     total = sum(reach * count for reach, count in zip(reaches, counts, strict=True))

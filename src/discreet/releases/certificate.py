@@ -144,8 +144,7 @@ class Certificate:
                 detection = privacy.Risk(detection=0.99, false_alarms=0.01).reached(profile)
         except (DiscreetError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError):
             points = np.array([*self.facts.guarantee.profile, (self.epsilon, self.delta)]).T
-            stated = privacy.TradeOff(epsilons=points[0], deltas=points[1])
-            detection = float(stated.power(np.array([0.01]))[0])
+            detection = float(privacy.TradeOff(epsilons=points[0], deltas=points[1]).power(np.array([0.01]))[0])
         return wording.meaning(self, detection)
 
     @property

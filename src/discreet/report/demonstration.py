@@ -52,8 +52,7 @@ def demo(out: Path, *, say: Callable[[str], None] = print) -> dict[str, Any]:
     say(f"wrote {result.certificate.summary}.\n{str(result.certificate).splitlines()[0]}")
 
     say(f"\n$ discreet estimate {synthetic} --column mdvis --functional '{','.join(_SHARES)}'")
-    estimates = read(synthetic).estimate(list(_SHARES), column="mdvis")
-    say(str(estimates).partition("\n- ")[0])
+    say(str(read(synthetic).estimate(list(_SHARES), column="mdvis")).partition("\n- ")[0])
     say("Shares of person-years by visits to a doctor, from the synthetic tables and the certificate alone.")
 
     say(f"\n$ discreet verify {synthetic}")

@@ -129,8 +129,7 @@ class Comparison:
             parts = [["", name, *str(part).splitlines()[1:]] for name, part in self.tables.items()]
             return "\n".join([BANNER, *chain.from_iterable(parts), *(f"- {harmless(note)}" for note in self.notes)])
         lines = [BANNER, f"{counted(self.records, 'confidential record')}, {self.released:,} released"]
-        head = ("column", "W1", "W1 scaled", "KS", "nulls", "nulls released", "metric")
-        rows: list[tuple[str, ...]] = [head]
+        rows: list[tuple[str, ...]] = [("column", "W1", "W1 scaled", "KS", "nulls", "nulls released", "metric")]
         for column in self.columns:
             distances = map(_number, (column.wasserstein, column.wasserstein_scaled, column.ks))
             nulls, released_nulls = (f"{share:.2%}" for share in column.null_shares)
