@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
 from discreet._core.boundary import sealed
 from discreet._core.errors import BudgetError, ParameterError, integer, real
@@ -136,9 +137,7 @@ def density_ratio(
     return DensityRatio(**facts, largest=largest, larger=larger, infinite=infinite, **bounds)
 
 
-def random_tables(
-    mechanism: Mechanism, records: int, neighbours: int, rng: np.random.Generator
-) -> tuple[Counts, list[Counts]]:
+def random_tables(mechanism: Mechanism, records: int, neighbours: int, rng: Generator) -> tuple[Counts, list[Counts]]:
     """Draw a table of a random number of distinct values, and tables in which one is replaced, by a new one or not."""
     values = mechanism.domain.draw_base(records + 1, rng)
     if mechanism.domain.finite:
@@ -155,9 +154,7 @@ def random_tables(
     return x, changed
 
 
-def log_ratios(
-    mechanism: Mechanism, x: Counts, neighbours: Sequence[Counts], releases: int, rng: np.random.Generator
-) -> Floats:
+def log_ratios(mechanism: Mechanism, x: Counts, neighbours: Sequence[Counts], releases: int, rng: Generator) -> Floats:
     """Return logarithms of the ratios, (releases, neighbours)."""
     values = [set(table.records.rows()) for table in (x, *neighbours)]
     logs = np.empty((releases, len(values)))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from numpy.random import Generator
 
 from discreet._core.boundary import sealed
 from discreet._core.errors import DomainError, integer, plain, real, unfit
@@ -194,7 +195,7 @@ class UnitTable:
     # -- the map and back -----------------------------------------------------------------------------------------
 
     def records_of_units(
-        self, rows: Records, owners: Integers, places: Integers, *, rng: np.random.Generator, least: int = 1
+        self, rows: Records, owners: Integers, places: Integers, *, rng: Generator, least: int = 1
     ) -> Records:
         """Return one record for each unit, of encoded rows in any order. Confidential.
 
@@ -239,9 +240,7 @@ class UnitTable:
             return [columns[0] + least > slot for slot in range(self.number)]
         return [codes == 1 for codes in columns[: self.number]]
 
-    def frame(
-        self, domain: Domain, records: Records, *, rng: np.random.Generator, first: int, least: int = 1
-    ) -> pl.DataFrame:
+    def frame(self, domain: Domain, records: Records, *, rng: Generator, first: int, least: int = 1) -> pl.DataFrame:
         """Return the rows of encoded records, those of a unit side by side. ``first``: the name of the first unit.
 
         ``domain``: of the rows, with the unit's own columns first, or without them. ``records``: with these, and what
@@ -365,7 +364,7 @@ def rules_within(domain: Domain, names: Collection[str]) -> dict[str, Any]:
     return rules
 
 
-def decoded(domain: Domain, records: Records, *, rng: np.random.Generator, first: int, table: str) -> pl.DataFrame:
+def decoded(domain: Domain, records: Records, *, rng: Generator, first: int, table: str) -> pl.DataFrame:
     """Turn records of units into one of the tables: see :meth:`Domain.decode`."""
     unit_codes = records.columns[: len(domain.own_columns)]
     if table and table == domain.units:

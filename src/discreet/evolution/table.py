@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from numpy.random import Generator
 
 from discreet._core.boundary import sealed
 from discreet._core.errors import ParameterError, flag, integer, probability, real
@@ -52,7 +53,7 @@ class _GaussianVariations(API):
         r"""Return :math:`2 \lceil \log_2(D/\alpha) \rceil + 1`."""
         return 2 * len(self.scales) + 1
 
-    def variation(self, records: Records, *, rng: np.random.Generator, step: int = 0, steps: int = 1) -> Records:
+    def variation(self, records: Records, *, rng: Generator, step: int = 0, steps: int = 1) -> Records:
         """Add noise at every scale, twice; the same in every step."""
         points = self.embed(records)
         stds = np.repeat(self.scales, 2)
@@ -148,7 +149,7 @@ class Box(_GaussianVariations):
         """Norm of the sides."""
         return float(np.linalg.norm(self.sides, ord=self.norm))
 
-    def random(self, count: int, *, rng: np.random.Generator) -> Records:
+    def random(self, count: int, *, rng: Generator) -> Records:
         """Draw from the base measure: uniformly, unless columns declare another."""
         return self.domain.draw_base(count, rng)
 
@@ -232,7 +233,7 @@ class Ball(_GaussianVariations):
         """Twice the radius."""
         return 2 * self.radius
 
-    def random(self, count: int, *, rng: np.random.Generator) -> Records:
+    def random(self, count: int, *, rng: Generator) -> Records:
         """Draw uniformly on the ball."""
         shape = (count, len(self.domain.columns))
         if self.norm == 1:
@@ -325,11 +326,11 @@ class Table(GroundAPI):
         """Return ``1 + levels * each``."""
         return 1 + self.levels * self.each
 
-    def random(self, count: int, *, rng: np.random.Generator) -> Records:
+    def random(self, count: int, *, rng: Generator) -> Records:
         """Draw each column from its base measure."""
         return Records(columns=tuple(self._drawn(column, (count,), rng) for column in self.domain.columns.values()))
 
-    def variation(self, records: Records, *, rng: np.random.Generator, step: int = 0, steps: int = 1) -> Records:
+    def variation(self, records: Records, *, rng: Generator, step: int = 0, steps: int = 1) -> Records:
         """Move and redraw at every scale; the same in every step."""
         columns = tuple(self.domain.columns.values())
         shape = (len(records), self.levels * self.each)
@@ -346,9 +347,7 @@ class Table(GroundAPI):
         """Return levels, each and null_share."""
         return {"levels": self.levels, "each": self.each, "null_share": self.null_share}
 
-    def _near(
-        self, column: Column, codes: npt.NDArray[Any], scales: Floats, rng: np.random.Generator
-    ) -> npt.NDArray[Any]:
+    def _near(self, column: Column, codes: npt.NDArray[Any], scales: Floats, rng: Generator) -> npt.NDArray[Any]:
         """Return one variation of each code at each scale, of shape (len(codes), len(scales))."""
         shape = (len(codes), len(scales))
         varied: npt.NDArray[Any] = np.broadcast_to(codes[:, None], shape)
@@ -361,7 +360,7 @@ class Table(GroundAPI):
                 return varied
         return np.where(rng.random(shape) < scales, self._drawn(column, shape, rng), varied)
 
-    def _drawn(self, column: Column, shape: tuple[int, ...], rng: np.random.Generator) -> npt.NDArray[Any]:
+    def _drawn(self, column: Column, shape: tuple[int, ...], rng: Generator) -> npt.NDArray[Any]:
         """Draw codes from a column's base measure, some of them null where an ordered column has nulls."""
         codes = column.draw(int(np.prod(shape)), rng).reshape(shape)
         if column.on_a_line and column.nullable:
@@ -437,12 +436,12 @@ class Resampling(GroundAPI):
         """Return one more than there are neighbourhoods."""
         return 1 + len(self.sizes)
 
-    def random(self, count: int, *, rng: np.random.Generator) -> Records:
+    def random(self, count: int, *, rng: Generator) -> Records:
         """Draw from the public records with replacement."""
         table: Records = self.table
         return table.take(rng.integers(len(table), size=count))
 
-    def variation(self, records: Records, *, rng: np.random.Generator, step: int = 0, steps: int = 1) -> Records:
+    def variation(self, records: Records, *, rng: Generator, step: int = 0, steps: int = 1) -> Records:
         """Draw among the nearest public records, at every scale; the same in every step."""
         from scipy.spatial.distance import cdist
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from discreet._core.numeric import Booleans, Floats, Integers, log_rising
 from discreet.inference.prior import CountPosterior, Lattice, Noise, Prior, log_prior
@@ -58,7 +59,7 @@ def rounded_away(lattice: Lattice) -> Floats:
 
 
 def held_cells(
-    likelihood: DrawnFromCounts, prior: Prior, records: int, drawn: Integers, rng: np.random.Generator
+    likelihood: DrawnFromCounts, prior: Prior, records: int, drawn: Integers, rng: Generator
 ) -> CountPosterior:
     """Return proposals given drawn records, with a factor, of concave logarithm, of the number of cells held."""
     # Counts are proposed with the tangent at about the number of cells that are held, which is nowhere below.
@@ -66,7 +67,7 @@ def held_cells(
     assert log_held is not None
     number = max(1, int(np.count_nonzero(drawn)))
 
-    def propose(draws: int, rng: np.random.Generator) -> tuple[Floats, Integers]:
+    def propose(draws: int, rng: Generator) -> tuple[Floats, Integers]:
         counts = lattice.counts(sums.draw(draws, rng))
         occupied = np.asarray(np.count_nonzero(counts, axis=1))
         if lattice.step > 1:  # those that are rounded to 0 may hold a record
@@ -85,7 +86,7 @@ def held_cells(
             break
         number = nearer
 
-    def draw(draws: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    def draw(draws: int, rng: Generator) -> tuple[Floats, Floats]:
         counts, occupied = propose(draws, rng)
         return counts, log_held(occupied, released) - (value + slope * (occupied - number))
 
@@ -144,9 +145,7 @@ _FINE = 32.0  # parts of its standard deviation to which that sum is met, where 
 class NoisyUrn:
     """Proposals of the counts of cells under one prior, with the noisy counts, of which the release tells the sum."""
 
-    def __init__(
-        self, likelihood: ThresholdedUrn, prior: Prior, release: ReleasedRecords, rng: np.random.Generator
-    ) -> None:
+    def __init__(self, likelihood: ThresholdedUrn, prior: Prior, release: ReleasedRecords, rng: Generator) -> None:
         assert release.kept is not None  # the certificate of such a release tells it
         records, drawn, kept = release.n, release.values, release.kept
         self._records, self._size, self._kept = records, int(drawn.sum()), kept
@@ -190,7 +189,7 @@ class NoisyUrn:
         log = self._sums.log + self._fall * self._kept + lean
         return CountPosterior(log, self._draw, self.step, text, proposed=True)
 
-    def _draw(self, draws: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    def _draw(self, draws: int, rng: Generator) -> tuple[Floats, Floats]:
         numbers = self._sums.draw(draws, rng)
         total = self._noisy(numbers, rng).sum(axis=1)
         if self._kept < self._records:
@@ -237,7 +236,7 @@ class NoisyUrn:
         with np.errstate(divide="ignore"):
             return numbers, np.log(weights * (numbers > 0) + self._unkept(factor, numbers)) + factor.peak
 
-    def _noisy(self, numbers: Integers, rng: np.random.Generator) -> Floats:
+    def _noisy(self, numbers: Integers, rng: Generator) -> Floats:
         """Return draws of the noisy counts given the counts, 0 where none was kept."""
         noisy = np.empty(numbers.shape)
         cells: dict[tuple[int, float], list[int]] = {}

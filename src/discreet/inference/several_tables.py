@@ -11,6 +11,7 @@ from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
+from numpy.random import Generator
 
 from discreet import wording
 from discreet._core.boundary import quietly
@@ -118,10 +119,7 @@ def _tables_read(
 
 
 def _estimated(
-    table: Released,
-    closed: Sequence[Functional],
-    evaluated: Callable[[Released, Floats], Floats],
-    rng: np.random.Generator,
+    table: Released, closed: Sequence[Functional], evaluated: Callable[[Released, Floats], Floats], rng: Generator
 ) -> Floats:
     """Return each number of a table, and its variance in samples of that size: by a formula if ``closed``."""
     shares, size = table.counts / table.counts.sum(), int(table.size)

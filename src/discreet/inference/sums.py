@@ -9,6 +9,7 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from discreet._core.numeric import Floats, Indices, Integers
 
@@ -151,7 +152,7 @@ class Sums:
         """The logarithm of the weight of all ways to reach the sum."""
         return self._whole.log(self._total) - self.tilt * self._total
 
-    def draw(self, draws: int, rng: np.random.Generator) -> Integers:
+    def draw(self, draws: int, rng: Generator) -> Integers:
         """Return independent draws of the numbers, a row each."""
         sums = np.full((1, draws), self._total, dtype=np.int64)
         for heads, laws in reversed(self._steps):
@@ -241,9 +242,7 @@ def _tilt(laws: Sequence[IntegerLaw], total: int) -> float:
     return middle
 
 
-def _split(
-    ones: Sequence[IntegerLaw], others: Sequence[IntegerLaw], sums: Integers, rng: np.random.Generator
-) -> Integers:
+def _split(ones: Sequence[IntegerLaw], others: Sequence[IntegerLaw], sums: Integers, rng: Generator) -> Integers:
     """Return the first of two numbers with a given sum, pair by pair (rows) and draw by draw."""
     # Numbers are proposed by the narrower law and kept in proportion to the weight of what is left for the other.
     swapped = np.array([len(a.weights) > len(b.weights) for a, b in zip(ones, others, strict=True)])

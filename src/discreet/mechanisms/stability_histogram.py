@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
+from numpy.random import Generator
 
 from discreet._core.boundary import sealed
 from discreet._core.errors import choice
@@ -94,7 +95,7 @@ class _SharesOfLabels(LabelReading, readings.CellReading):
 
     mechanism: StabilityHistogram
 
-    def cell_shares(self, *, rng: np.random.Generator) -> readings.CellShares:
+    def cell_shares(self, *, rng: Generator) -> readings.CellShares:
         """Return the shares of the labels that remain."""
         if not self.y.distinct:
             return _BaseShares(np.zeros(0), "iid", self.mechanism.domain)
@@ -107,13 +108,11 @@ class _BaseShares(readings.CellShares):
 
     domain: Domain
 
-    def records_in(self, items: Integers, *, rng: np.random.Generator) -> Records:
+    def records_in(self, items: Integers, *, rng: Generator) -> Records:
         """Return the records of no items."""
         return self.domain.draw_base(0, rng)
 
-    def draw(
-        self, size: int, *, rng: np.random.Generator, portion: readings.Portion = readings.WHOLE
-    ) -> Iterator[Records]:
+    def draw(self, size: int, *, rng: Generator, portion: readings.Portion = readings.WHOLE) -> Iterator[Records]:
         """Yield records whose new labels are numbered one after the other."""
         total = len(range(portion.number, size, portion.parts))
         for start in range(0, total, readings.BLOCK):

@@ -16,6 +16,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from discreet._core.errors import ParameterError
 from discreet._core.lazy import pl
@@ -202,9 +203,7 @@ def released_shares(
         yield columns
 
 
-def _continued(
-    domain: Domain, support: Records, shares: Floats, forecast: Forecast, rng: np.random.Generator
-) -> list[_Shares]:
+def _continued(domain: Domain, support: Records, shares: Floats, forecast: Forecast, rng: Generator) -> list[_Shares]:
     """Return the shares of records that are the table's but for the share that is lost; those of an urn are drawn."""
     law, remainder = (1.0 - forecast.lost) * shares, forecast.lost
     if len(support) == domain.size:

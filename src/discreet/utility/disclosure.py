@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.random import Generator
 
 from discreet._core.errors import ParameterError, choice
 from discreet._core.numeric import Booleans, Integers, row_numbers
@@ -73,7 +74,7 @@ def disclosures(
     *,
     sensitive: str,
     known: str | Iterable[str] | None,
-    rng: np.random.Generator,
+    rng: Generator,
 ) -> tuple[Disclosure, ...]:
     """Return what attacks reach that know some columns of a record, by default all others, and look for another one."""
     names = [column.name for column in data.columns]
@@ -124,7 +125,7 @@ class _Targets:
     values: Integers  # a number for each label of the sensitive column
     frequencies: Integers
 
-    def sample(self, count: int, rng: np.random.Generator) -> Integers:
+    def sample(self, count: int, rng: Generator) -> Integers:
         """Return rows of at most ``count`` records drawn without replacement, each as often as it was drawn."""
         total = int(self.frequencies.sum())
         if total <= count:
@@ -155,9 +156,7 @@ def _row_labels(rows: DistinctRows) -> Integers:
     return np.column_stack([column.by_row for column in rows.columns])[rows.present]
 
 
-def _match_rates(
-    table: _Targets, release: _Targets, ordered: Booleans, rng: np.random.Generator
-) -> dict[str, AttackRate]:
+def _match_rates(table: _Targets, release: _Targets, ordered: Booleans, rng: Generator) -> dict[str, AttackRate]:
     """Return how often matches and guesses about the records of a table are right."""
     n, values, records = table.frequencies, table.values, int(table.frequencies.sum())
     alone = table.alike == 1
@@ -193,7 +192,7 @@ def _nearest_values(known: Integers, release: _Targets, ordered: Booleans) -> In
     return guesses
 
 
-def _single_out(sides: Sequence[DistinctRows], rng: np.random.Generator) -> list[AttackRate]:
+def _single_out(sides: Sequence[DistinctRows], rng: Generator) -> list[AttackRate]:
     """Return how often the labels of up to four columns that single out a released record single out one of a table."""
     data, release, *controls = sides
     size = min(side.size for side in (data, *controls))  # a description fits more records of a larger table
