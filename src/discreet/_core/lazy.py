@@ -12,7 +12,7 @@ from importlib import import_module
 from pkgutil import get_data
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["Lazy", "dist", "handlers", "jax", "jnp", "numpyro", "nw", "pl", "torch"]
+__all__ = ["Lazy", "dask", "dist", "handlers", "jax", "jnp", "numpyro", "nw", "pd", "pl", "spatial", "special", "torch"]
 
 
 class Lazy:
@@ -35,17 +35,21 @@ class Lazy:
 
 
 if TYPE_CHECKING:
+    import dask
     import jax
     import jax.numpy as jnp
     import narwhals as nw
     import numpyro
     import numpyro.distributions as dist
+    import pandas as pd
     import polars as pl
     import torch
     from numpyro import handlers
+    from scipy import spatial, special
 else:
     jax, jnp, torch, nw, pl = map(Lazy, ("jax", "jax.numpy", "torch", "narwhals", "polars"))
     numpyro, dist, handlers = map(Lazy, ("numpyro", "numpyro.distributions", "numpyro.handlers"))
+    dask, pd, spatial, special = map(Lazy, ("dask", "pandas", "scipy.spatial", "scipy.special"))
 
 
 def door(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:

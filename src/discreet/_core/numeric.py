@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._core.lazy import special
+
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Indices = npt.NDArray[np.intp]
@@ -75,11 +77,11 @@ def log_rising(a: float | Floats, s: float | Floats) -> Any:
     """Return ``log((a)_s) = log(Gamma(a + s) / Gamma(a))``, the logarithm of the rising factorial, for ``a > 0``."""
     if np.ndim(a) == 0 and a >= _LARGE:
         return _log_rising_large(a, s)
-    from scipy.special import gammaln
-
     if np.ndim(a) == 0:
-        return gammaln(a + s) - gammaln(a)
-    return np.where(np.less(a, _LARGE), gammaln(a + s) - gammaln(a), _log_rising_large(np.maximum(a, _LARGE), s))
+        return special.gammaln(a + s) - special.gammaln(a)
+    return np.where(
+        np.less(a, _LARGE), special.gammaln(a + s) - special.gammaln(a), _log_rising_large(np.maximum(a, _LARGE), s)
+    )
 
 
 def _log_rising_large(a: float | Floats, s: float | Floats) -> Any:
@@ -94,9 +96,7 @@ def _tail(x: Any) -> Any:
 
 def log_binomial(u: float | Floats, s: float | Floats) -> Any:
     """Return ``log(C(u, s))`` for ``0 <= s <= u``."""
-    from scipy.special import gammaln
-
-    return log_rising(u - s + 1.0, s) - gammaln(s + 1.0)
+    return log_rising(u - s + 1.0, s) - special.gammaln(s + 1.0)
 
 
 def log_beta_binomial(s: float | Floats, u: float | Floats, a: float, b: float) -> Any:
@@ -374,8 +374,6 @@ def log_factorial_coefficient(n: int, j: npt.ArrayLike, discount: float, noncent
 
 def _series(n: int, j: Floats, sigma: float, gamma: Floats) -> Floats:
     """Return the coefficient of ``t^(n-j)`` in ``(1-t)^gamma (g/t)^j`` as the exponential of a power series."""
-    from scipy.special import gammaln
-
     steps = np.arange(1.0, _NEAR + 1.0)
     ratio = np.cumprod((steps - sigma) / (steps + 1.0))  # g(1-t)/t = sum ratio_i t^i
     logs = np.zeros(_NEAR + 1)
@@ -392,12 +390,11 @@ def _series(n: int, j: Floats, sigma: float, gamma: Floats) -> Floats:
     place = (n - j).astype(np.int64)
     with np.errstate(divide="ignore"):
         coefficient = np.log(out[np.arange(len(j)), place])
-    return np.asarray(coefficient - place * np.log(scale) + gammaln(n + 1.0) - gammaln(j + 1.0))
+    return np.asarray(coefficient - place * np.log(scale) + special.gammaln(n + 1.0) - special.gammaln(j + 1.0))
 
 
 def _saddle(n: int, j: Floats, sigma: float, gamma: Floats) -> Floats:
     """Integrate along the parabola through the saddle point; ``x`` is the logit of ``u_0``."""
-    from scipy.special import gammaln
 
     def slope(x: Floats) -> Floats:
         """Return ``u`` times the derivative of ``gamma log u + j log g - (n + 1) log(1 - u)``; it increases."""
@@ -431,4 +428,4 @@ def _saddle(n: int, j: Floats, sigma: float, gamma: Floats) -> Floats:
     exponent = -(n + 1.0) * log_share + gamma[:, None] * turn + j[:, None] * grown + half
     integral = (2.0 / np.pi) * (np.exp(exponent).real * step).sum(axis=1)
     peak = -(n + 1.0) * log_rest + gamma * log_u + j * at_saddle + log_u
-    return np.asarray(peak + np.log(integral) + gammaln(n + 1.0) - gammaln(j + 1.0))
+    return np.asarray(peak + np.log(integral) + special.gammaln(n + 1.0) - special.gammaln(j + 1.0))

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.errors import DataError
-from discreet._core.lazy import pl
+from discreet._core.lazy import pl, spatial, special
 from discreet._core.numeric import Booleans, Floats, Integers, logistic_coefficients, row_numbers
 from discreet._core.random import seeded
 from discreet.domain import Domain, Records
@@ -218,10 +218,8 @@ def _surplus(scene: Scene, resolution: str, columns: tuple[int, ...]) -> tuple[F
 
 def _log_ratios(scene: Scene, records: CodedUnits) -> list[Floats]:
     """Return log-ratios of the distances of second and first units to the nearest and to the fifth of some records."""
-    from scipy.spatial import cKDTree
-
     points = records.points[:: -(-len(records.points) // _MOST_NEIGHBOURS)]
-    tree, ranks = cKDTree(points), [1, min(5, len(points))]
+    tree, ranks = spatial.cKDTree(points), [1, min(5, len(points))]
     logs = [np.log(tree.query(units.points, k=ranks)[0] + 1e-9).T for units in (scene.first, scene.second)]
     return [scene.second.means(b) - scene.first.means(a) for a, b in zip(*logs, strict=True)]
 
@@ -341,14 +339,12 @@ class Null:
 
     def tail(self, guesses: int, pairs: int) -> Floats:
         """Bound the probability that at least v guesses, of a number fixed beforehand, are right, for each v from 0."""
-        from scipy.special import bdtr, bdtrc, gammaln
-
         v = np.arange(1, guesses + 1, dtype=np.float64)
-        arrangements = gammaln(guesses + 1.0) - gammaln(v + 1.0) - gammaln(guesses - v + 1.0)
+        arrangements = special.gammaln(guesses + 1.0) - special.gammaln(v + 1.0) - special.gammaln(guesses - v + 1.0)
         best = np.ones(guesses + 1)
         for epsilon, delta in zip(self.epsilons.tolist(), self.deltas.tolist(), strict=True):
             right = 1.0 / (1.0 + np.exp(-epsilon))
-            above, below = bdtrc(v - 1.0, guesses, right), bdtr(v - 1.0, guesses, right)
+            above, below = special.bdtrc(v - 1.0, guesses, right), special.bdtr(v - 1.0, guesses, right)
             log_exactly = arrangements - v * np.log1p(np.exp(-epsilon)) - (guesses - v) * np.log1p(np.exp(epsilon))
             next_to_it = (guesses - v) / (v + 1.0) * np.exp(epsilon)
             with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
@@ -365,15 +361,13 @@ class Null:
 
 def detectable(rejecting: Integers, guesses: int) -> float | None:
     """Return the least epsilon, in steps of 0.01, whose best guesses are rejected with power; None beyond 40."""
-    from scipy.special import bdtrc
-
     if len(rejecting) == 0:
         return None
     least = int(rejecting.max())
     while least - 1 in rejecting:  # the upper end of the set: nothing is said of rejections below a gap
         least -= 1
     epsilons = np.arange(0.01, _FURTHEST, 0.01)
-    powers = bdtrc(least - 1.0, guesses, 1.0 / (1.0 + np.exp(-epsilons)))
+    powers = special.bdtrc(least - 1.0, guesses, 1.0 / (1.0 + np.exp(-epsilons)))
     return next((round(float(epsilon), 2) for epsilon in epsilons[powers >= POWER]), None)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from discreet._core.boundary import sealed
 from discreet._core.errors import integer, real
+from discreet._core.lazy import special
 from discreet._core.numeric import Floats, least_integer
 from discreet.audit.attacks import POWER
 from discreet.audit.instance import clopper_pearson, lower_bounds
@@ -120,12 +121,10 @@ class Finding:
 
     def _limits(self, rare: float) -> Iterator[tuple[int, int, int]]:
         """Yield counts that refute: at most so many of the unlikely table, at least so many of the likely, and runs."""
-        from scipy.special import bdtr, bdtrik
-
         for share in _SHARES:
             highest = 0  # where the event is so rare that bdtrik is not a number
-            if bdtr(0.0, self.runs, rare) < share:
-                highest = min(self.runs, math.ceil(bdtrik(share, self.runs, rare)))
+            if special.bdtr(0.0, self.runs, rare) < share:
+                highest = min(self.runs, math.ceil(special.bdtrik(share, self.runs, rare)))
             lowest = least_integer(partial(self._refutes, unlikely=highest), 0, self.runs)
             if lowest is not None:
                 yield highest, lowest, self.runs
@@ -172,9 +171,7 @@ def compared(
 
 def _power(likely: float, unlikely: float, highest: int, lowest: int, runs: int) -> float:
     """Return the probability that both counts are within their limits."""
-    from scipy.special import bdtr, bdtrc
-
-    return float(bdtr(highest, runs, unlikely) * bdtrc(lowest - 1.0, runs, likely))
+    return float(special.bdtr(highest, runs, unlikely) * special.bdtrc(lowest - 1.0, runs, likely))
 
 
 def likelihood_ratio(likely: Sequence[Any], unlikely: Sequence[Any]) -> tuple[Callable[[Any], float], bool]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from discreet._core.boundary import sealed
 from discreet._core.errors import ParameterError, integer, real
+from discreet._core.lazy import special
 from discreet._core.numeric import Booleans, Floats, Integers
 from discreet._core.random import public, secure
 from discreet._core.text import about, as_written, counted, rounded_down, rounded_up
@@ -46,19 +47,15 @@ def clopper_pearson(events: int, iterations: int, *, confidence: float = 1.0 - 1
     """Return a proportion with bounds that hold at any sample size: no events never read as "0 +- 0"."""
     integer("events", events, least=0, most=integer("iterations", iterations, least=1))
     real("confidence", confidence, above=0, below=1)
-    from scipy.special import betaincinv
-
     half = 0.5 * (1.0 - confidence)
     lower = float(lower_bounds(np.array(events), iterations, half))
-    upper = 1.0 if events == iterations else float(betaincinv(events + 1, iterations - events, 1.0 - half))
+    upper = 1.0 if events == iterations else float(special.betaincinv(events + 1, iterations - events, 1.0 - half))
     return MonteCarlo(events / iterations, lower, upper, iterations, confidence)
 
 
 def lower_bounds(events: Integers, runs: int, chance: float) -> Floats:
     """Return numbers that the probabilities of events are below with this chance at most."""
-    from scipy.special import betaincinv
-
-    return np.where(events > 0, betaincinv(np.maximum(events, 1.0), runs - events + 1.0, chance), 0.0)
+    return np.where(events > 0, special.betaincinv(np.maximum(events, 1.0), runs - events + 1.0, chance), 0.0)
 
 
 def simulate(

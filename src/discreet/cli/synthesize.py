@@ -79,7 +79,12 @@ def synthesize(data: str, target_epsilon: float | None, bound: float | None, as_
         if not (options["ledger"] is None and options["dataset"] is None):
             raise ParameterError("a frontier releases nothing, so nothing is paid. Leave out --ledger and --dataset")
         unweighted = pseudo_posterior.PseudoPosterior(synthesiser, **settings)
-        _ladder(data, domain, unweighted, attack, seed=seed or 0, as_json=as_json)
+        confidential.open_source(data)
+        with progress_bar(len(pseudo_posterior.LADDER), as_json, "weightings") as progress:
+            points = pseudo_posterior.ladder(data, domain, unweighted, **attack, seed=seed or 0, progress=progress)
+        page = os.path.join(attack["folder"], pseudo_posterior.PAGE)  # noqa: PTH118
+        document = {"confidential": True, "points": [asdict(point) for point in points]}
+        answer(as_json, document, pseudo_posterior.ladder_text(points), f"wrote {page}")
         return
     mechanism: pseudo_posterior.PseudoPosterior | pseudo_posterior.CensoredPosterior
     if bound is None:
@@ -136,13 +141,3 @@ def _settings_of(options: dict[str, Any]) -> dict[str, Any]:
     convergence = pseudo_posterior.Convergence(doublings=options["doublings"], **limits)
     shared_options = ("tables", "draws", "warm_up", "chains", "survey_weight", "survey_mean", "unit")
     return {name: options[name] for name in shared_options} | {"chain_method": "parallel", "convergence": convergence}
-
-
-def _ladder(data: str, domain: Any, mechanism: Any, attack: dict[str, Any], *, seed: int, as_json: bool) -> None:
-    """Fit and show the frontier."""
-    confidential.open_source(data)
-    with progress_bar(len(pseudo_posterior.LADDER), as_json, "weightings") as progress:
-        points = pseudo_posterior.ladder(data, domain, mechanism, **attack, seed=seed, progress=progress)
-    page = os.path.join(attack["folder"], pseudo_posterior.PAGE)  # noqa: PTH118
-    document = {"confidential": True, "points": [asdict(point) for point in points]}
-    answer(as_json, document, pseudo_posterior.ladder_text(points), f"wrote {page}")

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from discreet._core.formats import polars_type, pyarrow
-from discreet._core.lazy import nw, pl
+from discreet._core.lazy import nw, pd, pl
 from discreet.domain import Column, Domain
 
 Returned: TypeAlias = "Callable[[pl.DataFrame, Domain], Any]"
@@ -161,8 +161,6 @@ def _index_type(original: Any, labels: list[Any] | None) -> Any:
 
 
 def _as_pandas(types: Mapping[Any, Any], kind: str) -> Returned:
-    import pandas as pd
-
     originals, families = {str(name): dtype for name, dtype in types.items()}, {}
     narrow = {str(dtype).lower(): dtype for dtype in _narrow_integers()}
     for name, dtype in originals.items():
@@ -192,8 +190,6 @@ def _as_pandas(types: Mapping[Any, Any], kind: str) -> Returned:
 
 
 def _pandas_column(values: pl.Series, column: Any, original: Any) -> Any:
-    import pandas as pd
-
     if column is None or original is None:
         return values.to_pandas()
     of_arrow = getattr(original, "pyarrow_dtype", None)
@@ -211,8 +207,6 @@ def _pandas_column(values: pl.Series, column: Any, original: Any) -> Any:
 
 def _pandas_type(released: pl.DataType, column: Column, original: Any) -> Any:
     """Return the pandas type of a released column; None where NumPy's will do."""
-    import pandas as pd
-
     masked = getattr(original, "na_value", None) is pd.NA
     if released == pl.String:
         if isinstance(original, pd.StringDtype):

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.errors import DataError
-from discreet._core.lazy import nw, pl
+from discreet._core.lazy import dask, nw, pl
 from discreet.confidential.returned import quoted
 from discreet.confidential.source import FREQUENCY, EngineFailed, attempted, read_rows
 from discreet.confidential.units import narrow
@@ -216,12 +216,12 @@ class DaskCells(EngineCells):
 
     def gather(self, work: Work, kinds: Mapping[str, str]) -> pl.DataFrame:
         """Work on each part, and add up some parts at a time."""
-        from dask import compute, delayed
-
         parts = self._parts(work)
         while len(parts) > _TOGETHER:
-            parts = [delayed(_added)(parts[start : start + _TOGETHER]) for start in range(0, len(parts), _TOGETHER)]
-        return _added(list(compute(*parts)))
+            parts = [
+                dask.delayed(_added)(parts[start : start + _TOGETHER]) for start in range(0, len(parts), _TOGETHER)
+            ]
+        return _added(list(dask.compute(*parts)))
 
     def batches(self) -> Iterator[pl.DataFrame]:
         """Encode part by part."""
@@ -230,31 +230,27 @@ class DaskCells(EngineCells):
 
     def misfits(self) -> pl.DataFrame:
         """Look for a row in each part."""
-        from dask import compute
-
         columns = self._by_place
         parts = self._parts(lambda frames: (rows.filter(_misfit_rows(rows, columns)).head(1) for rows in frames))
-        return self._named(pl.concat(compute(*parts), how="vertical_relaxed"))
+        return self._named(pl.concat(dask.compute(*parts), how="vertical_relaxed"))
 
     def slots(self, unit: str, most: int, key: str) -> tuple[pl.DataFrame, int, int] | None:
         """Bring the rows of each unit together, and cut them there."""
-        from dask import compute, delayed
-
         if self.frame.dtypes[unit].kind == "f":
             return None
         parts = self._parts(partial(_unit_codes, self._by_place), (unit, _UNIT))
-        pieces = [delayed(_split, nout=len(parts))(part, len(parts)) for part in parts]
+        pieces = [dask.delayed(_split, nout=len(parts))(part, len(parts)) for part in parts]
         groups = zip(*(tuple(part) for part in pieces), strict=True)
-        frames, units, unnamed = zip(*compute(*(delayed(_cut)([*group], most, key) for group in groups)), strict=True)
+        frames, units, unnamed = zip(
+            *dask.compute(*(dask.delayed(_cut)([*group], most, key) for group in groups)), strict=True
+        )
         return self._named(_added(frames)), sum(units), sum(unnamed)
 
     def _parts(self, work: Work, *keys: tuple[str, str]) -> list[Any]:
         """Return the parts of the table after some work; ``keys``: further columns, and their names there."""
-        from dask import delayed
-
         pairs = [*keys, *zip(self.columns, self._by_place, strict=True)]
         parts = self.frame[list(dict(pairs))].to_delayed()
-        return [delayed(_of_part)(part, pairs, work) for part in parts]
+        return [dask.delayed(_of_part)(part, pairs, work) for part in parts]
 
 
 def _of_part(part: Any, pairs: Sequence[tuple[str, str]], work: Work) -> pl.DataFrame:

@@ -240,8 +240,7 @@ class Integer(LatticeColumn):
     censored: Sequence[str] = ()
 
     public_facts: ClassVar[tuple[PublicFact, ...]] = NUMBERS
-    _choices: ClassVar[dict[str, tuple[str, ...]]] = {
-        **LatticeColumn._choices,
+    _choices: ClassVar[dict[str, tuple[str, ...]]] = LatticeColumn._choices | {
         "dtype": INTEGERS,
         "spacing": ("linear", "log"),
     }

@@ -12,7 +12,7 @@ import numpy as np
 
 from discreet._core.boundary import sealed
 from discreet._core.errors import ParameterError, integer, positive_size, real
-from discreet._core.lazy import pl
+from discreet._core.lazy import pl, spatial, special
 from discreet._core.numeric import Floats, Integers
 from discreet._core.random import seeded
 from discreet._core.text import about, as_written, counted, percent_as_written, rounded_down, rounded_up
@@ -199,13 +199,12 @@ def _walks(api: API, targets: Floats, steps: int, rng: np.random.Generator) -> t
 
 def _lower_mean(mean: float, count: int, risk: float) -> float:
     """Return the Chernoff-Hoeffding lower confidence bound on the mean of independent numbers in [0, 1]."""
-    from scipy.special import rel_entr
-
     allowed = math.log(1 / risk) / count
     low, high = 0.0, mean
     for _ in range(60):
         middle = (low + high) / 2
-        divergence = float(rel_entr(mean, middle) + rel_entr(1 - mean, 1 - middle))  # of two Bernoulli laws, nats
+        laws = special.rel_entr([mean, 1 - mean], [middle, 1 - middle])
+        divergence = float(laws.sum())  # of two Bernoulli laws, nats
         if divergence > allowed:
             low = middle
         else:
@@ -249,12 +248,11 @@ def _moments(points: Floats, shares: Floats) -> tuple[Floats, Floats]:
 
 def _among(points: Floats, others: Floats, neighbours: int, norm: float) -> Floats:
     """Return 1 for each point that is as near to some other as that one's neighbour of this rank, else 0."""
-    from scipy.spatial.distance import cdist
-
     rows = max(1, _PAIRS // len(others))
 
     def distances(sample: Floats) -> Iterator[Floats]:
-        return (cdist(sample[i : i + rows], others, METRICS[norm]) for i in range(0, len(sample), rows))
+        parts = (sample[i : i + rows] for i in range(0, len(sample), rows))
+        return (spatial.distance.cdist(part, others, METRICS[norm]) for part in parts)
 
     reach = np.concatenate([np.partition(block, neighbours, axis=1)[:, neighbours] for block in distances(others)])
     return np.concatenate([(block <= reach).any(axis=1) for block in distances(points)]).astype(np.float64)

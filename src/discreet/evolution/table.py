@@ -16,6 +16,7 @@ from numpy.random import Generator
 
 from discreet._core.boundary import sealed
 from discreet._core.errors import ParameterError, flag, integer, probability, real
+from discreet._core.lazy import spatial
 from discreet._core.numeric import Floats
 from discreet.domain import Column, Domain, Records, first_and_last, ground_embedding, nearest_codes
 from discreet.evolution.api import API, GroundAPI, NamedAPI, in_blocks, plain_norm, settled_norm, to_records
@@ -443,14 +444,12 @@ class Resampling(GroundAPI):
 
     def variation(self, records: Records, *, rng: Generator, step: int = 0, steps: int = 1) -> Records:
         """Draw among the nearest public records, at every scale; the same in every step."""
-        from scipy.spatial.distance import cdist
-
         index = rng.integers(self.sizes, size=(len(records), len(self.sizes)))  # ranks, but for the last scale
         points = ground_embedding(self.domain, records)
         rows = max(1, _PAIRS // len(self.table))
         for start in range(0, len(points), rows) if len(self.sizes) > 1 else ():
             block = slice(start, start + rows)
-            distances = cdist(points[block], self._points, "cityblock")
+            distances = spatial.distance.cdist(points[block], self._points, "cityblock")
             for ranks, of_record in zip(index[block, :-1], distances, strict=True):
                 ranks[:] = np.argpartition(of_record, np.unique(ranks))[ranks]
         return in_blocks(records, [codes[index] for codes in self.table.columns])

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._core.errors import ParameterError
+from discreet._core.lazy import special
 from discreet._core.numeric import Booleans, Floats, Integers
 from discreet._core.text import percent
 from discreet.domain import Column, Domain, Records
@@ -110,11 +111,9 @@ class UnseenCells:
 
     def of_population(self, n: int) -> UnseenCells:
         """Return what may lie in these cells of the population, from which a table of ``n`` records was drawn."""
-        from scipy.special import gammaincinv
-
         if self.most is None:
             return self
-        maximum = gammaincinv(round(self.most * n) + 1.0, 1.0 - _MISSED / max(1, int(self.cells.sum())))
+        maximum = special.gammaincinv(round(self.most * n) + 1.0, 1.0 - _MISSED / max(1, int(self.cells.sum())))
         return UnseenCells(self.cells, min(1.0, float(maximum) / n))
 
     def part(self, kept: Any) -> UnseenCells:

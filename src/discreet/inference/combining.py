@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from discreet._core.boundary import sealed
 from discreet._core.errors import ParameterError, choice, positive_size, real
+from discreet._core.lazy import special
 
 
 @sealed
@@ -89,8 +90,6 @@ def combine(
     >>> combined.estimate, round(combined.variance, 6), round(combined.degrees, 6)
     (2.0, 0.633333, 7.22)
     """
-    from scipy.special import ndtri, stdtrit
-
     q, u = np.asarray(estimates, dtype=np.float64), np.asarray(variances, dtype=np.float64)
     if q.ndim != 1 or q.shape != u.shape or not len(q) or not (np.isfinite(q).all() and np.isfinite(u).all()):
         raise ParameterError("give one finite estimate and one finite variance per table")
@@ -122,7 +121,7 @@ def combine(
         if variance_between > 0.0:
             degrees = (count - 1) * (1.0 + variance_within / (variance_between / count)) ** 2
     upper, centre = (1.0 + level) / 2.0, float(q.mean())
-    quantile = ndtri(upper) if math.isinf(degrees) else stdtrit(max(degrees, 1e-3), upper)
+    quantile = special.ndtri(upper) if math.isinf(degrees) else special.stdtrit(max(degrees, 1e-3), upper)
     reach = float(quantile) * math.sqrt(variance)
     numbers = {"variance": variance, "between": variance_between, "within": variance_within}
     interval = {"lower": centre - reach, "upper": centre + reach, "level": level}

@@ -19,6 +19,7 @@ import numpy as np
 
 from discreet._core.boundary import sealed
 from discreet._core.errors import DiscreetWarning, MissingExtra, ParameterError, ReleaseTakenForSample, choice, integer
+from discreet._core.lazy import pd
 from discreet._core.numeric import Booleans, Floats, logistic_coefficients, solved
 from discreet._core.text import counted, harmless
 from discreet.domain import Column, Domain, Records
@@ -195,8 +196,6 @@ class FormulaDesign:
         return tuple(notes)
 
     def _frame(self, records: Records, levels: dict[str, Any] | None) -> Any:
-        import pandas as pd
-
         if levels is None:
             levels = self._level_names
         values, aliases = {}, {name: alias for alias, name in self._aliases.items()}

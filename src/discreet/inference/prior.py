@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from discreet._core.errors import choice, real
+from discreet._core.lazy import special
 from discreet._core.numeric import Booleans, Floats, Indices, Integers
 from discreet.inference.sums import IntegerLaw, Level, LogWeights, Sums, by_function
 from discreet.mechanisms import NoiseLaw, Tree
@@ -37,9 +38,7 @@ Strength = Callable[[int], float]
 def log_prior(alpha: Any, counts: Floats, step: int = 1, rate: float = 0.0) -> Floats:
     """Return ``log (Gamma(alpha + c) / (Gamma(alpha) c!)) + rate c``, ``rate`` at most 0, summed over a step."""
     # The rate belongs into the sum: what it is multiplied with may grow manifold within a step.
-    from scipy.special import gammaln
-
-    single = gammaln(alpha + counts) - gammaln(alpha) - gammaln(counts + 1.0) + rate * counts
+    single = special.gammaln(alpha + counts) - special.gammaln(alpha) - special.gammaln(counts + 1.0) + rate * counts
     if step == 1:
         return np.asarray(single)
     slope = np.log1p((alpha - 1.0) / (counts + 1.0)) + rate
@@ -57,10 +56,9 @@ def log_prior(alpha: Any, counts: Floats, step: int = 1, rate: float = 0.0) -> F
 
 def _log_sum(alpha: float, first: Floats, end: Floats) -> Floats:
     """Return what :func:`log_prior` sums up at rate 0, from ``first`` to below ``end``, as a difference of two sums."""
-    from scipy.special import gammaln
 
     def below(end: Floats) -> Floats:
-        return np.asarray(gammaln(alpha + end) - gammaln(alpha + 1.0) - gammaln(end))
+        return np.asarray(special.gammaln(alpha + end) - special.gammaln(alpha + 1.0) - special.gammaln(end))
 
     total = below(end)
     below_start = np.where(first <= 0.0, -math.inf, below(np.maximum(first, 1.0)))
@@ -69,12 +67,10 @@ def _log_sum(alpha: float, first: Floats, end: Floats) -> Floats:
 
 def _log_binomial_sum(alpha: float, first: Floats, end: Floats, rate: float, otherwise: Floats) -> Floats:
     """Return what :func:`log_prior` sums up at a rate below 0, of a negative binomial law; ``otherwise`` if tiny."""
-    from scipy.special import betainc, betaincc
-
     failure, low = -math.expm1(rate), np.maximum(first, 1.0)
-    below, above = betainc(alpha, end, failure), betaincc(alpha, end, failure)
-    lower_tail = below - np.where(first <= 0.0, 0.0, betainc(alpha, low, failure))
-    upper_tail = np.where(first <= 0.0, 1.0, betaincc(alpha, low, failure)) - above
+    below, above = special.betainc(alpha, end, failure), special.betaincc(alpha, end, failure)
+    lower_tail = below - np.where(first <= 0.0, 0.0, special.betainc(alpha, low, failure))
+    upper_tail = np.where(first <= 0.0, 1.0, special.betaincc(alpha, low, failure)) - above
     mean = alpha * math.exp(rate) / failure  # each tail is exact on its own side of it
     mass = np.where(end - 1.0 < mean, lower_tail, upper_tail)
     positive = mass > _LEAST

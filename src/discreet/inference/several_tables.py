@@ -245,20 +245,17 @@ class SeveralTables:
             if self._records.units is None:
                 units = units.unique(unit).select(unit, *self._records.own_columns)
             for table, lazy in rows.items():
-                count = lazy.group_by(unit).agg(pl.len().cast(pl.Int64).alias(f"number of {table}"))
-                if f"number of {table}" in domain.columns:  # a unit without rows is one, too
-                    units = units.join(count, on=unit, how="left").with_columns(
-                        pl.col(f"number of {table}").fill_null(0)
-                    )
+                number = f"number of {table}"
+                count = lazy.group_by(unit).agg(pl.len().cast(pl.Int64).alias(number))
+                if number in domain.columns:  # a unit without rows is one, too
+                    units = units.join(count, on=unit, how="left").with_columns(pl.col(number).fill_null(0))
             if name is None:
                 return units.collect()
             unit_columns = [column for column in units.collect_schema().names() if column in domain.columns]
             return rows[name].select(unit, *domain.columns.keys() - unit_columns).join(units, on=unit).collect()
 
         frames = (quietly(partial(frame, *files), unreadable()) for files in self.sources)
-        return [
-            read_release(part, domain, unit=None if name is None else unit, units=self._facts.size) for part in frames
-        ]
+        return [read_release(part, domain, unit=name and unit, units=self._facts.size) for part in frames]
 
     def rows_named(self, names: Sequence[str]) -> str | None:
         """Return the table whose rows have some columns; None where they are the unit's. Raises ParameterError."""

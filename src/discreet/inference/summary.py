@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from discreet._core.boundary import sealed
 from discreet._core.errors import MissingExtra, ParameterError, real
+from discreet._core.lazy import special
 from discreet._core.numeric import Floats
 from discreet._core.text import about, aligned, listing, percent_as_written, table
 from discreet.domain import moment_text
@@ -81,11 +82,10 @@ def _split(x: Floats) -> Floats:
 
 
 def _normal_scores(x: Floats) -> Floats:
-    from scipy.special import ndtri
     from scipy.stats import rankdata
 
     ranks = rankdata(x, method="average").reshape(x.shape)
-    return np.asarray(ndtri((ranks - 0.375) / (x.size + 0.25)), dtype=np.float64)
+    return np.asarray(special.ndtri((ranks - 0.375) / (x.size + 0.25)), dtype=np.float64)
 
 
 @sealed

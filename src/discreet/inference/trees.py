@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from discreet._core.lazy import special
 from discreet._core.numeric import Booleans, Floats, Indices, Integers
 from discreet.inference.prior import Strength, above_atom, log_prior
 from discreet.mechanisms import Tree
@@ -234,8 +235,6 @@ class TreeCounts:
 
     def _log_split(self, split: int, counts: Floats, sums: Floats) -> Floats:
         """Return the log-likelihood of what a split tells, given the counts of its first child and of both."""
-        from scipy.special import log_ndtr
-
         node, parent = self._nodes[self._pairs[split][0]], self._nodes[self._pairs[split][2]]
         share, variance = float(self._splits.share[split]), float(self._variance[split])
         if self._sampling == "iid":
@@ -244,7 +243,7 @@ class TreeCounts:
         estimate = counts + share * (self._each * parent.evidence - sums)  # but for the split's own error
         distance = (self._each * node.evidence - estimate) / math.sqrt(variance + self._rounding)
         if self._sampling and node.evidence == 0:
-            return np.asarray(log_ndtr(distance))
+            return np.asarray(special.log_ndtr(distance))
         return -0.5 * distance**2
 
 
@@ -255,19 +254,18 @@ def _rounded(mass: float) -> float:
 
 def _log_drawn(drawn: float, both: float, one: Floats, sums: Floats, spread: float) -> Floats:
     """Return the log-probability that so many of ``both`` records fall on a child, whose estimate has an error."""
-    from scipy.special import betaincinv, log_ndtr, ndtr
-
     if both - drawn < drawn:
         drawn, one = both - drawn, sums - one
     if drawn == 0:  # the estimate is 0 or less, or none of the records falls on it
         tilt, x = spread * both / sums, one / spread
-        more = log_ndtr(x - tilt) - x * tilt + 0.5 * tilt**2
-        return np.asarray(np.logaddexp(log_ndtr(-x), np.minimum(more, 0.0)))
+        more = special.log_ndtr(x - tilt) - x * tilt + 0.5 * tilt**2
+        return np.asarray(np.logaddexp(special.log_ndtr(-x), np.minimum(more, 0.0)))
     nodes, weights = _QUADRATURE if drawn < _MANY else _COARSE
     total = np.zeros(np.broadcast_shapes(one.shape, sums.shape))
     # where the noise is wider than the law of the share given the records
     if (spread / float(sums.mean())) ** 2 * both**3 > drawn * (both - drawn):
-        for share, weight in zip(betaincinv(drawn + 1.0, both - drawn + 1.0, ndtr(nodes)), weights, strict=True):
+        shares = special.betaincinv(drawn + 1.0, both - drawn + 1.0, special.ndtr(nodes))
+        for share, weight in zip(shares, weights, strict=True):
             total += weight * np.exp(-0.5 * ((share * sums - one) / spread) ** 2)
         return np.log(np.maximum(total, 1e-300) * sums)
     rest = both - drawn

@@ -294,7 +294,7 @@ class Request:
     @property
     def column(self) -> str | None:
         """The column that names the privacy unit."""
-        return self.protected and self.protected.column
+        return None if self.protected is None else self.protected.column
 
     @property
     def covered(self) -> Relation:

@@ -29,14 +29,6 @@ _KINDS = frozenset({
 _KINDS |= {f"fuse.{kind}" for kind in {"sshfs", "s3fs", "rclone", *_KINDS}}
 
 
-def _require_local(path: Path) -> None:
-    """Refuse a network file system; where the system does not say, a file is taken for local. Raises FileProblem."""
-    mount = _mount_of(Path(os.path.realpath(path)).parent)
-    if mount is not None and mount[1] in _KINDS:
-        problem = "it lies on a network file system, which does not keep two writers apart reliably"
-        raise FileProblem(path, problem, "keep the ledger on a local disk, or in PostgreSQL")
-
-
 def _require_one_name(path: Path) -> None:
     """Refuse what is no file, or has two names, under which SQLite would not know it for one. Raises FileProblem."""
     if not path.is_file():
@@ -153,7 +145,10 @@ class FileStore:
 
     def __init__(self, path: Path, *, new: bool) -> None:
         self._path = path
-        _require_local(path)
+        mount = _mount_of(Path(os.path.realpath(path)).parent)  # where the system does not say, a file is local
+        if mount is not None and mount[1] in _KINDS:
+            problem = "it lies on a network file system, which does not keep two writers apart reliably"
+            raise FileProblem(path, problem, "keep the ledger on a local disk, or in PostgreSQL")
         if new and not os.path.lexists(path):
             with closing(sqlite3.connect(":memory:", isolation_level=None)) as memory:  # so that it appears whole
                 _migrate(partial(_ask, memory), shown(path), "sqlite", None)

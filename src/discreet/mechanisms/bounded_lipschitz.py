@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from discreet._core.errors import ParameterError
+from discreet._core.lazy import spatial
 from discreet._core.numeric import Floats, Integers, isotonic
 
 _DIRECT = 50_000  # points in two or more dimensions up to which the transport is solved between all of them
@@ -44,9 +45,9 @@ class Metric:
 
     def distances(self, a: Floats, b: Floats) -> Floats:
         """Return the distance of every row of ``a`` from every row of ``b``."""
-        from scipy.spatial.distance import cdist
-
-        return np.asarray(cdist(a, b, {1.0: "cityblock", 2.0: "euclidean"}.get(self.norm, "chebyshev")))
+        return np.asarray(
+            spatial.distance.cdist(a, b, {1.0: "cityblock", 2.0: "euclidean"}.get(self.norm, "chebyshev"))
+        )
 
     def lengths(self, differences: Floats) -> Floats:
         """Return the norm of every row."""
@@ -264,10 +265,8 @@ def _first_arcs(masses: Floats, points: Floats, *, created: float, metric: Metri
 
 def _nearest(rows: Floats, columns: Floats, metric: Metric) -> Arcs:
     """Return each row's nearest columns."""
-    from scipy.spatial import cKDTree
-
     keep = min(_FIRST, len(columns))
-    cost, place = cKDTree(columns).query(rows, range(1, keep + 1), p=metric.norm)
+    cost, place = spatial.cKDTree(columns).query(rows, range(1, keep + 1), p=metric.norm)
     return Arcs(np.repeat(np.arange(len(rows)), keep), place.ravel(), cost.ravel())
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from discreet._core.lazy import special
 from discreet._core.numeric import Floats, Integers
 from discreet._core.random import seeded
 from discreet.domain import inner_half
@@ -65,8 +66,6 @@ def _posterior(residual: Floats, error: Floats, counts: Floats, share: float, fr
     """Return mean and standard deviation of half the sum of the absolute errors of a model's counts."""
     # A residual is misfit and the noise that the model did not fit; the model's error is misfit and the noise that it
     # did. Priors: of the misfit's size flat on a grid, of the share of noise log-normal.
-    from scipy.special import ndtr
-
     size, noise = counts / (counts + _SMALL * error), free * error**2
     fitted_noise = np.minimum(_LARGEST, share * np.exp(_GUESSES))[:, None, None] * noise * size
     misfit = (_MISFITS**2)[None, :, None] * error**2 * size
@@ -77,7 +76,7 @@ def _posterior(residual: Floats, error: Floats, counts: Floats, share: float, fr
     mean = misfit / variance * residual
     spread = misfit / variance * (noise - fitted_noise) + fitted_noise + 1e-12
     folded_mean = 2.0 * HALF_FOLDED * np.sqrt(spread) * np.exp(-0.5 * mean**2 / spread)
-    folded_mean += mean * (1.0 - 2.0 * ndtr(-mean / np.sqrt(spread)))
+    folded_mean += mean * (1.0 - 2.0 * special.ndtr(-mean / np.sqrt(spread)))
     losses = 0.5 * folded_mean.sum(axis=-1)
     loss = float((weight * losses).sum())
     variances = 0.25 * (mean**2 + spread - folded_mean**2).sum(axis=-1) / free + (losses - loss) ** 2
@@ -87,18 +86,16 @@ def _posterior(residual: Floats, error: Floats, counts: Floats, share: float, fr
 def hidden_dependence(measured: MeasuredTables, *, exact: bool) -> float:
     """Return a bound on the share of the records that is elsewhere than in some table of independent columns."""
     # With probability LEVEL it holds for all pairs that were not measured: no noise of scores or total is so negative.
-    from scipy.special import ndtri
-
     choice, facts = measured.choice, measured.facts
     squared = facts.score_units or 1
     scale, tail = math.isqrt(squared) * facts.scale, 1.0 - LEVEL ** (1.0 / (len(facts.pairs) + (not exact)))
-    reach = int(-scale * ndtri(tail)) - 1
+    reach = int(-scale * special.ndtri(tail)) - 1
     while math.exp(GAUSSIAN.log_below(scale, -reach)) > tail:
         reach += 1
     total = float(facts.records)
     if not exact:
         sums, units = np.array([table.total() for table in choice.one_way]).T
-        least = float(sums @ units / units.sum()) + float(ndtri(tail)) * facts.scale / math.sqrt(units.sum())
+        least = float(sums @ units / units.sum()) + float(special.ndtri(tail)) * facts.scale / math.sqrt(units.sum())
         total = max(1.0, min(choice.total, least))
     bounds = [
         max(0.0, (score + reach) / squared) + max(0.0, float(choice.expected(*pair).sum()) - total)
@@ -110,8 +107,6 @@ def hidden_dependence(measured: MeasuredTables, *, exact: bool) -> float:
 
 def moved_share(facts: WideFacts, i: int, n: int) -> float:
     """Return what share of the records noise moves in a column, or how far, on average over four draws of it."""
-    from scipy.special import ndtri
-
     shares = inner_half(list(facts.domain.measured_columns.values())[i], np.arange(facts.sizes[i]))
     shares = shares / shares.sum()
     counts, nodes = np.rint(n * shares).astype(np.int64), facts.nodes[i]
@@ -121,7 +116,7 @@ def moved_share(facts: WideFacts, i: int, n: int) -> float:
     error = facts.scale / (math.sqrt(units) * multiples)
     # normal variables that are the same with every version of NumPy: a certificate's share rests on them
     bits = seeded(0).bit_generator.random_raw(4 * facts.lengths[i]).reshape(4, -1)
-    normal = ndtri(((bits >> np.uint64(11)) + 0.5) * 2.0**-53)
+    normal = special.ndtri(((bits >> np.uint64(11)) + 0.5) * 2.0**-53)
     noisy = [OneWay(counts + np.rint(error * noise), 1.0, nodes) for noise in normal]
     differences = np.array([table.shares(float(n)) - shares for table in noisy])
     if nodes is not None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from discreet._core.boundary import sealed
 from discreet._core.errors import Infeasible, ParameterError, positive_size, real
+from discreet._core.lazy import special
 from discreet._core.text import counted
 from discreet.domain import Counts, Records
 from discreet.mechanisms.base import NEIGHBOURS, held_frequencies
@@ -102,15 +103,13 @@ class SubsampledRandomisedResponse(Mixture):
 
     def log_prob(self, y: Records, x: Counts) -> float:
         """Return the log-probability of the sequence ``y``, summed over how many of its records were not replaced."""
-        from scipy.special import xlogy
-
         self._require_enough(x.n)
         q, (cells, times) = self.mixing, np.unique(self.domain.flat(y), return_counts=True)
         ways = np.ones(1, dtype=object)  # whole numbers of any size, of choosing j places and distinct records for them
         for held, drawn in zip(map(int, held_frequencies(self.domain, x, cells)), times.tolist(), strict=True):
             factors = [math.comb(drawn, j) * math.perm(held, j) for j in range(min(drawn, held) + 1)]
             ways = np.convolve(ways, np.array(factors, dtype=object))
-        logs = [math.log(w) - math.log(math.perm(x.n, j)) + xlogy(j, 1.0 - q) for j, w in enumerate(ways)]
+        logs = [math.log(w) - math.log(math.perm(x.n, j)) + special.xlogy(j, 1.0 - q) for j, w in enumerate(ways)]
         return float(np.logaddexp.reduce(logs + (self.size - np.arange(len(ways))) * math.log(q / self._cells)))
 
     def likelihood(self) -> ExactLaw:

@@ -11,6 +11,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
+from discreet._core.lazy import special
 from discreet._core.numeric import Floats, Integers
 from discreet.domain import Domain, Records
 from discreet.mechanisms.noise import NoiseLaw
@@ -253,8 +254,6 @@ class Consistent:
     def expected(self, counts: Floats, spread: float) -> Floats:
         """Return about the leaves' expected shares given unbiased counts, by normal noise and uniform splits."""
         # From the root down, each child has the mean of a normal law between 0 and what its parent has.
-        from scipy.special import ndtr
-
         tree, variances, values = self.tree, self.variances, [counts.reshape(self.tree.shape(self.tree.depth))]
         for level in range(tree.depth, 0, -1):
             values.append(tree.up(level, values[-1]))
@@ -266,7 +265,7 @@ class Consistent:
             below, scale = 2.0 * centre <= most, spread * np.maximum(own, 1e-9)
             least = np.where(below, -centre, centre - most) / scale  # from the nearer end, where tails are exact
             highest = least + most / scale
-            chance = np.maximum(ndtr(-least) - ndtr(-highest), 1e-300)
+            chance = np.maximum(special.ndtr(-least) - special.ndtr(-highest), 1e-300)
             moved = (np.exp(-0.5 * least**2) - np.exp(-0.5 * highest**2)) / (math.sqrt(2.0 * math.pi) * chance)
             inside = np.where(most > 1e-6 * scale, scale * np.clip(moved - least, 0.0, highest - least), 0.5 * most)
             node = np.where(share < 1.0, np.where(below, inside, most - inside), most)

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -102,9 +102,10 @@ class UrnHistogram(PitmanYorUrn):
         delta = moved_mass(self.size, self.strength, n, group) * (self.domain.size != 1)
         profile = ConstantProfile(value=delta, tight=self.discount == 0 or delta == 0.0)
         verbatim = Code("all-verbatim", {"expected": self.expected_size(n), "at_most": self.discount != 0})
-        codes = {"assumptions": (Code("chosen-without-data", {"what": ["strength", "discount"]}),)}
-        codes["caveats"] = (verbatim, Code("delta-constant"), Code("random-number", {"size": self.size}))
-        return Guarantee(relation=relation, n=n, profile=profile, kind="unconditional", theorem="T12", **codes)
+        chosen = (Code("chosen-without-data", {"what": ["strength", "discount"]}),)
+        caveats = (verbatim, Code("delta-constant"), Code("random-number", {"size": self.size}))
+        facts: dict[str, Any] = {"kind": "unconditional", "theorem": "T12", "caveats": caveats}
+        return Guarantee(relation=relation, n=n, profile=profile, assumptions=chosen, **facts)
 
     def held_table(self, x: Counts) -> HeldTable:
         """Return what the law at a table depends on: new values are dropped."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from discreet._core.boundary import sealed
 from discreet._core.errors import integer, positive, positive_size, real, sizes
+from discreet._core.lazy import special
 from discreet._core.numeric import Booleans, Floats, Integers, least_real
 from discreet.errors import ParameterError
 
@@ -43,14 +44,13 @@ def empirical_bayes_strength(n: int, distinct: int) -> float:
     >>> round(empirical_bayes_strength(39_374, 95), 4)
     11.6257
     """
-    from scipy.special import psi
-
     integer("distinct", distinct, least=1, most=positive_size("n", n))
     if distinct == 1:
         return 0.0
     if distinct == n:
         return math.inf
     top = float(n) ** 2
+    psi = special.psi
     return least_real(lambda t: distinct - 1 - t * (psi(t + n) - psi(t + 1.0)), 1e-12, top, relative=1e-12) or top
 
 
@@ -193,8 +193,6 @@ def proposition_4_2(
     >>> proposition_4_2(np.array([2]), 0.7, size=1, strength=1.0)
     0.0
     """
-    from scipy.special import gammaln
-
     positive(epsilon=epsilon, strength=strength)
     real("discount", discount, least=0, below=1)
     positive_size("size", size)
@@ -205,6 +203,7 @@ def proposition_4_2(
     s, shift = np.arange(size + 1, dtype=np.float64), size / total  # weights that keep the numbers in range, and cancel
 
     def series(a: float, maximum: float) -> Floats:
+        gammaln = special.gammaln
         logs = gammaln(a + s) - gammaln(a) - gammaln(s + 1) + s * math.log(shift / (1 + shift)) - a * math.log1p(shift)
         return np.where(s <= maximum, np.exp(logs), 0.0)
 

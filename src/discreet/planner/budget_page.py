@@ -314,9 +314,8 @@ def _left_now(ledger: Ledger) -> str:
     total, amounts, delta = status.budget, status.left, status.budget["delta"] > 0.0
     budget = f"epsilon {as_written(total['epsilon'])}" + f", delta {as_written(total['delta'])}" * delta
     further = " Further releases may cost that much together." * (status.currency != "sums")
-    return (
-        f"Of {budget}, {wording.amounts(amounts['epsilon'], amounts['delta'], with_delta=delta)} is left now.{further}"
-    )
+    left = wording.amounts(amounts["epsilon"], amounts["delta"], with_delta=delta)
+    return f"Of {budget}, {left} is left now.{further}"
 
 
 def _calls(plan: Plan, mechanism: str, arguments: Mapping[str, str]) -> tuple[str, str]:

@@ -136,7 +136,7 @@ class Option:
     @property
     def share_not_from_data(self) -> float | None:
         """Share of the released records that carries nothing of the data, as forecast."""
-        return self.forecast and self.forecast.lost
+        return None if self.forecast is None else self.forecast.lost
 
     @property
     def poor(self) -> bool:
@@ -172,12 +172,12 @@ class Option:
     @cached_property
     def epsilon(self) -> float | None:
         """The budget's; where that says what an attacker may reach, what the mechanism costs."""
-        return self.guarantee and headline(self.guarantee, self.comparison.request.budget)
+        return None if self.guarantee is None else headline(self.guarantee, self.comparison.request.budget)
 
     @cached_property
     def delta(self) -> float | None:
         """The exact guarantee at this epsilon."""
-        return self.guarantee and self.guarantee.delta(self.epsilon or 0.0)
+        return None if self.guarantee is None else self.guarantee.delta(self.epsilon or 0.0)
 
     @property
     def caveats(self) -> tuple[str, ...]:

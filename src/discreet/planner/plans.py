@@ -194,10 +194,8 @@ class Plan:
 
     def with_budget(self, budget: AnyBudget, *, progress: Callable[[int, int], None] | None = None) -> Plan:
         """Return the plan of the same request at another budget, without largest sizes."""
-        comparison = replace(
-            self.comparison, request=replace(self.comparison.request, budget=cast("Any", budget), attack=None)
-        )
-        return planned(comparison, largest_sizes=False, progress=progress)
+        request = replace(self.comparison.request, budget=cast("Any", budget), attack=None)
+        return planned(replace(self.comparison, request=request), largest_sizes=False, progress=progress)
 
     def write_page(
         self,

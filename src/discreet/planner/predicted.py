@@ -19,7 +19,7 @@ import numpy as np
 from numpy.random import Generator
 
 from discreet._core.errors import ParameterError
-from discreet._core.lazy import pl
+from discreet._core.lazy import pl, special
 from discreet._core.numeric import Floats, Integers
 from discreet._core.random import ApproximateGenerator, seeded
 from discreet.domain import Column, Commonness, Counts, Domain, Records, inner_half, invented_records
@@ -344,11 +344,9 @@ def _on_codes(column: Column, laws: Sequence[_Shares]) -> tuple[Any, list[Floats
 
 def _folded(mean: Floats, variance: Floats) -> Floats:
     """Return ``E|Z|`` of normal variables."""
-    from scipy.special import erf
-
     deviation = np.sqrt(2.0 * np.maximum(variance, 1e-300))
     z = np.abs(mean) / deviation
-    result: Floats = deviation / math.sqrt(math.pi) * np.exp(-np.minimum(z * z, 700.0)) + np.abs(mean) * erf(z)
+    result: Floats = deviation / math.sqrt(math.pi) * np.exp(-np.minimum(z * z, 700.0)) + np.abs(mean) * special.erf(z)
     return result
 
 
@@ -436,9 +434,8 @@ class Rehearsal:
 
 def _deviation(p: Floats, size: int) -> Floats:
     """Return the mean absolute deviation of the share of ``size`` independent records, exactly (De Moivre)."""
-    from scipy.special import betaln, xlog1py, xlogy
-
     p = np.clip(p, 0.0, 1.0)
     k = np.minimum(np.floor(size * p) + 1.0, size)
-    log_mass = xlogy(k, p) + xlog1py(size - k, -p) - betaln(size - k + 1.0, k + 1.0) - np.log(size + 1.0)
+    ways = special.betaln(size - k + 1.0, k + 1.0)
+    log_mass = special.xlogy(k, p) + special.xlog1py(size - k, -p) - ways - np.log(size + 1.0)
     return np.asarray(np.where(p < 1.0, 2.0 * k * (1.0 - p) * np.exp(log_mass) / size, 0.0))

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from discreet._core.boundary import sealed
+from discreet._core.lazy import special
 from discreet._core.numeric import Floats, LogRatio, log_binomial, log_error, not_above, up
 from discreet.privacy.profile import ConstantProfile, Profile, power
 from discreet.privacy.urn import MixturePair
@@ -209,8 +210,6 @@ class SubsampledPair(Profile):
 def _excess(m: int, p: float, offset: float, factor: float) -> float:
     """Return ``E[(S - factor T - offset)_+]``, rounded up: ``S``, ``T`` count two outcomes of chance ``p`` in ``m``."""
     # T is summed over; given it, S is binomial, and the mean of its excess is a difference of two of its tails.
-    from scipy.special import betainc
-
     mean = m * p
     reach, chance = _bernstein(mean)
     low, high = max(0, math.floor(mean - reach)), min(m, math.ceil(mean + reach))
@@ -222,8 +221,8 @@ def _excess(m: int, p: float, offset: float, factor: float) -> float:
         level = factor * t + offset
         draws, share = m - t, min(1.0, p / (1.0 - p))
         least = np.floor(level) + 1.0  # the least value above: 1 to draws
-        tail = np.where(least > 1.0, betainc(np.maximum(least - 1.0, 1.0), draws - least + 1.0, share), 1.0)
-        upper, lower = draws * share * tail, level * betainc(least, draws - least + 1.0, share)
+        tail = np.where(least > 1.0, special.betainc(np.maximum(least - 1.0, 1.0), draws - least + 1.0, share), 1.0)
+        upper, lower = draws * share * tail, level * special.betainc(least, draws - least + 1.0, share)
         excess = np.maximum(0.0, upper - lower) + _SLACK * (upper + lower)
         total = float((np.exp(log_chance) * excess).sum()) * math.exp(log_error(m, m))
     return total + 2.0 * m * chance * (low > 0 or high < m)

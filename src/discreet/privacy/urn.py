@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from discreet._core.boundary import sealed
 from discreet._core.errors import ParameterError
+from discreet._core.lazy import special
 from discreet._core.numeric import Floats, LogRatio, log_beta_binomial, log_binomial, log_error, not_above, up
 from discreet._core.text import as_written
 from discreet.privacy.profile import Profile
@@ -287,12 +288,10 @@ class UrnPair(SamplingPair):
         return np.asarray(weight + np.log(self._factor(u, epsilon) * (y - t + rounding)))
 
     def _limit(self, epsilon: float) -> float:
-        from scipy.special import betainc
-
         a, b = self.a, self.b
         odds = math.exp(-epsilon) * b / a  # (1-x)/x at the crossing
         above = odds / (1.0 + odds)
-        left, right = betainc(b, a + 1.0, above), math.exp(epsilon) * betainc(b + 1.0, a, above)
+        left, right = special.betainc(b, a + 1.0, above), math.exp(epsilon) * special.betainc(b + 1.0, a, above)
         return float(min(1.0, left - right + 1e-12 * left))
 
 

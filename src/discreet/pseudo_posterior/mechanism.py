@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from discreet._core.errors import DomainError, LawNotAvailable, ParameterError, integer, plain, real
 from discreet._core.lazy import jnp
-from discreet._core.numeric import Arrays, Floats
+from discreet._core.numeric import Arrays, Floats, float_at_most
 from discreet.domain import Commonness, Counts, Decimal, Domain, Integer, Numeric, Records
 from discreet.mechanisms import NEIGHBOURS, Contents, DrawnTable, Forecast, Mechanism, Outcome, Reading, Traits
 from discreet.privacy import BoundedRangeProfile, Code, Guarantee, Relation, power
@@ -30,9 +30,9 @@ _REDRAWS = 30
 
 def least_product(count: int, value: float) -> float:
     """Return the least float that is not below ``count * value``."""
-    product = count * value
-    exact = math.isinf(product) or Fraction(product) >= count * Fraction(value)
-    return product if exact else math.nextafter(product, math.inf)
+    if math.isinf(count * value):
+        return math.inf
+    return -float_at_most(-count * Fraction(value))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from discreet._core.boundary import sealed
 from discreet._core.errors import ParameterError, real
+from discreet._core.lazy import special
 from discreet._core.numeric import Floats
 from discreet.inference import effective_sample_size
 from discreet.pseudo_posterior.likelihood import Columns, rows
@@ -60,11 +61,9 @@ class Risks:
 
     def quantile(self, chains: int) -> tuple[float, float, float]:
         """Return the 95 % quantile over draws of the bound, and its 95 % limits by effective draws of the chains."""
-        from scipy.special import betaincinv
-
         quantile = np.quantile(self.by_draw, 0.95, method="inverted_cdf")
         effective = effective_sample_size((self.by_draw <= quantile).reshape(chains, -1), ranked=False)
-        levels = betaincinv(0.95 * effective + 1.0, 0.05 * effective + 1.0, (0.025, 0.975))
+        levels = special.betaincinv(0.95 * effective + 1.0, 0.05 * effective + 1.0, (0.025, 0.975))
         low, high = np.quantile(self.by_draw, levels, method="inverted_cdf").tolist()
         return float(quantile), low, high
 

@@ -91,18 +91,14 @@ def _inside(rule: Mapping[str, Any], value: Any, place: str) -> Any:
     part = rule["part"]
     if part is None or value is None:
         return value
-    if part is Code:
-        return [_code(entry, f"{place}[{i}]") for i, entry in enumerate(value)]
+    if part is Code:  # its numbers are whatever was read
+        for i, entry in enumerate(value):
+            if (wrong := first_wrong(entry, {"code": (str,)}, f"{place}[{i}].")) is not None:
+                _refuse(wrong)
+        return [Code(entry["code"], {key: entry[key] for key in entry if key != "code"}) for entry in value]
     if list in rule["kinds"]:
         return [part.from_dict(entry, f"{place}[{i}].") for i, entry in enumerate(value)] or _refuse(place)
     return part.from_dict(value, f"{place}.")
-
-
-def _code(value: Any, place: str) -> Code:
-    """Return a code, whose numbers are whatever was read."""
-    if (wrong := first_wrong(value, {"code": (str,)}, f"{place}.")) is not None:
-        _refuse(wrong)
-    return Code(value["code"], {key: number for key, number in value.items() if key != "code"})
 
 
 def _refuse(place: str) -> NoReturn:

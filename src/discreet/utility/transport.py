@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from discreet._core.boundary import sealed
 from discreet._core.errors import ParameterError, choice, integer
+from discreet._core.lazy import spatial
 from discreet._core.numeric import Booleans, Floats, Indices
 from discreet._core.random import seeded
 from discreet.mechanisms import transport_available
@@ -209,14 +210,12 @@ class _Metric:
 
     def costs(self, a: Floats, b: Floats) -> Floats:
         """Return the distance of every row of ``a`` from every row of ``b``."""
-        from scipy.spatial.distance import cdist
-
         missing = np.isnan(a).any(axis=0) | np.isnan(b).any(axis=0)
         plain = self.ordered & ~missing
         euclidean = self.norm == "euclidean"
         kind = "sqeuclidean" if euclidean else "cityblock"
         if plain.any():
-            total = cdist(a[:, plain] * self.weights[plain], b[:, plain] * self.weights[plain], kind)
+            total = spatial.distance.cdist(a[:, plain] * self.weights[plain], b[:, plain] * self.weights[plain], kind)
         else:
             total = np.zeros((len(a), len(b)))
         for column in np.flatnonzero(~plain):
