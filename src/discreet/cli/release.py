@@ -384,9 +384,9 @@ def init(data: str | None, code_book: str | None, out: str | None, as_json: bool
         book = CodeBook.read(code_book)
     else:
         book = _labels(source if code_book in (None, table) else code_book, options["public_labels"], code_book)
-    schema = (
-        confidential.table_schema(source, header=options["header"]) if table else dict.fromkeys(book.columns, "unknown")
-    )
+    schema: Mapping[str, str] = dict.fromkeys(book.columns, "unknown")
+    if table:
+        schema = confidential.table_schema(source, header=options["header"])
     schema = {name: kind for name, kind in schema.items() if name not in book.left_out}
     known = {name: book.columns[name] for name in schema if name in book.columns}
     template, csv = book.notes() + Domain.template(schema, known=known), form is not None and form.texts

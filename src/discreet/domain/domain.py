@@ -197,8 +197,8 @@ class Domain:
             size=None if None in sizes else prod(filter(None, sizes)),
             coin_columns=tuple([name for name, column in columns.items() if getattr(column, "coin", False)]),
         )
-        tuples = {*RULES, "outcome"} - {"at_most"}
-        if not self.at_most and self.difference is None and all(getattr(self, name) == () for name in tuples):
+        tuples = [getattr(self, name) for name in {*RULES, "outcome"} - {"at_most"}]
+        if not self.at_most and self.difference is None and tuples == [()] * len(tuples):
             return
         from discreet.domain.maps import settle_rules
 

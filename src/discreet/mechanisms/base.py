@@ -277,7 +277,7 @@ def public_inputs(mechanism: Mechanism) -> dict[str, Records]:
 
 def parameter_names(kind: type[Mechanism]) -> tuple[str, ...]:
     """Return the names of the parameters of a class, without the domain and the numbers of records."""
-    return tuple(item.name for item in fields(kind) if item.init and item.name not in ("domain", "records", "size"))
+    return tuple([item.name for item in fields(kind) if item.init and item.name not in ("domain", "records", "size")])
 
 
 def require_known(kind: type[Mechanism], names: Iterable[str], *more: str) -> None:

@@ -272,7 +272,8 @@ class EvolutionFacts:
         """Return the probabilities of the candidates of one population."""
         if self.variant != "projection":
             weights = self._weights(noisy)
-            weights = weights if weights.any() else np.ones(len(weights))
+            if not weights.any():
+                weights = np.ones(len(weights))
             return np.asarray(weights / weights.sum())
         masses = self._measure(noisy)
         if masses.min() >= 0.0:  # its nearest probabilities are proportional to it

@@ -184,7 +184,9 @@ class PrivateEvolution(EvolutionFacts, SteppedMechanism):
         else:
             places, sizes = [], self._sizes()
             for label, group in populations.label_groups(self._labels(step.candidates)):
-                shares = weights[group] if weights[group].any() else np.ones(len(group))  # a label may have none
+                shares = weights[group]
+                if not shares.any():  # a label may have none
+                    shares = np.ones(len(group))
                 chunks = draw_cells(shares, int(sizes[label]), sampling=self.sampling, rng=rng)
                 places += [group[chunk] for chunk in chunks]
         return step.candidates.take(np.sort(np.concatenate(places)))

@@ -69,7 +69,10 @@ def counts_by_chunk(
     ends = size * np.cumsum(share)
     ends[-1] = size  # rounding cannot lose the last record
     ends = np.minimum(ends, size)  # of cells, among points the first of which is uniform in [0, 1)
-    ends -= rng.random() if portion.start is None else portion.start
+    offset = portion.start
+    if offset is None:
+        offset = rng.random()
+    ends -= offset
     chunks = -(-total // block)
     step = portion.parts * chunks
     for chunk in rng.permutation(chunks).tolist():

@@ -237,7 +237,9 @@ class Consistent:
         for level in range(1, tree.depth + 1):
             missing = (node - tree.up(level, values[level])) / tree.up(level, variances[level])
             child = values[level] + variances[level] * tree.down(level, missing)
-            node = np.clip(child, 0.0, tree.down(level, node)) if positive else child
+            if positive:
+                child = np.clip(child, 0.0, tree.down(level, node))
+            node = child
         return node
 
     @property

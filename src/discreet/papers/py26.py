@@ -147,7 +147,9 @@ def empirical_rate(n: float, d: int, *, moment: float = math.inf) -> float:
         raise ParameterError(f"the theorem leaves out moment {as_written(moment)} in dimension {d}. Take a smaller one")
     tail = 0.0 if math.isinf(moment) else math.pow(n, -(moment - 1) / moment)
     rate = math.pow(n, -1 / max(d, 2))
-    return rate * (math.log1p(n) if d == 2 else 1.0) + tail
+    if d == 2:
+        rate *= math.log1p(n)
+    return rate + tail
 
 
 @sealed

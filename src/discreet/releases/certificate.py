@@ -287,5 +287,6 @@ def certificate_in(folder: Path) -> Path:
 
 def share(value: Any) -> float | None:
     """Return a share that a document states, or None where it is none."""
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return float(value) if number and 0.0 <= value <= 1.0 else None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0.0 <= value <= 1.0:
+        return None
+    return float(value)
