@@ -276,7 +276,7 @@ def _first(values: Mapping[str, Sequence[str]], key: str) -> str:
     return next(iter(values.get(key, ())), "").strip()
 
 
-def _fact(entry: FormField, text: str, kind: str) -> Any:
+def _stated_fact(entry: FormField, text: str, kind: str) -> Any:
     """Return the fact that the text of a field states; None where it states none."""
     if not text:
         return None
@@ -296,7 +296,7 @@ def _column_facts(
     """Return the facts of a column: those of the form, and those that it does not show and the type still has."""
     column: dict[str, Any] = {"type": kind} if kind else {}
     entries = [entry for entry in ENTRIES if kind in entry.kinds and not (entry.rows and of_unit)]
-    facts = {entry.key: _fact(entry, _first(values, f"{place}.{entry.key}"), kind) for entry in entries}
+    facts = {entry.key: _stated_fact(entry, _first(values, f"{place}.{entry.key}"), kind) for entry in entries}
     column |= {key: fact for key, fact in facts.items() if fact is not None}
     if kind:
         column |= usual_fates(kind, column)

@@ -152,9 +152,9 @@ def _field(column: Mapping[str, Any], limits: Mapping[str, Any], missing: list[A
     if kind == "category":
         facts |= _facts(kind, categories=labels, ordered=column.get("categoriesOrdered") or None)
     if missing:
-        facts["null_values"] = ["", *missing]
+        facts |= {"null_values": ["", *missing]}
     if not limits.get("required"):
-        facts["nulls"] = "category"
+        facts |= {"nulls": "category"}
     if kind in ("integer", "numeric", "date", "datetime", "time", "duration"):
         facts |= _facts(kind, lower=limits.get("minimum"), upper=limits.get("maximum"))
     if kind in ("integer", "numeric"):
@@ -211,11 +211,12 @@ def _dpsynth(document: Mapping[str, Any]) -> CodeBook:
         if "max_tokens" in facts:
             book.left_out[name] = _TEXT
         elif "possible_values" in facts:
-            book.columns[name] = _facts("category", categories=facts["possible_values"])
-            if isinstance(facts["possible_values"][0], str):
+            labels = facts["possible_values"]
+            book.columns[name] = _facts("category", categories=labels)
+            if isinstance(labels[0], str):
                 book.columns[name]["out_of_bounds"] = "other"
         elif "min_value" in facts:
-            kind, lower, upper = "numeric", facts["min_value"], facts["max_value"]
+            kind, (lower, upper) = "numeric", (facts[key] for key in ("min_value", "max_value"))
             if facts.get("dtype") == "int":
                 kind, lower, upper = "integer", int(lower), int(upper)
             fates = {"out_of_bounds": "clip"}

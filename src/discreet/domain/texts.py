@@ -150,7 +150,9 @@ def type_text(dtype: pl.DataType) -> str:
     name = dtype.base_type().__name__
     if name != "Datetime":
         return name
-    return f"{name} ({'with' if getattr(dtype, 'time_zone', None) else 'without'} a time zone)"
+    if getattr(dtype, "time_zone", None):
+        return f"{name} (with a time zone)"
+    return f"{name} (without a time zone)"
 
 
 _KINDS = {"Float": "numeric", "Int": "integer", "UInt": "integer", "String": "string", "Categorical": "string"}

@@ -294,9 +294,8 @@ class Guarantee:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what does not depend on a budget, as JSON values; an infinite pure epsilon is None."""
-        facts: dict[str, Any] = {"pure_epsilon": None, "kind": self.kind, "theorem": self.theorem}
-        if math.isfinite(self.profile.pure):
-            facts["pure_epsilon"] = self.profile.pure
+        pure = self.profile.pure
+        facts = {"pure_epsilon": pure if math.isfinite(pure) else None, "kind": self.kind, "theorem": self.theorem}
         codes = {name: [code.to_dict() for code in getattr(self, name)] for name in ("assumptions", "caveats")}
         return {**facts, "exact": self.exact, **codes}
 
