@@ -77,11 +77,10 @@ def log_rising(a: float | Floats, s: float | Floats) -> Any:
     """Return ``log((a)_s) = log(Gamma(a + s) / Gamma(a))``, the logarithm of the rising factorial, for ``a > 0``."""
     if np.ndim(a) == 0 and a >= _LARGE:
         return _log_rising_large(a, s)
+    rising = special.gammaln(a + s) - special.gammaln(a)
     if np.ndim(a) == 0:
-        return special.gammaln(a + s) - special.gammaln(a)
-    return np.where(
-        np.less(a, _LARGE), special.gammaln(a + s) - special.gammaln(a), _log_rising_large(np.maximum(a, _LARGE), s)
-    )
+        return rising
+    return np.where(np.less(a, _LARGE), rising, _log_rising_large(np.maximum(a, _LARGE), s))
 
 
 def _log_rising_large(a: float | Floats, s: float | Floats) -> Any:
