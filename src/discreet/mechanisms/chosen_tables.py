@@ -310,7 +310,9 @@ class ChosenTables:
 
     def cells(self, pair: Pair) -> tuple[Merged, Merged]:
         """Return the cells of each column on which a pair is measured."""
-        level = (self.merged, self.fine)[pair in self.clear]
+        level = self.merged
+        if pair in self.clear:
+            level = self.fine
         return level[pair[0]], level[pair[1]]
 
     @cached_property

@@ -172,10 +172,12 @@ def pair_codes(tables: MeasuredTables, measured: Sequence[Pair], *, several: boo
 
     pairs = tables.choice.candidates
     numbers = {"measured": len(measured), "pairs": len(pairs)}
-    if not measured and pairs:
+    if not pairs:
+        yield Code("one-column")
+    elif not measured:
         yield Code("no-pair-measured")
-    elif len(pairs) < 2:
-        yield Code(("one-column", "only-pair-measured")[len(pairs)])
+    elif len(pairs) == 1:
+        yield Code("only-pair-measured")
     elif not several:
         yield Code("pairs-measured", numbers)
     else:
