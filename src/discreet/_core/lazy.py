@@ -22,6 +22,7 @@ class Lazy:
 
     def __init__(self, module: str) -> None:
         self._module = module
+        self._library: Any = None
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # what inspection asks of any object loads nothing
@@ -31,7 +32,9 @@ class Lazy:
                 f"this process was forked while {self._module} had threads, for which it would wait forever. Start it "
                 "by spawn: multiprocessing.get_context('spawn')"
             )
-        return getattr(import_module(self._module), name)
+        if self._library is None:
+            self._library = import_module(self._module)
+        return getattr(self._library, name)
 
 
 if TYPE_CHECKING:

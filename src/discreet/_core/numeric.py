@@ -77,7 +77,8 @@ def log_rising(a: float | Floats, s: float | Floats) -> Any:
     """Return ``log((a)_s) = log(Gamma(a + s) / Gamma(a))``, the logarithm of the rising factorial, for ``a > 0``."""
     if np.ndim(a) == 0 and a >= _LARGE:
         return _log_rising_large(a, s)
-    rising = special.gammaln(a + s) - special.gammaln(a)
+    gammaln = special.gammaln
+    rising = gammaln(a + s) - gammaln(a)
     if np.ndim(a) == 0:
         return rising
     return np.where(np.less(a, _LARGE), rising, _log_rising_large(np.maximum(a, _LARGE), s))
