@@ -392,11 +392,13 @@ class Posterior:
         return distribution(self, column, level, axes)
 
     def __repr__(self) -> str:
-        chains = f" in {counted(self.chains, 'chain')}" * bool(self.chains)
-        pieces = "records of their own"
-        if len(self.support):
-            pieces = counted(len(self.support), "record")
-        return f"<Posterior: {counted(self.draws, 'draw')}{chains} on {pieces}, columns {', '.join(self.domain.names)}>"
+        numbers = {"draw": self.draws, "chain": self.chains, "record": len(self.support)}
+        draws, chains, pieces = (counted(number, noun) for noun, number in numbers.items())
+        if self.chains:
+            draws += f" in {chains}"
+        if not len(self.support):
+            pieces = "records of their own"
+        return f"<Posterior: {draws} on {pieces}, columns {', '.join(self.domain.names)}>"
 
     def _repr_html_(self) -> str:
         return paragraph(f"{repr(self)[1:-1]}.") + listing(self.notes)
