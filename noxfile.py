@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import sys
@@ -15,7 +16,9 @@ import nox
 
 nox.options.sessions = ["lint", "types", "architecture", "tests", "chains", "coverage", "docs"]
 nox.options.reuse_existing_virtualenvs = True
-nox.options.default_venv_backend = "venv"
+nox.options.default_venv_backend = "uv|venv"
+# What one process compiles is there for the next: workers of tests, and the commands, servers and notebooks they start.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 GROUPS: dict[str, list[str]] = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]
 EXTRAS = ["pandas", "demo", "report", "app", "formula", "transport", "bayes", "foreign"]
