@@ -47,7 +47,7 @@ myst_dmath_double_inline = True
 nb_execution_mode = "force"
 nb_execution_in_temp = True
 nb_execution_show_tb = True
-nb_execution_timeout = 120
+nb_execution_timeout = 300
 nb_merge_streams = True
 nb_mime_priority_overrides = [("html", "image/svg+xml", 0)]
 
