@@ -47,7 +47,7 @@ myst_dmath_double_inline = True
 nb_execution_mode = "force"
 nb_execution_in_temp = True
 nb_execution_show_tb = True
-nb_execution_timeout = 120
+nb_execution_timeout = 300
 nb_merge_streams = True
 nb_mime_priority_overrides = [("html", "image/svg+xml", 0)]
 
@@ -84,6 +84,14 @@ def give_headings_a_level(_app: Sphinx, _page: str, _template: str, context: dic
         context[part] = context[part].replace('role="heading">', 'role="heading" aria-level="2">')
 
 
+def spread_tutorials(_app: Sphinx, _environment: Any, names: list[str]) -> None:
+    """Spread the tutorials, which are run, evenly among the pages: neighbours are read by one process."""
+    groups = [[name for name in names if name.startswith("tutorials/") is run] for run in (True, False)]
+    ranks = {name: (place + 0.5) / len(group) for group in groups for place, name in enumerate(group)}
+    names.sort(key=ranks.__getitem__)
+
+
 def setup(app: Sphinx) -> None:
-    """Connect what is done to every page, after the theme."""
+    """Connect what is done to every page, after the theme, and in which order pages are read."""
+    app.connect("env-before-read-docs", spread_tutorials)
     app.connect("html-page-context", give_headings_a_level, priority=900)

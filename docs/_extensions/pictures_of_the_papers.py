@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import sys
+from concurrent.futures import ProcessPoolExecutor
+from itertools import repeat
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +37,8 @@ def draw_what_is_older(app: Sphinx) -> None:
     names = [name for name, picture in pictures().items() if older(picture)]
     if names:
         log.info("drawing %s pictures", len(names))
-        draw(DRAWN, names)
+        with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+            list(pool.map(draw, repeat(DRAWN), [[name] for name in names]))
 
 
 def in_both_themes(name: str, kind: str, text: str) -> list[nodes.Node]:

@@ -66,7 +66,9 @@ def main(out: Path, marks: Path) -> None:
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    brief = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     settings = {"spark.ui.enabled": "false", "spark.executor.memory": "1g", "spark.sql.shuffle.partitions": "2"}
+    settings |= {f"spark.{one}.extraJavaOptions": brief for one in ("driver", "executor")}
     builder = SparkSession.builder.master("local-cluster[2,1,1024]")
     for name, value in settings.items():
         builder = builder.config(name, value)

@@ -384,8 +384,10 @@ def test_columns_together(engine: str, put: Any) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_tables_of_marginals_are_made_where_the_rows_are(engine: str, put: Any, raw: list[str]) -> None:
-    """The release is that of the table in memory. Codes of all rows are more than Spark may send its driver here."""
+def test_tables_of_marginals_are_made_where_the_rows_are(
+    engine: str, put: Any, raw: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The release is that of the table in memory, and takes no joint counts. All codes are more than Spark may send."""
     rng = np.random.default_rng(3)
     domain = Domain(
         columns={name: Integer(lower=0, upper=9) for name in "abcdef"} | {"s": OpenLabels(nulls="category")},
@@ -395,9 +397,9 @@ def test_tables_of_marginals_are_made_where_the_rows_are(engine: str, put: Any, 
         s=pl.col("a").replace({9: None}).cast(pl.String)
     )
     asked = {"mechanism": "marginals", "size": 100, "seed": 1, "accept": {"poor-utility"}}
-    here, there = (
-        release(data, domain, Budget(epsilon=2.0, delta=1e-6), **asked) for data in (frame, put(frame, engine))
-    )
+    here, data = release(frame, domain, Budget(epsilon=2.0, delta=1e-6), **asked), put(frame, engine)
+    monkeypatch.delattr("discreet._release.confidential")
+    there = release(data, domain, Budget(epsilon=2.0, delta=1e-6), **asked)
     assert not raw
     assert nw.from_native(there.table()).lazy().collect("polars").to_native().equals(here.table())
     outside = pl.concat([frame, frame.head(1).with_columns(b=pl.lit(77, dtype=pl.Int64))])
@@ -495,24 +497,3 @@ def test_a_batch_of_rows_is_bounded(put: Any) -> None:
     heights = [batch.height for batch in open_source(data).batches(["x"])]
     assert sum(heights) == 300_000
     assert max(heights) <= 2**17
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_wide_release_is_the_same_wherever_the_table_is(
-    engine: str, put: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Marginals stream codes from an engine: no joint counts are taken."""
-    rng = np.random.default_rng(4)
-    frame = pl.DataFrame({name: rng.integers(0, 4, 400) for name in "abcd"})
-    domain = Domain(columns={name: Integer(lower=0, upper=3) for name in "abcd"})
-    facts: dict[str, Any] = {
-        "budget": Budget(epsilon=2.0, delta=1e-6),
-        "size": 100,
-        "mechanism": "marginals",
-        "seed": 3,
-    }
-    here = release(frame, domain, accept={"poor-utility"}, **facts)
-    data = put(frame, engine)
-    monkeypatch.delattr("discreet._release.confidential")
-    there = release(data, domain, accept={"poor-utility"}, **facts)
-    assert there.table().equals(here.table())

@@ -20,7 +20,7 @@ def programs() -> Path:
     return folders[-1]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def server() -> Iterator[str]:
     """Start a server that listens on a socket alone, and return its address."""
     where = programs()
