@@ -79,7 +79,7 @@ CALLS: dict[str, dict[str, Any]] = {
              "largest_sizes": False},
     "release": {"data": TABLE, "domain": DOMAIN, "budget": BUDGET, "size": 20, "counts": False, "seed": 3,
                 "mechanism": "perturbed-histogram", "accept": ["poor-utility"], "scale": 2.0, "noise": "laplace",
-                "projection": "simplex"},
+                "projection": "simplex", "sampling": "iid"},
     "check_table": {"data": TABLE, "domain": DOMAIN, "accept": ["other-columns"], "examples": 2},
     "confidential": {"data": TABLE, "domain": DOMAIN, "accept": ["other-columns"], "empty": True, "by_unit": False},
     "confidential_rows": {"data": TABLE, "domain": DOMAIN, "accept": ["other-columns"], "empty": True},

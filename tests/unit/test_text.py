@@ -128,10 +128,10 @@ PLURALS = (
 )
 COUNT_OF = re.compile(rf" (?:[a-z]+ )?(?:{PLURALS})\b")
 NEVER_ONE = {  # what is counted there is not one, or the text before is no number
-    "len(checks)", "len(checks) - len(stated)", "name", "self.doubled_records", "digits - 1", "rows",
-    "self.most_cells", "repair.allowed.size", "self.name", "cells", "request.mechanism", "kind.traits.least_columns",
-    "facts.unit.max_records", "draws", "excess", "least", "most", "mechanism", "tables", "mechanism.name",
-    "kind.__name__", "len(shares)", "pairs", "group",
+    "len(checks)", "len(checks) - len(stated)", "name", "self.doubled_records", "math.floor(math.log10(cells))",
+    "rows", "self.most_cells", "repair.allowed.size", "self.name", "cells", "request.mechanism",
+    "named(name).traits.least_columns", "facts.unit.max_records", "draws", "excess", "least", "most", "mechanism",
+    "tables", "mechanism.name", "kind.__name__", "len(shares)", "pairs", "group",
 }  # fmt: skip
 
 

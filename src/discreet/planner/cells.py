@@ -43,8 +43,9 @@ def require_current(arguments: Iterable[str], replacements: Mapping[str, str]) -
 
 def with_sampling(mechanism_type: type[Mechanism], parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return parameters with the sampling first where the mechanism has one. Raises ParameterError for another."""
-    sampling = parameters.get("sampling") or SAMPLINGS[0]
-    choice("sampling", sampling, SAMPLINGS)
+    sampling = SAMPLINGS[0]
+    if parameters.get("sampling") is not None:
+        sampling = choice("sampling", parameters["sampling"], SAMPLINGS)
     complete = {"sampling": sampling, **parameters} | {"sampling": sampling}
     if "sampling" not in mechanism_type.__dataclass_fields__:
         del complete["sampling"]
@@ -266,7 +267,8 @@ def require_complete(request: Request) -> None:
         integer("tables", parameters["tables"], least=1, most=mechanisms.MOST_TABLES)
     request.require_steps(mechanism_type)
     if mechanism_type is None:
-        choice("sampling", parameters.get("sampling") or SAMPLINGS[0], SAMPLINGS)
+        if parameters.get("sampling") is not None:
+            choice("sampling", parameters["sampling"], SAMPLINGS)
         if unknown := sorted(set(parameters) - {"sampling"}):
             raise ParameterError(f"unknown argument {unknown[0]!r}. If a mechanism has it, write mechanism=... as well")
         return
