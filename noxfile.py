@@ -73,7 +73,7 @@ def coverage(session: nox.Session) -> None:
 
 @nox.session
 def fuzz(session: nox.Session) -> None:
-    """Hostile input, ten times as much as in the test-suite; DISCREET_FUZZ_FIRST is the first seed."""
+    """Hostile input, thirty times as much as in the test-suite; DISCREET_FUZZ_FIRST is the first seed."""
     session.install("-e", ".[pandas,report,transport,bayes]", *GROUPS["test"])
     session.run("pytest", "-n", "auto", "tests/fuzz", *session.posargs, env={"DISCREET_FUZZ_CASES": "10"})
 
