@@ -173,7 +173,7 @@ DECLARED = [  # of a whole domain
     ("Write 0 for a value that no record has", A_B + TOTALS + "{u = 5}", A_B + TOTALS + "{u = 5, v = 0}"),
     ("Write the count of null as [{null = true}, COUNT]", A_B.replace("[columns.b]", 'nulls = "category"\n[columns.b]') + TOTALS + "{u = 5, v = 5}",
      A_B.replace("[columns.b]", 'nulls = "category"\n[columns.b]') + TOTALS + '[["u", 5], ["v", 5], [{null = true}, 1]]'),
-    ("column {} has no cells. Declare {}", A_B + '[[impossible]]\nc = {from = 4}\n[columns.c]\ntype = "numeric"\nlower = 0\nupper = 9',
+    ("column {} has no cells. Declare cells, a grid or categories", A_B + '[[impossible]]\nc = {from = 4}\n[columns.c]\ntype = "numeric"\nlower = 0\nupper = 9',
      A_B + '[[impossible]]\nc = {from = 6}\n[columns.c]\ntype = "numeric"\nlower = 0\nupper = 9\ncells = 3'),
 ]  # fmt: skip
 

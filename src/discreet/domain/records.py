@@ -264,9 +264,7 @@ def _column_shares(column: Column, place: int) -> tuple[Floats, float]:
 
 def first_and_last(column: Column) -> tuple[float, float]:
     """Return the positions of an ordered column's first and last cells, or the bounds of a continuous one."""
-    ends = column.lower, column.upper  # type: ignore[attr-defined]
-    if column.values is not None:
-        ends = 0, column.values - 1
+    ends = (column.lower, column.upper) if column.values is None else (0, column.values - 1)  # type: ignore[attr-defined]
     low, high = column.positions(np.array(ends)).tolist()
     return low, high
 
