@@ -396,7 +396,7 @@ def _announce(request: Request, offer: Offer, why: str, facts: planner.PublicFac
         expected = counted_up(size * offer.forecast.released_share)
         announce(f"About {expected} of {counted(size, 'draw')} are expected to be released")
     if offer.contents.tables is None and (why_not := mechanisms.no_posterior(mechanism, n)):
-        announce(f"This release gives no confidence intervals. {sentence(why_not)}")
+        announce(f"This release gives no confidence intervals. {why_not}")
     if request.budget is not None:
         for caveat in releases.delta_caveats(request.budget.delta, n):
             announce(str(caveat))
