@@ -16,7 +16,7 @@ import nox
 
 nox.options.sessions = ["lint", "types", "architecture", "tests", "chains", "coverage", "docs"]
 nox.options.reuse_existing_virtualenvs = True
-nox.options.default_venv_backend = "uv|venv"
+nox.options.default_venv_backend = "venv"
 # What one process compiles is there for the next: workers of tests, and the commands, servers and notebooks they start.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
