@@ -185,9 +185,15 @@ class PitmanYor(PitmanYorUrn):
             theorem, falls = "T21", Code("delta-floor", {"delta": profile.delta(math.inf)})
         verbatim = (n - self.discount) / (self.strength + n)
         numbers = {"probability": verbatim, "expected": self.size * verbatim, "size": self.size}
-        codes: dict[str, Any] = {"assumptions": tuple(assumptions)}
-        codes["caveats"] = (Code("verbatim-share", {**numbers, "at_most": self.discount != 0}), falls)
-        return Guarantee(relation=relation, n=n, profile=profile, kind=kind, theorem=theorem, **codes)
+        return Guarantee(
+            relation=relation,
+            n=n,
+            profile=profile,
+            kind=kind,
+            theorem=theorem,
+            assumptions=tuple(assumptions),
+            caveats=(Code("verbatim-share", {**numbers, "at_most": self.discount != 0}), falls),
+        )
 
     def likelihood(self) -> ContinuedUrn:
         """Return the urn."""

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -100,12 +100,19 @@ class UrnHistogram(PitmanYorUrn):
         """Return theorem T12 for a table of ``n`` records."""
         n, group = require_neighbours(self, relation, n)
         delta = moved_mass(self.size, self.strength, n, group) * (self.domain.size != 1)
-        profile = ConstantProfile(value=delta, tight=self.discount == 0 or delta == 0.0)
-        verbatim = Code("all-verbatim", {"expected": self.expected_size(n), "at_most": self.discount != 0})
-        chosen = (Code("chosen-without-data", {"what": ["strength", "discount"]}),)
-        caveats = (verbatim, Code("delta-constant"), Code("random-number", {"size": self.size}))
-        facts: dict[str, Any] = {"kind": "unconditional", "theorem": "T12", "caveats": caveats}
-        return Guarantee(relation=relation, n=n, profile=profile, assumptions=chosen, **facts)
+        return Guarantee(
+            relation=relation,
+            n=n,
+            profile=ConstantProfile(value=delta, tight=self.discount == 0 or delta == 0.0),
+            kind="unconditional",
+            theorem="T12",
+            assumptions=(Code("chosen-without-data", {"what": ["strength", "discount"]}),),
+            caveats=(
+                Code("all-verbatim", {"expected": self.expected_size(n), "at_most": self.discount != 0}),
+                Code("delta-constant"),
+                Code("random-number", {"size": self.size}),
+            ),
+        )
 
     def held_table(self, x: Counts) -> HeldTable:
         """Return what the law at a table depends on: new values are dropped."""
