@@ -14,7 +14,7 @@ import pytest
 from test_planted import Sound
 
 from discreet.domain import Counts
-from discreet.mechanisms import CellCounts, Mechanism, Traits
+from discreet.mechanisms import CellCounts, Mechanism, StabilityHistogram, ThresholdedCounts, Traits
 from discreet.mechanisms.likelihood import Likelihood
 from discreet.mechanisms.noisy_counts import NoisyReading
 from discreet.mechanisms.reading import Estimates, Reading
@@ -87,6 +87,13 @@ class WrongLikelihood(Sound):
 
     def likelihood(self) -> Likelihood:
         return replace(super().likelihood(), scale=self.scale / 3.0)
+
+
+class WrongThreshold(StabilityHistogram):
+    """Says that noisy counts one above the threshold are kept, so that labels at the threshold are impossible."""
+
+    def likelihood(self) -> ThresholdedCounts:
+        return replace(super().likelihood(), threshold=self.threshold + 1)
 
 
 class SparesLargeCounts(Sound):
@@ -204,6 +211,7 @@ class RaisesAtManyRecords(Sound):
     (Quieter, check_law, "likelier under"),
     (LeaksRarely, check_exposure, "true counts"),
     (WrongLikelihood, check_likelihood, "not the law of its kernel"),
+    (WrongThreshold, check_likelihood, "not the law of its kernel"),
     (SparesLargeCounts, check_estimates, "other standard errors"),
     (WrongParameters, check_parameters, "comes back"),
     (FixedSeed, check_generator, "one output with 8 seeds"),

@@ -154,7 +154,7 @@ class NoisyCellCounts(Likelihood):
 
     def log_densities(self, domain: Domain, output: Any, tables: Integers) -> Floats | None:
         """Return the log-probability of the noise, where every cell has its own."""
-        if self.consistent is not None or self.threshold is not None or output.shape != tables.shape[1:]:
+        if self.consistent is not None or output.shape != tables.shape[1:]:
             return None
         return np.asarray(self.law.log_pmf(self.scale, output - tables).sum(axis=1))
 
@@ -171,6 +171,13 @@ class ThresholdedCounts(NoisyCellCounts):
     withholds: ClassVar[bool] = True
 
     threshold: int
+
+    def log_densities(self, domain: Domain, output: Counts, tables: Integers) -> Floats:
+        """Return the log-probability of the noisy counts that were kept, and of the absence of other held cells."""
+        noisy = np.zeros(tables.shape[1], dtype=np.int64)
+        noisy[domain.flat(output.records)] = output.frequencies
+        logs = [self.law.log_thresholded(self.scale, row[row > 0], noisy[row > 0], self.threshold) for row in tables]
+        return np.where((tables[:, noisy > 0] > 0).all(axis=1), logs, -math.inf)
 
 
 @dataclass(frozen=True, kw_only=True)
