@@ -29,8 +29,6 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
-import numpy as np
-
 from discreet._core.errors import (
     DataError,
     DiscreetError,
@@ -42,7 +40,7 @@ from discreet._core.errors import (
     plain,
     real,
 )
-from discreet._core.lazy import pl
+from discreet._core.lazy import np, pl
 from discreet._core.reading import MOST_DIGITS
 from discreet._core.text import harmless, with_article
 
@@ -308,23 +306,27 @@ def _watch_driver() -> None:
 # -- which argument is to blame ---------------------------------------------------------------------------------------
 
 _PATH: tuple[str, Any] = "a path", (str, os.PathLike)
-_ARRAY: tuple[str, Any] = "an array", np.ndarray
 _LISTS = {"Sequence": Sequence, "Collection": Collection, "Iterable": Iterable, "list": list, "tuple": tuple}
-_KINDS: dict[str, tuple[str, Any]] = {
-    "None": ("None", types.NoneType),
-    "bool": ("True or False", bool),
-    "int": ("an integer", Integral),
-    "float": ("a number", (Integral, float)),
-    "str": ("a text", str),
-    "Callable": ("a function", Callable),
-    "Mapping": ("a mapping", Mapping),
-    "Generator": ("a Generator of NumPy", np.random.Generator),
-    "ArrayLike": ("an array of numbers", object),
-    **dict.fromkeys(("PathLike", "Path", "Path_", "FilePath"), _PATH),
-    **dict.fromkeys(("NDArray", "Floats", "Integers", "Booleans"), _ARRAY),
-    **{name: (with_article(name.lower()), kind) for name, kind in _LISTS.items()},
-}
-"""The names in annotations of public functions, in words and as types; besides them, there are public classes."""
+
+
+@functools.cache
+def _kinds() -> dict[str, tuple[str, Any]]:
+    """Return the names in annotations of public functions, in words and as types; besides, there are public classes."""
+    return {
+        "None": ("None", types.NoneType),
+        "bool": ("True or False", bool),
+        "int": ("an integer", Integral),
+        "float": ("a number", (Integral, float)),
+        "str": ("a text", str),
+        "Callable": ("a function", Callable),
+        "Mapping": ("a mapping", Mapping),
+        "Generator": ("a Generator of NumPy", np.random.Generator),
+        "ArrayLike": ("an array of numbers", object),
+        **dict.fromkeys(("PathLike", "Path", "Path_", "FilePath"), _PATH),
+        **dict.fromkeys(("NDArray", "Floats", "Integers", "Booleans"), ("an array", np.ndarray)),
+        **{name: (with_article(name.lower()), kind) for name, kind in _LISTS.items()},
+    }
+
 
 _CLASSES: dict[str, tuple[type[Any], ...]] = {}  # those with a boundary around them, by name
 
@@ -375,7 +377,7 @@ def _fits(value: Any, annotation: str) -> bool:
     """Whether a value is of one of the kinds of an annotation, as far as a look at it tells; of an unknown one, yes."""
     no_list, value = isinstance(value, (bytes, np.generic)) and not isinstance(value, str), plain(value)
     for name, element in _alternatives(annotation):
-        kind = _KINDS.get(name, ("", _CLASSES.get(name, object)))[1]
+        kind = _kinds().get(name, ("", _CLASSES.get(name, object)))[1]
         no_number = isinstance(value, bool) and name in ("int", "float")
         if not isinstance(value, kind) or no_number or (no_list and name in _LISTS):
             continue
@@ -398,12 +400,12 @@ def _wanted(annotation: str) -> str:
     """Say in words what an annotation names."""
     words = []
     for name, element in _alternatives(annotation):
-        word = _KINDS.get(name, (with_article(name), object))[0]
+        word = _kinds().get(name, (with_article(name), object))[0]
         if element:
             word += f", each element {_wanted(element)}"
         words.append(word)
     if _PATH[0] in words:  # which a text is
-        words = [word for word in words if word != _KINDS["str"][0]]
+        words = [word for word in words if word != _kinds()["str"][0]]
     return " or ".join(dict.fromkeys(words))
 
 

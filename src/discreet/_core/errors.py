@@ -17,8 +17,7 @@ from fractions import Fraction
 from numbers import Integral, Rational, Real
 from typing import Any, TypeVar
 
-import numpy as np
-
+from discreet._core.lazy import np
 from discreet._core.text import about, as_written, counted, harmless, rounded_down, rounded_up, sentence, with_article
 
 __all__ = [

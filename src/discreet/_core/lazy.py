@@ -12,7 +12,9 @@ from importlib import import_module
 from pkgutil import get_data
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["Lazy", "dask", "dist", "handlers", "jax", "jnp", "numpyro", "nw", "pd", "pl", "spatial", "special", "torch"]
+__all__ = [
+    "Lazy", "dask", "dist", "handlers", "jax", "jnp", "np", "numpyro", "nw", "pd", "pl", "spatial", "special", "torch",
+]  # fmt: skip
 
 
 class Lazy:
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     import jax
     import jax.numpy as jnp
     import narwhals as nw
+    import numpy as np
     import numpyro
     import numpyro.distributions as dist
     import pandas as pd
@@ -50,7 +53,7 @@ if TYPE_CHECKING:
     from numpyro import handlers
     from scipy import spatial, special
 else:
-    jax, jnp, torch, nw, pl = map(Lazy, ("jax", "jax.numpy", "torch", "narwhals", "polars"))
+    jax, jnp, torch, nw, np, pl = map(Lazy, ("jax", "jax.numpy", "torch", "narwhals", "numpy", "polars"))
     numpyro, dist, handlers = map(Lazy, ("numpyro", "numpyro.distributions", "numpyro.handlers"))
     dask, pd, spatial, special = map(Lazy, ("dask", "pandas", "scipy.spatial", "scipy.special"))
 
