@@ -281,7 +281,8 @@ def _note_fork() -> None:
     """Refuse Polars in a forked process whose parent had its threads, as far as the system tells their names."""
     threads = [file.read_text() for file in Path(f"/proc/{os.getppid()}/task").glob("*/comm")]
     if "polars" in sys.modules and (not threads or "polars-0\n" in threads):
-        vars(pl)["problem"] = Refused
+        vars(pl).clear()
+        vars(pl).update(_module="polars", problem=Refused)
 
 
 os.register_at_fork(after_in_child=_note_fork)

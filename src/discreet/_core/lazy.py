@@ -24,7 +24,6 @@ class Lazy:
 
     def __init__(self, module: str) -> None:
         self._module = module
-        self._library: Any = None
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # what inspection asks of any object loads nothing
@@ -34,9 +33,8 @@ class Lazy:
                 f"this process was forked while {self._module} had threads, for which it would wait forever. Start it "
                 "by spawn: multiprocessing.get_context('spawn')"
             )
-        if self._library is None:
-            self._library = import_module(self._module)
-        return getattr(self._library, name)
+        value = vars(self)[name] = getattr(import_module(self._module), name)  # which is not looked up again
+        return value
 
 
 if TYPE_CHECKING:
