@@ -317,7 +317,7 @@ def _with_files(request: Request, calibrated: Mechanism | None, *, inputs: tuple
     files: tuple[Path, ...] = ()
     if output.path is not None:
         room = (request.size or 0) * len((request.domain or Domain(columns={})).names) // 8  # a field: about a bit
-        others = [Path(steps.path) for steps in (checkpoint,) if steps is not None]
+        others = [] if checkpoint is None else [Path(checkpoint.path)]
         files = releases.place(output, several=several, inputs=inputs, outputs=others, room=room)
         if several or parts:
             files = files[:1]

@@ -193,7 +193,7 @@ def lost_pairs(codes: Sequence[Code], *together: Iterable[str], unmeasured: bool
     """Return what an outcome tells of relations between columns of one set that were lost in part, or may be."""
     names = {f"{a}*{b}" for columns in map(tuple, together) for a in columns for b in columns}
     rows = [row for row in losses_of(codes) if row[0] in names and row[1] > _LOST]
-    notes = [_pair_losses(*map(list, zip(*some, strict=True))) for some in (rows,) if some]
+    notes = [_pair_losses(*map(list, zip(*rows, strict=True)))] if rows else []
     return notes + [str(code) for code in codes if unmeasured and code.name == "unmeasured-pairs"]
 
 

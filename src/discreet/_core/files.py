@@ -390,7 +390,7 @@ def together(
     *paths: Path,
     inputs: Iterable[Any] = (),
     private: bool = False,
-    check: Callable[[], object] = list,
+    check: Callable[[], object] | None = None,
     lock: bool = True,
     on_commit: OnCommit | None = None,
     hashes: Mapping[Path, str] | None = None,
@@ -399,7 +399,8 @@ def together(
     check_outputs(paths, inputs)
     write = _Write(paths, on_commit)
     with write.prepared(lock=lock), ExitStack() as stack:
-        check()
+        if check is not None:
+            check()
         modes: list[int | None] = []  # of the files that are replaced
         files: list[BinaryIO] = []
         for part, final in zip(write.parts, write.finals, strict=True):  # nobody but its owner reads one that replaces

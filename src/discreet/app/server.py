@@ -134,7 +134,8 @@ def application_of(steps: Any, access: Any, end: Callable[[], None]) -> Any:
         while True:
             await asyncio.sleep(1.0)
             seen |= steps.windows > 0
-            lonely = (lonely + 1.0) * (seen and not steps.windows and not steps.jobs.running)
+            busy = not seen or steps.windows or steps.jobs.running
+            lonely = 0.0 if busy else lonely + 1.0
             if lonely >= _LONELY:
                 end()
                 return

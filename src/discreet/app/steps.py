@@ -136,8 +136,9 @@ class Steps:
                 name: await self.jobs.start("Names and types", ["domain", "init", file, *options])
                 for name, file in files.items()
             }
+            seconds = _SOON if request.method == "GET" else None
             for job in naming.values():
-                if (await self.jobs.wait(job, {"GET": _SOON}.get(request.method))).running:
+                if (await self.jobs.wait(job, seconds)).running:
                     raise Unfinished(job)
             self._naming, kinds = {}, dict[Key, str]()
             for name, job in naming.items():

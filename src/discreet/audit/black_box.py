@@ -89,7 +89,7 @@ class Finding:
         It is a lower bound: both probabilities of the event are taken from where they are with 99 % confidence each.
         """
         low, high = self._bounds(self.likely, self.unlikely, confidence=2.0 * _SURE - 1.0)
-        return max((_power(low, high, *limits) for limits in self._limits(high)), default=0.0)
+        return max((_power(low, high, self.runs, *limits) for limits in self._limits(high)), default=0.0)
 
     @property
     def detectable(self) -> float | None:
@@ -119,15 +119,15 @@ class Finding:
         low, high = self._bounds(likely, unlikely, confidence=1.0 - self.error / 2.0)
         return low > math.exp(self.event.epsilon) * high + self.event.delta
 
-    def _limits(self, rare: float) -> Iterator[tuple[int, int, int]]:
-        """Yield counts that refute: at most so many of the unlikely table, at least so many of the likely, and runs."""
+    def _limits(self, rare: float) -> Iterator[tuple[int, int]]:
+        """Yield counts that refute: at most so many of the unlikely table, and at least so many of the likely one."""
         for share in _SHARES:
             highest = 0  # where the event is so rare that bdtrik is not a number
             if special.bdtr(0.0, self.runs, rare) < share:
                 highest = min(self.runs, math.ceil(special.bdtrik(share, self.runs, rare)))
             lowest = least_integer(partial(self._refutes, unlikely=highest), 0, self.runs)
             if lowest is not None:
-                yield highest, lowest, self.runs
+                yield highest, lowest
 
     def _least_caught(self, likely: float) -> float:
         """Return the least epsilon caught by an event that is so likely on the one table; infinity where none is."""
@@ -135,7 +135,7 @@ class Finding:
 
         def is_caught(hundredths: int) -> bool:
             rare = (likely - event.delta) * math.exp(-hundredths / 100.0)
-            return any(_power(likely, rare, *limits) >= POWER for limits in self._limits(rare))
+            return any(_power(likely, rare, self.runs, *limits) >= POWER for limits in self._limits(rare))
 
         least = None
         if likely > event.delta:
@@ -169,7 +169,7 @@ def compared(
     return finding(0, 1), finding(1, 0)
 
 
-def _power(likely: float, unlikely: float, highest: int, lowest: int, runs: int) -> float:
+def _power(likely: float, unlikely: float, runs: int, highest: int, lowest: int) -> float:
     """Return the probability that both counts are within their limits."""
     return float(special.bdtr(highest, runs, unlikely) * special.bdtrc(lowest - 1.0, runs, likely))
 

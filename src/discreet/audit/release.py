@@ -107,7 +107,7 @@ def split(
     """Draw records, or whole units, as a control, and write both parts in a random order, and a record of the draw."""
     share = real("share", share, above=0, below=1)
     paths = [Path(out_data), Path(out_control), Path(record)]
-    ending = {".csv": ".csv"}.get(Path(data).suffix.lower(), ".parquet")
+    ending = ".csv" if Path(data).suffix.lower() == ".csv" else ".parquet"
     if {path.suffix.lower() for path in paths[:2]} != {ending}:
         raise ParameterError(f"out_data and out_control of such data must be {ending} files. Give them that ending")
     if paths[2].suffix.lower() != ".json":

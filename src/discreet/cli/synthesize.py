@@ -73,7 +73,7 @@ def synthesize(data: str, target_epsilon: float | None, bound: float | None, as_
     columns = {name: options[name] for name in ("survey_weight", "unit")}
     synthesiser = pseudo_posterior.synthesiser_for(domain, options.pop("sensitive"), **model, **columns)
     if options["min_effective"] is None:
-        options["min_effective"] = (25.0, 100.0)[bound is None]  # without one, a maximum over draws is measured
+        options["min_effective"] = 100.0 if bound is None else 25.0  # without one, a maximum over draws is measured
     seed, settings = options.pop("seed"), _settings_of(options)
     if out is None:
         if not (options["ledger"] is None and options["dataset"] is None):

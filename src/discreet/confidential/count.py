@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -199,7 +200,7 @@ class Rows:
         self._cells = cells_of(source, domain)
         if self._cells is not None:
             with suppress(EngineFailed):
-                self._n, _ = self._cells.sums(lambda parts: [None for _ in parts][:0])
+                self._n, _ = self._cells.sums(lambda parts: [*deque(parts, maxlen=0)])
                 return
             self._cells = None
         codes, size, n = [], 0, 0
@@ -209,7 +210,9 @@ class Rows:
                 arrays = [*part.records.columns, part.frequencies]
                 codes.append([c.astype(np.min_scalar_type(c.max())) if c.dtype == np.int64 else c for c in arrays])
                 size += sum([c.nbytes + _KEPT * (c.dtype == object) for c in codes[-1]])
-        self._n, self._codes = n, codes * (size <= _KEPT)
+        self._n = n
+        if size <= _KEPT:
+            self._codes = codes
 
     @property
     def n(self) -> int:

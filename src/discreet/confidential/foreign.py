@@ -39,7 +39,7 @@ _CLOCKS = {  # by program: where its times begin, and the milliseconds of 1 as a
     "Stata": (_SIXTIES, _DAY, 1),
     "SAS": (_SIXTIES, _DAY, 1000),
 }
-_TIMES = {  # by program: how formats of numbers begin that are no numbers
+_KINDS = {  # by program: how the formats of a kind of column begin
     "SPSS": {
         "datetime": r"DATETIME|YMDHMS",
         "date": r"[AEJS]?DATE|MOYR|QYR|WKYR",
@@ -69,8 +69,9 @@ def open_foreign(text: str, path: Path, form: Format) -> Source:
     version = state.st_ino, state.st_size, state.st_mtime_ns
     if problem := quietly(partial(_form_problem, path, form, version), broken):
         raise FileProblem(text, *problem)
-    opener = {"Excel": _of_workbook}.get(form.kind, _of_variables)
-    return quietly(partial(opener, text, path, form, version, broken), broken)
+    if form.kind == "Excel":
+        return quietly(partial(_of_workbook, text, path, form, version), broken)
+    return quietly(partial(_of_variables, text, path, form, broken), broken)
 
 
 # -- another process ---------------------------------------------------------------------------------------------------
@@ -130,9 +131,11 @@ def _row_parts(path: Path, form: Format, columns: Sequence[str] | None) -> Itera
         yield frame
 
 
-def _of_variables(text: str, path: Path, form: Format, _version: object, broken: FileProblem) -> Source:
-    ranges = {"SPSS": {"user_missing": True}}.get(form.kind, {})  # so that it tells which codes are missing
-    _, facts = _read(path, form, metadataonly=True, **ranges)
+def _of_variables(text: str, path: Path, form: Format, broken: FileProblem) -> Source:
+    options = {"metadataonly": True}
+    if form.kind == "SPSS":
+        options["user_missing"] = True  # so that it tells which codes are missing
+    _, facts = _read(path, form, **options)
     kinds = {name: _kind(facts, name, form.kind) for name in facts.column_names}
     stored = {"s": pl.String(), "i": pl.Int64(), "d": pl.Float64(), "f": pl.Float64()}  # string, int8, double, float
     types = {name: stored[facts.readstat_variable_types[name][0]] for name in kinds}
@@ -166,8 +169,8 @@ def _kind(facts: Any, name: str, program: str) -> str:
     if stored == "string":
         return "string"
     written = facts.original_variable_types[name] or ""
-    kinds = [kind for kind, form in _TIMES[program].items() if re.match(form, written)]
-    return [*kinds, *["integer"] * stored.startswith("int"), "numeric"][0]
+    usual = "integer" if stored.startswith("int") else "numeric"
+    return next((kind for kind, form in _KINDS[program].items() if re.match(form, written)), usual)
 
 
 def _as_kind(values: pl.Series, kind: str, program: str) -> pl.Series:
@@ -214,7 +217,7 @@ def _labelled(labels: Mapping[str, Mapping[str, str]], values: pl.Series, column
 # -- Excel -------------------------------------------------------------------------------------------------------------
 
 
-def _of_workbook(text: str, path: Path, form: Format, version: object, _broken: FileProblem) -> Source:
+def _of_workbook(text: str, path: Path, form: Format, version: object) -> Source:
     frame = _cells(path, form, version)
     types = dict.fromkeys(frame.columns, "unknown")
     return text_source(
@@ -280,7 +283,8 @@ def _open_sheet(workbook: Any, form: Format, refuse: Any) -> Any:
         known = ", ".join(map(repr, workbook.sheet_names))
         raise refuse(f"has no sheet {form.sheet!r}", f"name one of its sheets: {known}")
     shown = [facts.name for facts in workbook.sheets_metadata if str(facts.visible).endswith("Visible")]
-    sheets = {name: workbook.get_sheet_by_name(name) for name in shown * (form.sheet is None) + [form.sheet] if name}
+    names = shown if form.sheet is None else [form.sheet]
+    sheets = {name: workbook.get_sheet_by_name(name) for name in names}
     filled = {name: sheet for name, sheet in sheets.items() if sheet.end is not None}
     if not filled:
         raise refuse("has no table on a visible sheet", "give a file with a table, or name a hidden sheet")

@@ -114,14 +114,18 @@ def _watched(source: Source) -> Source:
     changed = DataError(None, "changed while it was read", remedy)
 
     def signs() -> dict[str, tuple[int, ...]]:
-        paths = [path for file in files for path in [file] * lexists(file) or sorted(glob(file))]  # noqa: PTH207
-        return {path: (sign.st_size, sign.st_mtime_ns, sign.st_ino) for path in paths for sign in [Path(path).stat()]}
+        paths = [path for file in files for path in ([file] if lexists(file) else sorted(glob(file)))]  # noqa: PTH207
+        status = {path: Path(path).stat() for path in paths}
+        return {path: (sign.st_size, sign.st_mtime_ns, sign.st_ino) for path, sign in status.items()}
+
+    def check() -> None:
+        if quietly(signs, changed) != original:
+            raise changed
 
     def batches(columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-        for parts in (source.batches(columns), ()):
-            if quietly(signs, changed) != original:
-                raise changed
-            yield from parts
+        check()
+        yield from source.batches(columns)
+        check()
 
     original = quietly(signs, changed)
     if source.path is None:  # an engine would find a lost or broken file as it counts

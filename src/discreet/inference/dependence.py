@@ -92,8 +92,10 @@ class OpenDependence:
         x: Any
         x, y = (np.asarray(table.records.columns[place], dtype=np.int64) for place in (key, moved))
         measured, _, share = self._dependence(*[table.domain.names[place] for place in pair])
-        labels = [x == code for code in np.unique(x)[:_MOST_LABELS]]
-        for order in labels[: len(labels) * (not ordered(columns[key]))] or [x]:
+        orders = [x]
+        if not ordered(columns[key]):
+            orders = [x == code for code in np.unique(x)[:_MOST_LABELS]]
+        for order in orders:
             cases = itertools.product({share, min(share, _UNSEPARATED)}, (-1, 1))
             yield from (_paired(table, moved, part, sign * order, np.zeros_like(x)) for part, sign in cases)
         if not measured:

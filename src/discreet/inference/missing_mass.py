@@ -133,7 +133,7 @@ def all_unseen(release: Any, facts: Any = None, *, level: float = 0.95) -> tuple
         f"they tell a strength of {learned.lower:.3g} to {learned.upper:.3g} ({percent_as_written(_SURE)}) instead of "
         f"{z.urn.strength:g}. Do not rely on values, mass and discovery"
     )
-    return answers, (note,) * (not learned.lower <= z.urn.strength <= learned.upper)
+    return answers, () if learned.lower <= z.urn.strength <= learned.upper else (note,)
 
 
 def _read(release: Any, facts: Any) -> Released:

@@ -259,12 +259,12 @@ class Noise:
     @property
     def reach(self) -> float:
         """Beyond this distance from where it is likeliest, the noise has a share below 1e-17 of the posterior."""
-        return self.scale * {"gaussian": 9.0}.get(str(self.law), 40.0) + 1.0
+        return self.scale * (9.0 if self.law == "gaussian" else 40.0) + 1.0
 
     @property
     def spread(self) -> float:
         """About its standard deviation."""
-        return self.scale * {"laplace": math.sqrt(2.0)}.get(str(self.law), 1.0)
+        return self.scale * math.sqrt(2.0) if self.law == "laplace" else self.scale
 
     def log_pmf(self, values: Floats) -> Floats:
         """Return the log-probability of noise values, up to a constant."""

@@ -73,7 +73,8 @@ def estimate_tables(
         parts = [posterior._of_block(group, posterior.block(0))[0] for group in groups] or [posterior]
         return np.concatenate([part._evaluate(parsed, column) for part in parts], axis=1)
 
-    parts = (_estimated(table, parsed * closed, evaluated, rng) for table in watched(tables, progress, len(tables)))
+    formulas = parsed if closed else []
+    parts = (_estimated(table, formulas, evaluated, rng) for table in watched(tables, progress, len(tables)))
     numbers = np.stack([*parts])  # table, number, 3, 2
     facts: list[dict[str, Any]] = []
     for group in groups:

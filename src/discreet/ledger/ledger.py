@@ -406,7 +406,8 @@ def _earlier_payment(page: Page, facts: Mapping[str, Any]) -> dict[str, Any]:
             if max(step.facts.get("step", 0) for step in page.run_of(event)) > facts["held"]["steps"]:
                 return {}  # an older copy of the checkpoint, which would draw later steps again
             origin = page.entry(event.facts.get("continues", event.entry))[0]
-            return {"continues": origin.entry, **{key: origin.facts[key] for key in ("part",) if key in origin.facts}}
+            part = {"part": origin.facts["part"]} if "part" in origin.facts else {}
+            return {"continues": origin.entry, **part}
     return {}
 
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from discreet._core.errors import DiscreetError, FileProblem, Infeasible, MissingExtra, ParameterError, Refused
+from discreet._core.errors import DiscreetError, Infeasible, MissingExtra, ParameterError, Refused
 from discreet._core.reading import file_sha256, read_json
 from discreet._core.text import counted, harmless
 from discreet.domain import Domain
@@ -82,7 +82,7 @@ def _certificate_problems(path: Path, events: Sequence[LedgerEvent], dataset: st
     try:
         facts = read_json(path, remedy="give the certificate of a release")
         stamp, certificate_sha256 = facts.get("ledger"), file_sha256(path)
-    except (DiscreetError, FileProblem) as problem:
+    except DiscreetError as problem:
         yield str(problem)
         return
     if not isinstance(stamp, dict):

@@ -423,4 +423,4 @@ def number_of_records(facts: WideFacts, one_way: Sequence[OneWay]) -> float:
     sums, units = np.array([table.total() for table in counted]).T
     noisy, error = float(sums @ units / units.sum()), facts.scale / math.sqrt(float(units.sum()))
     stated = [float(totals.counts.sum()) for totals in facts.domain.published[:1]] + [float(facts.records)]
-    return [*[total for total in stated if abs(noisy - total) <= 4.0 * error], max(1.0, noisy)][0]
+    return next((total for total in stated if abs(noisy - total) <= 4.0 * error), max(1.0, noisy))

@@ -74,7 +74,7 @@ class PlanRequest:
     def suits(self, name: str) -> bool:
         """Whether a mechanism is for tables of so many columns, or keeps what else is declared."""
         traits = named(name).traits
-        return (len(self.domain.columns) >= traits.least_columns, traits.keeps_declared)[self.declares_more]
+        return traits.keeps_declared if self.declares_more else len(self.domain.columns) >= traits.least_columns
 
     @property
     def sizes(self) -> dict[str, Any]:

@@ -52,11 +52,11 @@ def hamiltonian(key: Any, q: Any, energy: Callable[[Any], Any], step: Any) -> tu
     return jnp.where(jax.random.uniform(accept_key, dtype=q.dtype) < chance, end_q, q), chance, rise > _DIVERGENT
 
 
-def metropolis(key: Any, value: Any, density: Callable[[Any], Any], *, steps: int = 4) -> Any:
-    """Make some random-walk steps of scale one from a number."""
+def metropolis(key: Any, value: Any, density: Callable[[Any], Any]) -> Any:
+    """Make four random-walk steps of scale one from a number."""
     moves_key, accept_key = jax.random.split(key)
-    moves = jax.random.normal(moves_key, (steps,), dtype=value.dtype)
-    log_uniforms = jnp.log(jax.random.uniform(accept_key, (steps,), dtype=value.dtype))
+    moves = jax.random.normal(moves_key, (4,), dtype=value.dtype)
+    log_uniforms = jnp.log(jax.random.uniform(accept_key, (4,), dtype=value.dtype))
 
     def step(state: Any, draws: Any) -> tuple[Any, None]:
         (value, log), (move, log_uniform) = state, draws

@@ -44,7 +44,7 @@ def place(
     """Return where a release of ``room`` bytes and its certificate go: files or a new folder. Raises FileProblem."""
     out: Any = output.path
     path, parts = Path(out), output.partitions is not None
-    written = (out, path / f"table.{output.format or 'parquet'}")[several or parts]
+    written = path / f"table.{output.format or 'parquet'}" if several or parts else out
     if (form := format_of(written)) is None:
         raise FileProblem(written, "the format is not known by this ending", f"end the name in {ENDINGS}")
     if form.reader:

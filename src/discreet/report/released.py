@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -121,7 +120,8 @@ def example_unit(paths: Sequence[Path], domain: Domain) -> list[tuple[str, dict[
     if (column := table.columns.get(slots)) is not None:  # of a panel
         codes = column.encode(column.read(texts_of(unit[slots], column, source)), name=slots).tolist()
         headings = [group.label for group in groups_of(domain, slots)]
-        rows = list(map(dict(zip(codes, rows, strict=True)).get, range(len(headings)), itertools.repeat({})))
+        row_of = dict(zip(codes, rows, strict=True))
+        rows = [row_of.get(code, {}) for code in range(len(headings))]
     facts = {key: texts[key][0] for key in texts.columns if key not in (name, *table.columns)}
     parts = [("", facts), *zip(headings, rows, strict=True)]
     for table_name, path in more_tables.items():

@@ -241,7 +241,6 @@ def check_guarantee(
     group: int = 1,
     relation: RelationName = "replacement",
     epsilons: Sequence[float] = EPSILONS,
-    law: Mechanism | None = None,
 ) -> None:
     """Assert that no pair of neighbours exceeds the guarantee, and that some attain it where it is called exact.
 
@@ -251,8 +250,6 @@ def check_guarantee(
         Whose guarantee it is.
     n, values, group, relation, epsilons
         As for :func:`brute_force_profile`. Where numbers of records differ, the guarantee for each has to hold.
-    law : Mechanism, optional
-        Whose law it is, when it is a twin's.
 
     Raises
     ------
@@ -261,7 +258,7 @@ def check_guarantee(
     """
     neighbours, most = Relation(name=relation, group=group), n if relation == "replacement" else n + group
     guarantees = [mechanism.guarantee(neighbours, n=number) for number in range(n, most + 1)]
-    brute = brute_force_profile(law or mechanism, n=n, values=values, group=group, relation=relation, epsilons=epsilons)
+    brute = brute_force_profile(mechanism, n=n, values=values, group=group, relation=relation, epsilons=epsilons)
     for epsilon, true in zip(epsilons, brute.tolist(), strict=True):
         claimed = min(guarantee.delta(epsilon) for guarantee in guarantees)
         assert true <= claimed * (1.0 + _ROUNDING) + 1e-14, (
