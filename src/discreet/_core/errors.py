@@ -347,6 +347,14 @@ def real(
     # that no float is written as, such as a third, is rounded down, else to the nearest.
     value = plain(value)
     number = as_float(value)
+    if down and math.isfinite(number):
+        exact: Any = float
+        if isinstance(value, Exact):
+            exact = Exact
+        elif isinstance(value, Rational):
+            exact = Fraction
+        if exact(repr(number)) > value:  # the decimal that it is written as
+            number = math.nextafter(number, -math.inf)
     inside = (
         (math.isfinite(number) or (infinite and math.isinf(number)))
         and (least is None or number >= least)
@@ -354,14 +362,6 @@ def real(
         and (most is None or number <= most)
         and (below is None or number < below)
     )
-    if inside and down and math.isfinite(number):
-        exact: Any = float
-        if isinstance(value, Exact):
-            exact = Exact
-        elif isinstance(value, Rational):
-            exact = Fraction
-        if exact(repr(number)) > value:  # the decimal that it is written as
-            return math.nextafter(number, -math.inf)
     if inside:
         return number
     finite = not infinite and most is None and below is None

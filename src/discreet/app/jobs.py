@@ -123,9 +123,8 @@ class Jobs:
         """Interrupt all commands, and wait for them."""
         self.interrupt()
         for job in self.running:
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(asyncio.shield(job.task), timeout=10)
-            if job.running:
+            await self.wait(job, 10)
+            if job.running and job.process is not None:
                 job.process.kill()
 
 

@@ -113,7 +113,7 @@ def coded_tables(tables: Sequence[pl.DataFrame], domain: Domain | None) -> list[
         parts = [table[name] for table in tables]
         numbers = _numbers(parts)
         if numbers is None:
-            labels = pl.concat([part.cast(pl.String) for part in parts]).to_numpy().astype(str)
+            labels = pl.concat([part.cast(pl.String) for part in parts]).rank("dense").fill_null(0).to_numpy()
             codes = ranges = np.unique(labels, return_inverse=True)[1].reshape(-1)
             common = np.argsort(-np.bincount(codes), kind="stable")[:_MOST_LABELS]
             points.extend((codes == label) * np.sqrt(0.5) for label in common)

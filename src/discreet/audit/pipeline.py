@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from discreet._core.boundary import quietly
 from discreet._core.errors import DataError, FileProblem, ParameterError, integer
 from discreet._core.files import own_folder, together
-from discreet._core.formats import PARQUET, scanned
+from discreet._core.formats import format_of, scanned
 from discreet._core.lazy import pl
 from discreet._core.text import about, counted
 from discreet.audit.instance import BANNER
@@ -82,8 +82,8 @@ def _compare(first: list[dict[str, str]], second: list[dict[str, str]]) -> Pipel
         a, b = ({facts.get(name, "nothing") for facts in side} for side in (first, second))
         compared += min(len(a), len(b)) == 1
         varying += min(len(a), len(b)) > 1
-        if len(a) == len(b) == 1 and a != b:
-            differences.append({"what": name, "first": a.pop(), "second": b.pop()})
+        if min(len(a), len(b)) == 1 and a.isdisjoint(b):
+            differences.append({"what": name, "first": ", ".join(sorted(a)), "second": ", ".join(sorted(b))})
     return PipelineAudit(differences=tuple(differences), compared=compared, varying=varying, runs=len(first))
 
 
@@ -123,9 +123,8 @@ def _contents(path: Path) -> Iterator[tuple[str, str]]:
     odd = FileProblem(path.name, "the command wrote it and it cannot be read", "look at the command")
     if suffix == ".json":
         yield from _leaves("", quietly(lambda: json.loads(path.read_bytes()), odd))
-    elif suffix in {".csv", ".parquet"}:
-        csv = suffix == ".csv"
-        table = quietly(lambda: pl.read_csv(path, infer_schema=False) if csv else scanned(path, PARQUET).collect(), odd)
+    elif (form := format_of(path)) is not None and not form.reader:
+        table = quietly(lambda: scanned(path, form).collect(), odd)
         yield "rows", str(table.height)
         yield "columns", ", ".join(table.columns)
         yield "types", ", ".join(map(str, table.dtypes))

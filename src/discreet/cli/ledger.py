@@ -80,7 +80,8 @@ def declare(book: discreet.Ledger, plan: str, accept: tuple[str, ...], as_json: 
     entry, status, lines = book.declare(parts, accept=accept), book.status(), []
     for part in parts.parts:
         request = part.request
-        parameters = "".join(f" --param {name}={value}" for name, value in request.parameters.items())
+        texts = {key: ",".join(fact) if isinstance(fact, list) else fact for key, fact in request.parameters.items()}
+        parameters = "".join(f" --param {shlex.quote(f'{name}={text}')}" for name, text in texts.items())
         budget = " ".join(f"--{name} {shlex.quote(text)}" for name, text in planner.options_of(part.budget).items())
         head = f"--part {shlex.quote(part.name)} --records {request.relation.records} --mechanism {part.mechanism.name}"
         lines.append(f"{head}{parameters} {budget} --size {request.size}")

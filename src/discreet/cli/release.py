@@ -309,7 +309,9 @@ def calibrate(mechanism: str, domain_file: str | None, as_json: bool, **options:
     calibrated, guarantee, free = mechanisms.solved(mechanism, domain=_domain(domain_file), **public, **options)
     facts = {"mechanism": mechanism, "records": guarantee.n, "size": getattr(calibrated, "size", size)}
     facts |= {"parameters": calibrated.parameters(), "solved": free}
-    epsilon = getattr(budget, "epsilon", None) or common.releases.headline(guarantee, None)
+    epsilon = getattr(budget, "epsilon", None)
+    if epsilon is None:
+        epsilon = common.releases.headline(guarantee, None)
     facts |= {"epsilon": epsilon, "delta": guarantee.delta(epsilon)}
     _state({**facts, **_promise(guarantee)}, as_json=as_json)
 

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 import discreet
+from discreet._core.errors import ParameterError
 from discreet._core.text import about, as_written, comma_items, counted, harmless, percent, rounded_down, rounded_up
 from discreet.cli import options as common
 from discreet.cli.console import Commands, alarm, answer, echo, progress_bar, show, tell
@@ -154,7 +155,10 @@ def estimate(
     names = [part.strip() for text in functionals for part in re.split(_BETWEEN, text)]
     numbers = {name: options.pop(name) for name in ("column", "by", "level")}
     release = discreet.read(released, certificate)
-    several = release.certificate.several
+    several, context = release.certificate.several, click.get_current_context()
+    given = [name for name in options if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE]
+    if several and given:
+        raise ParameterError(f"several tables are combined by a rule that has no --{given[0]}. Leave it out")
     if not several:  # a misprint is told before anything is drawn
         inference.known_functionals(names, release.domain, numbers["column"])
         if numbers["by"] is not None:

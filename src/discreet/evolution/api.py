@@ -6,7 +6,7 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from importlib.util import find_spec
 from typing import Any, ClassVar, NoReturn, Self, cast
 
@@ -118,7 +118,8 @@ class API(ABC):
         arguments = {item.name: item for item in fields(cast("Any", cls)) if item.init and item.name != "domain"}
         if unknown := sorted(parameters.keys() - arguments.keys()):
             raise ParameterError(f"unknown parameter {unknown[0]!r}. The API {cls.name} takes: {', '.join(arguments)}")
-        if any(item.default is item.default_factory for name, item in arguments.items() if name not in parameters):
+        missing = [item for name, item in arguments.items() if name not in parameters]
+        if any(item.default is item.default_factory is MISSING for item in missing):
             raise ParameterError(
                 f"the API {cls.name} cannot be rebuilt from these parameters alone. Build it with what it was made of"
             )
@@ -399,7 +400,7 @@ def checked_points(embedding: Callable[[Any], npt.ArrayLike], rows: Any) -> Floa
         # One row per call: a product of matrices rounds a row differently in batches of different sizes, and where the
         # number of distinct records changes, thousands of votes of records that did not change would move.
         points = np.concatenate([np.asarray(embedding(rows[i : i + 1]), dtype=np.float64) for i in range(len(rows))])
-    except (MemoryError, KeyboardInterrupt, SystemExit):
+    except (MemoryError, KeyboardInterrupt):
         raise
     except BaseException:  # noqa: BLE001, S110 - whatever it is, it may quote the rows
         pass

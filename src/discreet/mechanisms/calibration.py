@@ -37,7 +37,7 @@ class Free:
         """Return a value, if any, as what a refusal names: the parameter is to be at least, or at most, that."""
         if value is None:
             return {}
-        return {f"{self.name} {('<=', '>=')[self.rising]}": value}
+        return {f"{self.name} >=" if self.rising else f"{self.name} <=": value}
 
     def solution(self, excess: Callable[[Any], float]) -> Any:
         """Return the value of the least cost at which a monotone excess is at most 0, None where it is at none."""
@@ -45,7 +45,9 @@ class Free:
             return least_integer(lambda value: excess(value) <= 0, int(self.low), int(self.high))
         if self.integer:
             excluded = least_integer(lambda value: excess(value) > 0, int(self.low), int(self.high))
-            return (excluded or int(self.high) + 1) - 1 or None
+            if excluded is None:
+                return int(self.high)
+            return excluded - 1 if excluded > self.low else None
         if self.rising:
             return least_real(excess, self.low, self.high, relative=self.relative)
 

@@ -164,7 +164,7 @@ def with_last_columns(
         assert block.within is not None
         column, coarse = LastColumn(block.within, block.inside @ model.shares, [], {}), choice.merged[y].grouping(fine)
         probabilities, fits = column.probabilities(cells), []
-        partners = {i + j - y: (i, j) for i, j in targets if y in (i, j) and i + j - y in cells}
+        partners = {i: pair for pair in targets if y in pair for i in pair if i != y and i in cells}
         for i, pair in partners.items():
             target, level, groups = targets[pair], choice.merged[i], coarse
             if pair in strong:
@@ -173,9 +173,11 @@ def with_last_columns(
         for fit in fits * _CYCLES:
             fit.meet(probabilities)
         for (columns, levels), counts, error in choice.three_way[0].noisy(measured):
+            if columns[0] != y:
+                continue
             target = counts.reshape(levels[0].count, -1).T / measured.total
             fit = _Fit(GroupedTable(columns[1:], levels[1:]), levels[0].grouping(fine), target, cells)
-            if columns[0] == y and fit.is_clear(probabilities, error / measured.total):
+            if fit.is_clear(probabilities, error / measured.total):
                 fits.append(fit)
                 for _ in range(_ROUNDS):
                     fit.meet(probabilities)

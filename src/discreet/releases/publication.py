@@ -89,8 +89,8 @@ def budget_of(guarantee: Guarantee, ledger: Any = None) -> Budget:
     delta = 1e-9
     if ledger is not None:
         delta = min(delta, 0.1 * ledger.status().left["delta"])
-    epsilon = content.headline(guarantee, None, delta)
-    return Budget(epsilon=min(100.0, epsilon), delta=guarantee.delta(epsilon) * (not guarantee.stated))
+    epsilon = min(100.0, content.headline(guarantee, None, delta))
+    return Budget(epsilon=epsilon, delta=guarantee.delta(epsilon) * (not guarantee.stated))
 
 
 def carry_out(
