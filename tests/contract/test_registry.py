@@ -178,14 +178,32 @@ TWINS = [
 ]
 
 
+RECORDS = {"check_exposure"}  # records are released, not noisy counts
+UNSEEN = {
+    "dirichlet-process": {"check_likelihood", *RECORDS},
+    "pitman-yor": {"check_likelihood", *RECORDS},
+    "dirichlet-multinomial": RECORDS,
+    "smoothed-histogram": RECORDS,
+    "reveal-or-obscure": RECORDS,
+    "data-specific-reveal-or-obscure": RECORDS,
+    "subsampled-randomised-response": RECORDS,
+    "hierarchical-histogram": {"check_likelihood"},
+    "exponential-histogram": RECORDS,
+    "urn-histogram": RECORDS,
+    "marginals": {"check_likelihood", "check_law", "check_promise", *RECORDS},
+    "private-evolution": {"check_likelihood", "check_law", "check_promise", *RECORDS},
+}
+"""Checks that have nothing to look at, by mechanism."""
+
+
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("kind", dict.fromkeys(REGISTRY.values()), ids=lambda kind: kind.name)
-def test_every_registered_mechanism(kind: type[Mechanism], check: Callable[[type[Mechanism]], None]) -> None:
+def test_every_registered_mechanism(kind: type[Mechanism], check: Callable[[type[Mechanism]], object]) -> None:
     """Facts, calibration, stated share, predictions, estimates and non-interference, from the class alone.
 
     Three of them are simulations: a right mechanism fails each with probability at most 1e-6, 5e-5 in all.
     """
-    check(kind)
+    assert (check(kind) is False) == (check.__name__ in UNSEEN.get(kind.name, ()))
 
 
 def test_every_registered_mechanism_has_a_case_here_or_a_contract_test_of_its_own() -> None:

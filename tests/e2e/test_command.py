@@ -211,6 +211,13 @@ def test_calibrate_solves_for_the_one_free_parameter(
     assert math.isclose(stated["delta"], facts["delta"], rel_tol=1e-9)
 
 
+def test_epsilon_0_is_stated_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["perturbed-histogram", "--records", "100", "--epsilon", "0", "--delta", "0.01", "--param", "cells=3"]
+    facts = document(capsys, "calibrate", *asked)
+    assert facts["epsilon"] == 0.0
+    assert 0.0 < facts["delta"] <= 0.01
+
+
 def test_of_a_domain_a_guarantee_is_stated_and_solved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Of several columns, one of them open, as a release has it; and of cells that the domain says."""
     domain = Domain(columns={"town": OpenLabels(), "age": Integer(lower=0, upper=99), "member": Boolean()})

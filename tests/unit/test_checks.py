@@ -62,6 +62,12 @@ def test_infinity_is_a_number_where_it_is_said() -> None:
     assert said(real, math.inf, above=0) == "x must be a finite number above 0, got inf"
 
 
+def test_what_is_rounded_down_is_still_in_the_range() -> None:
+    below_one = Fraction(1) - Fraction(1, 10**30)
+    assert real("x", below_one, down=True) == math.nextafter(1.0, 0.0)
+    assert said(real, below_one, least=1, down=True).startswith("x must be a finite number of at least 1, got ")
+
+
 def test_the_others() -> None:
     assert positive_size("x", 10**10) == 10**10
     assert said(positive_size, 10**10 + 1) == "x must be an integer from 1 to 10,000,000,000, got 10000000001"

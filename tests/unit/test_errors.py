@@ -32,6 +32,7 @@ def test_messages_name_the_facts_and_the_remedy() -> None:
     assert str(DataError("age", "holds a null", "fill it in")) == "column 'age': holds a null. Fill it in"
     assert str(DataError(None, "is empty", "give rows")) == "the table: is empty. Give rows"
     assert str(FileProblem("a.csv", "is not there", "check it")) == "a.csv: is not there. Check it"
+    assert str(FileProblem("", "is not there", "check it")) == "a file without a name: is not there. Check it"
     assert "release()" in str(ConfidentialAccessError("printed"))
     assert "replacement" in str(RelationNotSupported("pitman-yor", "add-remove", "n is public"))
 

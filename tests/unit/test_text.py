@@ -17,6 +17,7 @@ from discreet._core.text import (
     counted,
     counted_up,
     harmless,
+    item_text,
     percent,
     rounded_down,
     rounded_up,
@@ -168,6 +169,10 @@ def test_texts_are_written_as_people_read_them() -> None:
     assert harmless("a title\x1b]0;b\x07") == r"a title\u001b]0;b\u0007"
     assert harmless("a\nb", lines=True) == "a\nb" != harmless("a\nb")
     assert comma_items('age, "a,b", x"y') == ["age", "a,b", 'x"y']
+    assert comma_items(item_text(["age*sex", "a,b", ' "c"'])) == ["age*sex", "a,b", ' "c"']
+    assert (item_text(["age*sex", "c"]), item_text(0.5), item_text(1e-9), item_text(True)) == (
+        "age*sex,c", "0.5", "1e-09", "True",
+    )  # fmt: skip
     assert aligned([("", "mean"), ("東京", "1"), ("Bern", "22")]) == ["      mean", "東京     1", "Bern    22"]
 
 

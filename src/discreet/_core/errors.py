@@ -120,7 +120,7 @@ class FileProblem(DiscreetError, OSError):
     def __init__(self, path: object, problem: str, remedy: str) -> None:
         named = isinstance(path, (str, bytes, os.PathLike))
         self.path = str(path) if named else with_article(type(path).__name__)  # which may hold data
-        self.problem, self.remedy, self._where = problem, remedy, harmless(self.path)
+        self.problem, self.remedy, self._where = problem, remedy, harmless(self.path) or "a file without a name"
         super().__init__(str(self))
 
 
@@ -320,7 +320,7 @@ def integer(
     remedy: str = "",
     error: Refusal = ParameterError,
 ) -> int:
-    """Return an integer of a range, both ends in it; no boolean is one. Raises ``error`` when it is none."""
+    """Return an integer of a range, both ends in it; no boolean is one. Raises ``error`` when it is not one."""
     value = plain(value)  # of NumPy, a length of time calls itself an integer
     if not isinstance(value, bool) and isinstance(value, Integral):
         number = int(value)
@@ -343,7 +343,7 @@ def real(
     error: Refusal = ParameterError,
 ) -> float:
     """Return a number of a range, an end in it (``least``, ``most``) or not (``above``, ``below``)."""
-    # Raises error when it is none. NaN never is, and infinity only where it is infinite, within the bounds. A number
+    # Raises error when it is not one. NaN never is, and infinity only where it is infinite, within the bounds. A number
     # that no float is written as, such as a third, is rounded down, else to the nearest.
     value = plain(value)
     number = as_float(value)
@@ -375,12 +375,12 @@ def positive_size(name: str, value: Any) -> int:
 
 
 def probability(name: str, value: Any) -> float:
-    """Return a number from 0 to 1. Raises ParameterError when it is none."""
+    """Return a number from 0 to 1. Raises ParameterError when it is not one."""
     return real(name, value, least=0, most=1)
 
 
 def dimensions(value: Any) -> int:
-    """Return a number of dimensions. Raises ParameterError when it is none."""
+    """Return a number of dimensions. Raises ParameterError when it is not one."""
     return integer("dimension", value, least=1, most=10**6)
 
 
@@ -398,7 +398,7 @@ def sizes(*, n: float, d: int, m: float = 1) -> None:
 
 
 def choice(name: str, value: Any, options: Collection[_T], *, error: Refusal = ParameterError) -> _T:
-    """Return the one of some texts that a value is. Raises ``error`` when it is none of them."""
+    """Return the one of some texts that a value is. Raises ``error`` when it is not one of them."""
     if isinstance(value, str):
         for option in options:
             if value == option:

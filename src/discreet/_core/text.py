@@ -87,6 +87,14 @@ def comma_items(text: str) -> list[str]:
     return [quoted.replace('""', '"') or plain for quoted, plain in items]
 
 
+def item_text(value: Any) -> str:
+    """Return a value of a parameter as one text; items of a list as :func:`comma_items` takes them apart."""
+    if not isinstance(value, (list, tuple)):
+        return as_written(value) if isinstance(value, float) else str(value)
+    texts = [str(item).replace('"', '""') for item in value]
+    return ",".join(f'"{text}"' if re.search(r'[",]|^\s|\s$', text) else text for text in texts)
+
+
 def listed(value: Any) -> list[Any]:
     """Return a list or tuple as a list, and anything else as a list of it."""
     return list(value) if isinstance(value, (list, tuple)) else [value]

@@ -316,12 +316,7 @@ def _number(text: str, kind: str) -> Any:
     """Return a number where a text is one; a decimal column takes texts."""
     if kind == "decimal" and not text.isdigit():
         return text
-    for read in (int, float):
-        try:
-            return read(text)
-        except ValueError:
-            continue
-    return text
+    return _alike([text])[0]
 
 
 def _alike(parts: Sequence[str]) -> list[Any]:

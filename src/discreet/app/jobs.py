@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 import contextlib
 import json
 import os
@@ -16,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 _PROGRAM = "from discreet.cli import main; main()"
-_LONGEST = 2**24  # characters of an answer that are kept
 
 
 @dataclass(slots=True)
@@ -100,7 +100,6 @@ class Jobs:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
                 start_new_session=True,  # Ctrl-C in the terminal is for the page, which ends them itself
-                limit=_LONGEST,
             )
         except (OSError, ValueError):  # a NUL character, or more than a command may have
             job.status, job.err = 2, "The command could not be started. Shorten what you typed.\n"
@@ -139,12 +138,15 @@ async def _follow(job: Job) -> None:
     """Read what a command says until it ends."""
 
     async def errors() -> None:
-        async for line in job.process.stderr:
-            text = line.decode(errors="replace")
-            if progress := re.match(r"progress (\d+) (\d+)$", text):
-                job.done, job.total = map(int, progress.groups())
-            else:
-                job.err += text
+        decoder, rest = codecs.getincrementaldecoder("utf-8")(errors="replace"), ""
+        while data := await job.process.stderr.read(2**16):  # a line may be longer than what asyncio reads of one
+            *lines, rest = (rest + decoder.decode(data)).split("\n")
+            for line in lines:
+                if progress := re.fullmatch(r"progress (\d+) (\d+)", line):
+                    job.done, job.total = map(int, progress.groups())
+                else:
+                    job.err += f"{line}\n"
+        job.err += rest
 
     try:
         out, _ = await asyncio.gather(job.process.stdout.read(), errors())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,6 +11,16 @@ from typing import Any
 
 from discreet._core.errors import ParameterError
 
+_NUMBER = r"[-+]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"  # as Python reads one, too
+_NUMBERS = {
+    "epsilon": "epsilon",
+    "delta": "delta",
+    "size": "the number of records to release",
+    "records": "the number of records",
+    "tables": "the number of tables",
+    "seed": "a seed",
+    "max_records": "the most records of a unit",
+}
 _ACCEPTED = {"poor-utility": "--accept-poor-utility", "weak-promise": "--accept-weak-promise"}
 
 
@@ -35,16 +46,10 @@ class ReleaseForm:
 
     @classmethod
     def parse(cls, values: Mapping[str, Any], **facts: str) -> ReleaseForm:
-        """Return what a form says. Raises ParameterError where a number is none."""
-        texts = {key: str(values.get(key, "")).strip() for key in ("epsilon", "delta", "size", "out")}
-        texts |= {key: str(values.get(key, "")).strip() for key in ("tables", "mechanism", "seed")}
+        """Return what a form says. Raises ParameterError where a number is not one."""
+        texts = _texts(values, "epsilon", "size", "delta", "out", "tables", "mechanism", "seed", needed=2)
         accept = tuple(code for code in (*_ACCEPTED, "other-columns") if values.get(code))
         texts |= {"delta": texts["delta"] or "0", "tables": texts["tables"] * (texts["tables"] != "1")}
-        needed = {"epsilon": "epsilon", "size": "the number of records to release", "delta": "delta"}
-        other = {"tables": "the number of tables", "seed": "a seed"}
-        for key, words in (needed | other).items():
-            if key in needed or texts[key]:
-                _require_number(texts[key], words)
         return cls(**{**texts, **facts}, accept=accept)
 
     def arguments(self) -> list[str]:
@@ -79,9 +84,7 @@ class ReleaseForm:
 
 def plan_request(values: Mapping[str, Any], domain: str, page: str, ledger: str) -> tuple[list[str], str]:
     """Return the command that writes the page of budgets, and the Python. Raises ParameterError for a word."""
-    texts = {key: str(values.get(key, "")).strip() for key in ("records", "epsilon", "delta", "size")}
-    for key, words in {"records": "the number of records", "epsilon": "epsilon"}.items():
-        _require_number(texts[key], words)
+    texts = _texts(values, "records", "epsilon", "delta", "size", needed=2)
     budget = f"discreet.Budget(epsilon={texts['epsilon']}, delta={texts['delta'] or 0})"
     numbers = {"records": texts["records"], "size": texts["size"]}
     paid = _call("write_page", "plan.html", ledger=ledger)
@@ -102,7 +105,7 @@ def check_python(data: str, domain: str) -> str:
 
 def ledger_request(values: Mapping[str, Any], place: str) -> tuple[list[str], str]:
     """Return the command that makes a ledger, and the Python."""
-    texts = {key: str(values.get(key, "")).strip() for key in ("dataset", "epsilon", "delta", "unit", "max_records")}
+    texts = _texts(values, "epsilon", "dataset", "delta", "unit", "max_records", needed=1)
     unit, texts["max_records"] = "", texts["max_records"] * bool(texts["unit"])
     if texts["unit"]:
         unit = _call("discreet.Unit", texts["unit"], max_records=Expression(texts["max_records"]))
@@ -127,7 +130,7 @@ def verify_python(certificate: str, data: str) -> str:
 
 def question(values: Mapping[str, Any], released: str) -> tuple[list[str], str]:
     """Return the command that answers a question about a release, a number or a regression, and the Python."""
-    texts = {key: str(values.get(key, "")).strip() for key in ("functional", "column", "by", "formula", "kind")}
+    texts = _texts(values, "functional", "column", "by", "formula", "kind")
     release = _call("discreet.read", released)
     if "formula" in values:
         asked = _call("regress", texts["formula"], kind=texts["kind"])
@@ -175,8 +178,10 @@ def in_shell(arguments: list[str]) -> str:
     return shlex.join(["discreet", *arguments])
 
 
-def _require_number(text: str, words: str) -> None:
-    try:
-        float(text)
-    except ValueError:
-        raise ParameterError(f"{words} must be a number. Write one, such as 1") from None
+def _texts(values: Mapping[str, Any], *keys: str, needed: int = 0) -> dict[str, str]:
+    """Return fields of a form. Raises ParameterError where a number is not one; the first may not be left out."""
+    texts = {key: str(values.get(key, "")).strip() for key in keys}
+    for place, (key, text) in enumerate(texts.items()):
+        if key in _NUMBERS and (text or place < needed) and not re.fullmatch(_NUMBER, text, re.ASCII):
+            raise ParameterError(f"{_NUMBERS[key]} must be a number. Write one, such as 1")
+    return texts

@@ -233,10 +233,8 @@ class Steps:
 
     async def release(self, request: Request) -> Response:
         """Ask for a release, show it as a command and in Python, and make it."""
-        found = await asyncio.to_thread(self._found)
-        facts = {**found, "values": self._typed, "formats": _WRITTEN, "command": None}
-        several, title = self.workspace.several, "Release"
-        facts |= {"several": several, "python": None}
+        found, title, several = await self._release_facts(), "Release", self.workspace.several
+        facts = dict(found)
         if request.method == "GET":
             epsilon = {key: text for key, text in request.query_params.items() if key == "epsilon"}
             return self.page("release.html", title, step="release", **{**facts, "values": self._typed | epsilon})
@@ -266,6 +264,12 @@ class Steps:
         job = await self.jobs.start(title, form.arguments(), next_address=address, **shown)
         return self._to(job)
 
+    async def _release_facts(self) -> dict[str, Any]:
+        """Return what the page of releases shows before anything is asked for."""
+        found = await asyncio.to_thread(self._found)
+        more = {"values": self._typed, "formats": _WRITTEN, "several": self.workspace.several}
+        return {**found, **more, "command": None, "python": None}
+
     async def ledger(self, request: Request) -> Response:
         """Make a ledger."""
         values, place = await _form(request), self.workspace.ledger_file.name
@@ -273,7 +277,11 @@ class Steps:
         values |= {"unit": "", "max_records": ""}
         if rows:
             values |= {"unit": rows.unit, "max_records": str(rows.max_records)}
-        arguments, python = requests.ledger_request(values, place)
+        try:
+            arguments, python = requests.ledger_request(values, place)
+        except DiscreetError as problem:
+            facts = {**await self._release_facts(), "problem": str(problem)}
+            return self.page("release.html", "Release", step="release", **facts, status=400)
         facts = {"python": python, "back": "/release"}
         return self._to(await self.jobs.start("Make a ledger", arguments, next_address="/release", **facts))
 
@@ -389,7 +397,7 @@ class Steps:
 
 
 async def _fields(request: Request, most: int = _MOST_BYTES) -> dict[str, list[str]]:
-    """Return the fields of a form, of at most a mebibyte, each with all of its texts."""
+    """Return the fields of a form, of at most so many bytes, each with all of its texts."""
     body = b""
     async for part in request.stream():
         body += part

@@ -18,7 +18,7 @@ from discreet._core.text import about, counted
 from discreet.audit.instance import BANNER
 from discreet.confidential import Confidential, open_confidential, raw_rows
 
-_CONFIRMED = 12  # runs of each file before a difference is told: chance alone gives one with 2 / 4^12 at most
+_CONFIRMED = 12  # runs of each file before a difference is told: chance alone gives one with 5 / 4^12 at most
 _SECONDS, _MOST_LABELS = 600.0, 64  # of a run; of a column whose order is compared
 
 

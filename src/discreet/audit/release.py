@@ -79,7 +79,7 @@ class Split:
 
     @classmethod
     def read(cls, path: Any) -> Split:
-        """Read a record. Raises FileProblem when it is none, or was changed."""
+        """Read a record. Raises FileProblem when it is not one, or was changed."""
         facts = read_json(path, remedy=_REMEDY)
         if facts.get(_KEY) not in (VERSION, OF_UNITS):
             raise FileProblem(path, f"it is not a record of a split of version {VERSION} or {OF_UNITS}", _REMEDY)
@@ -121,7 +121,9 @@ def split(
         numbers = np.unique(unit_labels(table, unit), return_inverse=True)[1].astype(np.int64)
     count = int(numbers.max()) + 1
     if count < 2:
-        raise DataError(unit, "has a single record or unit", "a control needs at least one beside it")
+        raise DataError(
+            unit, "has a single record or unit", "give a table with at least two, one of which is for the control"
+        )
     control = min(max(1, round(share * count)), count - 1)
     frames = [table[rows_of_units(numbers, units)] for units in random_parts(count, control)]
     parts = [_written(frame, path) for frame, path in zip(frames, paths, strict=False)]

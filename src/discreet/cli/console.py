@@ -130,7 +130,7 @@ class Commands(click.Group):
 
 @contextmanager
 def progress_bar(total: int | None, quiet: bool, parts: str | None = None, *, after: float = 0.0) -> Any:
-    """Give a callback that draws a bar of records on a terminal, or of parts where it is told how many there are."""
+    """Give a callback that draws a progress bar on a terminal, of records, or of parts where their number is given."""
     # Drawing starts after some seconds. The counts it shows are public, but for chains: how often and how long they are
     # run depends on the data, and is visible only to the custodian running it.
     if total is not None and os.environ.get("DISCREET_PROGRESS") == "lines":  # for a program that reads them

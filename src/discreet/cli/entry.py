@@ -48,7 +48,7 @@ def run(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:
         return 0
     except SystemExit as leaving:  # click answers a shell that completes a word so
-        return leaving.code if isinstance(leaving.code, int) else 0
+        return leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
     except BaseException as error:  # noqa: BLE001  # said below, each in its own way
         return _status_of(error, arguments)
     return result if isinstance(result, int) else 0

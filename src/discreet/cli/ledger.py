@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 import discreet
-from discreet._core.text import counted, sentence
+from discreet._core.text import counted, item_text, sentence
 from discreet.cli.console import Commands, alarm, answer, echo, show
 from discreet.cli.options import PATH, RELATIONS, command, option, planner, shared, unit_of
 from discreet.cli.options import report as reports
@@ -80,8 +80,8 @@ def declare(book: discreet.Ledger, plan: str, accept: tuple[str, ...], as_json: 
     entry, status, lines = book.declare(parts, accept=accept), book.status(), []
     for part in parts.parts:
         request = part.request
-        texts = {key: ",".join(fact) if isinstance(fact, list) else fact for key, fact in request.parameters.items()}
-        parameters = "".join(f" --param {shlex.quote(f'{name}={text}')}" for name, text in texts.items())
+        texts = [f"{name}={item_text(value)}" for name, value in request.parameters.items()]
+        parameters = "".join(f" --param {shlex.quote(text)}" for text in texts)
         budget = " ".join(f"--{name} {shlex.quote(text)}" for name, text in planner.options_of(part.budget).items())
         head = f"--part {shlex.quote(part.name)} --records {request.relation.records} --mechanism {part.mechanism.name}"
         lines.append(f"{head}{parameters} {budget} --size {request.size}")

@@ -72,7 +72,7 @@ class Address:
 
 
 def address(data: str) -> Address:
-    """Return the address that a text is. Raises FileProblem where it is none, or there is no such file."""
+    """Return the address that a text is. Raises FileProblem where it is not one, or there is no such file."""
     if data.startswith(_SERVERS):
         return _on_a_server(data)
     match = _FILES.fullmatch(data)

@@ -28,7 +28,7 @@ _FILE_TEXT = re.compile(r"'((?:[^']|'')*[.*][^'/]*)'")  # in SQL
 
 
 def open_frame(data: Any) -> Source:
-    """Look at the names and types of a dataframe, a PyArrow data set or a stream. Raises DataError when it is none."""
+    """Look at the names and types of a dataframe, a PyArrow data set or a stream. Raises DataError if it is not one."""
     remedy = "pass a pandas, Polars, PyArrow, DuckDB, Dask, PySpark or Ibis frame, or a path to a file of a table"
     unsupported = DataError(None, f"the type {type(data).__name__} is not a supported table", remedy)
     pandas = type(data).__module__.partition(".")[0] == "pandas"

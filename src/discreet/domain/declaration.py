@@ -126,14 +126,14 @@ def _plain_value(value: Any) -> Any:
 
 
 def _impossible(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an entry of ``impossible`` as plain values. Raises DomainError when it is none."""
+    """Return an entry of ``impossible`` as plain values. Raises DomainError when it is not one."""
     if not entry:
         raise DomainError("it must name at least one column")
     return {_text(name): plain_condition(condition) for name, condition in entry.items()}
 
 
 def _implies(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an entry of ``implies`` as plain values. Raises DomainError when it is none."""
+    """Return an entry of ``implies`` as plain values. Raises DomainError when it is not one."""
     if set(entry) != {"columns", "determine", "table"}:
         raise DomainError("it must have the keys columns, determine and table, and no others")
     names, table = entry["columns"], entry["table"]
@@ -168,7 +168,7 @@ def _text(name: Any) -> str:
 
 
 def _totals(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an entry of ``totals`` as plain values. Raises DomainError when it is none."""
+    """Return an entry of ``totals`` as plain values. Raises DomainError when it is not one."""
     if set(entry) not in ({"source", "count"}, {"column", "source", "counts"}):
         raise DomainError("it must have the keys column, source and counts, or for the whole table source and count")
     source = entry["source"]

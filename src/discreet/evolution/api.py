@@ -184,7 +184,7 @@ def in_blocks(records: Records, varied: Sequence[npt.NDArray[Any]]) -> Records:
 
 
 def new_seed(rng: np.random.Generator) -> int:
-    """Draw a seed that every library takes: below 2**32, less what is added for blocks."""
+    """Draw a seed that every library takes, with room below 2**32 for the number of a block."""
     return int(rng.integers(2**32 - 2**24))
 
 

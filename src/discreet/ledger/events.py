@@ -85,7 +85,7 @@ class LedgerEvent:
 
     @classmethod
     def parse(cls, body: str) -> Self:
-        """Read an event as it was stored. Raises ParameterError when the text is none."""
+        """Read an event as it was stored. Raises ParameterError when the text is not one."""
         with suppress(ValueError, KeyError, TypeError, RecursionError):
             document = json.loads(body)
             wrong = [key for key, kinds in _KINDS.items() if type(document[key]) not in kinds]

@@ -311,7 +311,7 @@ class Ledger:
         return settle_entries(self._book, frozenset(entries))
 
     def close(self) -> None:
-        """Let go of the store, of which nothing stays open; a further call opens it again."""
+        """Do nothing: each call opens the store and closes it. For code that closes what it opens."""
 
     def __enter__(self) -> Self:
         return self

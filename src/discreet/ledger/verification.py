@@ -235,7 +235,8 @@ def _cost_problems(entry: _Entry, entries: Collection[_Entry], book: Book) -> It
         return
     try:
         cost = _cost_again(releases, entry, paying, book)
-    except MissingExtra:  # of a model
+    except MissingExtra as missing:  # of a model
+        yield f"its cost cannot be computed again here. {missing}"
         return
     except DiscreetError:
         yield "its mechanism cannot be built from what it says"

@@ -16,7 +16,7 @@ import numpy as np
 from discreet import wording
 from discreet._core.errors import ParameterError
 from discreet._core.page import FilePath, rendered, require_page, write_own
-from discreet._core.text import about, as_written, counted, counted_up, full_sentence, rounded_up
+from discreet._core.text import about, as_written, counted, counted_up, full_sentence, item_text, rounded_up
 from discreet.domain import Column, Domain
 from discreet.ledger import Ledger, ledger_for, left_after
 from discreet.planner.cells import chosen_cells
@@ -322,7 +322,8 @@ def _calls(plan: Plan, mechanism: str, arguments: Mapping[str, str]) -> tuple[st
     """Return the release as a command line and as Python; ``arguments``: those of the ledger."""
     request, budget, size = plan.comparison.request, plan.comparison.budget, plan.comparison.size
     domain = Path(plan.comparison.files.get("domain", "DOMAIN.toml")).name  # no folder of this machine
-    parameters = {name: value for name, value in request.parameters.items() if isinstance(value, (int, float, str))}
+    kinds = (int, float, str, list, tuple)
+    parameters = {name: value for name, value in request.parameters.items() if isinstance(value, kinds)}
     common = {"mechanism": mechanism, **parameters, **arguments, "out": "synthetic.parquet"}
     options = {"domain": domain, **options_of(budget), "size": size}
     if not isinstance(budget, Budget):  # the limit is met by the mechanism for this number of records
@@ -331,13 +332,14 @@ def _calls(plan: Plan, mechanism: str, arguments: Mapping[str, str]) -> tuple[st
         options |= {"unit": unit.column, "max_records": unit.max_records}
     command = ["discreet release DATA"]
     for name, value in (options | common).items():
-        option, text = f"{_OPTION}{name.replace('_', '-')} ", shlex.quote(_text(value))
+        option, text = f"{_OPTION}{name.replace('_', '-')} ", shlex.quote(item_text(value))
         if name in request.parameters and name != "sampling":
             option = f"{_OPTION}param {name}="
         command.append(option + text)
     command += [f"{_OPTION}outcome {shlex.quote(name)}" for name in plan.comparison.domain.outcome]
     # a JSON text is a literal of Python too
-    values = {name: json.dumps(value) if isinstance(value, str) else _text(value) for name, value in common.items()}
+    texts = {name: json.dumps(value) for name, value in common.items() if isinstance(value, (str, list, tuple))}
+    values = {name: texts.get(name, item_text(value)) for name, value in common.items()}
     dataset = values.pop("dataset", None)
     if outcome := plan.comparison.domain.outcome:
         values["outcome"] = json.dumps(outcome)
@@ -348,7 +350,7 @@ def _calls(plan: Plan, mechanism: str, arguments: Mapping[str, str]) -> tuple[st
     if dataset is not None:
         values["ledger"] = f"discreet.Ledger({values['ledger']}, {dataset})"
     keywords = ", ".join(f"{name}={value}" for name, value in {"size": size, **values}.items())
-    numbers = ", ".join(f"{name}={_text(value)}" for name, value in numbers_of(budget).items())
+    numbers = ", ".join(f"{name}={item_text(value)}" for name, value in numbers_of(budget).items())
     spent = f"discreet.{type(budget).__name__}({numbers})"
     return " ".join(command), f'import discreet\n\ndiscreet.release("DATA", {json.dumps(domain)}, {spent}, {keywords})'
 
@@ -358,7 +360,3 @@ def _percent(budget: Any) -> list[str]:
     if isinstance(budget, Budget):
         return []
     return [as_written(round(100.0 * share, 8)) for share in numbers_of(budget).values()]
-
-
-def _text(value: Any) -> str:
-    return as_written(value) if isinstance(value, float) else str(value)

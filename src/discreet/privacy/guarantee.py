@@ -82,7 +82,7 @@ class Budget:
 
 
 class AttackBudget(ABC):
-    """The most that the best attacker may reach, whichever the neighbours and the test: the first of the fields."""
+    """A limit on the best attacker, for all neighbours and tests: the first field. Further ones say of what."""
 
     pure = False  # a delta is allowed
 
@@ -134,7 +134,7 @@ class AttackBudget(ABC):
         return {f"{self.limit[0]} >=": limit}
 
     def part(self, parts: int) -> Self:
-        """Return what the noise may add to guessing, where others of the parts add next to nothing."""
+        """Return the budget less a hundredth of what it allows beyond guessing, which is for all other parts."""
         name, limit = self.limit
         return replace(self, **{name: limit - 0.01 * (limit - self.guessing)})  # type: ignore[type-var]
 

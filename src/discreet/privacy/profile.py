@@ -283,7 +283,7 @@ def power(profile: Profile, count: int) -> Profile:
 
 
 def fallen_to(profile: Profile, target: float, *, relative: float) -> float:
-    """Return an epsilon, at most 700, at which delta is at most the target, to ``within`` of the least relatively."""
+    """Return an epsilon, at most 700, at which delta is at most the target, within ``relative`` of the least."""
     low, high = 0.0, min(profile.pure, 700.0)
     if profile.delta(0.0) <= target:
         return 0.0

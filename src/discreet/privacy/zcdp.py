@@ -106,7 +106,7 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
         return 0.0
 
     def slope(excess: float) -> float:
-        """Return the derivative of the logarithm at ``1 + beyond``, which increases."""
+        """Return the derivative of the logarithm at ``1 + excess``, which increases."""
         return (2.0 * excess + 1.0) * rho - epsilon + math.log(excess) - math.log1p(excess)
 
     low, high = 1e-12, 1.0

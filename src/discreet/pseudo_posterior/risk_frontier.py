@@ -61,7 +61,7 @@ def attack_of(
     holdout: Any,
     rng: Generator,
 ) -> Attack:
-    """Return the attack of whom columns of a record are known to, and refuse columns by which it cannot be made."""
+    """Return the attack of an intruder who knows some columns of a record. Raises ParameterError for wrong columns."""
     if domain is None:
         if not (known is None and holdout is None):
             raise ParameterError("known columns and a holdout are of use with a domain only. Write domain=...")

@@ -66,7 +66,7 @@ def typed(source: Any, certificate: Certificate, table: str = "") -> pl.DataFram
 
 
 def as_polars(source: Any) -> pl.DataFrame:
-    """Return a dataframe of any library as Polars has it. Raises ParameterError when it is none."""
+    """Return a dataframe of any library as Polars has it. Raises ParameterError when it is not one."""
     try:
         frame: Any = nw.from_native(source)
     except TypeError:

@@ -84,7 +84,7 @@ def assert_law(observed: npt.ArrayLike, law: npt.ArrayLike, *, distance: float, 
         raise ParameterError(f"{total:.0f} samples are too few for distance {distance:g} at rate {rate:g}")
     differences = np.abs(counts / total - p)
     variation, worst = 0.5 * float(differences.sum()), int(np.argmax(differences))
-    # The allowance t/2 is half the effect size: the truth is within t/2 of what was seen but for the stated rate.
+    # The allowance is half of distance: the law sampled is that near to what was seen, but for the stated rate.
     assert variation < distance / 2.0, (
         f"the samples are at total variation {variation:.4f} from the law, more than {distance / 2.0:.4f}; "
         f"outcome {worst} was seen {counts[worst]:.0f} times and expected {total * p[worst]:.1f} times"
@@ -328,16 +328,22 @@ _TABLE, _RUNS = (12, 8, 4, 0), 10_000
 _tiny = partial(small_mechanism, budget=_BUDGET, domain=small_domain(2), n=_RECORDS, size=_SIZE)
 
 
-def check_promise(kind: type[Mechanism]) -> None:
+# Each of these returns whether it looked: there are laws that cannot be listed, and outputs of another kind.
+
+
+def check_promise(kind: type[Mechanism]) -> bool:
     """Assert that no neighbours exceed the guarantee, under each relation that is claimed, in units of 1 and 2."""
+    looked = False
     for relation in kind.traits.relations:
         for group in (1, 2):
             mechanism = _tiny(kind, relation=relation, group=group)
             with contextlib.suppress(LawNotAvailable):
                 check_guarantee(mechanism, n=_RECORDS, group=group, relation=relation, epsilons=_TINY_EPSILONS)
+                looked = True
+    return looked
 
 
-def check_law(kind: type[Mechanism]) -> None:
+def check_law(kind: type[Mechanism]) -> bool:
     """Assert that the kernel follows the mechanism's own law, and not that of other values of its free parameters."""
     # Both records of the table are in one cell. Of each number that calibration solves for, 0.95 times its value is
     # told apart or, where that takes more than 30,000 outputs, the first of 0.9, 0.8, 0.6 and 0.3 times it that does
@@ -348,6 +354,8 @@ def check_law(kind: type[Mechanism]) -> None:
     with contextlib.suppress(LawNotAvailable):
         others = [_distinguishable(mechanism, name, x) for name in numbers]
         check_kernel_follows_law(mechanism, x, alternatives=[other for other in others if other is not None])
+        return True
+    return False
 
 
 def _distinguishable(mechanism: Mechanism, name: str, x: Counts) -> Mechanism | None:
@@ -363,7 +371,7 @@ def _distinguishable(mechanism: Mechanism, name: str, x: Counts) -> Mechanism | 
     return None
 
 
-def check_exposure(kind: type[Mechanism]) -> None:
+def check_exposure(kind: type[Mechanism]) -> bool:
     """Assert that noisy counts are the true ones no more often than by the law."""
     # Of 10,000 outputs for a table of 24 records on four cells. A right kernel fails with probability at most 1e-6; one
     # that gives the table itself once in 500 times passes with probability at most 1e-3, if its law hardly ever does.
@@ -371,7 +379,7 @@ def check_exposure(kind: type[Mechanism]) -> None:
     output: Any = mechanism.kernel(x, rng=rng)
     true: Any = np.array(_TABLE) if isinstance(output, np.ndarray) else x
     if type(output) is not type(true) or np.shape(output) != np.shape(true):
-        return  # records, or counts of something else
+        return False  # records, or counts of something else
     expected = outcome_of(mechanism, true, x)
     number = sum(outcome_of(mechanism, mechanism.kernel(x, rng=rng), x) == expected for _ in range(_RUNS))
     likely = binom.isf(RATE, _RUNS, math.exp(mechanism.log_prob(true, x)))
@@ -379,9 +387,10 @@ def check_exposure(kind: type[Mechanism]) -> None:
         f"the kernel of {kind.__name__} gave the true counts in {number} of {_RUNS:,} outputs. By its law it would "
         f"in at most {likely:.0f}"
     )
+    return True
 
 
-def check_likelihood(kind: type[Mechanism]) -> None:
+def check_likelihood(kind: type[Mechanism]) -> bool:
     """Assert that the likelihood, of which intervals are made, is the law at small tables, up to a factor."""
     n, cells = 4, 2
     mechanism = _tiny(kind, n=n)
@@ -393,7 +402,7 @@ def check_likelihood(kind: type[Mechanism]) -> None:
             output = Records.concatenate(output)
         logs = likelihood.log_densities(mechanism.domain, output, counts)
         if logs is None:
-            return
+            return False
         law = np.array([mechanism.log_prob(output, table_of(row)) for row in counts])
         possible = law > -math.inf
         with np.errstate(invalid="ignore"):  # where the likelihood says that the output is impossible
@@ -403,15 +412,16 @@ def check_likelihood(kind: type[Mechanism]) -> None:
             f"{kind.__name__}.likelihood() is not the law of its kernel: from one table of {counted(n, 'record')} to "
             f"another, its logarithm changes by up to {difference:.3g} more than that of log_prob"
         )
+    return True
 
 
 _ON_TWO_CELLS = (check_promise, check_law, check_exposure, check_likelihood)
-CHECKS: tuple[Callable[[type[Mechanism]], None], ...]
+CHECKS: tuple[Callable[[type[Mechanism]], bool | None], ...]
 CHECKS = (*facts.CHECKS, *behaviour.KERNEL_CHECKS, *_ON_TWO_CELLS, *behaviour.CHECKS)
 """What holds for every mechanism, checked on its class alone."""
 
 
-def check_mechanism(kind: type[Mechanism]) -> None:
+def check_mechanism(kind: type[Mechanism]) -> tuple[str, ...]:
     """Assert :data:`CHECKS` of a mechanism, given as its class, which is made by its own ``calibrated``.
 
     Its fields and parameters; its calibration; that its kernel draws from its generator alone, leaves no trace and
@@ -423,6 +433,12 @@ def check_mechanism(kind: type[Mechanism]) -> None:
     :func:`check_law_sums_to_one`, :func:`check_kernel_follows_law`, :func:`check_guarantee` and
     :func:`check_twin_is_caught`.
 
+    Returns
+    -------
+    tuple of str
+        The checks that had nothing to look at: outputs that cannot be listed, that are no noisy counts, or whose
+        likelihood is not written for tables. They say nothing about this mechanism.
+
     Raises
     ------
     AssertionError
@@ -432,6 +448,6 @@ def check_mechanism(kind: type[Mechanism]) -> None:
     --------
     >>> from discreet.mechanisms import SmoothedHistogram
     >>> check_mechanism(SmoothedHistogram)
+    ('check_exposure',)
     """
-    for check in CHECKS:
-        check(kind)
+    return tuple(check.__name__ for check in CHECKS if check(kind) is False)

@@ -337,6 +337,12 @@ def test_it_leaves_nothing_and_spends_nothing_however_it_ends(tmp_path: Path, nu
     assert (tmp_path / "x.parquet").exists() or "forfeited" not in states
 
 
+def test_a_ledger_of_no_number_is_refused_on_the_page_of_releases(page: Browser) -> None:
+    status, text, *_ = page.ask("/ledger", {"dataset": "x", "epsilon": "one", "delta": "0"})
+    assert status == 400
+    assert "epsilon must be a number" in text
+
+
 def test_a_command_that_cannot_start_has_ended(page: Browser) -> None:
     for name in ("a\0b", "x" * 200_000):
         assert "could not be started" in page.finish("/ledger", {"dataset": name, "epsilon": "1", "delta": "0"})

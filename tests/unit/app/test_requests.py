@@ -63,6 +63,18 @@ def test_what_is_no_number_is_refused(key: str) -> None:
         requests.ReleaseForm.parse({**FORM, key: "1; import os"}, **FILES)
 
 
+@pytest.mark.parametrize("text", ["01", "one", "inf", "1_0", "1,5", "１", "--help"])
+def test_numbers_are_those_of_python_and_of_the_command(text: str) -> None:
+    for key in ("epsilon", "delta", "size"):
+        with pytest.raises(ParameterError, match="must be a number"):
+            requests.plan_request({"records": "100", "epsilon": "1", key: text}, "d.toml", "p.html", "")
+    for key in ("epsilon", "delta"):
+        with pytest.raises(ParameterError, match="must be a number"):
+            requests.ledger_request({"dataset": "d", "epsilon": "1", key: text}, "t.ledger")
+    for number in ("1", "0.5", ".5", "5.", "1e-9", "-1"):
+        requests.ledger_request({"dataset": "d", "epsilon": number}, "t.ledger")
+
+
 @pytest.mark.parametrize("formula", ["y ~ x", "--help", "-1 + x"])
 def test_a_formula_is_no_option(formula: str) -> None:
     arguments, python = requests.question({"formula": formula, "kind": "linear"}, "s.parquet")

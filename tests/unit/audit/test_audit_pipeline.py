@@ -35,6 +35,14 @@ LEAKS = {
     "name of a file": ("name = f'out{max(ages)}.csv'", "files"),
     "certificate": ("also['highest'] = max(ages)", "out.certificate.json: .highest"),
     "temporary file": ("open(os.path.join(tempfile.gettempdir(), str(max(ages))), 'w')", "temporary files"),
+    "row of an Arrow file": (
+        "import polars; polars.DataFrame({'n': [1] * (1 + (9 in ages))}).write_ipc('more.arrow')",
+        "more.arrow: rows",
+    ),
+    "what varies for one file alone": (
+        "also['x'] = random.randrange(1, 9) if 9 in ages else 0",
+        "out.certificate.json: .x",
+    ),
     "warning": ("9 in ages and print('clipped', file=sys.stderr)", "standard error: lines"),
 }
 

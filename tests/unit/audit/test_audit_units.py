@@ -46,6 +46,11 @@ def grouped(frames: list[pl.DataFrame], released: pl.DataFrame) -> tuple[CodedUn
     return table, control, plain[2]
 
 
+def test_a_null_is_no_label() -> None:
+    labels = pl.DataFrame({"x": ["None", None, "null", ""]})
+    assert len(set(coded_tables([labels], None)[0].codes["values"].ravel().tolist())) == 4
+
+
 def p_value(released: str, claim: float, seed: int) -> float:
     """Make a table of persons, its control and a release, and return the p-value of a claim about one person."""
     rng = seeded(seed)

@@ -1,5 +1,6 @@
 """User functions: what they give is checked, seeds repeat, records are embedded one by one; models by their names."""
 
+import sys
 import traceback
 from importlib.util import find_spec
 from pathlib import Path
@@ -127,6 +128,7 @@ SECRET = 0.123456789
         lambda frame: frame.select(pl.col("x").cast(pl.String)).to_numpy().astype(int),
         lambda frame: [row["absent_field"] for row in frame.iter_rows(named=True)],
         lambda frame: (_ for _ in ()).throw(RuntimeError(f"look: {frame['x'].to_list()}")),
+        lambda frame: sys.exit(f"look: {frame['x'].to_list()}"),
         lambda frame: frame["x"].to_numpy(),
         lambda frame: np.full((frame.height, 1), np.nan),
         lambda frame: embedding(frame)[:-1],

@@ -267,6 +267,9 @@ def test_a_folder_and_the_command(
     assert "3 tables of 800 records" in text
     assert run(["estimate", out, "--column", "x", "--by", "y", "--functional", "mean"]) == 0
     assert [line.split()[:2] for line in capsys.readouterr().out.splitlines()[1:3]] == [["a", "mean"], ["b", "mean"]]
+    for given in (["--of", "table"], ["--strength", "2"], ["--seed", "1"]):  # which would change nothing
+        assert run(["estimate", out, "--column", "x", "--functional", "mean", *given]) == 2
+        assert f"has no {given[0]}.\nLeave it out" in capsys.readouterr().err
     monkeypatch.setenv("DISCREET_PROGRESS", "lines")
     assert run(["regress", out, "x ~ y"]) == 0
     assert capsys.readouterr().err.splitlines() == [f"progress {done} 3" for done in (1, 2, 3)]

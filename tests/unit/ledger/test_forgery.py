@@ -13,8 +13,9 @@ from ledgers import AGES, BUDGET, DOMAIN, SQUARE, STEPS, N, evolve, histogram, i
 from discreet import Ledger, Replacement, Watch, release
 from discreet.confidential import confidential
 from discreet.domain import Domain, Integer, OpenLabels
+from discreet.errors import MissingExtra
 from discreet.evolution import Callables
-from discreet.ledger import Request
+from discreet.ledger import Request, verification
 from discreet.ledger.filters import Cost
 from discreet.mechanisms import DirichletMultinomial, PerturbedHistogram, PitmanYor
 from discreet.planner.study import plan_together
@@ -161,6 +162,21 @@ def test_a_model_that_states_more_than_was_charged_is_found(tmp_path) -> None:
             written_by_hand(ledger, entry, reserved(asked, made=made), ledger._book.currency.of_budget(asked),
                             released=kept(made))  # fmt: skip
             assert any("costs more" in line for line in ledger.verify()) == wrong
+
+
+def test_a_model_whose_extra_is_missing_is_not_said_to_agree(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = Domain(columns={"visits": Integer(lower=0, upper=60, out_of_bounds="clip")})
+    made, asked = of(CensoredPosterior(PoissonMean(column="visits"), bound=1.0).on(counts)), Budget(epsilon=2.0)
+    with Ledger.create(tmp_path / "x", dataset="d", epsilon=9.0, kinds=["empirical"]) as ledger:
+        written_by_hand(ledger, "a", reserved(asked, made=made), ledger._book.currency.of_budget(asked),
+                        released=kept(made))  # fmt: skip
+        assert ledger.verify() == []
+
+        def missing(*_: object) -> None:
+            raise MissingExtra("a model needs JAX", "bayes")
+
+        monkeypatch.setattr(verification, "_cost_again", missing)
+        assert_said(ledger, "entry a: its cost cannot be computed again here. a model needs JAX")
 
 
 def test_an_evolution_with_functions_of_a_user_is_built_from_what_it_says(tmp_path) -> None:

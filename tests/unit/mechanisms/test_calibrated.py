@@ -29,6 +29,7 @@ from discreet.mechanisms import (
     UrnHistogram,
     named,
 )
+from discreet.mechanisms.calibration import Free
 from discreet.privacy import Budget, Relation
 
 UNIT = Domain(columns={"x": Numeric(lower=0.0, upper=1.0)})
@@ -126,6 +127,12 @@ REQUESTS: list[tuple[type[Mechanism], Domain, dict[str, Any], Budget, int, int |
     (PerturbedHistogram, cells(10), {}, Budget(epsilon=1e-10), 1000, None),
     (PitmanYor, UNIT, {}, Budget(epsilon=1.0), 1000, 10),
 ]
+
+
+@pytest.mark.parametrize("last", [0, 1, 2, 3, 50, 99, 100, 101])
+def test_the_largest_feasible_integer_is_within_its_range(last: int) -> None:
+    found = Free("k", 2, 100, rising=False, integer=True).solution(lambda value: value - last)
+    assert found == (min(last, 100) if last >= 2 else None)
 
 
 @pytest.mark.parametrize("group", [1, 2])

@@ -64,6 +64,21 @@ def test_what_two_columns_tell_together_is_kept(sampling: str, monkeypatch: pyte
     assert agreement(Records.concatenate(made.reading(y, n=n).draw(n, rng=seeded(2)))) < 0.6
 
 
+def test_outcomes_of_different_sizes_are_both_kept() -> None:
+    n, domain = 20_000, Domain(columns={**COLUMNS, "z": Integer(lower=0, upper=11)}, outcome=("y", "z"))
+    x, made = held(n), mechanism(n, domain)
+    columns = x.records.columns
+    z = 6 * columns[0] + columns[3] // 7  # which a and c tell together
+    y = made.kernel(replace(x, records=Records(columns=(*columns, z))), rng=seeded(1))
+    measured = MeasuredTables(ChosenTables(made, np.asarray(y)), np.asarray(y))
+    (three_way,) = measured.choice.three_way
+    assert {names[0] for (names, _), _, _ in three_way.noisy(measured)} == {2, 5}
+    records = Records.concatenate(made.reading(y, n=n).draw(n, rng=seeded(2)))
+    a, c, drawn = (np.asarray(records.columns[i]).astype(np.int64) for i in (0, 3, 5))
+    assert 0.9 < agreement(records) < 0.98
+    assert (drawn == 6 * a + c // 7).mean() > 0.9
+
+
 def test_units_in_all_and_their_law_are_as_they_were() -> None:
     n = 6000
     made, x = mechanism(n), held(n)

@@ -297,6 +297,9 @@ def test_without_a_public_table_no_error_of_a_pair_is_shown_and_what_is_known_is
     assert unknown(wide(reference=None, outcome="c", workload="c*d"))[0].endswith("1.8 times as large.")
     assert unknown(small(TWO, "smoothed-histogram"))[0].endswith("so that no pair of columns is left out.")
     assert "because only records of some kind are released." in unknown(wide(given="c = true"))[0]
+    _, text = unknown(wide(reference=None, workload=["c*d", "e"]))
+    assert "--param workload='c*d,e'" in html.unescape(text)
+    assert 'workload=["c*d", "e"]' in html.unescape(text)
     nothing, text = unknown(small(SCORES, "smoothed-histogram"))
     assert nothing == ""
     assert "How near pairs" not in text

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -360,6 +361,28 @@ def test_the_options_of_a_declared_limit_make_the_releases(study: Path, capsys: 
     read = Together.read(out)
     for part, file in zip(read.parts, files, strict=True):
         assert Certificate.read(file).facts.guarantee.attack == part.budget
+
+
+def test_the_options_of_a_declared_workload_make_the_release(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = ["a", "b, c"]
+    domain = Domain(columns={name: Integer(lower=0, upper=3, out_of_bounds="clip") for name in names})
+    domain_file, rng = tmp_path / "d.toml", np.random.default_rng(0)
+    domain_file.write_text(domain.to_toml())
+    pl.DataFrame({name: rng.integers(0, 4, 5000) for name in names}).write_parquet("t.parquet")
+    facts = {"mechanism": "marginals", "parameters": {"workload": ["b, c*a", "a"]}}
+    asked = Request(part="p", domain=domain, relation=Replacement(records=5000), size=100, **facts)
+    Path("plan.json").write_text(json.dumps(plan_together([asked], Budget(epsilon=3.0, delta=1e-9)).to_dict()))
+    assert run(["ledger", "init", "l.ledger", "--dataset", "t", "--epsilon", "6", "--delta", "1e-6"]) == 0
+    capsys.readouterr()
+    assert run(["ledger", "declare", "l.ledger", "plan.json"]) == 0
+    (options,) = [shlex.split(line) for line in capsys.readouterr().out.splitlines() if line.startswith("--part")]
+    assert 'workload="b, c*a",a' in options
+    table = ["release", "t.parquet", "--domain", "d.toml", "--ledger", "l.ledger"]
+    assert run([*table, *options, "--accept-poor-utility", "--out", "out.parquet"]) == 0, capsys.readouterr().err
+    assert Certificate.read("out.certificate.json").facts.mechanism.parameters["workload"] == ["b, c*a", "a"]
 
 
 def test_the_command_writes_json_and_replaces_nothing(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
