@@ -3,9 +3,9 @@
     python tools/certificate.py [--check]
 
 Both are made from the dataclasses in ``discreet.releases.facts``: the schema from what holds of each field, a table's
-row from the text below it. The table of codes is made from the sentences in ``discreet.wording``. Definitions of the
-schema that no dataclass has stay as they are: domains, parameters and codes. ``--check`` writes nothing, and fails
-where something would change.
+row from the text below it. The table of codes is made from the sentences in ``discreet.wording``, and the types of
+columns are the kinds of ``discreet.domain``. Other definitions of the schema stay as they are: domains, parameters and
+codes. ``--check`` writes nothing, and fails where something would change.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
+from discreet.domain import KINDS
 from discreet.privacy import AttackBudget, Code
 from discreet.releases import facts
 from discreet.releases.facts import CertificateFacts, Facts, FileFacts, GuaranteeFacts, ReleasedFacts
@@ -64,6 +65,8 @@ def _schema(rule: Any) -> dict[str, Any]:
 def schema(published: dict[str, Any]) -> dict[str, Any]:
     """Return the JSON Schema, given the published one."""
     definitions = {name: definition(part) for part, name in NAMES.items()}
+    column = published["$defs"]["column"]
+    definitions["column"] = {**column, "properties": {**column["properties"], "type": {"enum": [*KINDS]}}}
     kept = {name: one for name, one in published["$defs"].items() if definitions.get(name, one) == one}
     return {**published, "$defs": {**published["$defs"], **definitions, **kept}}
 

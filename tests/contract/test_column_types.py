@@ -8,7 +8,9 @@ import polars as pl
 import pytest
 
 from discreet._core.random import seeded
+from discreet.app.declaration import ENTRIES
 from discreet.domain import (
+    KINDS,
     Boolean,
     Category,
     Column,
@@ -21,8 +23,9 @@ from discreet.domain import (
     Numeric,
     OpenLabels,
     Time,
+    column_type,
+    moment_text,
 )
-from discreet.domain.declaration import KINDS
 
 EXAMPLES = {
     "boolean": Boolean(nulls="category"),
@@ -41,6 +44,24 @@ EXAMPLES = {
 
 def test_every_type_has_an_example() -> None:
     assert {column.kind for column in EXAMPLES.values()} == set(KINDS)
+
+
+@pytest.mark.parametrize("kind", [kind for kind, column in EXAMPLES.items() if column.on_a_line])
+def test_a_position_that_is_no_number_is_written_as_values_are(kind: str) -> None:
+    column: Column = EXAMPLES[kind]
+    codes = np.arange(column.values or 0)
+    texts = [moment_text(column.kind, position) for position in column.positions(codes)]
+    if type(column)._value_at is None:
+        assert set(texts) == {""}
+    else:
+        assert column.encode(texts).tolist() == codes.tolist()
+
+
+def test_the_page_asks_for_all_that_a_type_needs() -> None:
+    """By the lists of ``app/declaration.py``."""
+    for kind in KINDS:
+        needed = {fact.key for fact in column_type(kind).public_facts}
+        assert needed <= {entry.key for entry in ENTRIES if kind in entry.kinds}, kind
 
 
 @pytest.mark.parametrize("kind", EXAMPLES)
@@ -64,7 +85,8 @@ def test_values_have_the_codes_and_positions_that_they_were_made_of(kind: str) -
 
 def test_the_published_schema_knows_every_type() -> None:
     schema = json.loads(files("discreet.releases").joinpath("certificate.schema.json").read_text(encoding="utf-8"))
-    assert set(schema["$defs"]["column"]["properties"]["type"]["enum"]) == set(KINDS)
+    listed = schema["$defs"]["column"]["properties"]["type"]["enum"]
+    assert set(listed) == set(KINDS), "run python tools/certificate.py"
 
 
 def test_a_type_that_counts_in_another_unit_than_its_positions_is_noticed() -> None:

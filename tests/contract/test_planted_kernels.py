@@ -14,8 +14,8 @@ import pytest
 from test_planted import Sound
 
 from discreet.domain import Counts
-from discreet.mechanisms import CellCounts, Mechanism, StabilityHistogram, ThresholdedCounts, Traits
-from discreet.mechanisms.likelihood import Likelihood
+from discreet.mechanisms import CellCounts, Mechanism, StabilityHistogram, Traits
+from discreet.mechanisms.likelihood import Likelihood, ThresholdedCounts
 from discreet.mechanisms.noisy_counts import NoisyReading
 from discreet.mechanisms.reading import Estimates, Reading
 from discreet.privacy import Guarantee, Relation

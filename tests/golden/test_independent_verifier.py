@@ -413,6 +413,22 @@ def test_it_says_what_it_cannot_check() -> None:
     assert set(wrong(facts).values()) == {program.CANNOT}
 
 
+def test_it_says_that_it_does_not_know_a_type_of_columns() -> None:
+    document = json.loads((CODED_FOLDER / "marginals-add-remove.certificate.json").read_text(encoding="utf-8"))
+    for facts in ({"type": "quarter"}, {"type": "quarter", "cells": 4}):
+        document["domain"]["columns"]["age"] |= facts
+        checks = program.verify(json.dumps(document), DATA / "marginals-add-remove.csv")
+        unsure = [check for check in checks if check.status != program.AGREES]
+        assert {(check.what, check.status) for check in unsure} == {
+            ("guarantee", program.CANNOT),
+            ("released values", program.CANNOT),
+        }
+        assert {check.detail for check in unsure if check.what == "guarantee"} == {
+            "how many cells a column of type 'quarter' has"
+        }
+        assert [check.detail.partition(":")[0] for check in unsure if check.what == "released values"] == ["age"]
+
+
 # -- what is stated, and what is checked -------------------------------------------------------------------------------
 
 

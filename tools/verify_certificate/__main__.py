@@ -2,9 +2,8 @@
 
     python tools/verify_certificate CERTIFICATE [--data FILE_OR_FOLDER]
 
-Everything here was written from the theorems in ``docs/theory`` (ids T1 to T21), in arithmetic of many digits. It needs
-the standard library, mpmath and this folder. A stated number is accepted where it is at least the one that the theorem
-gives, without a tolerance; what a sum leaves out is added first.
+Everything here was written from the theorems in ``docs/theory`` (T1 to T21), with mpmath and the standard library. A
+stated number is accepted where it is at least the theorem's, without a tolerance. What a sum leaves out is added first.
 
 Exit status: 0 every claim agrees; 1 something claims less than is true, or contradicts itself; 2 something cannot be
 checked here, and nothing is wrong in what can be; 3 there is no certificate to read.

@@ -97,8 +97,8 @@ def cells_of(column: dict[str, Any]) -> float:
         found = _steps(column, Fraction(1, 10 ** column.get("digits", 0)), lambda text: Fraction(str(text)))
     elif found is None and kind == "date":
         found = _steps(column, Fraction(1), lambda text: datetime.date.fromisoformat(text).toordinal())
-    elif found is None:
-        raise StoppedError(CANNOT, f"a column of type {kind!r} without cells")
+    elif found is None or kind not in READ:
+        raise StoppedError(CANNOT, f"how many cells a column of type {kind!r} has")
     elif column.get("atoms") or column.get("coin"):
         found = _with_atoms(column, READ[kind])
     return found + len(column.get("censored", ())) + (column.get("nulls") == "category")

@@ -17,14 +17,17 @@ from typing import Any
 from discreet._core.errors import DiscreetError, DomainError, MissingPublicFact
 from discreet._core.reading import parsed_toml
 from discreet._core.text import full_sentence, listed
-from discreet.domain import BLANK, KINDS, Domain, usual_fates, write_toml
+from discreet.domain import BLANK, KINDS, Domain, column_type, usual_fates, write_toml
 
 KEEP_OUT = "leave out"
 """The choice of a column that is not released."""
 
 Key = tuple[str, str]
 
-_NUMBERS, _TIMES = ("numeric", "integer", "decimal"), ("date", "datetime", "time", "duration")
+_NUMBERS = ("numeric", "integer", "decimal")
+_BOUNDED, _STEPPED, _FORMATTED = (
+    tuple(kind for kind in KINDS if hasattr(column_type(kind), key)) for key in ("lower", "step", "format")
+)
 _RULES = "rules"
 _OUTCOME = "outcome"
 _OWN = "own"
@@ -52,22 +55,22 @@ class FormField:
 
 
 ENTRIES = (
-    FormField("lower", "Smallest value that can occur", (*_NUMBERS, *_TIMES), "such as 0, or 1990-01-31"),
-    FormField("upper", "Largest value that can occur", (*_NUMBERS, *_TIMES), "such as 120, or 2030-12-31"),
-    FormField("step", "Step", ("datetime", "time", "duration"), "such as 1h or 15min"),
+    FormField("lower", "Smallest value that can occur", _BOUNDED, "such as 0, or 1990-01-31"),
+    FormField("upper", "Largest value that can occur", _BOUNDED, "such as 120, or 2030-12-31"),
+    FormField("step", "Step", tuple(kind for kind in _STEPPED if kind not in _NUMBERS), "such as 1h or 15min"),
     FormField("digits", "Digits after the point", ("decimal",), "such as 2"),
     FormField("categories", "Categories", ("category",), "one per line", "lines"),
     FormField("ordered", "They have an order, and are listed in it", ("category",), form="flag"),
-    FormField("cells", "Cells", (*_NUMBERS, *_TIMES), "how many; empty: chosen for you", more=True),
+    FormField("cells", "Cells", _BOUNDED, "how many; empty: chosen for you", more=True),
     FormField(
         "atoms",
         "Values that many records share",
-        (*_NUMBERS, *_TIMES),
+        _BOUNDED,
         "with commas, such as 0, 999",
         "list",
         more=True,
     ),
-    FormField("format", "How it is written", ("date", "datetime", "time"), "such as %m/%d/%Y", more=True),
+    FormField("format", "How it is written", _FORMATTED, "such as %m/%d/%Y", more=True),
     FormField("decimal_mark", "Decimal mark", ("numeric", "decimal"), "such as ,", more=True),
     FormField("thousands", "Thousands separator", _NUMBERS, "such as .", more=True),
     FormField("prefix", "Sign before the number", _NUMBERS, "such as $", more=True),
@@ -97,8 +100,8 @@ ENTRIES = (
         more=True,
         rows=True,
     ),
-    FormField("relative_to.lower", "Smallest difference", (*_NUMBERS, *_TIMES), "such as -60", more=True, rows=True),
-    FormField("relative_to.upper", "Largest difference", (*_NUMBERS, *_TIMES), "such as 60", more=True, rows=True),
+    FormField("relative_to.lower", "Smallest difference", _BOUNDED, "such as -60", more=True, rows=True),
+    FormField("relative_to.upper", "Largest difference", _BOUNDED, "such as 60", more=True, rows=True),
 )
 """The fields of a form, in their order."""
 

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from discreet.domain.code_books import CodeBook
     from discreet.domain.column import Column
     from discreet.domain.constraints import CellReader, PublishedTotals
-    from discreet.domain.declaration import BLANK, DECLARED, KINDS, RULES, plain_condition, usual_fates, write_toml
+    from discreet.domain.declaration import BLANK, DECLARED, RULES, plain_condition, usual_fates, write_toml
     from discreet.domain.domain import Domain, require_domain
     from discreet.domain.integers import Decimal, Integer
     from discreet.domain.labels import Boolean, Category, OpenLabels
@@ -31,13 +31,16 @@ if TYPE_CHECKING:
         nearest_codes,
         refuse_open_labels,
     )
-    from discreet.domain.temporal import Date, Datetime, Duration, Time, moment_text
+    from discreet.domain.temporal import Date, Datetime, Duration, Time
     from discreet.domain.texts import (
+        KINDS,
         Misfit,
+        column_type,
         escaped,
         escaped_frame,
         escaped_series,
         missing_in,
+        moment_text,
         span_text,
         type_name,
         unescaped,

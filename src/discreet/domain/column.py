@@ -70,6 +70,8 @@ class Column(ABC):
     """How values are written as texts, and a line for those written otherwise; empty where there is none."""
     position_unit: ClassVar[str] = ""
     """What positions and distances are counted in; empty where it is the column's own unit."""
+    _value_at: ClassVar[Any] = None
+    """Returns the value at a position, to the nearest, or its text; None where values are numbers."""
     open: ClassVar[bool] = False
     """Whether the values are labels that are not declared."""
     public_facts: ClassVar[tuple[PublicFact, ...]] = ()

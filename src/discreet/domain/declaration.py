@@ -6,7 +6,6 @@ import datetime as dt
 from collections.abc import Container, Mapping
 from dataclasses import fields
 from decimal import Decimal as Exact
-from importlib import import_module
 from math import isfinite
 from typing import Any
 
@@ -14,7 +13,7 @@ from discreet._core.errors import DomainError, MissingPublicFact, integer, plain
 from discreet._core.reading import MOST_CELLS
 from discreet._core.text import listed, with_article
 from discreet.domain.column import Column
-from discreet.domain.texts import PublicFact, encodable, toml_value
+from discreet.domain.texts import KINDS, PublicFact, column_type, encodable, toml_value
 
 # What is declared beside the columns, as plain values: the forms that TOML, JSON and Python have in common.
 
@@ -277,18 +276,9 @@ def value(item: Any) -> str:
 
 # From plain data to columns, with errors that name the column; and the template of a declaration.
 
-KINDS = ("numeric", "integer", "boolean", "date", "datetime", "duration", "time", "decimal", "category", "open_labels")
-"""Kinds of columns, whose classes in this package have their names, such as OpenLabels."""
-
 _TYPES = ", ".join(sorted(KINDS))
 BLANK = "<fill in>"
 """What stands in a template for what is to be filled in."""
-
-
-def column_type(kind: str) -> type[Column]:
-    """Return the class of a kind of columns."""
-    class_of_kind: type[Column] = getattr(import_module("discreet.domain"), kind.title().replace("_", ""))
-    return class_of_kind
 
 
 def check_column(name: object, column: object) -> None:
@@ -343,11 +333,12 @@ def _column(name: str, declared: Any) -> Column:
         raise DomainError(f"column {name!r}: unknown type {kind!r}. Known types: {_TYPES}")
     _check_keys(name, kind, facts)
     try:
-        return column_type(kind)(**facts)
+        column: Column = column_type(kind)(**facts)
     except MissingPublicFact as problem:
         raise MissingPublicFact(name, problem.fact, problem.toml) from None
     except DomainError as problem:
         raise DomainError(f"column {name!r}: {problem}") from None
+    return column
 
 
 def _check_keys(name: str, kind: str, facts: Mapping[str, Any]) -> None:

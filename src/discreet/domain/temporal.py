@@ -55,6 +55,7 @@ class Date(LatticeColumn):
     text_form: ClassVar[tuple[str, str]] = ("dates written YYYY-MM-DD", 'format = "%m/%d/%Y", or type = "datetime"')
     _unit: ClassVar[float] = 1.0
     position_unit: ClassVar[str] = "days"
+    _value_at: ClassVar[Any] = staticmethod(lambda days: (_EPOCH + dt.timedelta(days=days)).date())
     format: str | None = None
 
     public_facts: ClassVar[tuple[PublicFact, ...]] = (
@@ -166,6 +167,7 @@ class Datetime(_SteppedColumn):
         PublicFact("upper", "its last moment", "2024-12-31T23:00:00", "last moment that can occur"),
         _STEP,
     )
+    _value_at: ClassVar[Any] = staticmethod(lambda seconds: _EPOCH + dt.timedelta(seconds=seconds))
     time_zone: str | None = None
     format: str | None = None
 
@@ -307,6 +309,7 @@ class Time(_SteppedColumn):
     kind: ClassVar[str] = "time"
     text_form: ClassVar[tuple[str, str]] = ("times of day written HH:MM or HH:MM:SS", 'format = "%I:%M %p"')
     public_facts: ClassVar[tuple[PublicFact, ...]] = (_STEP._replace(example='"15m"'),)
+    _value_at: ClassVar[Any] = staticmethod(lambda seconds: (_EPOCH + dt.timedelta(seconds=seconds)).time())
     lower: Any = "00:00:00"
     upper: Any = "23:59:59.999999"
     format: str | None = None
@@ -336,13 +339,3 @@ class Time(_SteppedColumn):
 
     def _from_units(self, units: Integers) -> pl.Series:
         return pl.Series(units * 1000).cast(pl.Time)
-
-
-def moment_text(kind: str, position: float, *, sep: str = "T", timespec: str = "seconds") -> str:
-    """Write a position on a column of dates, datetimes or times of day in ISO 8601."""
-    if kind == "date":
-        return (_EPOCH + dt.timedelta(days=position)).date().isoformat()
-    moment = _EPOCH + dt.timedelta(seconds=position)
-    if kind == "time":
-        return moment.time().isoformat(timespec)
-    return moment.isoformat(sep, timespec)

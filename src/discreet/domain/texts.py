@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from decimal import Decimal as Exact
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -153,6 +154,30 @@ def type_text(dtype: pl.DataType) -> str:
     if getattr(dtype, "time_zone", None):
         return f"{name} (with a time zone)"
     return f"{name} (without a time zone)"
+
+
+KINDS = {
+    "numeric": "numeric", "integer": "integers", "boolean": "labels", "date": "temporal", "datetime": "temporal",
+    "duration": "temporal", "time": "temporal", "decimal": "integers", "category": "labels", "open_labels": "labels",
+}  # fmt: skip
+"""Kinds of columns, and the files of this package that have their classes, which have their names (OpenLabels)."""
+
+
+def column_type(kind: str) -> Any:
+    """Return the class of a kind of columns."""
+    return getattr(import_module(f"discreet.domain.{KINDS[kind]}"), kind.title().replace("_", ""))
+
+
+def moment_text(kind: str, position: float, *, sep: str = "T", timespec: str = "seconds") -> str:
+    """Write a position as values of a kind of columns are written; empty where these are numbers."""
+    if kind not in KINDS or (value_at := column_type(kind)._value_at) is None:
+        return ""
+    moment = value_at(position)
+    if isinstance(moment, dt.datetime):
+        return moment.isoformat(sep, timespec)
+    if isinstance(moment, dt.time):
+        return moment.isoformat(timespec)
+    return str(moment)
 
 
 _KINDS = {"Float": "numeric", "Int": "integer", "UInt": "integer", "String": "string", "Categorical": "string"}

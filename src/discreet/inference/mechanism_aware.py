@@ -23,7 +23,7 @@ from discreet.inference.prior import FIRMER, FIRMER_FOR_RECORDS, WIDE, WIDE_FOR_
 from discreet.inference.released import analysed_mechanism, read_release, released_table
 from discreet.inference.trees import WHOLE, Splits, level_sums
 from discreet.inference.urn import process_posterior
-from discreet.mechanisms import MOST_CELLS, Mechanism, NoisyTree, Tree, known_likelihood
+from discreet.mechanisms import MOST_CELLS, Mechanism, Tree, known_likelihood, likelihood
 from discreet.releases import Certificate, read_certificate, released_counts, unreadable
 
 _MOST_NUMBERS, _MOST_SETS = 1 << 28, 1 << 13
@@ -191,9 +191,9 @@ def latent_counts(
         firmer = FIRMER_FOR_RECORDS
     if likelihood.withholds:
         unseen = UnseenCells.withheld(likelihood, release)
-    elif strength is None and not likelihood.noiseless:
-        noise, stratified = likelihood.law.standard_deviation(likelihood.scale), likelihood.sampling == "stratified"
-        unseen = hidden(release, noise, stratified=stratified, consistent=likelihood.consistent)
+    elif strength is None and likelihood.noise:
+        stratified, consistent = likelihood.sampling == "stratified", likelihood.consistent
+        unseen = hidden(release, likelihood.noise, stratified=stratified, consistent=consistent)
     if unseen is not None and leaf is not None:
         unseen = unseen.part(leaf)
     if leaf is not None and _is_condensed(domain, tree):
@@ -209,9 +209,9 @@ def latent_counts(
         priors = Prior.along(tree, masses, firmer=firmer, starts=starts, atoms=_atoms(domain, leaf, starts))
     else:
         wide = WIDE
-        if likelihood.withholds or likelihood.noiseless:
+        if likelihood.withholds or not likelihood.noise:
             wide = WIDE_FOR_LITTLE
-        priors = Prior.learned(masses, firmer=firmer, wide=wide, softer=likelihood.noiseless)
+        priors = Prior.learned(masses, firmer=firmer, wide=wide, softer=not likelihood.noise)
     counts = samplers.draw_counts(likelihood, priors, release, draws, rng, progress)
     return LatentCounts(domain, counts, priors, base, leaf, mechanism.name, release.n, strength, unseen, sets)
 
@@ -234,9 +234,9 @@ def _is_condensed(domain: Domain, tree: Tree | None) -> bool:
     return tree is not None and not others and column.on_a_line and tree.nodes(tree.depth) > WHOLE
 
 
-def _condensed(likelihood: NoisyTree, release: Any) -> tuple[Floats, Splits]:
+def _condensed(likelihood: likelihood.NoisyTree, release: Any) -> tuple[Floats, Splits]:
     """Return about the share of each leaf, and the splits down to nodes within which nothing moves a number."""
-    reading, scale = likelihood.consistent, likelihood.law.standard_deviation(likelihood.scale)
+    reading, scale = likelihood.consistent, likelihood.noise
     shares = reading.expected(release.values * (release.n / release.values.sum()), scale) + _LEAST
     even = np.full(len(shares), 1.0 / len(shares))
     levels = zip(level_sums(reading.tree, shares), level_sums(reading.tree, even), strict=True)

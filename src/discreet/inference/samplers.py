@@ -14,14 +14,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from discreet import mechanisms
 from discreet._core.errors import ParameterError
 from discreet._core.numeric import Booleans, Floats, Indices, Integers
 from discreet.inference.drawn_records import NoisyUrn, held_cells, product
 from discreet.inference.positive import Moved, Positive
 from discreet.inference.prior import CountPosterior, Lattice, Noise, Prior
 from discreet.inference.trees import Splits, TreeCounts, level_sums
-from discreet.mechanisms import Likelihood, NoisyTree
+from discreet.mechanisms import likelihood, nearest_probabilities
 
 _Part = TypeVar("_Part")
 Progress = Callable[[int, int], None] | None
@@ -115,7 +114,7 @@ Sampler = Callable[[Any, Sequence[Prior], Any, np.random.Generator], Iterable[Co
 
 
 def draw_counts(
-    likelihood: Likelihood,
+    likelihood: likelihood.Likelihood,
     priors: Sequence[Prior],
     release: Observation,
     draws: int,
@@ -136,7 +135,7 @@ def watched(parts: Iterable[_Part], progress: Progress, steps: int) -> Iterator[
 
 
 def _given_law(
-    likelihood: mechanisms.ExactLaw, priors: Sequence[Prior], release: ReleasedRecords, _rng: np.random.Generator
+    likelihood: likelihood.ExactLaw, priors: Sequence[Prior], release: ReleasedRecords, _rng: np.random.Generator
 ) -> Iterable[CountPosterior]:
     tables = likelihood.tables(release.n)
     likelihoods = likelihood.log_probs(release.values, tables)
@@ -152,7 +151,7 @@ def _given_law(
 
 
 def _given_factors(
-    likelihood: mechanisms.DrawnFromCounts, priors: Sequence[Prior], release: ReleasedRecords, rng: np.random.Generator
+    likelihood: likelihood.DrawnFromCounts, priors: Sequence[Prior], release: ReleasedRecords, rng: np.random.Generator
 ) -> Iterable[CountPosterior]:
     if likelihood.log_held is not None:
         return (held_cells(likelihood, prior, release.n, release.values, rng) for prior in priors)
@@ -161,7 +160,7 @@ def _given_factors(
 
 
 def _given_noisy(
-    likelihood: mechanisms.NoisyCellCounts, priors: Sequence[Prior], release: Observation, _rng: np.random.Generator
+    likelihood: likelihood.NoisyCellCounts, priors: Sequence[Prior], release: Observation, _rng: np.random.Generator
 ) -> Iterable[CountPosterior]:
     if isinstance(release, ReleasedCounts):
         _require_complete(release.values)
@@ -172,7 +171,7 @@ def _given_noisy(
 
 
 def _given_thresholded(
-    likelihood: mechanisms.ThresholdedCounts, priors: Sequence[Prior], release: Observation, rng: np.random.Generator
+    likelihood: likelihood.ThresholdedCounts, priors: Sequence[Prior], release: Observation, rng: np.random.Generator
 ) -> Iterable[CountPosterior]:
     if isinstance(release, ReleasedRecords):
         return _given_noisy(likelihood, priors, release, rng)
@@ -197,7 +196,7 @@ def _given_thresholded(
 
 
 def _given_thresholded_urn(
-    likelihood: mechanisms.ThresholdedUrn, priors: Sequence[Prior], release: Observation, rng: np.random.Generator
+    likelihood: likelihood.ThresholdedUrn, priors: Sequence[Prior], release: Observation, rng: np.random.Generator
 ) -> Iterable[CountPosterior]:
     if not isinstance(release, ReleasedRecords):
         return _given_thresholded(likelihood, priors, release, rng)
@@ -205,10 +204,9 @@ def _given_thresholded_urn(
 
 
 def _given_tree(
-    likelihood: NoisyTree, priors: Sequence[Prior], release: Observation, _rng: np.random.Generator
+    likelihood: likelihood.NoisyTree, priors: Sequence[Prior], release: Observation, _rng: np.random.Generator
 ) -> Iterable[CountPosterior]:
     splits = release.splits or splits_given(likelihood, release)
-    spread = likelihood.law.standard_deviation(likelihood.scale)
     text = _TAKEN_AS_NORMAL.format(likelihood.law.name)
     if splits.sampling:
         text += ", a split at a time"
@@ -219,7 +217,7 @@ def _given_tree(
         alpha, strength = (prior.layers[0].masses, None) if prior.base is None else (prior.base, prior.strength)
         merged = np.asarray(np.bincount(splits.leaf, weights=alpha), dtype=np.float64)
         atoms = None if prior.atoms is None else np.bincount(splits.leaf, weights=prior.atoms) > 0
-        below = TreeCounts(merged, release.n, splits, spread=spread, strength=strength, atoms=atoms)
+        below = TreeCounts(merged, release.n, splits, spread=likelihood.noise, strength=strength, atoms=atoms)
         return CountPosterior(
             below.log, lambda draws, rng: divided(below.draw(draws, rng), splits.leaf, alpha, rng), below.step, text
         )
@@ -227,7 +225,9 @@ def _given_tree(
     return map(counts_given, priors)
 
 
-def splits_given(likelihood: NoisyTree, release: Observation, opened: list[Booleans] | None = None) -> Splits:
+def splits_given(
+    likelihood: likelihood.NoisyTree, release: Observation, opened: list[Booleans] | None = None
+) -> Splits:
     """Return the part of the tree that released records reach, or all of it, down to the nodes that are opened."""
     tree, sampling, sums = likelihood.consistent.tree, None, level_sums(likelihood.consistent.tree, release.values)
     nodes = [np.ones(len(level), dtype=bool) for level in sums]
@@ -238,13 +238,13 @@ def splits_given(likelihood: NoisyTree, release: Observation, opened: list[Boole
     return Splits.from_tree(tree, likelihood.consistent.variances, release.values, sampling, opened or nodes)
 
 
-SAMPLERS: Mapping[type[Likelihood], Sampler] = {
-    mechanisms.DrawnFromCounts: _given_factors,
-    mechanisms.ExactLaw: _given_law,
-    mechanisms.NoisyCellCounts: _given_noisy,
-    NoisyTree: _given_tree,
-    mechanisms.ThresholdedCounts: _given_thresholded,
-    mechanisms.ThresholdedUrn: _given_thresholded_urn,
+SAMPLERS: Mapping[type[likelihood.Likelihood], Sampler] = {
+    likelihood.DrawnFromCounts: _given_factors,
+    likelihood.ExactLaw: _given_law,
+    likelihood.NoisyCellCounts: _given_noisy,
+    likelihood.NoisyTree: _given_tree,
+    likelihood.ThresholdedCounts: _given_thresholded,
+    likelihood.ThresholdedUrn: _given_thresholded_urn,
 }
 
 
@@ -255,7 +255,7 @@ def _require_complete(counts: Floats) -> None:
 
 def noisy(priors: Sequence[Prior], records: int, counts: Floats, noise: Noise) -> Iterator[CountPosterior]:
     """Return the posteriors of the counts given one noisy count per cell."""
-    guess = records * mechanisms.nearest_probabilities(counts / records)
+    guess = records * nearest_probabilities(counts / records)
     lattices = [Lattice.fine(records, noise.spread, prior, guess) for prior in priors]
     return (lattice.posterior(lattice.sums(counts.tolist(), partial(near, lattice, noise))) for lattice in lattices)
 

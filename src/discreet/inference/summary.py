@@ -270,9 +270,9 @@ class Summary:
         return [(name, *numbers) for _, name, _, *numbers in lines]  # there are no groups and shares
 
     def _text(self, row: Estimate, value: float) -> str:
-        if row.unit != "value" or self.kind not in ("date", "datetime", "time") or math.isnan(value):
-            return f"{value:,.6g}"
-        return moment_text(self.kind, value, sep=" ")
+        is_value = row.unit == "value" and not math.isnan(value)
+        moment = moment_text(self.kind, value, sep=" ") if is_value else ""
+        return moment or f"{value:,.6g}"
 
 
 _POINTS = 200

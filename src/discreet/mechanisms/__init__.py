@@ -35,20 +35,7 @@ if TYPE_CHECKING:
     from discreet.mechanisms.gaussian_smoothed_histogram import GaussianSmoothedHistogram
     from discreet.mechanisms.hierarchical_histogram import HierarchicalHistogram
     from discreet.mechanisms.laplace_projection_sampler import LaplaceProjectionSampler
-    from discreet.mechanisms.likelihood import (
-        MOST_CELLS,
-        ContinuedUrn,
-        DrawnFromCounts,
-        ExactLaw,
-        Likelihood,
-        NoisyCellCounts,
-        NoisyTree,
-        ThresholdedCounts,
-        ThresholdedUrn,
-        compositions,
-        known_likelihood,
-        no_posterior,
-    )
+    from discreet.mechanisms.likelihood import MOST_CELLS, compositions, known_likelihood, no_posterior
     from discreet.mechanisms.marginals import Marginals
     from discreet.mechanisms.noise import LAWS, NoiseLaw
     from discreet.mechanisms.noisy_counts import projection_error

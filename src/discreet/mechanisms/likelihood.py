@@ -30,12 +30,14 @@ _MOST_TERMS = 1 << 27  # of the law at all tables
 class Likelihood:
     """How a release depends on the confidential counts of the cells of the domain, or of others."""
 
-    noiseless: ClassVar[bool] = False  # records are drawn from the counts as they are, which they then show little of
+    noise: ClassVar[float] = 0.0  # of a count, its standard deviation; 0 where counts are read as they are
     withholds: ClassVar[bool] = False  # nothing is released of some cells
     most_cells: ClassVar[int] = MOST_CELLS  # whose posterior can be drawn
     urn: ClassVar[ContinuedUrn | None] = None  # that the release continues
     tree: ClassVar[Tree | None] = None  # in whose leaves the cells lie
     own_cells: bool = True  # the counts are those of the domain's cells
+    sampling: Sampling = "iid"  # how records are drawn
+    consistent: Consistent | None = None  # the tree, the levels that got noise, and their estimate
 
     def obstacle(self, mechanism: Mechanism, records: int) -> str:
         """Return why a release of so many confidential records has no posterior; empty where it has one."""
@@ -58,8 +60,6 @@ class Likelihood:
 class DrawnFromCounts(Likelihood):
     """Records were drawn given the counts, each cell contributing a factor of its own."""
 
-    noiseless: ClassVar[bool] = True
-
     # of n, cells, counts and drawn records: a cell's log-likelihood, up to what does not depend on its count
     log_weight: Callable[[int, Indices, Integers, Integers], Floats]
     # of numbers of held cells, and drawn records: the logarithm of one more factor, which is concave
@@ -78,8 +78,6 @@ class DrawnFromCounts(Likelihood):
 @dataclass(frozen=True, kw_only=True)
 class ExactLaw(Likelihood):
     """The mechanism's own law ``log_prob(records, table)``, at one table after another: a sum of so many terms."""
-
-    noiseless: ClassVar[bool] = True
 
     domain: Domain
     log_prob: Callable[[Any, Counts], float]
@@ -150,7 +148,11 @@ class NoisyCellCounts(Likelihood):
     surplus: Surplus
     sampling: Sampling
     threshold: int | None = None  # only counts that reach it were kept, and only cells that are held got noise
-    consistent: Consistent | None = None  # the tree, the levels that got noise, and their estimate
+
+    @property
+    def noise(self) -> float:  # type: ignore[override]
+        """That of the law."""
+        return self.law.standard_deviation(self.scale)
 
     def log_densities(self, domain: Domain, output: Any, tables: Integers) -> Floats | None:
         """Return the log-probability of the noise, where every cell has its own."""
@@ -160,8 +162,7 @@ class NoisyCellCounts(Likelihood):
 
     def mean_variance(self, share: float, cells_per_record: float) -> float:
         """Return ``(m/n)(1 + vk/n)``, as of a population as wide as the domain, and 1 more for independent draws."""
-        noise = self.law.standard_deviation(self.scale) ** 2 * cells_per_record
-        return share * (1.0 + noise) + (self.sampling == "iid")
+        return share * (1.0 + self.noise**2 * cells_per_record) + (self.sampling == "iid")
 
 
 @dataclass(frozen=True, kw_only=True)

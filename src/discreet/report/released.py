@@ -275,9 +275,7 @@ def _estimate(draws: Posterior, name: str) -> tuple[Picture, list[str]]:
     level = percent_as_written(LEVEL)
 
     def text(value: float) -> str:
-        if column.kind in ("date", "datetime", "time"):
-            return moment_text(column.kind, value, sep=" ")
-        return about(value, 6)
+        return moment_text(column.kind, value, sep=" ") or about(value, 6)
 
     def texts(row: Estimate) -> list[str]:
         return [text(value) if np.isfinite(value) else "-" for value in _ends(row)]

@@ -373,9 +373,7 @@ def shown(kind: str, value: float, digits: int = 6) -> str:
     """Write a coordinate of a column of this kind: dates and times as such, other numbers in so many digits."""
     if kind == "duration":
         return str(dt.timedelta(seconds=round(float(value))))
-    if kind not in ("date", "datetime", "time"):
-        return f"{float(f'{value:.{digits}g}'):,.12g}"
-    return moment_text(kind, value, timespec="minutes")
+    return moment_text(kind, value, timespec="minutes") or f"{float(f'{value:.{digits}g}'):,.12g}"
 
 
 def _range(line: npt.NDArray[Any], weight: npt.NDArray[np.float64]) -> tuple[float, float]:

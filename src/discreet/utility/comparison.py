@@ -334,9 +334,8 @@ def _number(value: float | None) -> str:
 
 def _shown(kind: str, key: str, value: float) -> str:
     """Write a summary's number: dates and datetimes as such, except their standard deviation."""
-    if key == "sd" or kind not in ("date", "datetime", "time"):
-        return f"{value:,.6g}"
-    return moment_text(kind, value)
+    moment = "" if key == "sd" else moment_text(kind, value)
+    return moment or f"{value:,.6g}"
 
 
 def _measure_lines(measures: Sequence[Measured]) -> list[str]:

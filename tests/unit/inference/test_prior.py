@@ -17,11 +17,11 @@ from discreet.inference.samplers import SAMPLERS, CountDraws, ReleasedCounts, Re
 from discreet.mechanisms import (
     DirichletMultinomial,
     HierarchicalHistogram,
-    NoisyTree,
     PerturbedHistogram,
     StabilityHistogram,
     nearest_probabilities,
 )
+from discreet.mechanisms.likelihood import NoisyTree
 from discreet.privacy import Budget
 
 
