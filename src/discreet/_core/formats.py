@@ -382,12 +382,12 @@ def _open_arrow(path: str | PathLike[str], columns: Sequence[str] | None = None)
 def write(
     frames: Iterator[pl.DataFrame],
     schema: dict[str, Any],
-    file: BinaryIO,
+    file: Any,
     form: Format,
     metadata: Mapping[str, str] | None,
-    separator: str | None,
+    separator: str | None = None,
 ) -> None:
-    """Stream frames into an open file. In CSV, a separator that is not that of the ending is told by quoted names."""
+    """Stream frames into a file. In CSV, a separator that is not that of the ending is told by names in quotes."""
     if form.kind == "csv":
         quoted, stream = separator not in (None, form.separator), cast("Any", nullcontext(file))
         if form.compressed:  # neither a time nor a name: the same records are the same bytes
@@ -395,20 +395,16 @@ def write(
         with stream as texts:
             for i, frame in enumerate(frames):
                 if i == 0 and quoted:
-                    names = ('"' + name.replace('"', '""') + '"' for name in frame.columns)
-                    texts.write((str(separator).join(names) + "\n").encode())
+                    frame.clear().write_csv(texts, separator=str(separator), quote_style="always")
                 frame.write_csv(texts, include_header=i == 0 and not quoted, separator=separator or form.separator)
-    elif form.kind == "arrow":  # with types that every reader of Feather knows
+        return
+    if form.kind == "arrow":  # with types that every reader of Feather knows
         arrow, level = pyarrow("writing an Arrow file"), pl.CompatLevel.oldest()
         kinds = pl.DataFrame(schema=schema).to_arrow(compat_level=level).schema.with_metadata(dict(metadata or {}))
         with arrow.ipc.new_file(file, kinds, options=arrow.ipc.IpcWriteOptions(compression="lz4")) as writer:
             for frame in frames:
                 writer.write_table(frame.to_arrow(compat_level=level).cast(kinds))
-    else:
-        write_parquet(frames, schema, file, metadata)
-
-
-def write_parquet(frames: Iterator[Any], schema: dict[str, Any], file: Any, metadata: Mapping[str, str] | None) -> None:
+        return
     from polars.io.plugins import register_io_source
 
     failure: list[BaseException] = []

@@ -292,7 +292,9 @@ def write_table(
 
     with _writing(named):
         form = format_of(named) or PARQUET
-        written = _as_texts(stream(), columns or {}) if form.texts else stream()
+        written = stream()
+        if form.texts:
+            written = _as_texts(written, columns or {})
         formats.write(written, schema, file, form, metadata, separator)
         file.flush()
     return FileFacts(file=named.name, rows=rows, sha256=file_sha256(Path(file.name)))
@@ -315,11 +317,11 @@ def write_part(
             "", key=key, include_key=False, file_path_provider=lambda at: files[at.partition_keys.item()]
         )
     with _writing(named):
-        formats.write_parquet(frames, schema, target, metadata)
+        formats.write(frames, schema, target, PARQUET, metadata)
         columns = {name: kind for name, kind in schema.items() if name != by}
         for file in files.values():
             if not file.exists():
-                formats.write_parquet(iter([]), columns, file, metadata)
+                formats.write(iter([]), columns, file, PARQUET, metadata)
 
 
 @contextmanager
