@@ -420,7 +420,5 @@ def write(
         sink = register_io_source(source, schema=schema).sink_parquet
         # level 1: as small as the usual 3, to a percent, and quicker
         sink(file, compression_level=1, metadata=None if metadata is None else dict(metadata))
-    except Exception:
-        if failure:
-            raise failure[0] from None
-        raise
+    except Exception as error:  # noqa: BLE001  # raised again, as the stream raised it
+        raise (failure or [error])[0] from None

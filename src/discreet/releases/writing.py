@@ -282,20 +282,22 @@ def write_table(
     separator: str | None = None,
 ) -> FileFacts:
     """Stream frames into an open file, in CSV as some columns declare; return what is stated. Raises FileProblem."""
-    rows = 0
+    rows, form, declared = 0, format_of(named) or PARQUET, columns or {}
 
     def stream() -> Frames:
         nonlocal rows
         for frame in frames:
-            rows += frame.height
-            yield frame
+            rows, table = rows + frame.height, frame
+            if form.texts:
+                table = escaped_frame(frame)
+                for name, values in zip(frame.columns, table, strict=True):
+                    if (column := declared.get(name)) is not None:  # numbers are no formulas
+                        plain = frame[name] if column.kind in ("numeric", "integer", "decimal") else values
+                        table = table.with_columns(column.write(plain).alias(values.name))
+            yield table
 
     with _writing(named):
-        form = format_of(named) or PARQUET
-        written = stream()
-        if form.texts:
-            written = _as_texts(written, columns or {})
-        formats.write(written, schema, file, form, metadata, separator)
+        formats.write(stream(), schema, file, form, metadata, separator)
         file.flush()
     return FileFacts(file=named.name, rows=rows, sha256=file_sha256(Path(file.name)))
 
@@ -334,14 +336,3 @@ def _writing(named: Path) -> Iterator[None]:
             raise
         # The text of any other error could quote a value: only the system's own reason is repeated.
         raise writing_problem(named, error) from None
-
-
-def _as_texts(frames: Frames, columns: Mapping[str, Column]) -> Frames:
-    """Give records as texts, in the notation of their columns. Numbers are no formulas."""
-    for frame in frames:
-        table = escaped_frame(frame)
-        for name, values in zip(frame.columns, table, strict=True):
-            if (column := columns.get(name)) is not None:
-                plain = frame[name] if column.kind in ("numeric", "integer", "decimal") else values
-                table = table.with_columns(column.write(plain).alias(values.name))
-        yield table
