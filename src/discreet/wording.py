@@ -125,7 +125,7 @@ def no_records(expected: float, size: int) -> str:
 
 
 def _either(remedies: Iterable[str]) -> str:
-    helps = [REMEDIES[remedy] for remedy in remedies]
+    helps = [REMEDIES.get(remedy, remedy) for remedy in remedies]
     return sentence(", ".join([*helps, "or accept poor utility (accept={'poor-utility'})"]))
 
 

@@ -1,6 +1,7 @@
 """Records from cells' shares: parts that are drawn by themselves have the law of the records of one file."""
 
 import pickle
+import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -26,16 +27,9 @@ from discreet.releases.parts import PartMaker, PartWriter
 from discreet.testing import assert_law
 from discreet.testing.contract import sample_size_for_distance
 
-WITH_SHARES = [
-    "gaussian-smoothed-histogram",
-    "hierarchical-histogram",
-    "laplace-projection-sampler",
-    "marginals",
-    "perturbed-histogram",
-    "private-evolution",
-    "signed-measure",
-    "stability-histogram",
-]
+WITH_SHARES = [name for name, kind in REGISTRY.items() if "sampling" in parameter_names(kind)]
+"""Who draws records after the private step, and so can be asked how."""
+
 DOMAIN = Domain(columns={"a": Integer(lower=0, upper=6), "b": Category(categories=["x", "y", "z"])})
 LINE = Domain(columns={"a": Integer(lower=0, upper=20)})
 BUDGET = Budget(epsilon=3.0, delta=1e-6)
@@ -79,11 +73,17 @@ def whole(shares: CellShares, size: int, count: int, rng: np.random.Generator) -
 
 @pytest.mark.parametrize("name", sorted(REGISTRY))
 def test_who_has_cell_shares(name: str) -> None:
-    """What is named in the documentation, and nobody who draws records in the private step."""
+    """Who can be asked how to draw, which the documentation names, and nobody who draws in the private step."""
     domain = LINE if name == "signed-measure" else DOMAIN
     mechanism = calibrated(name, domain, size=10)
     shares = mechanism.reading(released(mechanism, domain), n=HELD).cell_shares(rng=seeded(5))
     assert (shares is not None) == (name in WITH_SHARES)
+
+
+def test_the_documentation_names_them() -> None:
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "release-in-parts.md"
+    (row,) = re.findall(r"^\| (.*) \| by any worker, in any order \|$", page.read_text("utf-8"), re.MULTILINE)
+    assert set(re.findall("`([a-z-]+)`", row)) == set(WITH_SHARES)
 
 
 # -- the law of the parts ---------------------------------------------------------------------------------------------
@@ -109,8 +109,6 @@ def test_stratified_parts_together_are_the_records_of_one_file(name: str) -> Non
 @pytest.mark.parametrize("name", sorted(WITH_SHARES))
 def test_an_independent_part_is_a_release_of_its_size(name: str) -> None:
     """Given its size a part is what one file of this size would be: it depends on no other part."""
-    if "sampling" not in parameter_names(REGISTRY[name]):
-        pytest.skip("its sampling is not asked for")
     domain = LINE if name == "signed-measure" else DOMAIN
     mechanism = calibrated(name, domain, sampling="iid")
     shares = shares_of(mechanism, released(mechanism, domain), seeded(5))

@@ -3,9 +3,10 @@
 Into ``frozen``: the rows of seeded releases (a digest and the first rows, or a file with its certificate of schema 1),
 the numbers of plans, and what follows from the released files. ``make_frozen.py certificates`` writes into ``frozen-2``
 the certificates of schema 2 of the same releases, and nothing else. ``make_frozen.py changed NAME ..`` writes releases
-whose rows are others from now on into ``frozen-3``, with their certificates; earlier files stay. ``test_frozen.py``
-computes all of it anew. Whoever writes a part again says in the changelog what changed, and why. Public names only, so
-that it outlives moves of private modules.
+whose rows are others from now on into ``frozen-3``, with their certificates; earlier files stay. ``make_frozen.py new``
+adds what is not there, of a new mechanism for instance, to all of these, and leaves the rest as it is.
+``test_frozen.py`` computes all of it anew. Whoever writes a part again says in the changelog what changed, and why.
+Public names only, so that it outlives moves of private modules.
 """
 
 import datetime
@@ -61,15 +62,7 @@ WIDE = Domain(
 OPEN_WIDE = Domain(columns={**TOWNS.columns, **VISITS.columns, "member": Boolean()})
 URNS = ("pitman-yor", "dirichlet-process", "urn-histogram")
 LABELS = ("stability-histogram", "stabilised-pitman-yor")
-COUNTS = (
-    "perturbed-histogram",
-    "hierarchical-histogram",
-    "signed-measure",
-    "gaussian-smoothed-histogram",
-    "laplace-projection-sampler",
-    *LABELS,
-    "marginals",
-)
+COUNTS = tuple(name for name, kind in REGISTRY.items() if kind.traits.counts)
 
 
 def table(domain: Domain) -> pl.DataFrame:
@@ -298,7 +291,7 @@ def make_certificates(folder: Path) -> None:
 def make_changed(names: list[str]) -> None:
     """Write some releases whose rows changed, and the rows of those that go to no file."""
     CHANGED.mkdir(exist_ok=True)
-    kept = json.loads((FROZEN / "rows.json").read_text(encoding="utf-8"))
+    kept = _read(FROZEN / "rows.json")
     for name in names:
         kept["rows"][name] = rows_of(released(releases()[name]))
         if name in written():
@@ -307,6 +300,28 @@ def make_changed(names: list[str]) -> None:
                 path.unlink()
             released(releases()[name], place(CHANGED, name))
     _write(FROZEN / "rows.json", kept)
+
+
+def make_new() -> None:
+    """Add the releases that are not there, their estimates, and the mechanisms that are not in a plan."""
+    rows, plans_kept, known = [_read(FROZEN / f"{name}.json") for name in ("rows", "plans", "estimates")]
+    for name in releases().keys() - rows["rows"].keys():
+        rows["rows"][name] = rows_of(released(releases()[name]))
+        if name in written():
+            released(releases()[name], place(FROZEN / "releases", name))
+            for path in (FROZEN / "releases").glob(f"{name}.certificate.json"):
+                shutil.copy(path, CERTIFICATES)
+            known[name] = estimates(FROZEN / "releases", name)
+    for name, asked in plans().items():
+        kept = {option["mechanism"]: option for option in plans_kept[name]["options"]}
+        found = numbers_of(discreet.plan(**asked))["options"]
+        plans_kept[name]["options"] = [kept.get(option["mechanism"], option) for option in found]
+    for name, facts in {"rows": rows, "plans": plans_kept, "estimates": known}.items():
+        _write(FROZEN / f"{name}.json", facts)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    return dict(json.loads(path.read_text(encoding="utf-8")))
 
 
 def _write(path: Path, facts: dict[str, Any]) -> None:
@@ -318,5 +333,7 @@ if __name__ == "__main__":
         make_certificates(CERTIFICATES)
     elif sys.argv[1:2] == ["changed"]:
         make_changed(sys.argv[2:])
+    elif sys.argv[1:] == ["new"]:
+        make_new()
     else:
         make(FROZEN)

@@ -1,8 +1,8 @@
 """Write the golden certificates of a version: ``python tests/golden/make_golden.py 0.1.0``, once, at its release.
 
 Every later version verifies them or answers with a dated erratum, so they are never written again. Nor is the folder of
-the development version 0.2.0.dev0, which is that of commit 981f41d. When the certificate changes, or there is another
-mechanism, raise the development version: the certificates go into a folder of that name. The tables are made up.
+the development version 0.2.0.dev0, which is that of commit 981f41d. Until its release, certificates of a new mechanism
+are kept by ``make_frozen.py``. The tables are made up.
 Randomness is fresh, as in any release: hashes and times differ from run to run, promises do not.
 """
 

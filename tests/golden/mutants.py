@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 from documents import Place, changed, leaves
 
+from discreet.releases import facts
 from discreet.wording import SENTENCES
 
 HERE = Path(__file__).parent
@@ -56,6 +57,14 @@ FACTS: tuple[Place, ...] = (
 Those that the released file contradicts are in :func:`contradicted`.
 """
 
+OPTIONAL: tuple[Place, ...] = tuple(
+    (*at, name)
+    for at, part in (((), facts.CertificateFacts), (("released",), facts.ReleasedFacts))
+    for name, rule in part.rules().items()
+    if rule["where"] == name
+)
+"""Fields that a certificate may lack, as earlier ones do. One without them claims less, and nothing false."""
+
 OTHER = {"unconditional": "empirical", "empirical": "unconditional", "replacement": "add-remove"}
 
 
@@ -98,7 +107,8 @@ def mutants(document: dict[str, Any], *but: Place) -> Iterator[tuple[Place, dict
     for at, value in leaves(document):
         for other in false(value, at[-1] if at else None):
             removed = set(value) - set(other) if isinstance(value, dict) else set()
-            if not under((*at, *removed), (*STATED, *FACTS, *but)):
+            lacking = OPTIONAL if removed else ()
+            if not under((*at, *removed), (*STATED, *FACTS, *lacking, *but)):
                 yield (*at, *removed), changed(document, at, other)
 
 

@@ -84,8 +84,7 @@ def _values(document: dict[str, Any], facts: Facts) -> Iterator[str]:
     yield from (f"{place}.{name} is not known" for place, name, value in chosen if value not in known.CHOICES[name])
     lists = {name: column.get("categories", ()) for name, column in facts.columns.items()}
     yield from (f"{name} has a category twice" for name, values in lists.items() if len(set(values)) < len(values))
-    if document["library"]["name"] != "discreet":
-        yield "library.name is another"
+    yield from ["library.name is another"] * (document["library"]["name"] != "discreet")
     try:
         datetime.datetime.fromisoformat(document["created"])
     except ValueError:
@@ -161,10 +160,8 @@ def _values_of_caveats(facts: Facts) -> Iterator[tuple[str, str, Any]]:
     yield "equal-votes", "voters", "units" if facts.parameters.get("unit_votes") else "records"
     yield "rare-labels", "threshold", facts.parameters.get("threshold")
     yield "rare-labels", "open", facts.mechanism == "marginals"
-    for code in ("verbatim-share", "all-verbatim"):
-        yield code, "at_most", facts.parameters.get("discount") != 0
-    for code in ("verbatim-share", "random-number"):
-        yield code, "size", facts.asked
+    yield from ((code, "at_most", facts.parameters.get("discount") != 0) for code in ("verbatim-share", "all-verbatim"))
+    yield from ((code, "size", facts.asked) for code in ("verbatim-share", "random-number"))
 
 
 def _least(facts: Facts, delta: Fraction) -> Iterator[tuple[str, str, Any]]:

@@ -14,7 +14,7 @@ import json
 import mmap
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from os import PathLike
@@ -38,6 +38,7 @@ class Format:
     """How a table is written: most of it is of CSV alone, and files of programs are never written."""
 
     kind: str  # parquet, csv, arrow, or the name of a program
+    media: str = ""  # the type by which catalogues know it, where it is written
     separator: str = ""
     compressed: bool = False
     encoding: str = "utf-8"
@@ -51,14 +52,14 @@ class Format:
         return self.kind in ("csv", "Excel")
 
 
-PARQUET = Format(kind="parquet")
-_ARROW = Format(kind="arrow")
+PARQUET = Format(kind="parquet", media="application/vnd.apache.parquet")
+_ARROW = Format(kind="arrow", media="application/vnd.apache.arrow.file")
 _FORMATS = {
     **dict.fromkeys((".parquet", ".pq"), PARQUET),
-    ".csv": Format(kind="csv", separator=","),
-    ".csv.gz": Format(kind="csv", separator=",", compressed=True),
-    ".tsv": Format(kind="csv", separator="\t"),
-    ".tsv.gz": Format(kind="csv", separator="\t", compressed=True),
+    ".csv": Format(kind="csv", media="text/csv", separator=","),
+    ".csv.gz": Format(kind="csv", media="text/csv", separator=",", compressed=True),
+    ".tsv": Format(kind="csv", media="text/tab-separated-values", separator="\t"),
+    ".tsv.gz": Format(kind="csv", media="text/tab-separated-values", separator="\t", compressed=True),
     **dict.fromkeys((".feather", ".arrow", ".ipc"), _ARROW),
 }
 ENDINGS = ", ".join(list(_FORMATS)[:-1]) + f" or {list(_FORMATS)[-1]}"
@@ -378,12 +379,46 @@ def _open_arrow(path: str | PathLike[str], columns: Sequence[str] | None = None)
         yield reader
 
 
-def write_arrow(
-    frames: Iterator[pl.DataFrame], schema: dict[str, Any], file: BinaryIO, metadata: Mapping[str, str] | None
+def write(
+    frames: Iterator[pl.DataFrame],
+    schema: dict[str, Any],
+    file: Any,
+    form: Format,
+    metadata: Mapping[str, str] | None,
+    separator: str | None = None,
 ) -> None:
-    """Stream frames into an open file in the IPC format, with types that every reader of Feather knows."""
-    arrow, level = pyarrow("writing an Arrow file"), pl.CompatLevel.oldest()
-    kinds = pl.DataFrame(schema=schema).to_arrow(compat_level=level).schema.with_metadata(dict(metadata or {}))
-    with arrow.ipc.new_file(file, kinds, options=arrow.ipc.IpcWriteOptions(compression="lz4")) as writer:
-        for frame in frames:
-            writer.write_table(frame.to_arrow(compat_level=level).cast(kinds))
+    """Stream frames into a file. In CSV, a separator that is not that of the ending is told by names in quotes."""
+    if form.kind == "csv":
+        quoted, stream = separator not in (None, form.separator), cast("Any", nullcontext(file))
+        if form.compressed:  # neither a time nor a name: the same records are the same bytes
+            stream = gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=6, mtime=0)
+        with stream as texts:
+            for i, frame in enumerate(frames):
+                if i == 0 and quoted:
+                    frame.clear().write_csv(texts, separator=str(separator), quote_style="always")
+                frame.write_csv(texts, include_header=i == 0 and not quoted, separator=separator or form.separator)
+        return
+    if form.kind == "arrow":  # with types that every reader of Feather knows
+        arrow, level = pyarrow("writing an Arrow file"), pl.CompatLevel.oldest()
+        kinds = pl.DataFrame(schema=schema).to_arrow(compat_level=level).schema.with_metadata(dict(metadata or {}))
+        with arrow.ipc.new_file(file, kinds, options=arrow.ipc.IpcWriteOptions(compression="lz4")) as writer:
+            for frame in frames:
+                writer.write_table(frame.to_arrow(compat_level=level).cast(kinds))
+        return
+    from polars.io.plugins import register_io_source
+
+    failure: list[BaseException] = []
+
+    def source(_columns: Any, _predicate: Any, _rows: Any, _batch: Any) -> Iterator[pl.DataFrame]:
+        try:
+            yield from frames
+        except BaseException as error:
+            failure.append(error)
+            raise
+
+    try:
+        sink = register_io_source(source, schema=schema).sink_parquet
+        # level 1: as small as the usual 3, to a percent, and quicker
+        sink(file, compression_level=1, metadata=None if metadata is None else dict(metadata))
+    except Exception as error:  # noqa: BLE001  # raised again, as the stream raised it
+        raise (failure or [error])[0] from None

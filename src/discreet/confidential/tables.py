@@ -156,7 +156,7 @@ def _open_path(data: str | PathLike[str]) -> Source:
         from discreet.confidential.foreign import open_foreign
 
         return open_foreign(text, path, form)
-    if form.texts:
+    if form.kind == "csv":
         return _open_csv(text, path, form)
     problem = f"is not a readable {form.kind.title()} file"
     broken = FileProblem(text, problem, "give the complete file, in this format")
@@ -170,6 +170,7 @@ def _of_scan(
     from discreet.confidential.returned import as_polars
 
     schema = quietly(scan.collect_schema, broken)
+    keys = keys or list(schema) * form.texts
     index = quietly(lambda: formats.stored_index(list(schema), formats.texts(path, form).get("pandas")), broken)
     types = {name: type_name(dtype) for name, dtype in schema.items() if name not in index}
     return Source(

@@ -90,7 +90,7 @@ class Forecast:
     worst : float
         Where ``lost`` is a prediction: a bound on it for every table.
     remedies : tuple of str
-        What would lower ``lost``, were the mechanism calibrated with it: keys of ``discreet.wording.REMEDIES``.
+        What would lower ``lost``, calibrated anew: keys of ``discreet.wording.REMEDIES``, or an outsider's own words.
     released_share : float
         Expected share of the records asked for that are released: below 1 where the kernel drops some.
     pair_scores : tuple of int, int and float, or None

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import cycle
 from pathlib import Path
@@ -16,9 +15,10 @@ from zipfile import ZipFile
 
 import numpy as np
 
+from discreet._core import formats
 from discreet._core.errors import DiscreetError, FileProblem, ParameterError
 from discreet._core.files import check_outputs, check_writable, new_folder, recover, together, writing_problem
-from discreet._core.formats import ENDINGS, PARQUET, Format, format_of, pyarrow, with_ending, write_arrow
+from discreet._core.formats import ENDINGS, PARQUET, format_of, pyarrow, with_ending
 from discreet._core.lazy import pl
 from discreet._core.random import seeded
 from discreet._core.reading import file_sha256
@@ -282,22 +282,22 @@ def write_table(
     separator: str | None = None,
 ) -> FileFacts:
     """Stream frames into an open file, in CSV as some columns declare; return what is stated. Raises FileProblem."""
-    rows = 0
+    rows, form, declared = 0, format_of(named) or PARQUET, columns or {}
 
     def stream() -> Frames:
         nonlocal rows
         for frame in frames:
-            rows += frame.height
-            yield frame
+            rows, table = rows + frame.height, frame
+            if form.texts:
+                table = escaped_frame(frame)
+                for name, values in zip(frame.columns, table, strict=True):
+                    if (column := declared.get(name)) is not None:  # numbers are no formulas
+                        plain = frame[name] if column.kind in ("numeric", "integer", "decimal") else values
+                        table = table.with_columns(column.write(plain).alias(values.name))
+            yield table
 
     with _writing(named):
-        form = format_of(named) or PARQUET
-        if form.texts:
-            _write_csv(stream(), file, form, separator, columns or {})
-        elif form.kind == "arrow":
-            write_arrow(stream(), schema, file, metadata)
-        else:
-            _sink_parquet(stream(), schema, file, metadata)
+        formats.write(stream(), schema, file, form, metadata, separator)
         file.flush()
     return FileFacts(file=named.name, rows=rows, sha256=file_sha256(Path(file.name)))
 
@@ -319,11 +319,11 @@ def write_part(
             "", key=key, include_key=False, file_path_provider=lambda at: files[at.partition_keys.item()]
         )
     with _writing(named):
-        _sink_parquet(frames, schema, target, metadata)
+        formats.write(frames, schema, target, PARQUET, metadata)
         columns = {name: kind for name, kind in schema.items() if name != by}
         for file in files.values():
             if not file.exists():
-                _sink_parquet(iter([]), columns, file, metadata)
+                formats.write(iter([]), columns, file, PARQUET, metadata)
 
 
 @contextmanager
@@ -336,47 +336,3 @@ def _writing(named: Path) -> Iterator[None]:
             raise
         # The text of any other error could quote a value: only the system's own reason is repeated.
         raise writing_problem(named, error) from None
-
-
-def _sink_parquet(frames: Frames, schema: dict[str, Any], file: Any, metadata: Mapping[str, str] | None) -> None:
-    from polars.io.plugins import register_io_source
-
-    failure: list[BaseException] = []
-
-    def source(_columns: Any, _predicate: Any, _rows: Any, _batch: Any) -> Iterator[pl.DataFrame]:
-        try:
-            yield from frames
-        except BaseException as error:
-            failure.append(error)
-            raise
-
-    try:
-        sink = register_io_source(source, schema=schema).sink_parquet
-        # level 1: as small as the usual 3, to a percent, and quicker
-        sink(file, compression_level=1, metadata=None if metadata is None else dict(metadata))
-    except Exception:
-        if failure:
-            raise failure[0] from None
-        raise
-
-
-def _write_csv(
-    frames: Frames, file: BinaryIO, form: Format, separator: str | None, columns: Mapping[str, Column]
-) -> None:
-    """Write records. A separator that is not that of the ending is told by names in quotes, by which it is read."""
-    quoted = separator not in (None, form.separator)
-    stream: Any = nullcontext(file)
-    if form.compressed:  # neither a time nor a name: the same records are the same bytes
-        stream = gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=6, mtime=0)
-    with stream as texts:
-        for i, frame in enumerate(frames):
-            table = escaped_frame(frame)
-            for name, values in zip(frame.columns, table, strict=True):
-                column = columns.get(name)
-                if column is not None:  # numbers are no formulas
-                    plain = frame[name] if column.kind in ("numeric", "integer", "decimal") else values
-                    table = table.with_columns(column.write(plain).alias(values.name))
-            if i == 0 and quoted:
-                names = ('"' + name.replace('"', '""') + '"' for name in table.columns)
-                texts.write((str(separator).join(names) + "\n").encode())
-            table.write_csv(texts, include_header=i == 0 and not quoted, separator=separator or form.separator)

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from discreet import wording
 from discreet._core.errors import FileProblem, ParameterError, choice
 from discreet._core.files import check_outputs
-from discreet._core.formats import format_of
+from discreet._core.formats import Format, format_of
 from discreet._core.page import OWN, FilePath, filled, write_own
 from discreet._core.reading import file_sha256
 from discreet._core.text import harmless, sentence
@@ -22,8 +22,6 @@ from discreet.report.promise import Promise, pair_of
 from discreet.report.released import declared
 
 _ADDRESS = re.compile(r"(?ai)https?://([!$-.0-;=@-Z_a-z~]+|\[[\da-f:.]+](:\d*)?)([/?#][!#-;=?-[\]_a-z~]*)?")
-_MEDIA = {"parquet": "application/vnd.apache.parquet", "arrow": "application/vnd.apache.arrow.file"}
-_MEDIA |= {",": "text/csv", "\t": "text/tab-separated-values"}
 
 
 def describe(
@@ -110,13 +108,10 @@ def _release_values(path: Path, where: Path, promise: Promise) -> dict[str, Any]
 
 def _file(path: Path, release: Path) -> dict[str, Any]:
     """Return a file by its name beside the description, its media types and its hash."""
-    form, name, media, packed = format_of(path), path.name, "application/json", None
+    form, name = format_of(path) or Format(kind="", media="application/json"), path.name
     if path.parent == release:
         name = f"{release.name}/{name}"
-    if form is not None:
-        media = _MEDIA[form.separator or form.kind]
-        if form.compressed:
-            packed = "application/gzip"
+    media, packed = form.media, "application/gzip" * form.compressed or None
     encoding = "application/x-parquet" if media.endswith("parquet") else list(filter(None, (media, packed)))
     facts = {"name": name, "set": Path(name).stem, "sha256": file_sha256(path), "bytes": path.stat().st_size}
     return facts | {"media": media, "packed": packed, "encoding": encoding}

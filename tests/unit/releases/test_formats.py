@@ -42,7 +42,7 @@ TABLE = DOMAIN.decode(DOMAIN.draw_base(300, np.random.default_rng(1)), rng=np.ra
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_written_verified_and_read(ending: str, tmp_path: Path) -> None:
+def test_written_verified_described_and_read(ending: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / f"a.b{ending}"
     made = discreet.release(TABLE, DOMAIN, **ASKED)
     written = made.write(out)
@@ -50,9 +50,13 @@ def test_written_verified_and_read(ending: str, tmp_path: Path) -> None:
     assert written.certificate_path == certificate
     checks = discreet.verify(certificate, data=out)
     assert [one.what for one in checks if not one.agrees] == []
-    texts = ending.startswith((".csv", ".tsv"))
-    assert ("released.identity (in the file)" in [one.what for one in checks]) is not texts
-    assert file_text(out, CERTIFICATE_KEY) == (None if texts else certificate.name)
+    form = format_of(out)
+    assert form is not None
+    assert ("released.identity (in the file)" in [one.what for one in checks]) is not form.texts
+    assert file_text(out, CERTIFICATE_KEY) == (None if form.texts else certificate.name)
+    assert form.media
+    assert run(["describe", str(out), "--as", "dcat"]) == 0
+    assert f"media-types/{form.media}" in capsys.readouterr().out
     read = discreet.read(out)
     with pytest.warns(ReleaseTakenForSample):
         assert read.table().equals(made.records)

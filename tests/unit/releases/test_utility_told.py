@@ -1,6 +1,7 @@
 """What came out is told first: in the certificate, the command and the report, and old certificates stay readable."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from discreet import Budget
 from discreet.cli.entry import discreet as command
 from discreet.domain import Category, Domain, Integer
 from discreet.errors import PoorUtility
+from discreet.mechanisms import Forecast, PerturbedHistogram
 from discreet.releases import Certificate, Release, verify
 from discreet.releases.content import certified_mechanism, utility_facts
 
@@ -42,6 +44,23 @@ def test_a_wide_table_is_refused_by_what_is_not_for_wide_tables() -> None:
         discreet.release(wide_frame(), WIDE, mechanism="hierarchical-histogram", **FACTS)
     with pytest.raises(PoorUtility, match="too rare to be kept"):
         discreet.release(wide_frame(), WIDE, mechanism="stabilised-pitman-yor", **FACTS)
+
+
+class Blended(PerturbedHistogram):
+    """A mechanism outside the library, with words of its own."""
+
+    name = "blended"
+
+    def forecast(self, n: int, like: Any = None) -> Forecast:
+        words = {"lost_to": "are from last year", "remedies": ("take a smaller blend",)}
+        return replace(super().forecast(n), lost=0.9, **words)
+
+
+def test_a_mechanism_outside_the_library_has_its_own_words() -> None:
+    cells = Domain(columns={"c": Integer(lower=0, upper=4)})
+    mechanism = Blended(domain=cells, records=40, scale=1.0)
+    with pytest.raises(PoorUtility, match=r"are from last year.*\. Take a smaller blend, or accept poor utility"):
+        discreet.release(pl.DataFrame({"c": [0, 1, 2, 3] * 10}), cells, mechanism=mechanism, size=5)
 
 
 def test_nothing_kept_is_a_number_and_said_first(poor: Release) -> None:
