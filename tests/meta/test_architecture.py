@@ -61,8 +61,8 @@ CHANGES = {"write_text", "write_bytes", "touch", "unlink", "mkdir", "rmdir", "sy
 OF_OS = {"open", "replace", "rename", "renames", "link", "symlink", "mkfifo", "write"}
 INTO_OPEN_FILES = {
     ("_core/page/__init__.py", "savefig"),
-    ("releases/writing.py", "sink_parquet"),
-    ("releases/writing.py", "write_csv"),
+    ("_core/formats.py", "sink_parquet"),
+    ("_core/formats.py", "write_csv"),
     ("releases/verification.py", "write_csv"),  # into a text, for its hash
     ("report/demonstration.py", "write_parquet"),
     ("app/jobs.py", "unlink"),  # a page that was read, in that folder
