@@ -86,11 +86,12 @@ def weak_attack(request: Request, guarantee: Guarantee) -> str:
 
 def budget_of(guarantee: Guarantee, ledger: Any = None) -> Budget:
     """Return the budget that a guarantee meets, where none was asked for: of a tenth of the delta that a ledger has."""
+    # None has an epsilon above 100. What promises less is released as it is, and its certificate states delta there.
     delta = 1e-9
     if ledger is not None:
         delta = min(delta, 0.1 * ledger.status().left["delta"])
-    epsilon = min(100.0, content.headline(guarantee, None, delta))
-    return Budget(epsilon=epsilon, delta=guarantee.delta(epsilon) * (not guarantee.stated))
+    epsilon = content.headline(guarantee, None, delta)
+    return Budget(epsilon=min(100.0, epsilon), delta=guarantee.delta(epsilon) * (not guarantee.stated))
 
 
 def carry_out(
