@@ -327,10 +327,9 @@ def _with_files(request: Request, calibrated: Mechanism | None, *, inputs: tuple
         check_outputs([*files, Path(checkpoint.path)], inputs)
         check_writable(Path(checkpoint.path))
         if done := mechanisms.checkpoint_state(checkpoint.path)[0]:
-            announce(
-                f"{checkpoint.path} holds {counted(done, 'step')}, taken as released. The file must be of this same "
-                f"table{'. Where all are done, the table is not asked again' * checkpoint.redraw}"
-            )
+            taken = f"{checkpoint.path} holds {counted(done, 'step')}, taken as released"
+            redraw = ". Where all are done, the table is not asked again" if checkpoint.redraw else ""
+            announce(f"{taken}. The file must be of this same table{redraw}")
     return replace(request, out=files)
 
 

@@ -49,13 +49,14 @@ class ReleaseForm:
         """Return what a form says. Raises ParameterError where a number is not one."""
         texts = _texts(values, "epsilon", "size", "delta", "out", "tables", "mechanism", "seed", needed=2)
         accept = tuple(code for code in (*_ACCEPTED, "other-columns") if values.get(code))
-        texts |= {"delta": texts["delta"] or "0", "tables": texts["tables"] * (texts["tables"] != "1")}
+        texts |= {"delta": texts["delta"] or "0", "tables": "" if texts["tables"] == "1" else texts["tables"]}
         return cls(**{**texts, **facts}, accept=accept)
 
     def arguments(self) -> list[str]:
         """Return the command, without the name of the program."""
         flags = [_ACCEPTED[code] for code in self.accept if code in _ACCEPTED]
-        flags += ["--ignore-other-columns"] * ("other-columns" in self.accept)
+        if "other-columns" in self.accept:
+            flags.append("--ignore-other-columns")
         facts = {"domain": self.domain, "epsilon": self.epsilon, "delta": self.delta, "size": self.size}
         facts |= {
             "tables": self.tables,
@@ -70,9 +71,9 @@ class ReleaseForm:
     def python(self) -> str:
         """Return the release in Python."""
         numbers = {key: Expression(getattr(self, key)) for key in ("size", "tables", "seed")}
-        unit = _call("discreet.Unit", self.unit, max_records=Expression(self.max_records)) * bool(self.unit)
-        ledger = _call("discreet.Ledger", self.ledger, self.dataset) * bool(self.ledger)
-        accept = f"{{{', '.join(map(json.dumps, self.accept))}}}" * bool(self.accept)
+        unit = _call("discreet.Unit", self.unit, max_records=Expression(self.max_records)) if self.unit else ""
+        ledger = _call("discreet.Ledger", self.ledger, self.dataset) if self.ledger else ""
+        accept = f"{{{', '.join(map(json.dumps, self.accept))}}}" if self.accept else ""
         objects = {"unit": Expression(unit), "ledger": Expression(ledger), "accept": Expression(accept)}
         budget = Expression(f"discreet.Budget(epsilon={self.epsilon}, delta={self.delta})")
         out = self.out
@@ -106,9 +107,11 @@ def check_python(data: str, domain: str) -> str:
 def ledger_request(values: Mapping[str, Any], place: str) -> tuple[list[str], str]:
     """Return the command that makes a ledger, and the Python."""
     texts = _texts(values, "epsilon", "dataset", "delta", "unit", "max_records", needed=1)
-    unit, texts["max_records"] = "", texts["max_records"] * bool(texts["unit"])
+    unit = ""
     if texts["unit"]:
         unit = _call("discreet.Unit", texts["unit"], max_records=Expression(texts["max_records"]))
+    else:
+        texts["max_records"] = ""
     numbers = {key: Expression(texts[key]) for key in ("epsilon", "delta")}
     made = _call("discreet.Ledger.create", place, dataset=texts["dataset"], **numbers, unit=Expression(unit))
     return ["ledger", "init", place, *_options(**texts)], _program(made)

@@ -85,11 +85,14 @@ class Examined:
         if self.power is not None:
             epsilon = as_written(self.power[0])
             power = f"would have caught epsilon {epsilon} with power at least {rounded_down(self.power[1], 3)}"
-        alarms = f"with false alarms at most {percent(self.error)}"
+        refuted, alarms = (
+            "refuted" if self.refuted else "not refuted",
+            f"with false alarms at most {percent(self.error)}",
+        )
         lines += [
-            f"black box: {'not ' * (not self.refuted)}refuted by {runs} per table and stage, {alarms}",
+            f"black box: {refuted} by {runs} per table and stage, {alarms}",
             f"black box: {power}",
-            f"{'not ' * (not self.rejected)}rejected",
+            "rejected" if self.rejected else "not rejected",
         ]
         return "\n".join(lines)
 

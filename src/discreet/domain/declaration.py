@@ -248,7 +248,7 @@ def write_toml(spec: Mapping[str, Any]) -> str:
         else:
             tables.append((f"[{key(name)}]", part))
     blocks = [[head, *[f"{key(k)} = {value(v)}" for k, v in facts.items()], ""] for head, facts in tables]
-    return top + "\n" * bool(top) + "\n".join(map("\n".join, blocks))
+    return (f"{top}\n" if top else "") + "\n".join(map("\n".join, blocks))
 
 
 def key(name: str) -> str:
@@ -381,7 +381,7 @@ _HINTS = {
 
 def template(schema: Mapping[str, str], known: Mapping[str, Mapping[str, Any]]) -> str:
     """Write a template of the declaration; see :meth:`Domain.template`."""
-    kinds = {name: {"string": "category"}.get(declared, declared) for name, declared in schema.items()}
+    kinds = {name: "category" if declared == "string" else declared for name, declared in schema.items()}
     kinds |= {name: facts.get("type", kinds.get(name, "unknown")) for name, facts in known.items()}
     blocks = [_HEAD]
     if not set(kinds.values()) <= {*KINDS, "none"}:
@@ -399,7 +399,8 @@ def template(schema: Mapping[str, str], known: Mapping[str, Mapping[str, Any]]) 
             lines += [f'{fact.key} = "{BLANK}"  # {fact.description}, such as {fact.example}' for fact in blanks]
         if kind in KINDS:
             facts = facts | usual_fates(kind, facts)
-        lines += [f"{fact} = {value(told)}" for fact, told in facts.items()] * (kind != "none")
+        if kind != "none":
+            lines += [f"{fact} = {value(told)}" for fact, told in facts.items()]
         blocks.append("\n".join(lines) + "\n")
     return "\n".join(blocks)
 

@@ -132,7 +132,8 @@ class OpenDependence:
         orders = {"*".join(order) for part in parts for order in itertools.permutations(part, 2)}
         outcome = {code.name: code.numbers.get("tables", ()) for code in self._several.released.outcome}
         faint = [table for table in outcome.get("faint-tables", ()) if table in orders]
-        codes += [Code("faint-tables", {"tables": faint})] * bool(faint)
+        if faint:
+            codes.append(Code("faint-tables", {"tables": faint}))
         for name in self._names:
             column, place = self._table.domain.columns[name], self._table.domain.names.index(name)
             if not column.on_a_line:

@@ -153,8 +153,10 @@ def _position(text: str, column: Column, name: str) -> Any:
             codes = column.coordinates(values) if column.labels is None else column.encode(values)
             if math.isfinite(codes[0]):
                 return float(codes[0])
-    words = ", ".join(map(repr, column.words[:_MOST_NAMED])) + ", ..." * (len(column.words) > _MOST_NAMED)
-    remedy = f". Its values are {words}" * bool(words)
+    words = ", ".join(map(repr, column.words[:_MOST_NAMED]))
+    if len(column.words) > _MOST_NAMED:
+        words += ", ..."
+    remedy = f". Its values are {words}" if words else ""
     raise ParameterError(f"{name!r}: {text!r} is not a value of the column{remedy}")
 
 
@@ -258,7 +260,7 @@ def near_zero(groups: list[Group], masses: Floats, by: str, level: float) -> lis
         f"the {percent_as_written(level)} interval reaches below a tenth of it). What is said of them is mostly the "
         f"prior's: {', '.join(small)}"
     )
-    return [note] * bool(small)
+    return [note] if small else []
 
 
 def _text(value: Any) -> str:

@@ -50,7 +50,7 @@ class Unseen:
     rests_on: str = ""
 
     def __str__(self) -> str:
-        least = "at least " * self.conservative
+        least = "at least " if self.conservative else ""
         interval = f"{percent_as_written(self.level)}: {self.lower:,.6g} to {self.upper:,.6g}"
         return f"{self.what}: {self.estimate:,.6g} ({least}{interval})"
 

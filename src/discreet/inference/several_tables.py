@@ -325,13 +325,12 @@ class SeveralTables:
     def notes(self, used: Sequence[str], tables: Sequence[Released]) -> list[str]:
         """Say what counts once, and what of some columns together was not measured."""
         counts_once = list[str]()
-        if self.unit is not None:
-            forms = (
-                "each {!r} counts once, whatever its number of rows",
-                "each row counts once, and all rows of one {!r} vary together",
-            )
-            counts_once = [forms[tables[0].units is not None].format(self.unit)]
-        differences = [part for part in [self.domain.difference] if part is not None and part["of"] in used]
+        if self.unit is not None and tables[0].units is None:
+            counts_once = [f"each {self.unit!r} counts once, whatever its number of rows"]
+        elif self.unit is not None:
+            counts_once = [f"each row counts once, and all rows of one {self.unit!r} vary together"]
+        difference = self.domain.difference
+        differences = [] if difference is None or difference["of"] not in used else [difference]
         used = list(dict.fromkeys([*used, *(part["from"] for part in differences)]))
         if self.released.pairs_measured is None and len(used) > 1:  # of a certificate that does not say so
             return [*counts_once, "what columns do together holds where their tables of two columns were measured"]
@@ -340,10 +339,10 @@ class SeveralTables:
         notes = wording.lost_pairs(self.released.outcome, *together, unmeasured=not pairs <= self.measured)
         text = "{of} is {from} and a difference that was measured with it on merged cells"
         notes += map(text.format_map, differences)
-        assumed = (
-            "three or more columns were not measured together. It is assumed that nothing but their pairs links them"
-        )
-        return counts_once + notes + [assumed] * (len(used) > 2)
+        if len(used) > 2:
+            text = "three or more columns were not measured together"
+            notes.append(f"{text}. It is assumed that nothing but their pairs links them")
+        return counts_once + notes
 
     def summary(
         self,

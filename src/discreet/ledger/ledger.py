@@ -324,7 +324,7 @@ class Ledger:
 
     def _require_left(self, page: Page, cost: Cost) -> None:
         book, spent = self._book, page.last.spent
-        if book.currency.allows(spent, cost, book.limit):
+        if (spent + cost).within(book.limit):
             return
         (epsilon, delta), total = book.currency.left(spent, book.budget), book.budget
         raise Refused(

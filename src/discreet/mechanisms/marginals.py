@@ -217,7 +217,7 @@ class Marginals(WideFacts, PartsMechanism):
             measure_column(i, q)
         for pair, q in choice.pairs:
             measure((tables[pair] if pair in choice.clear else choice.summed(pair, tables[pair])).ravel(), q)
-        for three_way in choice.three_way:
+        if (three_way := choice.three_way) is not None:
             groups = three_way.tables(MeasuredTables(choice, np.concatenate(parts)))
             for counts in table(partial(three_way.counts, groups)):
                 measure(counts, three_way.q)

@@ -271,7 +271,8 @@ def strong_pairs(measured: MeasuredTables, model: LatentClasses, rng: np.random.
         table = nearest_table(noisy, a, b, covariance)
         noisier = nearest_table(table + centred(error * rng.normal(size=table.shape)), a, b, covariance[:0])
         noise, gap = (0.5 * float(np.abs(other - table).sum()) for other in (noisier, modelled))
-        gains = [gap - _NOISES * noise] * (gap > max(_NOISES * noise, _LEAST_GAP)) + [lost] * (lost >= _LEAST_LOST)
+        gains = [lost] if lost >= _LEAST_LOST else []
+        gains += [gap - _NOISES * noise] if gap > max(_NOISES * noise, _LEAST_GAP) else []
         if gains:
             missed.append((-max(gains), pair, table))
     tree = list(range(len(shares)))  # of each column, the least column that it is linked with

@@ -273,7 +273,7 @@ def _pair_texts(pairs: PairErrors, rehearsal: Rehearsal) -> dict[str, Any]:
     return {
         "texts": texts,
         "values": [float(text.removesuffix(" %")) for text in texts],
-        "measured": "about " * (number != round(number)) + f"{round(number):,} of {len(errors):,}",
+        "measured": ("" if number == round(number) else "about ") + f"{round(number):,} of {len(errors):,}",
         "rows": rows,
     }
 
@@ -312,8 +312,10 @@ def _left_now(ledger: Ledger) -> str:
     """Say what a ledger has left now."""
     status = ledger.status()
     total, amounts, delta = status.budget, status.left, status.budget["delta"] > 0.0
-    budget = f"epsilon {as_written(total['epsilon'])}" + f", delta {as_written(total['delta'])}" * delta
-    further = " Further releases may cost that much together." * (status.currency != "sums")
+    budget = f"epsilon {as_written(total['epsilon'])}"
+    if delta:
+        budget += f", delta {as_written(total['delta'])}"
+    further = "" if status.currency == "sums" else " Further releases may cost that much together."
     left = wording.amounts(amounts["epsilon"], amounts["delta"], with_delta=delta)
     return f"Of {budget}, {left} is left now.{further}"
 

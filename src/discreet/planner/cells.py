@@ -170,8 +170,9 @@ def _exponent(judged: Callable[[int], Mechanism], columns: int, *, n: int, size:
         except DiscreetError:
             return math.inf
         share = mechanism.forecast(n).lost
-        elsewhere = share / 12.0 * (len(mechanism.domain.columns) > 1)
-        return moved + planner.width_error(mechanism.domain) + elsewhere + _REFUSED * share * (share > POOR_UTILITY)
+        elsewhere = share / 12.0 if len(mechanism.domain.columns) > 1 else 0.0
+        refused = _REFUSED * share if share > POOR_UTILITY else 0.0
+        return moved + planner.width_error(mechanism.domain) + elsewhere + refused
 
     while search and best < maximum and error(best + 1) < (1.0 - _GAIN) * error(best):
         best += 1
@@ -291,7 +292,7 @@ def chosen_mechanism(request: Request, facts: PublicFacts) -> tuple[Mechanism, s
         parameters["points"] = public_table(os.fspath(parameters["points"]), facts.domain)
     sizes = {"n": facts.n, "budget": request.required_budget(), "size": request.size, "group": request.group}
     mechanism = calibrated(request.mechanism, facts.domain, parameters, relation=request.between.name, **sizes)
-    why = f"{request.mechanism}: {('asked for', 'draws several tables')[request.several]}"
+    why = f"{request.mechanism}: " + ("draws several tables" if request.several else "asked for")
     if request.parameters.get("sampling") == "stratified" and not mechanism.forecast(facts.n or 0).stratified:
         why += ". It draws records as its law demands, so that stratified has no effect"
     return mechanism, why

@@ -268,7 +268,7 @@ def _ranked(options: Sequence[Option]) -> tuple[Option, ...]:
         return option.mechanism is None, option.poor, enough and option.last_resort
 
     def order(option: Option) -> tuple[Any, ...]:
-        return *group(option), rank(option), (option.share_not_from_data or 0.0) * (option.w1 is None)
+        return *group(option), rank(option), 0.0 if option.w1 is not None else option.share_not_from_data or 0.0
 
     if not options:
         return ()
@@ -390,7 +390,7 @@ def fewer_cells(comparison: PlanRequest) -> str | None:
         return None
     if most < 2:
         return f"{budget} is too little for {counted(n, 'record')}, whatever the cells. Allow a larger one"
-    together = ", all columns counted together" * (len(domain.columns) > 1)
+    together = ", all columns counted together" if len(domain.columns) > 1 else ""
     return f"{counted(n, 'record')} at {budget} support about {most:,} cells{together}. Declare fewer"
 
 

@@ -54,7 +54,8 @@ class Budget:
             raise BudgetError("epsilon and delta are both 0, which allows no release that depends on the data")
 
     def __str__(self) -> str:
-        return f"epsilon {as_written(self.epsilon)}{f', delta {as_written(self.delta)}' * bool(self.delta)}"
+        epsilon = f"epsilon {as_written(self.epsilon)}"
+        return f"{epsilon}, delta {as_written(self.delta)}" if self.delta else epsilon
 
     def excess(self, profile: Profile) -> float:
         """Return by what log-ratio a profile is above the budget, in delta, or in epsilon where delta is 0."""

@@ -96,7 +96,8 @@ class OpeningPair:
         s = np.arange(max(start, low), high + 1, dtype=np.float64)
         left_out = 4 * NEGLIGIBLE
         if len(s) == 0:
-            value = min(1.0, alone + left_out * (start <= self.size))  # beyond the size nothing can happen
+            value = alone if start > self.size else alone + left_out  # beyond the size nothing can happen
+            value = min(1.0, value)
             return Divergence(value, value)
         weight = np.exp(log_beta_binomial(s, float(self.size), mass, opening + self.others))
         hockey, event, exact = 0.0, 0.0, True

@@ -265,7 +265,9 @@ def synthesiser_for(
         groups = _categories(group, predictors[group]) + predictors[group].nullable  # a null is a group of its own
         return regressions.LinearRegression(response=response, design=design, group=group, groups=groups)
     if model in ("linear", "robust"):
-        return regressions.LinearRegression(response=response, design=design, degrees={"robust": 4.0}.get(model))
+        return regressions.LinearRegression(
+            response=response, design=design, degrees=4.0 if model == "robust" else None
+        )
     weights = {"mixture": "dirichlet", "dirichlet-process": "sticks"}[model]
     options = {} if clusters is None else {"clusters": clusters}
     return MixtureRegression(response=response, design=design, weights=weights, **options)

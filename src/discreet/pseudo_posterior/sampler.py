@@ -163,7 +163,7 @@ class Sampler:
         self._surveyed = self.data if self.survey is None else {**self.data, SURVEY: self.survey}
         with quiet():
             self._shapes = latent_sites(self.synthesiser, self.data, blanks=self.blanks)
-            tried = typical_values(self.synthesiser, [*self.blanks, self.data][0], self._shapes)
+            tried = typical_values(self.synthesiser, self.blanks[0] if self.blanks else self.data, self._shapes)
             check_model(self.synthesiser, self.data, tried, blanks=self.blanks)
 
     def draw(

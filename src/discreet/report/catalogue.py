@@ -120,4 +120,5 @@ def _file(path: Path, release: Path) -> dict[str, Any]:
 def _type(dtype: Any) -> str:
     if dtype.is_numeric():
         return "sc:Integer" if dtype.is_integer() else "sc:Float"
-    return "sc:" + {"Boolean": "Boolean", "Date": "Date", "Datetime": "DateTime"}.get(str(dtype.base_type()), "Text")
+    kinds = {"Boolean": "Boolean", "Date": "Date", "Datetime": "DateTime"}
+    return "sc:" + kinds.get(str(dtype.base_type()), "Text")

@@ -168,7 +168,8 @@ def unmeasured_pairs(mechanism: Mechanism, outcome: Sequence[Code]) -> list[str]
     names, measured = mechanism.domain.names, {pair for pair, *_ in wording.losses_of(outcome)}
     pairs = [f"{names[i]}*{names[j]}" for i, j in getattr(mechanism, "pairs", ())]
     listed = [pair for pair in pairs if pair not in measured]
-    return listed * any((code.name, code.numbers.get("pairs")) == ("unmeasured-pairs", len(listed)) for code in outcome)
+    claim = ("unmeasured-pairs", len(listed))
+    return listed if any((code.name, code.numbers.get("pairs")) == claim for code in outcome) else []
 
 
 def fact(value: Any) -> str:
@@ -176,7 +177,7 @@ def fact(value: Any) -> str:
     if isinstance(value, Mapping):
         return "; ".join(f"{str(key).replace('_', ' ')} {fact(part)}" for key, part in value.items())
     if isinstance(value, (list, tuple)):
-        more = f", … ({len(value):,} in all)" * (len(value) > _MOST_LISTED)
+        more = f", … ({len(value):,} in all)" if len(value) > _MOST_LISTED else ""
         return ", ".join(map(str, value[:_MOST_LISTED])) + more
     if isinstance(value, float):
         return as_written(value)

@@ -74,7 +74,7 @@ def parse_measures(measures: str | Iterable[str]) -> tuple[str, ...]:
 def compute_measures(
     data: DistinctRows,
     release: DistinctRows,
-    holdout: DistinctRows | None,
+    holdout: DistinctRows | None = None,
     *,
     measures: Sequence[str],
     resamples: int,

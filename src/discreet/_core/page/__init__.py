@@ -163,7 +163,8 @@ class Chart:
     def line(self, kind: str, points: Points, *, close: bool = False) -> None:
         """Draw a line, or the outline of an area."""
         path = " L".join("{} {}".format(*self.at(x, y)) for x, y in points)
-        self.lines.append((kind, "M" * bool(points) + path + " Z" * close))
+        start, end = "M" if points else "", " Z" if close else ""
+        self.lines.append((kind, start + path + end))
 
 
 def profile_chart(
@@ -421,7 +422,8 @@ def violins(
     log : bool
         Logarithmic axis.
     """
-    figure = _new_figure(max(4.0, 1.4 * len(samples)), 3.8, NOTICE * confidential, color=_ALARM, fontsize=9)
+    notice = NOTICE if confidential else ""
+    figure = _new_figure(max(4.0, 1.4 * len(samples)), 3.8, notice, color=_ALARM, fontsize=9)
     axes = figure.subplots()
     axes.violinplot([np.asarray(values, dtype=np.float64) for values in samples.values()], showmedians=True)
     axes.set_xticks(range(1, len(samples) + 1), list(samples), fontsize=8)
