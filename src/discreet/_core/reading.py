@@ -72,7 +72,10 @@ def bounded_text(path: str | os.PathLike[str], *, missing: str, remedy: str) -> 
 
 def encoding_of(head: bytes, otherwise: str = "utf-8") -> str:
     """Return the encoding that a byte order mark at the beginning of a file tells."""
-    return next((encoding for mark, encoding in _MARKS.items() if head.startswith(mark)), otherwise)
+    for mark, encoding in _MARKS.items():
+        if head.startswith(mark):
+            return encoding
+    return otherwise
 
 
 def parsed_toml(text: str, *, what: str = "the domain") -> dict[str, Any]:

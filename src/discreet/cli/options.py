@@ -53,9 +53,7 @@ def key_value(pair: str) -> tuple[str, Any]:
 _JSON = click.Option(["--json", "as_json"], is_flag=True, help="Write JSON to standard output.")
 
 
-def command(
-    *paths: str, group: click.Group | None = None, **facts: Any
-) -> Callable[[Callable[..., Any]], click.Command]:
+def command(*paths: str, group: click.Group | None = None, **facts: Any) -> Callable[..., click.Command]:
     """Make a function a command, its arguments paths, ``--json`` its last option; a path with ``...`` takes several."""
 
     def build(function: Callable[..., Any]) -> click.Command:

@@ -217,7 +217,6 @@ def _tell_plan(verdict: list[str], text: str, file: str | None) -> None:
 
 
 def _write_new(out: str, text: str, inputs: list[Any]) -> None:
-    """Write a file, and refuse one that exists."""
     from discreet._core.files import together
 
     def require_new() -> None:

@@ -94,10 +94,8 @@ class TableFinding:
 
     def __str__(self) -> str:
         rows = "" if self.rows is None else f" ({counted(self.rows, 'row')})"
-        examples = [*map(str, self.examples)]
-        if examples and self.unlisted:
-            examples.append(counted(self.unlisted, "other value"))
-        shown = f": {', '.join(examples)}" if examples else ""
+        more = [counted(self.unlisted, "other value")] if self.unlisted else []
+        shown = f": {', '.join([*map(str, self.examples), *more])}" if self.examples else ""
         return f"{sentence(self.problem)}{rows}{shown}. {sentence(self.remedy)}"
 
 

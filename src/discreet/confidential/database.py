@@ -112,7 +112,6 @@ def _joined(where: str, query: str) -> str:
 
 
 def _table_or_query(pairs: list[tuple[str, str]], text: str, form: str) -> dict[str, Any]:
-    """Return the one table or query of an address."""
     if len(pairs) != 1 or pairs[0][0] not in _TARGETS:
         raise FileProblem(text, "it does not name one table or one query", f"write {form}?table=NAME")
     ((kind, name),) = pairs

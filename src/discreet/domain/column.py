@@ -435,9 +435,7 @@ class Column(ABC):
     @property
     def code_type(self) -> type[Any]:
         """The type of codes: integers of cells, floats of continuous values, and labels of open ones."""
-        if self.finite:
-            return np.int64
-        return np.float64
+        return np.int64 if self.finite else np.float64
 
     @property
     def on_a_line(self) -> bool:

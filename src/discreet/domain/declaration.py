@@ -38,9 +38,7 @@ def frozen(plain: Any) -> Any:
     """Return lists as tuples, and dictionaries that cannot be changed."""
     if isinstance(plain, dict):
         return Frozen({key: frozen(value) for key, value in plain.items()})
-    if isinstance(plain, list):
-        return tuple(map(frozen, plain))
-    return plain
+    return tuple(map(frozen, plain)) if isinstance(plain, list) else plain
 
 
 def plain_entries(table: str, entries: Any) -> list[dict[str, Any]]:
@@ -58,9 +56,7 @@ def plain_entries(table: str, entries: Any) -> list[dict[str, Any]]:
 
 def plain_outcome(outcome: Any, columns: Container[str]) -> tuple[str, ...]:
     """Return the columns that are an outcome. Raises DomainError when they are none of these, or more than three."""
-    names = outcome
-    if isinstance(outcome, str):
-        names = (outcome,)
+    names = (outcome,) if isinstance(outcome, str) else outcome
     if not isinstance(names, (list, tuple)) or len(names) > _MOST_OUTCOMES or len(set(map(repr, names))) != len(names):
         form = f"a column or up to {_MOST_OUTCOMES} different columns, such as {_OUTCOME}"
         raise unfit("outcome", form, outcome, error=DomainError)

@@ -224,9 +224,7 @@ def expanded(rules: Mapping[str, Any], tables: Sequence[UnitTable]) -> dict[str,
 
     texts = json.dumps(list(rules.values()))  # which are plain values
     if ruled := [name for table in tables for name in table.relative_to if json.dumps(name) in texts]:
-        raise DomainError(
-            f"a rule names {ruled[0]!r}, which is held by another row (relative_to). Leave one of them out"
-        )
+        raise DomainError(f"rules name {ruled[0]!r}, which is held by another row (relative_to). Leave one of them out")
     lists = {**rules, "at_most": rules["at_most"].items()}
     result = {kind: [part for entry in lists[kind] for part in versions(kind, entry)] for kind in lists}
     return {**result, "at_most": dict(result["at_most"])}

@@ -69,9 +69,7 @@ def toml_value(value: Any) -> Any:
         return {key: toml_value(part) for key, part in value.items()}
     if isinstance(value, (Exact, dt.time)):
         return str(value)
-    if isinstance(value, tuple):
-        return list(map(toml_value, value))
-    return value
+    return list(map(toml_value, value)) if isinstance(value, tuple) else value
 
 
 def holds(dtype: str, low: float, high: float) -> bool:
@@ -101,9 +99,7 @@ _WRITE, _READ = f"^('*{_FIRST})", f"^'('*{_FIRST})"
 
 def escaped(text: str) -> str:
     """Write one text."""
-    if re.fullmatch(_NUMBER, text):
-        return text
-    return re.sub(_WRITE, r"'\1", text)
+    return text if re.fullmatch(_NUMBER, text) else re.sub(_WRITE, r"'\1", text)
 
 
 def unescaped(text: str) -> str:

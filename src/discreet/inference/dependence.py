@@ -92,9 +92,7 @@ class OpenDependence:
         x: Any
         x, y = (np.asarray(table.records.columns[place], dtype=np.int64) for place in (key, moved))
         measured, _, share = self._dependence(*[table.domain.names[place] for place in pair])
-        orders = [x]
-        if not ordered(columns[key]):
-            orders = [x == code for code in np.unique(x)[:_MOST_LABELS]]
+        orders = [x] if ordered(columns[key]) else [x == code for code in np.unique(x)[:_MOST_LABELS]]
         for order in orders:
             cases = itertools.product({share, min(share, _UNSEPARATED)}, (-1, 1))
             yield from (_paired(table, moved, part, sign * order, np.zeros_like(x)) for part, sign in cases)

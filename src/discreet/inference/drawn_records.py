@@ -61,11 +61,11 @@ def rounded_away(lattice: Lattice) -> Floats:
 
 
 def held_cells(
-    likelihood: likelihood.DrawnFromCounts, prior: Prior, records: int, drawn: Integers, rng: Generator
+    law: likelihood.DrawnFromCounts, prior: Prior, records: int, drawn: Integers, rng: Generator
 ) -> CountPosterior:
     """Return proposals given drawn records, with a factor, of concave logarithm, of the number of cells held."""
     # Counts are proposed with the tangent at about the number of cells that are held, which is nowhere below.
-    log_held, released = likelihood.log_held, int(drawn.sum())
+    log_held, released = law.log_held, int(drawn.sum())
     assert log_held is not None
     number = max(1, int(np.count_nonzero(drawn)))
 
@@ -82,7 +82,7 @@ def held_cells(
     for _ in range(_ROUNDS):
         value, following = log_held(np.array([number, number + 1]), released).tolist()
         slope = following - value
-        lattice, sums = product(likelihood, prior, records, drawn, held=slope)
+        lattice, sums = product(law, prior, records, drawn, held=slope)
         nearer = max(1, round(float(propose(_PILOT, rng)[1].mean())))
         if abs(nearer - number) <= 1:
             break

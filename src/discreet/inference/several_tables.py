@@ -24,15 +24,7 @@ from discreet.domain import Domain, Records
 from discreet.inference.bounds import UnseenCells
 from discreet.inference.combining import Combined, combine
 from discreet.inference.dependence import OpenDependence, hidden_cells
-from discreet.inference.functionals import (
-    Evaluated,
-    Functional,
-    Group,
-    groups_of,
-    known_functionals,
-    ordered,
-    restricted,
-)
+from discreet.inference.functionals import Evaluated, Functional, Group, confined, groups_of, known_functionals, ordered
 from discreet.inference.line import Draws, piece_ends
 from discreet.inference.models import FormulaDesign, regression
 from discreet.inference.population import Posterior
@@ -78,7 +70,7 @@ def estimate_tables(
     numbers = np.stack([*parts])  # table, number, 3, 2
     facts: list[dict[str, Any]] = []
     for group in groups:
-        masses = [restricted(group, t.records, Draws((t.counts / t.counts.sum())[None]))[1][0] for t in tables]
+        masses = [confined(group, t.records, Draws((t.counts / t.counts.sum())[None]))[1][0] for t in tables]
         facts.append({"group": group.label, "share": float(np.mean(masses))})
     limits = [
         functional.level and several.quantile(tables, place, functional.level, group)
@@ -296,13 +288,11 @@ class SeveralTables:
             slots |= dict.fromkeys(table.columns, table.number)  # noise of its own in each
         return {name: hidden_cells(tables, i, records, slots.get(name, 1)) for i, name in enumerate(names)}
 
-    def quantile(
-        self, tables: Sequence[Released], place: int, level: float, group: Group | None
-    ) -> tuple[float, float]:
+    def quantile(self, tables: Sequence[Released], axis: int, level: float, group: Group | None) -> tuple[float, float]:
         """Return the ends of a quantile's interval: where those of the shares up to each cell reach its level."""
-        codes = [table.records.columns[place] for table in tables]
+        codes = [table.records.columns[axis] for table in tables]
         support, places = np.unique(np.concatenate(codes), return_inverse=True)
-        low, high, _ = piece_ends(list(tables[0].domain.columns.values())[place], support)
+        low, high, _ = piece_ends(list(tables[0].domain.columns.values())[axis], support)
         order = np.argsort(low)[: np.count_nonzero(~np.isnan(low))]
         ranks = np.split(np.argsort(np.argsort(low))[places], np.cumsum(list(map(len, codes)))[:-1])
         inside = [rank < len(order) for rank in ranks]

@@ -183,9 +183,7 @@ def scale_solution(law: NoiseLaw, budget: AnyBudget, promise: Callable[..., Guar
     if not law.pure:
         return None
     least = max(free.low, -float_at_most(-Fraction(promise(scale=1.0).profile.pure) / written(budget.epsilon)))
-    if least > free.high:
-        return None
-    return least
+    return None if least > free.high else least
 
 
 def least_threshold(search: Search, *, composed: bool = False) -> Any:

@@ -32,9 +32,7 @@ def sums(x: Any, closed: Any, columns: Sequence[int], statistic: Statistic) -> A
     work = statistic
     if columns or (closed and closed.differences):
         work = partial(_closed_sums, closed, columns, statistic)
-    if hasattr(x, "sums"):
-        return x.sums(work)
-    return work(x.parts())
+    return x.sums(work) if hasattr(x, "sums") else work(x.parts())
 
 
 def _closed_sums(closed: Domain, columns: Sequence[int], statistic: Statistic, parts: Iterator[Counts]) -> Any:
@@ -311,9 +309,7 @@ class ChosenTables:
 
     def cells(self, pair: Pair) -> tuple[Merged, Merged]:
         """Return the cells of each column on which a pair is measured."""
-        level = self.merged
-        if pair in self.clear:
-            level = self.fine
+        level = self.fine if pair in self.clear else self.merged
         return level[pair[0]], level[pair[1]]
 
     @cached_property
@@ -424,4 +420,5 @@ def number_of_records(facts: WideFacts, one_way: Sequence[OneWay]) -> float:
     sums, units = np.array([table.total() for table in counted]).T
     noisy, error = float(sums @ units / units.sum()), facts.scale / math.sqrt(float(units.sum()))
     stated = [float(totals.counts.sum()) for totals in facts.domain.published[:1]] + [float(facts.records)]
-    return next((total for total in stated if abs(noisy - total) <= 4.0 * error), max(1.0, noisy))
+    agreeing = [total for total in stated if abs(noisy - total) <= 4.0 * error]
+    return agreeing[0] if agreeing else max(1.0, noisy)

@@ -142,7 +142,6 @@ def with_scales(evolution: Any, search: Search) -> Any:
 
 
 def _solved(search: Search) -> Any:
-    """Return an evolution with its noise solved for."""
     if search.parameters.get("noise", "gaussian") == "laplace":
         return least_threshold(search, composed=search.parameters["steps"] > 1)
     return least_scale(search.with_parameters(noise="gaussian"))

@@ -66,23 +66,21 @@ def calibrated(
     return mechanism
 
 
-def with_cells(
-    domain: Domain, mechanism_type: type[Mechanism], *, n: int, size: int | None = None, **sizes: Any
-) -> Domain:
+def with_cells(domain: Domain, kind: type[Mechanism], /, *, n: int, size: int | None = None, **sizes: Any) -> Domain:
     """Return the domain with cells for every continuous numeric column, where the mechanism needs them."""
     # They are the power of two of the least error that is predicted without a reference, or what the mechanism says.
     # Columns with a base measure of their own keep it and stay continuous.
     columns = [name for name, c in domain.columns.items() if not c.finite and not c.open and c.base is None]
-    if not columns or not mechanism_type.traits.needs_cells:
+    if not columns or not kind.traits.needs_cells:
         return domain
-    cells = mechanism_type.traits.cells_each
+    cells = kind.traits.cells_each
     if cells is None:
 
         @cache
         def judged(cells: int) -> Mechanism:
             _cut(domain, columns, cells)  # refused where a column cannot have them
             plain = _cut(domain, columns, cells, judged=True)
-            mechanism: Mechanism = mechanism_type.calibrated(domain=plain, n=n, size=size, **sizes)
+            mechanism: Mechanism = kind.calibrated(domain=plain, n=n, size=size, **sizes)
             return mechanism
 
         declared = [column.size for name, column in domain.columns.items() if name not in columns]

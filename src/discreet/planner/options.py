@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property, partial
 from itertools import pairwise
@@ -18,7 +18,7 @@ from discreet.domain import Domain
 from discreet.ledger import Request
 from discreet.mechanisms import Forecast, Mechanism, NoiseLaw, first_names, named
 from discreet.planner.cells import calibrated, with_sampling
-from discreet.planner.predicted import Reference, mean_lengths, predicted_errors, sampling_errors, summed
+from discreet.planner.predicted import Progress, Reference, mean_lengths, predicted_errors, sampling_errors, summed
 from discreet.privacy import AnyBudget, Guarantee, Relation, Unit
 from discreet.releases import POOR_UTILITY, headline, weak_attack
 
@@ -234,9 +234,7 @@ def private_step(mechanism: Mechanism) -> tuple[Any, ...]:
     return type(mechanism).log_prob, {name: value for name, value in values.items() if value is not None}
 
 
-def compared(
-    comparison: PlanRequest, *, sized: bool, progress: Callable[[int, int], None] | None = None
-) -> tuple[Option, ...]:
+def compared(comparison: PlanRequest, *, sized: bool, progress: Progress = None) -> tuple[Option, ...]:
     """Return an option for each mechanism of a request, best first."""
     names = first_names() if comparison.mechanisms is None else list(comparison.mechanisms)
     options: list[Option] = []

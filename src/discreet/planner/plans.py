@@ -18,7 +18,7 @@ from discreet.ledger import Ledger, Replacement, Request
 from discreet.mechanisms import Mechanism, shown_cells
 from discreet.planner.cells import chosen_cells, require_current, with_units
 from discreet.planner.options import Option, PlanRequest, compared, fewer_cells, private_step, rank, tried_remedies
-from discreet.planner.predicted import Reference
+from discreet.planner.predicted import Progress, Reference
 from discreet.privacy import AnyBudget, Unit
 from discreet.releases import poor_utility
 
@@ -302,9 +302,7 @@ class Plan:
             numbers = [f"{name} {cell}" for name, cell in zip(header[1:-1], row[1:-1], strict=True) if cell]
             lines += [line] if fits else [row[0], *lines_of([", ".join(numbers)], "    ")]
             lines += lines_of([row[-1]], "    ")
-        conclusion = "No mechanism meets this request."
-        if self.feasible:
-            conclusion = f"Chosen: {self.why}."
+        conclusion = f"Chosen: {self.why}." if self.feasible else "No mechanism meets this request."
         sentences = [f"{', '.join(names)}: {why}" for why, names in self._refused.items()]
         if sentences and self.feasible:
             sentences.insert(0, "Other mechanisms, and why not:")
@@ -419,9 +417,7 @@ def plan(
     return planned(comparison, largest_sizes=largest_sizes, progress=progress)
 
 
-def planned(
-    comparison: PlanRequest, *, largest_sizes: bool, progress: Callable[[int, int], None] | None = None
-) -> Plan:
+def planned(comparison: PlanRequest, *, largest_sizes: bool, progress: Progress = None) -> Plan:
     """Return the plan of a request."""
     return Plan(comparison=comparison, options=compared(comparison, sized=largest_sizes, progress=progress))
 

@@ -130,9 +130,7 @@ class AttackBudget(ABC):
     def nearest(self, profile: Profile, parts: int = 1) -> dict[str, float]:
         """Return the limit that a profile meets in its part, as a refusal names it; nothing where that is none."""
         limit = self.guessing + parts * (self.reached(profile) - self.guessing)
-        if limit >= 1.0:
-            return {}
-        return {f"{self.limit[0]} >=": limit}
+        return {} if limit >= 1.0 else {f"{self.limit[0]} >=": limit}
 
     def part(self, parts: int) -> Self:
         """Return the budget less a hundredth of what it allows beyond guessing, which is for all other parts."""

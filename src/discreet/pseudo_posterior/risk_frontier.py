@@ -83,7 +83,6 @@ def _rows(frame: pl.DataFrame, domain: Domain, where: str = "") -> DistinctRows:
 
 
 def _model_rows(columns: Columns, domain: Domain, rng: Generator) -> DistinctRows:
-    """Return a model's columns as rows of the domain."""
     codes = []
     for name, column in domain.columns.items():
         values = np.asarray(columns[name])

@@ -334,5 +334,4 @@ def _taken(stream: Iterator[_Draws], count: int, *, every: int = 1) -> _Draws:
 
 
 def _precision(chain: Chain) -> contextlib.AbstractContextManager[Any]:
-    """Return the context in which a chain runs."""
     return jax.enable_x64(True) if chain.double else contextlib.nullcontext()

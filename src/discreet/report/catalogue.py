@@ -111,7 +111,7 @@ def _file(path: Path, release: Path) -> dict[str, Any]:
     form, name = format_of(path) or Format(kind="", media="application/json"), path.name
     if path.parent == release:
         name = f"{release.name}/{name}"
-    media, packed = form.media, "application/gzip" * form.compressed or None
+    media, packed = form.media, "application/gzip" if form.compressed else None
     encoding = "application/x-parquet" if media.endswith("parquet") else list(filter(None, (media, packed)))
     facts = {"name": name, "set": Path(name).stem, "sha256": file_sha256(path), "bytes": path.stat().st_size}
     return facts | {"media": media, "packed": packed, "encoding": encoding}

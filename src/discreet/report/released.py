@@ -126,9 +126,8 @@ def example_unit(paths: Sequence[Path], domain: Domain) -> list[tuple[str, dict[
     parts = [("", facts), *zip(headings, rows, strict=True)]
     for table_name, path in more_tables.items():
         source = open_source(path)
-        batches = [
-            batch.filter(pl.col(name).cast(pl.Int64) == int(texts[name][0])) for batch in source.batches(source.names)
-        ]
+        of_unit = pl.col(name).cast(pl.Int64) == int(texts[name][0])
+        batches = [batch.filter(of_unit) for batch in source.batches(source.names)]
         rows = pl.concat(batches).drop(name).select(pl.all().cast(pl.String).fill_null("null")).to_dicts()
         parts += [(f"{table_name}, row {number}", row) for number, row in enumerate(rows, 1)]
     return parts

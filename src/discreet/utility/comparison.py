@@ -284,12 +284,10 @@ def _compare_linked(
             names = zip(domain.table_domains, files, strict=False)
             release = {name: Path(release) / Path(str(table.file)).name for name, table in names}
     sides = {}
-    for (role, side), where in zip(
-        {"data": data, "release": release, "holdout": holdout}.items(), _BEGINS, strict=True
-    ):
+    for (key, side), where in zip({"data": data, "release": release, "holdout": holdout}.items(), _BEGINS, strict=True):
         if side is not None:
             with problems_of(where):
-                sides[role] = open_confidential(linked_rows(side, domain), caller=__name__)
+                sides[key] = open_confidential(linked_rows(side, domain), caller=__name__)
     (units, unit_domain), *rows = domain.table_domains.items()
     numbers = [f"number of {name}" for name, _ in rows]
     number = {name: column for name, column in domain.columns.items() if name in numbers}
